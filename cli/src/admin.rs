@@ -6,7 +6,7 @@ use std::io::{BufRead, IsTerminal};
 use access::AuthorizerWrites;
 use auth::store::Store;
 use clap::{Args, Subcommand};
-use mlflow_api::auth::{EVERYTHING, GrantType, Level};
+use mlflow_api::auth::{ALL_RESOURCES, GrantType, PermissionLevel};
 use mlflow_api::{ErrorCode, UserName};
 use permissions::{LEASE, UserAuthorizer};
 
@@ -40,7 +40,7 @@ enum Command {
         user: String,
         /// Permission level: READ, USE, EDIT, MANAGE or DENY.
         #[arg(long, default_value = "MANAGE", value_parser = level)]
-        level: Level,
+        level: PermissionLevel,
         #[command(flatten)]
         place: TableOptions,
     },
@@ -110,12 +110,13 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             let name = user_name(&user)?;
             let store = store(&place).await?;
             for kind in GRANT_TYPES {
-                match store.grant(&AuthorizerWrites::nothing(), &name, kind, EVERYTHING, level).await {
+                match store.grant(&AuthorizerWrites::nothing(), &name, kind, ALL_RESOURCES, level).await {
                     // An existing grant is replaced, which makes the command repeatable.
                     Err(error) if error.code == ErrorCode::ResourceAlreadyExists => {
-                        let revoked = store.revoke(&AuthorizerWrites::nothing(), &name, kind, EVERYTHING).await;
+                        let revoked = store.revoke(&AuthorizerWrites::nothing(), &name, kind, ALL_RESOURCES).await;
                         revoked.map_err(|error| error.cause.unwrap_or(error.message))?;
-                        let granted = store.grant(&AuthorizerWrites::nothing(), &name, kind, EVERYTHING, level).await;
+                        let granted =
+                            store.grant(&AuthorizerWrites::nothing(), &name, kind, ALL_RESOURCES, level).await;
                         granted.map_err(|error| error.cause.unwrap_or(error.message))?;
                     }
                     outcome => outcome.map_err(|error| error.cause.unwrap_or(error.message))?,
@@ -182,7 +183,7 @@ pub(crate) async fn store(place: &TableOptions) -> Result<Store, Failure> {
     let access = place.access_table(&data);
     place.create(&data, false).await?;
     place.create_access(&access, false).await?;
-    Ok(Store::new(data.clone(), access.clone(), UserAuthorizer::new(data, access, Level::NoPermissions)))
+    Ok(Store::new(data.clone(), access.clone(), UserAuthorizer::new(data, access, PermissionLevel::NoPermissions)))
 }
 
 fn principal_of(arn: &str) -> Result<String, Failure> {
@@ -193,8 +194,8 @@ pub(crate) fn user_name(text: &str) -> Result<UserName, Failure> {
     UserName::new(text).map_err(|error| error.message.into())
 }
 
-fn level(text: &str) -> Result<Level, String> {
-    let level = Level::from_name(text).filter(|level| *level != Level::NoPermissions);
+fn level(text: &str) -> Result<PermissionLevel, String> {
+    let level = PermissionLevel::from_name(text).filter(|level| *level != PermissionLevel::NoPermissions);
     level.ok_or_else(|| "expected READ, USE, EDIT, MANAGE or DENY".to_owned())
 }
 

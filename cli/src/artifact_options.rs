@@ -1,6 +1,6 @@
 //! Command line options that select the server's artifact storage.
 
-use artifact_store::{Artifacts, Prefix};
+use artifact_store::{ArtifactStore, BucketPrefix};
 use clap::Args;
 use mlflow_api::location;
 
@@ -30,7 +30,7 @@ pub(crate) struct ArtifactStorage {
     /// Artifact location of new experiments.
     pub(crate) root: String,
     /// Artifacts that this server stores.
-    pub(crate) artifacts: Artifacts,
+    pub(crate) artifacts: ArtifactStore,
 }
 
 impl ArtifactOptions {
@@ -41,15 +41,16 @@ impl ArtifactOptions {
         let directory = directory.to_str().ok_or("the path of the working directory is not valid UTF-8")?.to_owned();
         let absolute = |uri: &str| location::absolute(uri, Some(&directory)).map_err(|error| error.message);
         let root = absolute(&self.artifact_root)?;
-        if root.starts_with("s3:") && Prefix::of_uri(&root).is_none() {
+        if root.starts_with("s3:") && BucketPrefix::of_uri(&root).is_none() {
             return Err(format!("{root} does not name a bucket (s3://bucket/path)").into());
         }
         let destination = absolute(self.artifacts_destination.as_deref().unwrap_or(&root))?;
-        let artifacts = Artifacts::below(&destination);
+        let artifacts = ArtifactStore::below(&destination);
         if self.artifacts_destination.is_some() && !artifacts.are_kept() {
             return Err(format!("{destination} is neither a local directory nor a bucket (s3://bucket/path)").into());
         }
-        let artifacts = if artifacts.are_kept() { artifacts } else { Artifacts::in_directory(&storage.artifacts()?) };
+        let artifacts =
+            if artifacts.are_kept() { artifacts } else { ArtifactStore::in_directory(&storage.artifacts()?) };
         Ok(ArtifactStorage { directory, root, artifacts })
     }
 }

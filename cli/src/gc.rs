@@ -7,12 +7,14 @@ use std::sync::PoisonError;
 
 use clap::Args;
 use entities::layout;
-use entities::trace_retention::TraceSetting;
+use entities::trace_retention::TraceRetentionSetting;
 use entities::workspaces::Workspaces;
 use indicatif::{ProgressBar, ProgressStyle};
 use mlflow_api::proto_json::time_text;
 use mlflow_api::{Error, ExperimentId, Workspace};
-use retention::{Age, Entity, Found, Named, Policy, Report, Retention};
+use retention::{
+    DeletionAge, EntitiesToDelete, NamedEntities, RemovalReport, RemovedEntity, Retention, RetentionPolicy,
+};
 use runtime::clock::now_ms;
 use table::Table;
 
@@ -157,23 +159,23 @@ async fn entities_to_remove(
     table: &Table,
     retention: &Retention,
     all: &[Workspace],
-) -> Result<Vec<(Workspace, Found)>, Failure> {
-    let named = Named {
+) -> Result<Vec<(Workspace, EntitiesToDelete)>, Failure> {
+    let named = NamedEntities {
         runs: options.run_ids.clone(),
         experiments: options.experiment_ids.clone(),
         models: options.logged_model_ids.clone(),
         even_active: options.even_active,
     };
-    let age = options.older_than.as_deref().map(Age::parse).transpose().map_err(failed)?;
+    let age = options.older_than.as_deref().map(DeletionAge::parse).transpose().map_err(failed)?;
     if !named.is_empty() {
         let found = retention.named(&named, age.as_ref()).await.map_err(failed)?;
         return Ok(vec![(Workspace::default(), found)]);
     }
     let age = match age {
         Some(age) => Some(age),
-        None => Policy::Deleted.read(table).await.map_err(Error::from).map_err(failed)?,
+        None => RetentionPolicy::Deleted.read(table).await.map_err(Error::from).map_err(failed)?,
     };
-    let before = age.as_ref().map(Age::before);
+    let before = age.as_ref().map(DeletionAge::before);
     let mut found = Vec::new();
     for workspace in all {
         let of_workspace = if workspace.is_for_removal() {
@@ -187,8 +189,8 @@ async fn entities_to_remove(
 }
 
 async fn set_policy(table: &Table, policy: &str) -> Result<(), Failure> {
-    let age = if policy == "off" { None } else { Some(Age::parse(policy).map_err(failed)?) };
-    Policy::Deleted.write(table, age.as_ref()).await.map_err(Error::from).map_err(failed)?;
+    let age = if policy == "off" { None } else { Some(DeletionAge::parse(policy).map_err(failed)?) };
+    RetentionPolicy::Deleted.write(table, age.as_ref()).await.map_err(Error::from).map_err(failed)?;
     match age {
         Some(age) => print_line(&format!("Deleted entities are kept for {}.", age.as_str())),
         None => print_line("There is no retention policy: `gc` without an age removes all deleted entities."),
@@ -198,7 +200,7 @@ async fn set_policy(table: &Table, policy: &str) -> Result<(), Failure> {
 
 async fn set_trace_policy(table: &Table, policy: &str) -> Result<(), Failure> {
     let kept_for = Some(policy).filter(|policy| *policy != "off");
-    TraceSetting::write(table, kept_for).await.map_err(failed)?;
+    TraceRetentionSetting::write(table, kept_for).await.map_err(failed)?;
     match kept_for {
         Some(kept_for) => print_line(&format!("Traces are kept for {kept_for} after their start.")),
         None => print_line("Traces are kept forever."),
@@ -214,13 +216,13 @@ fn failed(error: Error) -> Failure {
 
 /// Prints the removed entities in MLflow's words, above a progress bar.
 struct Progress {
-    found: HashSet<Entity>,
+    found: HashSet<RemovedEntity>,
     bar: ProgressBar,
     kept: Mutex<usize>,
 }
 
 impl Progress {
-    fn done(&self, entity: &Entity, outcome: &str) {
+    fn done(&self, entity: &RemovedEntity, outcome: &str) {
         if !self.found.contains(entity) {
             // A run of a removed experiment, or an entity whose removal was started by an earlier
             // call.
@@ -231,8 +233,8 @@ impl Progress {
     }
 }
 
-impl Report for Progress {
-    fn removed(&self, entity: Entity) {
+impl RemovalReport for Progress {
+    fn removed(&self, entity: RemovedEntity) {
         self.done(&entity, &format!("{entity} has been permanently deleted."));
     }
 
@@ -253,7 +255,7 @@ impl Report for Progress {
             .suspend(|| print_line(&format!("Files of removed traces of experiment {experiment} were kept: {why}.")));
     }
 
-    fn kept(&self, entity: Entity, why: &str) {
+    fn kept(&self, entity: RemovedEntity, why: &str) {
         *self.kept.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.done(&entity, &format!("{entity} was kept: {why}."));
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use embedded_engine::Engine;
 use entities::workspaces::Workspaces;
-use retention::{Retention, ToLog};
+use retention::{LogReport, Retention};
 
 /// Pause between two rounds.
 const ROUND_INTERVAL: Duration = Duration::from_mins(5);
@@ -30,7 +30,7 @@ pub(crate) async fn run(engine: Engine, retention: Option<(Retention, Workspaces
             tracing::warn!(%error, "expired items could not be removed");
         }
         if let Some((retention, workspaces)) = retention.as_ref().filter(|_| round >= next) {
-            next = match Box::pin(retention.remove_for(MAX_POLICY_DURATION, workspaces, &ToLog)).await {
+            next = match Box::pin(retention.remove_for(MAX_POLICY_DURATION, workspaces, &LogReport)).await {
                 Ok(true) => round + ROUNDS_PER_POLICY_RUN,
                 Ok(false) => round + 1,
                 Err(error) => {

@@ -1,7 +1,7 @@
 //! `mlflow-serverless migrate`: migrates a table to the layout of this version while it is in use.
 
 use clap::Args;
-use entities::migration::Migrated;
+use entities::migration::MigrationResult;
 
 use crate::Failure;
 use crate::output::print_line;
@@ -20,10 +20,10 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let migrated = entities::migration::migrate(&table.in_background(), &access.in_background()).await?;
     print_line(&match migrated {
         None => "The table is empty: there is nothing to migrate.".to_owned(),
-        Some(Migrated { from, to }) if from == to => {
+        Some(MigrationResult { from, to }) if from == to => {
             format!("The table already has layout {to}: there is nothing to migrate.")
         }
-        Some(Migrated { from, to }) => format!("Migrated the table from layout {from} to layout {to}."),
+        Some(MigrationResult { from, to }) => format!("Migrated the table from layout {from} to layout {to}."),
     });
     Ok(())
 }

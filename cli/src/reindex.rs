@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use clap::Args;
 use embedded_engine::Engine;
-use entities::fields::{LEASE, MOST, OwnFields, OwnSetting, Setting};
+use entities::indexed_fields_setting::{
+    ExperimentFieldPatterns, ExperimentFieldsSetting, IndexedFieldsSetting, LEASE_DURATION, MAX_EXPERIMENTS_WITH_FIELDS,
+};
 use entities::layout;
 use entities::workspaces::Workspaces;
 use fts_indexer::Indexer;
 use indicatif::{ProgressBar, ProgressStyle};
 use key_schema::rows;
 use mlflow_api::ExperimentId;
-use run_index::{HELD_AT_ONCE, RunIndex};
+use run_index::{MAX_ENTRIES_IN_MEMORY, RunIndex};
 use runtime::clock::sleep;
 use search::IndexedFields;
 use table::Table;
@@ -78,7 +80,7 @@ pub(crate) enum ReindexTarget {
     /// All runs of the table.
     Table(Option<IndexedFields>),
     /// The runs of one experiment.
-    Experiment(ExperimentId, Option<OwnFields>),
+    Experiment(ExperimentId, Option<ExperimentFieldPatterns>),
 }
 
 /// Reindexes runs, with at most `at_once` of them waiting at any time.
@@ -94,7 +96,7 @@ pub(crate) async fn rebuild(
     // In AWS, an indexer is already running. With the embedded engine, the feed of this process is
     // idle while a server's feed is running.
     let feed = engine.map(|engine| {
-        let consumer = LocalIndexer(Indexer::new(table.clone()).alone());
+        let consumer = LocalIndexer(Indexer::new(table.clone()).as_only_indexer());
         StreamFeed::start(engine, name.to_owned(), consumer, Duration::ZERO, TICK_INTERVAL)
     });
     let outcome = rebuild_with_indexer(&table, part, at_once as usize).await;
@@ -108,9 +110,9 @@ impl ReindexTarget {
     /// Changes the indexed fields, if the part has new ones, and returns the resulting setting.
     /// Searches stop relying on the old fields first. Only then may the indexer remove those
     /// fields. After this call, no batch in flight indexes the old fields.
-    async fn change_fields(&self, table: &Table) -> Result<Setting, Failure> {
+    async fn change_fields(&self, table: &Table) -> Result<IndexedFieldsSetting, Failure> {
         let before = read_setting(table).await?;
-        let own = |setting: &Setting, id| setting.own.get(id).cloned().unwrap_or_default();
+        let own = |setting: &IndexedFieldsSetting, id| setting.own.get(id).cloned().unwrap_or_default();
         let changed = match self {
             Self::Table(None) | Self::Experiment(_, None) => {
                 // An earlier change was interrupted, possibly just now.
@@ -121,20 +123,23 @@ impl ReindexTarget {
             }
             Self::Table(Some(fields)) => {
                 let searched = IndexedFields { values: Vec::new(), text: Vec::new() };
-                let unused = Setting { searched, ..before.clone() };
+                let unused = IndexedFieldsSetting { searched, ..before.clone() };
                 self.write(table, &before, &unused).await?;
-                wait(SEARCH_WAIT_MESSAGE, LEASE).await;
-                let changed = Setting { indexed: fields.clone(), ..unused.clone() };
+                wait(SEARCH_WAIT_MESSAGE, LEASE_DURATION).await;
+                let changed = IndexedFieldsSetting { indexed: fields.clone(), ..unused.clone() };
                 self.write(table, &unused, &changed).await?;
                 changed
             }
             Self::Experiment(id, Some(fields)) => {
                 let mut unused = before.clone();
-                unused.own.insert(*id, OwnSetting { searched: OwnFields::nothing(), ..own(&before, id) });
+                unused.own.insert(
+                    *id,
+                    ExperimentFieldsSetting { searched: ExperimentFieldPatterns::nothing(), ..own(&before, id) },
+                );
                 self.write(table, &before, &unused).await?;
-                wait(SEARCH_WAIT_MESSAGE, LEASE).await;
+                wait(SEARCH_WAIT_MESSAGE, LEASE_DURATION).await;
                 let mut changed = unused.clone();
-                changed.own.insert(*id, OwnSetting { indexed: fields.clone(), ..own(&unused, id) });
+                changed.own.insert(*id, ExperimentFieldsSetting { indexed: fields.clone(), ..own(&unused, id) });
                 self.write(table, &unused, &changed).await?;
                 changed
             }
@@ -144,7 +149,12 @@ impl ReindexTarget {
     }
 
     /// Writes the changed setting, unless it was changed since `before` was read.
-    async fn write(&self, table: &Table, before: &Setting, after: &Setting) -> Result<(), Failure> {
+    async fn write(
+        &self,
+        table: &Table,
+        before: &IndexedFieldsSetting,
+        after: &IndexedFieldsSetting,
+    ) -> Result<(), Failure> {
         let written = match self {
             Self::Table(_) => after.write_after(before, table).await,
             Self::Experiment(id, _) => write_own(table, *id, before, after).await,
@@ -159,17 +169,17 @@ impl ReindexTarget {
         }
     }
 
-    fn is_the_same(&self, one: &Setting, other: &Setting) -> bool {
+    fn is_the_same(&self, one: &IndexedFieldsSetting, other: &IndexedFieldsSetting) -> bool {
         match self {
             Self::Table(_) => (&one.indexed, &one.searched) == (&other.indexed, &other.searched),
             Self::Experiment(id, _) => one.own.get(id) == other.own.get(id),
         }
     }
 
-    fn is_between_fields(&self, setting: &Setting) -> bool {
+    fn is_between_fields(&self, setting: &IndexedFieldsSetting) -> bool {
         match self {
             Self::Table(_) => setting.is_between_fields(),
-            Self::Experiment(id, _) => setting.own.get(id).is_some_and(OwnSetting::is_between_fields),
+            Self::Experiment(id, _) => setting.own.get(id).is_some_and(ExperimentFieldsSetting::is_between_fields),
         }
     }
 
@@ -187,11 +197,11 @@ impl ReindexTarget {
     /// Makes searches rely on the fields that are indexed. Also completes an earlier change that
     /// was interrupted. `before` is the setting that all runs were indexed with. A setting that
     /// another command has changed since then is left to that command.
-    async fn rely_on_fields(&self, table: &Table, before: &Setting) -> Result<(), Failure> {
+    async fn rely_on_fields(&self, table: &Table, before: &IndexedFieldsSetting) -> Result<(), Failure> {
         if let Self::Table(_) = self
             && before.indexed != before.searched
         {
-            let settled = Setting { searched: before.indexed.clone(), ..before.clone() };
+            let settled = IndexedFieldsSetting { searched: before.indexed.clone(), ..before.clone() };
             if let Err(failure) = settled.write_after(before, table).await {
                 ignore_failed_condition(failure)?;
             }
@@ -203,7 +213,7 @@ impl ReindexTarget {
             };
             if is_of_it && own.is_between_fields() {
                 let mut settled = before.clone();
-                settled.own.insert(*id, OwnSetting { searched: own.indexed.clone(), ..own.clone() });
+                settled.own.insert(*id, ExperimentFieldsSetting { searched: own.indexed.clone(), ..own.clone() });
                 if let Err(failure) = write_own(table, *id, before, &settled).await {
                     ignore_failed_condition(failure)?;
                 }
@@ -214,8 +224,13 @@ impl ReindexTarget {
 }
 
 /// Writes the setting of an experiment, unless it was changed since `before` was read.
-async fn write_own(table: &Table, id: ExperimentId, before: &Setting, after: &Setting) -> table::Result<()> {
-    let own = |setting: &Setting| setting.own.get(&id).cloned().unwrap_or_default();
+async fn write_own(
+    table: &Table,
+    id: ExperimentId,
+    before: &IndexedFieldsSetting,
+    after: &IndexedFieldsSetting,
+) -> table::Result<()> {
+    let own = |setting: &IndexedFieldsSetting| setting.own.get(&id).cloned().unwrap_or_default();
     own(after).write_after(&own(before), table, id).await
 }
 
@@ -236,8 +251,8 @@ pub(crate) async fn check_experiment(table: &Table, experiment: ExperimentId) ->
         return Err(experiment.not_found().message.into());
     }
     let own = read_setting(table).await?.own;
-    if own.len() >= MOST && !own.contains_key(&experiment) {
-        return Err(format!("at most {MOST} experiments may have fields of their own").into());
+    if own.len() >= MAX_EXPERIMENTS_WITH_FIELDS && !own.contains_key(&experiment) {
+        return Err(format!("at most {MAX_EXPERIMENTS_WITH_FIELDS} experiments may have fields of their own").into());
     }
     Ok(())
 }
@@ -259,7 +274,7 @@ async fn rebuild_with_indexer(table: &Table, part: ReindexTarget, at_once: usize
 
     let bar = spinner("stray entries removed");
     for experiment in &experiments {
-        let swept = index.sweep(*experiment, HELD_AT_ONCE).await;
+        let swept = index.sweep(*experiment, MAX_ENTRIES_IN_MEMORY).await;
         bar.inc(swept.map_err(|failure| format!("cannot remove stray index entries: {failure:?}"))? as u64);
     }
     let swept = bar.position();
@@ -285,26 +300,31 @@ pub(crate) fn pattern(text: &str) -> Result<String, String> {
 
 impl Options {
     /// Returns the fields to index from now on, or `None` if they do not change.
-    fn of_table(&self, present: &Setting) -> Option<IndexedFields> {
+    fn of_table(&self, present: &IndexedFieldsSetting) -> Option<IndexedFields> {
         Some(self.given_fields()?.over(&present.indexed))
     }
 
     /// Returns an experiment's fields to index from now on, or `None` if they do not change.
-    fn of_experiment(&self, present: &Setting, experiment: ExperimentId) -> Option<OwnFields> {
+    fn of_experiment(
+        &self,
+        present: &IndexedFieldsSetting,
+        experiment: ExperimentId,
+    ) -> Option<ExperimentFieldPatterns> {
         let given = self.given_fields()?;
         let old = present.own.get(&experiment).map(|own| own.indexed.clone()).unwrap_or_default();
-        Some(OwnFields { values: given.values.or(old.values), text: given.text.or(old.text) })
+        Some(ExperimentFieldPatterns { values: given.values.or(old.values), text: given.text.or(old.text) })
     }
 
     /// Returns the patterns on the command line, or `None` if there are none.
-    fn given_fields(&self) -> Option<OwnFields> {
+    fn given_fields(&self) -> Option<ExperimentFieldPatterns> {
         let given = |patterns: &[String]| (!patterns.is_empty()).then(|| patterns.to_vec());
-        Some(OwnFields { values: given(&self.values), text: given(&self.text) }).filter(|given| !given.is_empty())
+        Some(ExperimentFieldPatterns { values: given(&self.values), text: given(&self.text) })
+            .filter(|given| !given.is_empty())
     }
 }
 
-async fn read_setting(table: &Table) -> Result<Setting, Failure> {
-    Setting::read(table).await.map_err(|failure| format!("cannot read the setting: {failure:?}").into())
+async fn read_setting(table: &Table) -> Result<IndexedFieldsSetting, Failure> {
+    IndexedFieldsSetting::read(table).await.map_err(|failure| format!("cannot read the setting: {failure:?}").into())
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` passes it by value")]

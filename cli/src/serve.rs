@@ -13,8 +13,8 @@ use domains::DOMAINS;
 use entities::workspaces::Workspaces;
 use fts_indexer::Indexer;
 use key_schema::access_rows;
-use mlflow_api::auth::Level;
-use retention::{Looks, Retention};
+use mlflow_api::auth::PermissionLevel;
+use retention::{HistoryScans, Retention};
 use table::{Query, Table};
 use tokio::net::TcpListener;
 
@@ -78,7 +78,7 @@ pub(crate) struct Options {
     auth: Option<AuthMode>,
     /// With `--auth basic`: permission level of users on resources without a grant.
     #[arg(long, value_name = "LEVEL", default_value = "NO_PERMISSIONS", value_parser = default_permission)]
-    default_permission: Level,
+    default_permission: PermissionLevel,
     /// With `--auth basic`: restrict the creation of experiments, registered models and prompts to
     /// administrators and users with this role.
     #[arg(long, value_name = "ROLE", value_parser = clap::builder::NonEmptyStringValueParser::new())]
@@ -117,8 +117,8 @@ enum AuthMode {
     Basic,
 }
 
-fn default_permission(text: &str) -> Result<Level, String> {
-    let level = Level::from_name(text).filter(|level| *level != Level::Deny);
+fn default_permission(text: &str) -> Result<PermissionLevel, String> {
+    let level = PermissionLevel::from_name(text).filter(|level| *level != PermissionLevel::Deny);
     level.ok_or_else(|| "expected READ, USE, EDIT, MANAGE or NO_PERMISSIONS".to_owned())
 }
 
@@ -187,7 +187,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     if engine_is_here {
         entities::migration::migrate(&table, &access).await?;
     }
-    let retention = Retention::new(table.clone().in_background(), artifacts.clone()).looking(Looks::AtNewOnes);
+    let retention = Retention::new(table.clone().in_background(), artifacts.clone()).looking(HistoryScans::AtNewOnes);
     // Without users, everybody who can reach this address has full access.
     let around = Environment::new(Arc::new(AllowAll), table.clone()).with_artifacts(&artifact_root, artifacts);
     let around = Environment {
@@ -229,7 +229,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     });
     let interval = Duration::from_millis(options.run_indexing_interval);
     let indexer = Indexer::new(table.clone()).with_interval(interval);
-    let indexer = if options.workspaces { indexer.counting() } else { indexer };
+    let indexer = if options.workspaces { indexer.with_usage_counter() } else { indexer };
     let (housekeeping, feed) = if let Some(engine) = embedded {
         let housekeeping = tokio::spawn(housekeeping::run(
             engine.clone(),
@@ -237,7 +237,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         ));
         let delay = Duration::from_millis(options.indexer_delay);
         // The feed holds a lock, so this is the only indexer.
-        let indexer = LocalIndexer(indexer.alone());
+        let indexer = LocalIndexer(indexer.as_only_indexer());
         (Some(housekeeping), Some(StreamFeed::start(engine, options.place.name, indexer, delay, tick_of(interval))))
     } else {
         (None, stream.map(|stream| feed::follow(stream, LocalIndexer(indexer), tick_of(interval))))

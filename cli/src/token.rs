@@ -92,13 +92,13 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
 
 async fn list(store: &Store, user: &str) -> Result<(), Failure> {
     for token in store.tokens(&user_name(user)?).await.map_err(failure)? {
-        let end = token.expires.map_or_else(|| "never".to_owned(), auth::day);
-        let made = auth::day(token.creation_time / 1_000);
+        let end = token.expires.map_or_else(|| "never".to_owned(), auth::format_date);
+        let made = auth::format_date(token.creation_time / 1_000);
         print_line(&format!(
             "{}\t{}\t{}\tcreated {made}\texpires {end}",
             token.id,
             token.name,
-            auth::reach(&token.restriction)
+            auth::scope_text(&token.restriction)
         ));
     }
     Ok(())

@@ -2,8 +2,8 @@
 
 use clap::{Args, Subcommand};
 use entities::now_ms;
-use entities::quota::{Counted, day_of};
-use entities::workspaces::{Quota, Workspaces};
+use entities::quota::{QuotaKind, day_of};
+use entities::workspaces::{WorkspaceQuota, Workspaces};
 use mlflow_api::proto_json::time_text;
 use mlflow_api::{Error, Workspace};
 
@@ -86,8 +86,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         }
         Command::Quota { workspace, runs, traces, bytes, place } => {
             let (name, workspaces) = (named(&workspace)?, open(&place).await?);
-            let bounds = [(Counted::Runs, runs), (Counted::Traces, traces), (Counted::Bytes, bytes)];
-            let quota: Quota = bounds.into_iter().filter_map(|(what, most)| Some((what, most?))).collect();
+            let bounds = [(QuotaKind::Runs, runs), (QuotaKind::Traces, traces), (QuotaKind::Bytes, bytes)];
+            let quota: WorkspaceQuota = bounds.into_iter().filter_map(|(what, most)| Some((what, most?))).collect();
             workspaces.set_quota(&name, &quota).await.map_err(failure)?;
             print_line(&format!("Daily quota of {name}: {}.", format_amounts(&quota)));
         }
@@ -106,7 +106,7 @@ async fn open(place: &TableOptions) -> Result<Workspaces, Failure> {
 }
 
 /// Formats amounts for display.
-fn format_amounts(amounts: &Quota) -> String {
+fn format_amounts(amounts: &WorkspaceQuota) -> String {
     let amounts: Vec<_> = amounts.iter().map(|(what, much)| format!("{much} {}", what.name())).collect();
     if amounts.is_empty() { "-".to_owned() } else { amounts.join(", ") }
 }

@@ -1,4 +1,4 @@
-"""Records stock MLflow's figures about traces, for `functions/traces/tests/it/figures.rs`.
+"""Records stock MLflow's figures about traces, for `functions/traces/tests/it/recorded_metrics.rs`.
 
   .venv/bin/python -m tests.compare.record_trace_metrics [--seed N] [--output FILE]
 """

@@ -75,11 +75,11 @@ def test_the_longest_of_them_is_said() -> None:
 @pytest.mark.parametrize(
     ("file", "code", "said"),
     [
-        ("functions/auth/src/store/sessions.rs", r"pub const SESSION: u64 = 24 \* 3_600;", "(sessions: 24 hours)"),
-        ("functions/traces/src/store/link.rs", r"const PATIENCE: i64 = 7 \* 86_400;", "They go after a week, by their `ttl`."),
-        ("functions/fts-indexer/src/trace_packing/pass.rs", r"const OLDEST: i64 = 86_400_000;", "some minutes later, within 24 hours at the latest"),
-        ("shared/storage/artifact-store/src/backend.rs", r"pub const DOWNLOAD: Duration = Duration::from_mins\(5\);", "5 minutes, parts of uploads 1 hour"),
-        ("shared/storage/artifact-store/src/prefix.rs", r"const PARTS: Duration = Duration::from_hours\(1\);", "5 minutes, parts of uploads 1 hour"),
+        ("functions/auth/src/store/sessions.rs", r"pub const SESSION_SECONDS: u64 = 24 \* 3_600;", "(sessions: 24 hours)"),
+        ("functions/traces/src/store/link.rs", r"const STUB_LIFETIME_SECONDS: i64 = 7 \* 86_400;", "They go after a week, by their `ttl`."),
+        ("functions/fts-indexer/src/trace_packing/packing_pass.rs", r"const MAX_MARK_AGE_MS: i64 = 86_400_000;", "some minutes later, within 24 hours at the latest"),
+        ("shared/storage/artifact-store/src/backend.rs", r"pub const DOWNLOAD_EXPIRATION: Duration = Duration::from_mins\(5\);", "5 minutes, parts of uploads 1 hour"),
+        ("shared/storage/artifact-store/src/prefix.rs", r"const PART_URL_EXPIRATION: Duration = Duration::from_hours\(1\);", "5 minutes, parts of uploads 1 hour"),
         ("cli/src/housekeeping.rs", r"const STREAM_RETENTION: Duration = Duration::from_hours\(24\);", "24 hours, checked every five minutes"),
         ("cli/src/housekeeping.rs", r"const ROUND_INTERVAL: Duration = Duration::from_mins\(5\);", "24 hours, checked every five minutes"),
         ("cli/src/housekeeping.rs", r"const ROUNDS_PER_POLICY_RUN: u32 = 12;", "once an hour"),

@@ -330,7 +330,7 @@ def test_what_is_said_of_calls_is_said_by_parameters_and_alarms_hear_of_warnings
 
 #: Sources of the messages that alarms count.
 SOURCES = [REPOSITORY / path for path in (
-    "shared/http/service/src/endpoint_response.rs", "shared/storage/table/src/collection_size.rs", "functions/fts-indexer/src/attempts.rs",
+    "shared/http/service/src/endpoint_response.rs", "shared/storage/table/src/collection_size.rs", "functions/fts-indexer/src/record_failures.rs",
 )]
 
 
@@ -402,7 +402,7 @@ def test_a_change_that_cannot_be_indexed_holds_up_no_other(mapping, resources):
     # The stream expires records after 24 hours. Before that, remaining records go to the queue.
     assert mapping["MaximumRecordAgeInSeconds"] == 23 * 60 * 60
     said = re.search(r'\$\.fields\.message = "(.+)"', resources["ChangesLeftBehindMetric"]["Properties"]["FilterPattern"])
-    assert f'"{said[1]}");' in (REPOSITORY / "functions/fts-indexer/src/attempts.rs").read_text()
+    assert f'"{said[1]}");' in (REPOSITORY / "functions/fts-indexer/src/record_failures.rs").read_text()
     [metric] = resources["ChangesLeftBehindMetric"]["Properties"]["MetricTransformations"]
     alarm = resources["ChangesLeftBehind"]["Properties"]
     assert (metric["MetricNamespace"], metric["MetricName"]) == (alarm["Namespace"], alarm["MetricName"])

@@ -198,12 +198,12 @@ def add(copy: Path) -> None:
     (own / "src").mkdir(parents=True)
     for name, text in [("Cargo.toml", _MANIFEST), ("src/declaration.rs", _ROW), ("src/lib.rs", _LIB), ("src/store.rs", _STORE), ("src/main.rs", _MAIN)]:
         (own / name).write_text(text)
-    (copy / "shared/testing/test-site/src/samples/greetings.rs").write_text(_SAMPLES)
+    (copy / "shared/testing/test-site/src/route_samples/greetings.rs").write_text(_SAMPLES)
     replace(copy / "Cargo.toml", 'key-schema = { path', 'greetings = { path = "functions/greetings" }\nkey-schema = { path')
     replace(copy / "domains/Cargo.toml", "graphql.workspace = true\n", "graphql.workspace = true\ngreetings.workspace = true\n")
     one_more(copy / "domains/src/lib.rs", "DOMAINS: [&Domain; ")
     replace(copy / "domains/src/lib.rs", "    &ui::DOMAIN,\n", "    &ui::DOMAIN,\n    &greetings::DOMAIN,\n")
-    samples = copy / "shared/testing/test-site/src/samples/mod.rs"
+    samples = copy / "shared/testing/test-site/src/route_samples/mod.rs"
     replace(samples, "mod graphql;\n", "mod graphql;\nmod greetings;\n")
     one_more(samples, "SAMPLES: [Samples; ")
     replace(samples, "\n];\n\n/// All samples, one domain", """
@@ -258,7 +258,7 @@ def test_a_domain_with_one_endpoint_changes_six_files_beside_its_own():
         subprocess.run(clean, cwd=REPOSITORY, env=environment, capture_output=True, check=True)
     status = subprocess.run(["git", "status", "--porcelain", "-uall"], cwd=copy, capture_output=True, text=True, check=True).stdout
     changed = {line[3:] for line in status.splitlines()}
-    own = {name for name in changed if name.startswith("functions/greetings/") or name == "shared/testing/test-site/src/samples/greetings.rs"}
+    own = {name for name in changed if name.startswith("functions/greetings/") or name == "shared/testing/test-site/src/route_samples/greetings.rs"}
     beside = changed - own - GENERATED - {ENDPOINTS}
     assert len(beside) <= 6, beside
     assert "/api/2.0/mlflow/greetings/get" in (copy / "docs/reference/access.md").read_text()

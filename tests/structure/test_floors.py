@@ -134,4 +134,4 @@ def test_only_the_indexer_adds_entries() -> None:
         for path in (_REPOSITORY / "shared/storage/run-index/src").glob("*.rs")
         if re.search(r"\.put\(|Write::Put|write_many\([^V&]", path.read_text())
     ]
-    assert puts == ["directory.rs"]
+    assert puts == ["list_directory.rs"]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use table::Usage;
+use table::ConsumedUnits;
 
 /// A kind of call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,7 +68,7 @@ pub struct CallStats {
     /// Number of calls that the client gave up after its last attempt.
     pub given_up: u32,
     /// Requests to the table, and their consumption.
-    pub usage: Usage,
+    pub usage: ConsumedUnits,
     /// Total duration of the calls.
     pub time: Duration,
     /// Duration of the longest call.
@@ -81,7 +81,7 @@ pub struct CallCounts(pub BTreeMap<CallKind, CallStats>);
 
 impl CallCounts {
     /// Counts a call, given the status of its response.
-    pub(crate) fn count(&mut self, call: CallKind, status: u16, usage: &Usage, lasted: Duration) {
+    pub(crate) fn count(&mut self, call: CallKind, status: u16, usage: &ConsumedUnits, lasted: Duration) {
         let calls = self.0.entry(call).or_default();
         calls.made += 1;
         match status {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures::future::poll_fn;
 use futures::task::{AtomicWaker, LocalSpawnExt};
 use futures_executor::{LocalPool, LocalSpawner};
-use runtime::clock::Simulation;
+use runtime::clock::SimulatedClock;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{Failure, Result};
@@ -19,7 +19,7 @@ use crate::{Failure, Result};
 /// A thread with a simulated clock.
 pub(crate) struct Executor {
     pool: LocalPool,
-    simulation: Simulation,
+    simulation: SimulatedClock,
     busy: BusyCounter,
     /// Runtime that is only needed to start the engine's threads. No tasks run on it.
     runtime: Runtime,
@@ -28,7 +28,7 @@ pub(crate) struct Executor {
 impl Executor {
     pub(crate) fn new() -> Result<Self> {
         let runtime = Builder::new_current_thread().enable_time().build()?;
-        Ok(Self { pool: LocalPool::new(), simulation: Simulation::begin(), busy: BusyCounter::default(), runtime })
+        Ok(Self { pool: LocalPool::new(), simulation: SimulatedClock::begin(), busy: BusyCounter::default(), runtime })
     }
 
     /// Returns the spawner for tasks.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use access::{AllowAll, Authorizer};
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use http::Request;
@@ -14,7 +14,7 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use rand::RngExt;
 use runtime::clock::Moment;
 use serde_json::Value;
-use table::{Meter, Table, Usage};
+use table::{ConsumedUnits, Table, UsageMeter};
 
 use crate::Result;
 
@@ -33,7 +33,7 @@ pub(crate) fn tracking(table: Table) -> Router {
 
 /// Returns the router of the traces function.
 pub(crate) fn traces(table: Table) -> Router {
-    ::traces::router(&::traces::store::Store::new(table, Artifacts::below(ARTIFACT_ROOT)), authorizer())
+    ::traces::router(&::traces::store::Store::new(table, ArtifactStore::below(ARTIFACT_ROOT)), authorizer())
 }
 
 /// A call by a client.
@@ -72,7 +72,7 @@ pub(crate) struct LambdaSandboxes {
 
 struct Sandbox {
     router: Router,
-    meter: Meter,
+    meter: UsageMeter,
 }
 
 /// A response, with the cost and duration of the call.
@@ -82,9 +82,9 @@ pub(crate) struct CallResponse {
     /// Pause before a retry that the response requests.
     pub(crate) retry_after: Option<Duration>,
     /// Consumption of the call.
-    pub(crate) usage: Usage,
+    pub(crate) usage: ConsumedUnits,
     /// Consumption of the start of the sandbox, if a new one was needed.
-    pub(crate) cold_start: Option<Usage>,
+    pub(crate) cold_start: Option<ConsumedUnits>,
     pub(crate) lasted: Duration,
 }
 
@@ -126,9 +126,9 @@ impl LambdaSandboxes {
         Some(idle.swap_remove(any))
     }
 
-    async fn start(&self) -> Result<(Sandbox, Option<Usage>)> {
+    async fn start(&self) -> Result<(Sandbox, Option<ConsumedUnits>)> {
         self.started.set(self.started.get() + 1);
-        let meter = Meter::default();
+        let meter = UsageMeter::default();
         let table = self.table.metered(meter.clone());
         entities::layout::check(&table).await?;
         let router = (self.function)(table);

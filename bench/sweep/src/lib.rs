@@ -2,7 +2,7 @@
 //! indexer.
 //!
 //! The functions run over the embedded engine within DynamoDB's limits (`embedded_engine::limits`),
-//! on a simulated clock ([`runtime::clock::Simulation`]) that stands still during computations. So whatever
+//! on a simulated clock ([`runtime::clock::SimulatedClock`]) that stands still during computations. So whatever
 //! a sandbox waits for, such as a lease, the pause before a retry or a tick of the indexer, takes
 //! its time, and nothing takes longer because this machine is slow.
 //!

@@ -59,7 +59,7 @@ fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
     Ok(vec![
         Scenario {
             name: "long",
-            throughput: Throughput::OF_A_PARTITION,
+            throughput: Throughput::PARTITION_MAX,
             load: Load::Long {
                 runs,
                 metrics: options.metrics.into(),
@@ -72,7 +72,7 @@ fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
         },
         Scenario {
             name: "short",
-            throughput: Throughput::OF_A_PARTITION,
+            throughput: Throughput::PARTITION_MAX,
             load: Load::Short { per_second, batch: [10, 5, 3] },
             // Together with the sample, longer than the maximum waiting time of a change, so that a
             // violation is noticed.
@@ -81,7 +81,7 @@ fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
         },
         Scenario {
             name: "traces",
-            throughput: Throughput::OF_A_PARTITION,
+            throughput: Throughput::PARTITION_MAX,
             load: Load::Traces {
                 per_second: options.traces,
                 exporters: options.traces.div_ceil(10),

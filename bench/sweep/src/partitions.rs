@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use embedded_engine::limits::{Limits, PartitionUsage};
+use embedded_engine::limits::{EngineLimits, PartitionUsage};
 
 /// Maximum number of partitions of a kind up to which their size is measured.
 const MAX_MEASURED_PARTITIONS: usize = 2_000;
@@ -62,7 +62,7 @@ impl PartitionKind {
 
 impl PartitionMeter {
     /// Records the consumption of the past second.
-    pub(crate) fn record_second(&self, limits: &Limits) {
+    pub(crate) fn record_second(&self, limits: &EngineLimits) {
         let usage = limits.usage();
         let state = &mut *self.state.borrow_mut();
         let mut most: BTreeMap<String, (f64, f64)> = BTreeMap::new();
@@ -87,7 +87,7 @@ impl PartitionMeter {
     }
 
     /// Starts a new measurement.
-    pub(crate) fn reset(&self, limits: &Limits) {
+    pub(crate) fn reset(&self, limits: &EngineLimits) {
         *self.state.borrow_mut() = State { before: limits.usage(), ..State::default() };
     }
 

@@ -22,8 +22,8 @@ const WRITE_PRICE: f64 = 0.625;
 const READ_PRICE: f64 = 0.125;
 const CALL_PRICE: f64 = 1.28;
 /// Limits of the units per second of a partition.
-const WRITE_LIMIT: f64 = Throughput::OF_A_PARTITION.writes;
-const READ_LIMIT: f64 = Throughput::OF_A_PARTITION.reads;
+const WRITE_LIMIT: f64 = Throughput::PARTITION_MAX.writes;
+const READ_LIMIT: f64 = Throughput::PARTITION_MAX.reads;
 /// Maximum size in bytes of all items of one partition key, in a table with local indexes.
 const MAX_COLLECTION_BYTES: f64 = 10e9;
 /// Maximum number of lines in a chart.

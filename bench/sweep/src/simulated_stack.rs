@@ -6,7 +6,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use embedded_engine::limits::{Limits, Throughput};
+use embedded_engine::limits::{EngineLimits, Throughput};
 use embedded_engine::{Engine, client_over};
 use entities::attributes::SHARDS as SHARDS_OF_DAY;
 use futures::task::LocalSpawnExt;
@@ -38,7 +38,7 @@ pub(crate) struct SimulatedStack {
     spawner: LocalSpawner,
     busy: BusyCounter,
     engine: Engine,
-    limits: Limits,
+    limits: EngineLimits,
     /// The indexer's handle to the table.
     table: Table,
     pub(crate) sandboxes: LambdaSandboxes,
@@ -67,7 +67,7 @@ impl SimulatedStack {
         let in_memory = Path::new("/dev/shm");
         let directory = if in_memory.is_dir() { tempfile::tempdir_in(in_memory)? } else { tempfile::tempdir()? };
         let engine = Engine::open(directory.path())?;
-        let limits = Limits::with_clock(&engine, move || begin.age());
+        let limits = EngineLimits::with_clock(&engine, move || begin.age());
         let table = Table::new(client_over(network::with_latency(limits.http_client(), busy.clone())), TABLE);
         let created = busy.during(Table::new(engine.client(), TABLE).create_if_missing()).await;
         created.map_err(|failure| format!("{failure:?}"))?;
@@ -137,7 +137,7 @@ impl SimulatedStack {
         self.spawn(async |world| world.feed.tick(&world.table, &world.tally).await)
     }
 
-    /// Posts to a path below `/api/2.0/mlflow/` ([`World::send`]).
+    /// Posts to a path below `/api/2.0/mlflow/` ([`SimulatedStack::send_attachment`]).
     pub(crate) async fn post(&self, call: CallKind, path: &str, body: &Value) -> Result<Option<Value>> {
         self.send(call, &ClientCall::json(path, body)).await
     }

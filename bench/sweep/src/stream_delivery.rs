@@ -7,12 +7,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use embedded_engine::StreamReader;
-use fts_indexer::{Batch, Indexer};
+use fts_indexer::{Indexer, StreamBatch};
 use key_schema::definition::{PK, SK};
 use key_schema::{Key, rows};
 use runtime::clock::Moment;
 use serde_json::Value;
-use table::{Meter, Table};
+use table::{Table, UsageMeter};
 
 use crate::call_counts::{CallCounts, CallKind};
 use crate::executor::BusyCounter;
@@ -74,7 +74,7 @@ impl StreamDelivery {
                 let is_last = records.len() < BATCH_SIZE;
                 for record in &records {
                     let key = key_of(record).ok_or("a stream record has no key")?;
-                    let is_wanted = fts_indexer::is_wanted(record);
+                    let is_wanted = fts_indexer::is_for_indexer(record);
                     if let Some(copy) = rows::IndexedCopy::parse(&key).filter(|_| record["eventName"] != "REMOVE") {
                         lag.indexed(&copy.entity.0, began.unwrap_or(now), now);
                     }
@@ -106,7 +106,7 @@ impl StreamDelivery {
         tally: &RefCell<CallCounts>,
     ) -> Result<()> {
         let shard = &self.shards[shard];
-        let meter = Meter::default();
+        let meter = UsageMeter::default();
         let indexer = Indexer::new(table.metered(meter.clone())).with_clock(runtime::clock::now_ms);
         loop {
             let is_due = {
@@ -124,7 +124,7 @@ impl StreamDelivery {
                 let begin = Moment::now();
                 shard.began.set(Some(self.begin.age()));
                 let records = batch.iter().map(|(_, record)| record.clone()).collect();
-                let answer = indexer.handle(Batch { records }).await;
+                let answer = indexer.handle(StreamBatch { records }).await;
                 shard.done.set(shard.began.take().or(shard.done.get()));
                 let status = if answer.batch_item_failures.is_empty() { 200 } else { 500 };
                 tally.borrow_mut().count(CallKind::Indexer, status, &meter.take(), begin.age());
@@ -146,7 +146,7 @@ impl StreamDelivery {
 
     /// Calls an indexer once per minute.
     pub(crate) async fn tick(&self, table: &Table, tally: &RefCell<CallCounts>) -> Result<()> {
-        let meter = Meter::default();
+        let meter = UsageMeter::default();
         let indexer = Indexer::new(table.metered(meter.clone())).with_clock(runtime::clock::now_ms);
         loop {
             runtime::clock::sleep(Duration::from_mins(1)).await;

@@ -16,7 +16,7 @@ fn scenario(load: Load, throughput: Throughput, seconds: u32) -> Scenario {
 #[ignore = "takes six seconds of a core; part of `make test-slow`"]
 fn a_few_long_runs_are_logged_to_indexed_and_found() {
     let load = Load::Long { runs: 10, metrics: 10, every: SECOND, ramp: SECOND };
-    let scenario = scenario(load, Throughput::OF_A_PARTITION, 70);
+    let scenario = scenario(load, Throughput::PARTITION_MAX, 70);
     let measured = scenario.run(|| ()).unwrap();
     let calls = |call: CallKind| measured.tally.0.get(&call).cloned().unwrap_or_default();
     let logged = calls(CallKind::Log);
@@ -41,7 +41,7 @@ fn a_few_long_runs_are_logged_to_indexed_and_found() {
 #[ignore = "takes seven seconds of a core; part of `make test-slow`"]
 fn traces_are_exported_and_found() {
     let load = Load::Traces { per_second: 20, exporters: 2, spans: 2, partitions: 1 };
-    let measured = scenario(load, Throughput::OF_A_PARTITION, 40).run(|| ()).unwrap();
+    let measured = scenario(load, Throughput::PARTITION_MAX, 40).run(|| ()).unwrap();
     let calls = |call: CallKind| measured.tally.0.get(&call).cloned().unwrap_or_default();
     let exports = calls(CallKind::Export);
     assert!((79..=81).contains(&exports.made), "{exports:?}");
@@ -56,7 +56,7 @@ fn traces_are_exported_and_found() {
 
 #[test]
 fn a_partition_that_takes_less_than_is_asked_of_it_is_throttled() {
-    let little = Throughput { writes: 20.0, ..Throughput::OF_A_PARTITION };
+    let little = Throughput { writes: 20.0, ..Throughput::PARTITION_MAX };
     let asked = scenario(Load::Short { per_second: 20, batch: [10, 5, 3] }, little, 4);
     let measured = Scenario { warm_up: SECOND * 3, ..asked }.run(|| ()).unwrap();
     assert!(measured.tally.sum(|calls| f64::from(calls.throttled)) > 0.0, "{:?}", measured.tally);

@@ -2,14 +2,14 @@
 //! that DynamoDB maintains for the table. Only two estimates read entities: the one for deleted
 //! entities, and the one for the runs of a single experiment.
 
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use entities::now_ms;
 use entities::workspaces::Workspaces;
 use key_schema::IndexEntry;
 use key_schema::index::RunsByName;
 use mlflow_api::TraceRetention;
 use mlflow_api::proto_json::time_text;
-use retention::{Age, Entity, Retention};
+use retention::{DeletionAge, RemovedEntity, Retention};
 use run_index::RunIndex;
 use table::Table;
 
@@ -44,7 +44,7 @@ pub(super) async fn describe_cost(
 ) -> Result<String, Failure> {
     Ok(match setting.kind {
         SettingKind::DeletedRetention if value != UNLIMITED => {
-            let age = Age::parse(value).map_err(failed)?;
+            let age = DeletionAge::parse(value).map_err(failed)?;
             of_removal(deleted_before(table, age.before()).await?)
         }
         SettingKind::TraceRetention => of_traces(value, holder),
@@ -70,14 +70,14 @@ struct DeletedCounts {
 
 /// Counts entities deleted before `before`. Costs the requests of `gc --dry-run`.
 async fn deleted_before(table: &Table, before: i64) -> Result<DeletedCounts, Failure> {
-    let retention = Retention::new(table.clone(), Artifacts::default());
+    let retention = Retention::new(table.clone(), ArtifactStore::default());
     let mut deleted = DeletedCounts::default();
     for workspace in Workspaces::new(table.clone()).names().await.map_err(failed)? {
         for entity in retention.deleted(&workspace, Some(before)).await.map_err(failed)?.entities() {
             match entity {
-                Entity::Run(_) => deleted.runs += 1,
-                Entity::LoggedModel(_) => deleted.models += 1,
-                Entity::Experiment(_) => deleted.experiments += 1,
+                RemovedEntity::Run(_) => deleted.runs += 1,
+                RemovedEntity::LoggedModel(_) => deleted.models += 1,
+                RemovedEntity::Experiment(_) => deleted.experiments += 1,
             }
         }
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use access::AllowAll;
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use axum::body::Body;
 use domain::{Domain, Environment};
 use domains::DOMAINS;
@@ -34,7 +34,7 @@ pub(super) async fn set(table: &Table, experiment: ExperimentId, value: Option<&
         None => "delete-experiment-tag",
     };
     let around = Environment::new(Arc::new(AllowAll), table.clone());
-    let around = around.with_artifacts(PLACEHOLDER_ARTIFACT_ROOT, Artifacts::default());
+    let around = around.with_artifacts(PLACEHOLDER_ARTIFACT_ROOT, ArtifactStore::default());
     let is_tracking = |domain: &&Domain| domain.function.name == "tracking";
     let tracking: Vec<_> = DOMAINS.into_iter().filter(is_tracking).collect();
     let app = domain::mount(&tracking, &[], &around).await?;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use entities::quota::Counted;
+use entities::quota::QuotaKind;
 
 /// What a setting configures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(super) enum SettingKind {
     /// Fields that are indexed by the trigrams of their text.
     IndexedTexts,
     /// Daily quota of a workspace.
-    Quota(Counted),
+    Quota(QuotaKind),
     /// Version of the table's layout. Maintained by the server.
     Layout,
     /// Number of experiment ids that have been assigned. Maintained by the server.
@@ -120,7 +120,7 @@ pub(super) const SETTINGS: [TableSetting; 10] = [
     },
     TableSetting {
         name: "daily-runs",
-        kind: SettingKind::Quota(Counted::Runs),
+        kind: SettingKind::Quota(QuotaKind::Runs),
         description: "Maximum number of runs created in a workspace per UTC day",
         values: "a number, or `off`",
         default: "off",
@@ -129,7 +129,7 @@ pub(super) const SETTINGS: [TableSetting; 10] = [
     },
     TableSetting {
         name: "daily-traces",
-        kind: SettingKind::Quota(Counted::Traces),
+        kind: SettingKind::Quota(QuotaKind::Traces),
         description: "Maximum number of traces created in a workspace per UTC day",
         values: "a number, or `off`",
         default: "off",
@@ -138,7 +138,7 @@ pub(super) const SETTINGS: [TableSetting; 10] = [
     },
     TableSetting {
         name: "daily-bytes",
-        kind: SettingKind::Quota(Counted::Bytes),
+        kind: SettingKind::Quota(QuotaKind::Bytes),
         description: "Maximum bytes of spans that a workspace stores per UTC day, after compression",
         values: "a number, or `off`",
         default: "off",

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use entities::attributes::{LAST_NUMBER, LAYOUT};
-use entities::fields;
-use entities::trace_retention::{TraceSetting, retention_tags};
+use entities::indexed_fields_setting;
+use entities::trace_retention::{TraceRetentionSetting, retention_tags};
 use entities::workspaces::Workspaces;
 use key_schema::rows;
 use mlflow_api::{Error, ExperimentId, TraceRetention, Workspace};
-use retention::{Age, Policy};
+use retention::{DeletionAge, RetentionPolicy};
 use search::IndexedFields;
 use table::{Query, Table};
 
@@ -65,10 +65,10 @@ pub(super) async fn read_all(table: &Table) -> Result<Vec<SettingValue>, Failure
     let state = table.query(Query::of(rows::Config::all())).await.map_err(unread)?;
     let layout = state.iter().find_map(|row| row.get(LAYOUT)).unwrap_or_default();
     let last_number = state.iter().find_map(|row| row.get(LAST_NUMBER)).unwrap_or_default();
-    let fields = fields::Setting::read(table).await.map_err(unread)?;
-    let traces = TraceSetting::text(table).await.map_err(unread)?.unwrap_or_else(|| UNLIMITED.to_owned());
-    let deleted = Policy::Deleted.read(table).await.map_err(unread)?;
-    let histories = Policy::Histories.read(table).await.map_err(unread)?;
+    let fields = indexed_fields_setting::IndexedFieldsSetting::read(table).await.map_err(unread)?;
+    let traces = TraceRetentionSetting::text(table).await.map_err(unread)?.unwrap_or_else(|| UNLIMITED.to_owned());
+    let deleted = RetentionPolicy::Deleted.read(table).await.map_err(unread)?;
+    let histories = RetentionPolicy::Histories.read(table).await.map_err(unread)?;
     let tags = retention_tags(table).await.map_err(failed)?;
     let workspaces = Workspaces::new(table.clone());
     let mut quotas = BTreeMap::new();
@@ -132,7 +132,7 @@ pub(super) fn validate(kind: SettingKind, values: &[String]) -> Result<String, F
     }
     match kind {
         SettingKind::DeletedRetention | SettingKind::HistoryRetention => {
-            Age::parse(value).map(|_| ()).map_err(failed)?
+            DeletionAge::parse(value).map(|_| ()).map_err(failed)?
         }
         SettingKind::TraceRetention => TraceRetention::parse(value).map(|_| ()).map_err(failed)?,
         _ => amount(value).map(|_| ())?,
@@ -150,11 +150,17 @@ pub(super) async fn write(
     let bound = Some(value).filter(|value| *value != UNLIMITED);
     match (kind, holder) {
         (SettingKind::DeletedRetention | SettingKind::HistoryRetention, _) => {
-            let age = bound.map(Age::parse).transpose().map_err(failed)?;
-            let policy = if kind == SettingKind::DeletedRetention { Policy::Deleted } else { Policy::Histories };
+            let age = bound.map(DeletionAge::parse).transpose().map_err(failed)?;
+            let policy = if kind == SettingKind::DeletedRetention {
+                RetentionPolicy::Deleted
+            } else {
+                RetentionPolicy::Histories
+            };
             policy.write(table, age.as_ref()).await.map_err(unread)
         }
-        (SettingKind::TraceRetention, SettingHolder::Server) => TraceSetting::write(table, bound).await.map_err(failed),
+        (SettingKind::TraceRetention, SettingHolder::Server) => {
+            TraceRetentionSetting::write(table, bound).await.map_err(failed)
+        }
         (SettingKind::Quota(counted), SettingHolder::Workspace(workspace)) => {
             let workspaces = Workspaces::new(table.clone());
             let mut quota = workspaces.quota(workspace).await.map_err(failed)?;
@@ -177,7 +183,7 @@ pub(super) async fn fields_with(
     holder: &SettingHolder,
     value: Option<&str>,
 ) -> Result<ReindexTarget, Failure> {
-    let setting = fields::Setting::read(table).await.map_err(unread)?;
+    let setting = indexed_fields_setting::IndexedFieldsSetting::read(table).await.map_err(unread)?;
     let patterns = value.map(|value| match value {
         NO_FIELDS => Vec::new(),
         patterns => patterns.split(' ').map(str::to_owned).collect(),
@@ -201,7 +207,7 @@ pub(super) async fn fields_with(
 /// Returns the holders for which the fields that searches rely on differ from the fields that the
 /// indexer maintains: a change is in progress, or was interrupted.
 pub(super) async fn holders_changing_fields(table: &Table) -> Result<Vec<SettingHolder>, Failure> {
-    let setting = fields::Setting::read(table).await.map_err(unread)?;
+    let setting = indexed_fields_setting::IndexedFieldsSetting::read(table).await.map_err(unread)?;
     let of_server = (setting.indexed != setting.searched).then_some(SettingHolder::Server);
     let own = setting.own.iter().filter(|(_, own)| own.is_between_fields());
     Ok(of_server.into_iter().chain(own.map(|(id, _)| SettingHolder::Experiment(*id))).collect())
@@ -212,8 +218,8 @@ fn amount(text: &str) -> Result<i64, Failure> {
     amount.ok_or_else(|| format!("{text} is neither a non-negative number nor {UNLIMITED}").into())
 }
 
-fn text_of_age(age: Option<&Age>) -> String {
-    age.map_or(UNLIMITED, Age::as_str).to_owned()
+fn text_of_age(age: Option<&DeletionAge>) -> String {
+    age.map_or(UNLIMITED, DeletionAge::as_str).to_owned()
 }
 
 fn text_of_patterns(patterns: &[String]) -> String {
@@ -232,14 +238,14 @@ pub(super) fn failed(error: Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use entities::quota::Counted;
+    use entities::quota::QuotaKind;
 
     use super::*;
 
     #[test]
     fn a_value_is_checked_before_anything_is_changed() {
         let owned = |values: &[&str]| values.iter().map(|&value| value.to_owned()).collect::<Vec<_>>();
-        let quota = SettingKind::Quota(Counted::Runs);
+        let quota = SettingKind::Quota(QuotaKind::Runs);
         for (kind, values, expected) in [
             (SettingKind::DeletedRetention, &["1d12h"][..], "1d12h"),
             (SettingKind::DeletedRetention, &["off"], "off"),

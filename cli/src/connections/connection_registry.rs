@@ -18,7 +18,7 @@ use super::limits::ConnectionLimits;
 /// other bits.
 const SITE_BITS: u32 = 64;
 
-/// The value of [`Status::waiting`] while a request is in progress.
+/// The value of [`ConnectionStatus::postponed_runs`] while a request is in progress.
 const BUSY: u64 = 0;
 
 /// A registry of open connections.
@@ -36,7 +36,7 @@ pub(crate) struct ConnectionRegistry {
 struct ConnectionStatus {
     /// The address of the peer. IPv6 addresses of the same site are treated as one.
     site: IpAddr,
-    /// When the connection began to wait for a request, by [`Open::clock`], or [`BUSY`].
+    /// When the connection began to wait for a request, by [`ConnectionRegistry::clock`], or [`BUSY`].
     waiting: AtomicU64,
     /// Notified when the connection has to be closed in favor of another one.
     evicted: Notify,

@@ -51,7 +51,7 @@ const TIMEOUTS: Timeouts = Timeouts { head: Duration::from_secs(75), stall: Dura
 /// Serves connections until `end` completes, and then completes the requests that have arrived by
 /// then.
 ///
-/// Connections time out ([`TIMEOUTS`]), and their number is limited ([`Limits`]). If the limit is
+/// Connections time out ([`TIMEOUTS`]), and their number is limited ([`ConnectionLimits`]). If the limit is
 /// reached, a new connection replaces one that is waiting for a request. If there is none, the new
 /// connection is closed.
 ///

@@ -1,11 +1,11 @@
-//! The checks of a deployed stack. Each check depends only on the facts (`facts.rs`).
+//! The checks of a deployed stack. Each check depends only on the facts (`span_columns.rs`).
 
 use std::collections::BTreeMap;
 
 use domains::functions;
-use entities::layout::{CURRENT, FIRST};
+use entities::layout::{CURRENT_LAYOUT, FIRST_LAYOUT};
 use fts_indexer::filter_patterns;
-use key_schema::definition::{ACCESS, DATA, Definition, PK, SK};
+use key_schema::definition::{ACCESS, DATA, PK, SK, TableDefinition};
 use serde_json::json;
 
 use super::aws_requests::MAX_CLOCK_SKEW_SECONDS;
@@ -306,7 +306,7 @@ fn lifecycle(facts: &StackFacts) -> Vec<Finding> {
 }
 
 /// Returns the data table and the access table with their definitions.
-fn tables(facts: &StackFacts) -> [(&str, &FactResult<Option<TableFacts>>, &'static Definition); 2] {
+fn tables(facts: &StackFacts) -> [(&str, &FactResult<Option<TableFacts>>, &'static TableDefinition); 2] {
     [
         (facts.description.output("TableName"), &facts.table, &DATA),
         (facts.description.output("AccessTableName"), &facts.access_table, &ACCESS),
@@ -314,7 +314,7 @@ fn tables(facts: &StackFacts) -> [(&str, &FactResult<Option<TableFacts>>, &'stat
 }
 
 fn table(facts: &StackFacts) -> Vec<Finding> {
-    let judge = |(name, seen, definition): (&str, &FactResult<Option<TableFacts>>, &'static Definition)| {
+    let judge = |(name, seen, definition): (&str, &FactResult<Option<TableFacts>>, &'static TableDefinition)| {
         match seen {
         Err(_) => None,
         Ok(None) => Some(finding(
@@ -334,7 +334,7 @@ fn table(facts: &StackFacts) -> Vec<Finding> {
 }
 
 /// Describes the first difference between the keys of a table and its definition, if there is any.
-fn key_difference(table: &TableFacts, definition: &Definition) -> Option<String> {
+fn key_difference(table: &TableFacts, definition: &TableDefinition) -> Option<String> {
     let owned = |partition: &str, sort: &str| (partition.to_owned(), sort.to_owned());
     if table.keys != owned(PK, SK) {
         return Some(format!("its keys are {} and {}, not {PK} and {SK}", table.keys.0, table.keys.1));
@@ -352,17 +352,17 @@ fn layout(facts: &StackFacts) -> Vec<Finding> {
     // A table without a layout number has never been written to.
     let Ok(Some(layout)) = facts.layout else { return Vec::new() };
     let name = facts.description.output("TableName");
-    let what = format!("The table {name} has layout {layout}, and this program requires layout {CURRENT}.");
-    if layout > CURRENT {
+    let what = format!("The table {name} has layout {layout}, and this program requires layout {CURRENT_LAYOUT}.");
+    if layout > CURRENT_LAYOUT {
         return vec![finding(
             what,
             "Use the version that wrote the table, or a later one, for this command and for the stack.",
         )];
     }
-    if layout < FIRST {
+    if layout < FIRST_LAYOUT {
         return vec![finding(what, "It was written before the first release, and cannot be read. Use another table.")];
     }
-    if layout < CURRENT {
+    if layout < CURRENT_LAYOUT {
         let region = &facts.region;
         let remedy = format!(
             "mlflow-serverless migrate --dynamodb-endpoint https://dynamodb.{region}.amazonaws.com --table {name} --access-table {}",
@@ -374,7 +374,7 @@ fn layout(facts: &StackFacts) -> Vec<Finding> {
 }
 
 fn protection(facts: &StackFacts) -> Vec<Finding> {
-    let judge = |(name, seen, _): (&str, &FactResult<Option<TableFacts>>, &'static Definition)| {
+    let judge = |(name, seen, _): (&str, &FactResult<Option<TableFacts>>, &'static TableDefinition)| {
         let table = seen.as_ref().ok()?.as_ref()?;
         (!table.is_protected).then(|| {
             finding(

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use axum::body::Bytes;
-use fts_indexer::{Batch, Indexer};
+use fts_indexer::{Indexer, StreamBatch};
 use http::{Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
@@ -48,7 +48,7 @@ pub(crate) struct LocalIndexer(pub(crate) Indexer);
 impl Consumer for LocalIndexer {
     async fn deliver(&self, records: &[Value]) -> DeliveryOutcome {
         let indexer = self.0.clone();
-        let batch = Batch { records: records.to_vec() };
+        let batch = StreamBatch { records: records.to_vec() };
         // Runs in a task of its own, so that a panic does not end the feed.
         let answer = tokio::spawn(async move { indexer.handle(batch).await }).await;
         let answer = answer.map_err(|error| DeliveryError::Failed(error.to_string()))?;

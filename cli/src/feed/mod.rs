@@ -5,7 +5,7 @@
 //! indexer itself decides when to give up on a record.
 //!
 //! If the call as a whole fails, the batch is halved until the record that causes the failure is
-//! isolated. After [`ATTEMPTS`] attempts, that record is logged and skipped. Delivered records are
+//! isolated. After [`MAX_ATTEMPTS`] attempts, that record is logged and skipped. Delivered records are
 //! deleted from the stream, so that the next start resumes where this one ended. Once a minute, the
 //! indexer is made to check the runs that it has postponed.
 
@@ -15,7 +15,7 @@ mod stream_shards;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use embedded_engine::{Engine, Error, StreamFilter, StreamReader};
+use embedded_engine::{Engine, EngineError, StreamFilter, StreamReader};
 use entities::attributes::{REVISION, TO_PACK};
 use key_schema::IndexEntry;
 use key_schema::index::RunsChanged;
@@ -131,7 +131,7 @@ async fn claim(engine: &Engine, table: &str) -> Option<StreamReader> {
     }
 }
 
-async fn open(engine: &Engine, table: &str) -> Result<Option<StreamReader>, Error> {
+async fn open(engine: &Engine, table: &str) -> Result<Option<StreamReader>, EngineError> {
     let stream = engine.stream(table).await?;
     if stream.is_some() {
         engine.filter_stream(table, RECORD_FILTER).await?;
@@ -148,7 +148,7 @@ struct DeliveryRounds<'a, C> {
 
 impl<C: Consumer> DeliveryRounds<'_, C> {
     /// Delivers one batch, and returns how long to pause.
-    async fn round(&self) -> Result<Duration, Error> {
+    async fn round(&self) -> Result<Duration, EngineError> {
         let mut records = self.stream.oldest(BATCH_SIZE).await?;
         let is_full = records.len() == BATCH_SIZE;
         if !self.delay.is_zero() {
@@ -160,7 +160,7 @@ impl<C: Consumer> DeliveryRounds<'_, C> {
             records.truncate(ripe);
         }
         let Some(last) = records.last().map(|last| number(last).to_owned()) else { return Ok(IDLE_PAUSE) };
-        records.retain(fts_indexer::is_wanted);
+        records.retain(fts_indexer::is_for_indexer);
         if !deliver_all(&records, self.consumer, &self.stream, self.back_off).await? {
             return Ok(self.back_off);
         }
@@ -172,11 +172,11 @@ impl<C: Consumer> DeliveryRounds<'_, C> {
 /// Position at which a feed resumes after a restart.
 trait ResumePosition: Sync {
     /// Records that this record and those before it need not be delivered again.
-    fn forget_through(&self, number: &str) -> impl Future<Output = Result<(), Error>> + Send;
+    fn forget_through(&self, number: &str) -> impl Future<Output = Result<(), EngineError>> + Send;
 }
 
 impl ResumePosition for StreamReader {
-    async fn forget_through(&self, number: &str) -> Result<(), Error> {
+    async fn forget_through(&self, number: &str) -> Result<(), EngineError> {
         Self::forget_through(self, number).await.map(drop)
     }
 }
@@ -188,7 +188,7 @@ async fn deliver_all(
     consumer: &impl Consumer,
     position: &impl ResumePosition,
     back_off: Duration,
-) -> Result<bool, Error> {
+) -> Result<bool, EngineError> {
     let mut rest = records;
     let mut at_once = rest.len();
     let mut attempts = 0;

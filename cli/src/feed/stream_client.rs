@@ -130,7 +130,7 @@ impl StreamClient {
         Ok(RecordPage { records, next })
     }
 
-    /// Returns credentials that are valid for at least [`RENEWED`].
+    /// Returns credentials that are valid for at least [`RENEWAL_MARGIN`].
     async fn credentials(&self) -> Result<Credentials, Failure> {
         let is_good =
             |known: &Credentials| known.expiry().is_none_or(|expiry| expiry > SystemTime::now() + RENEWAL_MARGIN);

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use embedded_engine::Error;
+use embedded_engine::EngineError;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
@@ -153,7 +153,7 @@ impl Shard {
             return Ok(if self.iterator.is_some() { ReadOutcome::Nothing } else { ReadOutcome::End });
         };
         let mut records = page.records;
-        records.retain(fts_indexer::is_wanted);
+        records.retain(fts_indexer::is_for_indexer);
         let taken = deliver_all(&records, consumer, &*self, BACKOFF_STEP).await;
         if !taken.map_err(|error| StreamError::Other(error.to_string()))? {
             // The remaining records are delivered again.
@@ -189,7 +189,7 @@ fn tell_forgotten(shard: &str) {
 }
 
 impl ResumePosition for Shard {
-    async fn forget_through(&self, number: &str) -> Result<(), Error> {
+    async fn forget_through(&self, number: &str) -> Result<(), EngineError> {
         self.set_last(Some(number.to_owned()));
         Ok(())
     }

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use embedded_engine::faults::FaultInjector;
-use embedded_engine::limits::{Limits, Throughput};
+use embedded_engine::limits::{EngineLimits, Throughput};
 use fts_indexer::Indexer;
 use key_schema::IndexEntry;
 use key_schema::index::RunsChanged;
 use mlflow_api::Workspace;
 use serde_json::json;
-use table::{Retry, Table};
-use test_site::Api;
+use table::{RetryPolicy, Table};
+use test_site::TestClient;
 use tracking::store::Store;
 
 use super::*;
@@ -171,19 +171,19 @@ const ATTEMPTS_IN_TEN_MINUTES: u64 = 70;
 const POINTS: usize = 16;
 
 /// Returns the tracking function over a table. All points go into journals.
-async fn tracking(table: &Table) -> Api {
+async fn tracking(table: &Table) -> TestClient {
     let store = Store::new(table.clone(), "s3://bucket").with_points_in_document(0);
     store.experiment_create_default(&Workspace::default()).await.unwrap();
-    Api(tracking::router(&store, test_site::everybody()))
+    TestClient(tracking::router(&store, test_site::everybody()))
 }
 
-async fn experiment(api: &Api, name: &str) -> String {
+async fn experiment(api: &TestClient, name: &str) -> String {
     let answer = api.post("experiments/create", json!({ "name": name })).await.ok();
     answer["experiment_id"].as_str().unwrap().to_owned()
 }
 
 /// Creates a run with points in its journal, and returns its id.
-async fn logged_run(api: &Api, experiment: &str) -> String {
+async fn logged_run(api: &TestClient, experiment: &str) -> String {
     let answer = api.post("runs/create", json!({ "experiment_id": experiment, "start_time": 1 })).await.ok();
     let run = answer["run"]["info"]["run_id"].as_str().unwrap().to_owned();
     for from in (0..POINTS).step_by(8) {
@@ -201,7 +201,7 @@ async fn counts(engine: &Engine) -> (usize, usize) {
     (items.iter().filter(is_journal).count(), items.iter().filter(|item| item.get("due").is_some()).count())
 }
 
-async fn check_points(api: &Api, runs: &[String]) {
+async fn check_points(api: &TestClient, runs: &[String]) {
     for run in runs {
         let history = api.get("metrics/get-history", &[("run_id", run), ("metric_key", "m")]).await.ok();
         assert_eq!(history["metrics"].as_array().unwrap().len(), POINTS, "{run}");
@@ -228,7 +228,7 @@ async fn an_indexer_that_is_throttled_for_long_loses_nothing() {
     new_runs(52).await;
 
     let faults = FaultInjector::new(engine.http_client());
-    let impatient = Retry { attempts: 1, ..Retry::default() };
+    let impatient = RetryPolicy { attempts: 1, ..RetryPolicy::default() };
     let consumer = LocalIndexer(Indexer::new(Table::new(faults.client(), TABLE).with_retry(impatient)));
     let stream = engine.stream(TABLE).await.unwrap().unwrap();
     let rounds = DeliveryRounds { stream, consumer: &consumer, delay: Duration::ZERO, back_off: Duration::ZERO };
@@ -264,12 +264,13 @@ async fn a_hot_partition_holds_up_its_own_records_only() {
     for of in [&hot, &cold, &hot, &cold] {
         runs.push(logged_run(&api, of).await);
     }
-    let records: Vec<_> = stream.oldest(BATCH_SIZE).await.unwrap().into_iter().filter(fts_indexer::is_wanted).collect();
+    let records: Vec<_> =
+        stream.oldest(BATCH_SIZE).await.unwrap().into_iter().filter(fts_indexer::is_for_indexer).collect();
     let partition = format!("EXP#{hot}");
     let (of_hot, of_cold): (Vec<_>, Vec<_>) = records.into_iter().partition(|record| key(record) == partition);
-    let limits = Limits::new(&engine);
+    let limits = EngineLimits::new(&engine);
     limits.set_throughput(move |of| (of == partition).then_some(Throughput::NONE));
-    let impatient = Retry { attempts: 1, ..Retry::default() };
+    let impatient = RetryPolicy { attempts: 1, ..RetryPolicy::default() };
     let consumer = LocalIndexer(Indexer::new(Table::new(limits.client(), TABLE).with_retry(impatient)));
     let (journals, _) = counts(&engine).await;
     for attempt in 0..ATTEMPTS_IN_TEN_MINUTES {

@@ -178,7 +178,7 @@ impl Forwarder {
         Ok(response(answered, headers))
     }
 
-    /// Turns a refusal by API Gateway itself into a [`Refusal`]. A refusal by a function has an
+    /// Turns a refusal by API Gateway itself into a [`ProxyRefusal`]. A refusal by a function has an
     /// error code, like all errors of MLflow, and is passed on.
     async fn unless_refused(&self, answered: UpstreamResponse) -> Result<UpstreamResponse, ProxyRefusal> {
         let is_short = answered.body().size_hint().upper().is_some_and(|length| length <= MAX_GATEWAY_ERROR_BYTES);

@@ -10,7 +10,7 @@ use indicatif::ProgressBar;
 use key_schema::IndexEntry;
 use key_schema::index::RunsByName;
 use mlflow_api::{ExperimentId, RunId};
-use run_index::{RunIndex, Unmarked};
+use run_index::{RunIndex, UnmarkedRuns};
 use runtime::clock::sleep;
 use table::Table;
 
@@ -31,10 +31,10 @@ const MIN_RUNS_PER_EXPERIMENT: usize = 25;
 /// State of a rebuild.
 pub(super) struct IndexRebuild<'a> {
     index: &'a RunIndex,
-    /// Maximum time without progress: [`PATIENCE`] except in tests.
+    /// Maximum time without progress: [`MAX_STALL`] except in tests.
     pub(super) max_stall: Duration,
     /// Experiments with runs that are not marked yet.
-    unmarked: VecDeque<Unmarked>,
+    unmarked: VecDeque<UnmarkedRuns>,
     /// Runs that are marked, but not indexed yet.
     waiting: HashMap<ExperimentId, HashSet<RunId>>,
     /// Number of runs that were not indexed in time, with one of them as an example. They stay
@@ -72,7 +72,7 @@ pub(super) async fn count(table: &Table, index: &RunIndex, part: &ReindexTarget)
 
 impl<'a> IndexRebuild<'a> {
     pub(super) fn of(index: &'a RunIndex, experiments: &[ExperimentId]) -> Self {
-        let unmarked = experiments.iter().copied().map(Unmarked::all).collect();
+        let unmarked = experiments.iter().copied().map(UnmarkedRuns::all).collect();
         Self {
             index,
             max_stall: MAX_STALL,

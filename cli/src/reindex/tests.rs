@@ -1,8 +1,8 @@
 use entities::attributes::REBUILD;
-use entities::fields::OwnSetting;
-use runtime::clock::Simulation;
+use entities::indexed_fields_setting::ExperimentFieldsSetting;
+use runtime::clock::SimulatedClock;
 use serde_json::json;
-use test_site::{Api, Site, TABLE};
+use test_site::{TABLE, TestClient, TestEnvironment};
 use tracking::store::Store;
 
 use super::index_rebuild::IndexRebuild;
@@ -20,17 +20,17 @@ fn a_pattern_that_can_match_no_field_is_refused() {
 
 /// A table with experiments of two runs each, where each run has a note.
 struct TestTable {
-    site: Site,
-    api: Api,
-    clock: Simulation,
+    site: TestEnvironment,
+    api: TestClient,
+    clock: SimulatedClock,
 }
 
 impl TestTable {
     async fn new() -> Self {
-        let site = Site::with_stream().await;
+        let site = TestEnvironment::with_stream().await;
         let store = Store::new(site.table.clone(), "s3://bucket/artifacts");
-        let api = Api(tracking::router(&store, test_site::everybody()));
-        Self { site, api, clock: Simulation::begin() }
+        let api = TestClient(tracking::router(&store, test_site::everybody()));
+        Self { site, api, clock: SimulatedClock::begin() }
     }
 
     async fn experiment(&self, name: &str) -> ExperimentId {
@@ -53,8 +53,8 @@ impl TestTable {
         tokio::select! { rebuilt = rebuilt => rebuilt.unwrap(), () = self.clock.drive() => {} }
     }
 
-    async fn setting(&self) -> Setting {
-        Setting::read(&self.site.table).await.unwrap()
+    async fn setting(&self) -> IndexedFieldsSetting {
+        IndexedFieldsSetting::read(&self.site.table).await.unwrap()
     }
 
     /// Returns the number of index tokens of notes in an experiment.
@@ -80,9 +80,9 @@ async fn an_experiment_has_fields_of_its_own_and_none_again() {
     let before = [lab.tokens(one).await, lab.tokens(other).await];
     assert_eq!(before, [2, 2], "the values of two notes");
 
-    let own = OwnFields { values: None, text: Some(vec!["tags.note".to_owned()]) };
+    let own = ExperimentFieldPatterns { values: None, text: Some(vec!["tags.note".to_owned()]) };
     lab.rebuild(ReindexTarget::Experiment(one, Some(own.clone()))).await;
-    let expected = OwnSetting { indexed: own.clone(), searched: own };
+    let expected = ExperimentFieldsSetting { indexed: own.clone(), searched: own };
     assert_eq!(lab.setting().await.own.get(&one), Some(&expected));
     assert!(lab.tokens(one).await > before[0], "the trigrams of two notes");
     assert_eq!(lab.tokens(other).await, before[1]);
@@ -98,7 +98,7 @@ async fn an_experiment_has_fields_of_its_own_and_none_again() {
     assert!(lab.tokens(one).await > lab.tokens(other).await);
     assert_eq!(lab.found(&[one, other], long).await, 2);
 
-    lab.rebuild(ReindexTarget::Experiment(one, Some(OwnFields::default()))).await;
+    lab.rebuild(ReindexTarget::Experiment(one, Some(ExperimentFieldPatterns::default()))).await;
     assert_eq!(lab.setting().await.own.len(), 0);
     assert_eq!([lab.tokens(one).await, lab.tokens(other).await], [0, 0]);
     assert_eq!(lab.found(&[one, other], long).await, 2);
@@ -110,9 +110,9 @@ async fn an_experiment_has_fields_of_its_own_and_none_again() {
 async fn a_rebuild_that_was_cut_off_is_made_up_for() {
     let lab = TestTable::new().await;
     let one = lab.experiment("one").await;
-    let own = OwnFields { values: None, text: Some(vec!["tags.note".to_owned()]) };
+    let own = ExperimentFieldPatterns { values: None, text: Some(vec!["tags.note".to_owned()]) };
     for part in [ReindexTarget::Experiment(one, None), ReindexTarget::Table(None)] {
-        let cut_off = OwnSetting { indexed: own.clone(), searched: OwnFields::nothing() };
+        let cut_off = ExperimentFieldsSetting { indexed: own.clone(), searched: ExperimentFieldPatterns::nothing() };
         let present = lab.setting().await.own.get(&one).cloned().unwrap_or_default();
         cut_off.write_after(&present, &lab.site.table, one).await.unwrap();
         assert!(lab.setting().await.is_between_fields());
@@ -129,13 +129,13 @@ async fn of_two_commands_at_once_one_gives_up() {
     let lab = TestTable::new().await;
     let one = lab.experiment("one").await;
     lab.rebuild(ReindexTarget::Table(None)).await;
-    let text = |pattern: &str| OwnFields { values: None, text: Some(vec![pattern.to_owned()]) };
+    let text = |pattern: &str| ExperimentFieldPatterns { values: None, text: Some(vec![pattern.to_owned()]) };
     lab.rebuild(ReindexTarget::Experiment(one, Some(text("tags.note")))).await;
 
     let changed = ReindexTarget::Experiment(one, Some(text("tags.other")));
     let before = lab.setting().await;
     let mut unused = before.clone();
-    unused.own.get_mut(&one).unwrap().searched = OwnFields::nothing();
+    unused.own.get_mut(&one).unwrap().searched = ExperimentFieldPatterns::nothing();
     changed.write(&lab.site.table, &before, &unused).await.unwrap();
     // If the response was lost, repeating the write is not considered a change by another command.
     changed.write(&lab.site.table, &before, &unused).await.unwrap();
@@ -151,8 +151,8 @@ async fn of_two_commands_at_once_one_gives_up() {
     // it.
     let began = lab.setting().await;
     let nothing = IndexedFields { values: Vec::new(), text: Vec::new() };
-    let change = Setting { indexed: nothing.clone(), searched: nothing.clone(), ..began.clone() };
-    let cut_off = Setting { indexed: IndexedFields::default(), ..change.clone() };
+    let change = IndexedFieldsSetting { indexed: nothing.clone(), searched: nothing.clone(), ..began.clone() };
+    let cut_off = IndexedFieldsSetting { indexed: IndexedFields::default(), ..change.clone() };
     change.write_after(&began, &lab.site.table).await.unwrap();
     ReindexTarget::Table(None).rely_on_fields(&lab.site.table, &cut_off).await.unwrap();
     assert_eq!(lab.setting().await.searched, nothing);
@@ -165,10 +165,13 @@ async fn experiments_with_fields_of_their_own_are_real_and_few() {
     let missing = ExperimentId::parse("77").unwrap();
     let refused = check_experiment(&lab.site.table, missing).await.unwrap_err().to_string();
     assert_eq!(refused, "No Experiment with id=77 exists");
-    let own = OwnSetting { indexed: OwnFields::nothing(), searched: OwnFields::nothing() };
-    for id in 1_000..1_000 + MOST {
+    let own = ExperimentFieldsSetting {
+        indexed: ExperimentFieldPatterns::nothing(),
+        searched: ExperimentFieldPatterns::nothing(),
+    };
+    for id in 1_000..1_000 + MAX_EXPERIMENTS_WITH_FIELDS {
         let id = ExperimentId::parse(&id.to_string()).unwrap();
-        own.write_after(&OwnSetting::default(), &lab.site.table, id).await.unwrap();
+        own.write_after(&ExperimentFieldsSetting::default(), &lab.site.table, id).await.unwrap();
     }
     let refused = check_experiment(&lab.site.table, one).await.unwrap_err().to_string();
     assert_eq!(refused, "at most 100 experiments may have fields of their own");
@@ -191,7 +194,7 @@ async fn few_runs_wait_at_a_time() {
     }
     let [one, _] = experiments;
     let before = lab.tokens(one).await;
-    let own = OwnFields { values: None, text: Some(vec!["tags.note".to_owned()]) };
+    let own = ExperimentFieldPatterns { values: None, text: Some(vec!["tags.note".to_owned()]) };
     lab.rebuild_some(ReindexTarget::Experiment(one, Some(own)), Some(1)).await;
     assert!(lab.tokens(one).await > before);
     assert_eq!(lab.found(&[one], "tags.note LIKE '%long%'").await, 1);

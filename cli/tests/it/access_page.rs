@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use access::{AccessCheck, Authorizer, Guard, Permission, Visibility};
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use domain::EndpointInfo;
@@ -16,8 +16,8 @@ use domains::DOMAINS;
 use embedded_engine::Engine;
 use mlflow_api::Workspace;
 use table::Table;
-use test_site::Judge;
-use test_site::samples::Walk;
+use test_site::TestAuthorizer;
+use test_site::route_samples::SampleClient;
 
 use crate::test_server::{ROOT, TABLE, mounted, walker};
 
@@ -111,13 +111,13 @@ async fn asked() -> Asked {
     let asks = Arc::<Mutex<Vec<AccessCheck>>>::default();
     let all = Arc::<Mutex<Asked>>::default();
     let wanted = Arc::clone(&asks);
-    let admit = Judge::of_asks(Visibility::Everything, move |ask| {
+    let admit = TestAuthorizer::of_asks(Visibility::Everything, move |ask| {
         wanted.lock().unwrap().push(ask.clone());
         true
     });
     let admit: Arc<dyn Authorizer> = Arc::new(admit.looking().knowing(walker()).further(|_| true));
     let (of_call, found) = (Arc::clone(&asks), Arc::clone(&all));
-    let router = mounted(&table, Artifacts::in_directory(directory.path()), admit).await.layer(from_fn(
+    let router = mounted(&table, ArtifactStore::in_directory(directory.path()), admit).await.layer(from_fn(
         move |request: Request, next: Next| {
             let (asks, found) = (Arc::clone(&of_call), Arc::clone(&found));
             async move {
@@ -130,8 +130,8 @@ async fn asked() -> Asked {
             }
         },
     ));
-    let mut walk = Walk::new(router);
-    test_site::samples::all(&mut walk).await;
+    let mut walk = SampleClient::new(router);
+    test_site::route_samples::all(&mut walk).await;
     let all = all.lock().unwrap();
     all.clone()
 }

@@ -9,13 +9,13 @@ use access::{
     AccessCheck, Action, AllowedActions, Authorizer, AuthorizerItems, Caller, EntityEvent, Guard, Identity,
     RequestHead, Resource, Restriction, User, Visibility,
 };
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use futures::future::BoxFuture;
 use key_schema::{Key, ModelKey, Name, Ordinal, access_rows, rows};
 use mlflow_api::{ExperimentId, Result, UserName, Workspace};
 use serde_json::{Value, json};
 use table::{Condition, Item, Table, TableKey, Write};
-use test_site::{Api, Judge, ROOT, Site};
+use test_site::{ROOT, TestAuthorizer, TestClient, TestEnvironment};
 
 use crate::test_server::mounted;
 
@@ -28,22 +28,22 @@ fn user_name() -> UserName {
     UserName::named("ann").unwrap()
 }
 
-async fn site() -> Site {
-    let site = Site::new().await;
+async fn site() -> TestEnvironment {
+    let site = TestEnvironment::new().await;
     let store = tracking::store::Store::new(site.table.clone(), ROOT);
     store.experiment_create_default(&Workspace::default()).await.unwrap();
     site
 }
 
-async fn api(table: &Table, authorizer: impl Authorizer + 'static) -> Api {
-    Api(mounted(table, Artifacts::in_directory(Path::new("/nowhere")), Arc::new(authorizer)).await)
+async fn api(table: &Table, authorizer: impl Authorizer + 'static) -> TestClient {
+    TestClient(mounted(table, ArtifactStore::in_directory(Path::new("/nowhere")), Arc::new(authorizer)).await)
 }
 
 fn text(value: &Value, pointer: &str) -> String {
     value.pointer(pointer).unwrap().as_str().unwrap().to_owned()
 }
 
-async fn v3(api: &Api, method: &str, path: &str, body: Value) -> Value {
+async fn v3(api: &TestClient, method: &str, path: &str, body: Value) -> Value {
     api.call_at(method, &format!("/api/3.0/mlflow/{path}"), body.to_string()).await.ok()
 }
 
@@ -69,14 +69,14 @@ fn granting(identity: &Identity, event: EntityEvent<'_>) -> Vec<Write> {
     }
 }
 
-async fn grants(site: &Site) -> Vec<String> {
+async fn grants(site: &TestEnvironment) -> Vec<String> {
     site.dump().await.into_keys().filter(|key| key.starts_with("USER#")).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_authorizer_wants_is_written_with_a_creation_a_renaming_and_a_deletion() {
     let site = site().await;
-    let judge = Judge::of_asks(Visibility::Everything, |_| true).knowing(ann()).writing(granting);
+    let judge = TestAuthorizer::of_asks(Visibility::Everything, |_| true).knowing(ann()).writing(granting);
     let api = api(&site.table, judge).await;
     let new = json!({ "name": "e" });
     let experiment = text(&api.post("experiments/create", new.clone()).await.ok(), "/experiment_id");
@@ -115,7 +115,7 @@ async fn an_authorizer_that_looks_is_told_what_the_table_says_of_guards() {
     let site = site().await;
     let asks = Arc::<Mutex<Vec<AccessCheck>>>::default();
     let kept = Arc::clone(&asks);
-    let judge = Judge::of_asks(Visibility::Everything, move |ask| {
+    let judge = TestAuthorizer::of_asks(Visibility::Everything, move |ask| {
         kept.lock().unwrap().push(ask.clone());
         // Only administrators may learn that an entity does not exist.
         !matches!(ask.guard, Guard::Absent(_))
@@ -180,7 +180,7 @@ async fn credentials_that_only_read_write_nothing() {
         restriction: Restriction { actions: AllowedActions::Read, ..Restriction::default() },
         ..Identity::anonymous()
     };
-    let api = api(&site.table, Judge::of_asks(Visibility::Everything, |_| true).knowing(identity)).await;
+    let api = api(&site.table, TestAuthorizer::of_asks(Visibility::Everything, |_| true).knowing(identity)).await;
     let before = site.dump().await;
     assert_eq!(api.post("runs/create", json!({ "experiment_id": "0" })).await.status, 403);
     assert_eq!(api.post("experiments/create", json!({ "name": "e" })).await.status, 403);
@@ -192,7 +192,7 @@ async fn credentials_that_only_read_write_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_hold_what_is_visible_and_nothing_where_nothing_may_be_listed() {
     let site = site().await;
-    let all = api(&site.table, Judge::of_asks(Visibility::Everything, |_| true)).await;
+    let all = api(&site.table, TestAuthorizer::of_asks(Visibility::Everything, |_| true)).await;
     let mut ids = Vec::new();
     for name in ["a", "b"] {
         let id = text(&all.post("experiments/create", json!({ "name": name })).await.ok(), "/experiment_id");
@@ -201,7 +201,7 @@ async fn lists_hold_what_is_visible_and_nothing_where_nothing_may_be_listed() {
         v3(&all, "POST", "scorers/register", scorer).await;
         ids.push(id);
     }
-    let found = async |api: &Api| {
+    let found = async |api: &TestClient| {
         let found = api.post("experiments/search", json!({ "max_results": 9 })).await.ok();
         let names = found["experiments"].as_array().into_iter().flatten().map(|one| text(one, "/name"));
         let mut names: Vec<_> = names.collect();
@@ -213,9 +213,9 @@ async fn lists_hold_what_is_visible_and_nothing_where_nothing_may_be_listed() {
     assert_eq!(found(&all).await, (["Default", "a", "b"].map(str::to_owned).to_vec(), 2));
     let one = Guard::Experiment(ExperimentId::parse(&ids[0]).unwrap());
     let few = Visibility::Only(Arc::new(HashSet::from([one])));
-    let some = api(&site.table, Judge::of_asks(few, |_| true)).await;
+    let some = api(&site.table, TestAuthorizer::of_asks(few, |_| true)).await;
     assert_eq!(found(&some).await, (vec!["a".to_owned()], 1));
-    let none = Judge::of_asks(Visibility::Everything, |ask| !matches!(ask.guard, Guard::Workspace(_)));
+    let none = TestAuthorizer::of_asks(Visibility::Everything, |ask| !matches!(ask.guard, Guard::Workspace(_)));
     assert_eq!(found(&api(&site.table, none).await).await, (Vec::new(), 0));
 }
 
@@ -268,14 +268,14 @@ impl Authorizer for OfAnotherTable {
 #[tokio::test(flavor = "multi_thread")]
 async fn guards_and_what_an_authorizer_wants_are_read_with_one_request() {
     let site = site().await;
-    let admitting = api(&site.faulty(), Judge::of_asks(Visibility::Everything, |_| true)).await;
+    let admitting = api(&site.faulty(), TestAuthorizer::of_asks(Visibility::Everything, |_| true)).await;
     let new = admitting.post("runs/create", json!({ "experiment_id": "0" })).await.ok();
     let run = text(&new, "/run/info/run_id");
     let access = Table::new(site.engine.client(), "access");
     access.create_access_if_missing().await.unwrap();
     let known = OfAnotherTable(7);
     access.put(Item::new(known.key().key), &Condition::Always).await.unwrap();
-    let calls = async |api: &Api, expected: u16| {
+    let calls = async |api: &TestClient, expected: u16| {
         site.faults.reset_calls();
         assert_eq!(api.get("runs/get", &[("run_id", &run)]).await.status, expected);
         let calls = site.faults.all_calls();

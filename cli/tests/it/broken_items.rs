@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::primitives::Blob;
 use embedded_engine::Engine;
-use fts_indexer::{Batch, Indexer};
+use fts_indexer::{Indexer, StreamBatch};
 use key_schema::definition::{PK, SK};
 use key_schema::index::RunsChanged;
 use key_schema::rows::RowDescription;
 use key_schema::{IndexEntry, Key};
 use mlflow_api::Workspace;
 use serde_json::{Value as Json, json};
-use table::{Condition, Item, Retry, Table, Value};
+use table::{Condition, Item, RetryPolicy, Table, Value};
 use test_site::all_troubles;
-use test_site::samples::{SAMPLES, Walk};
+use test_site::route_samples::{SAMPLES, SampleClient};
 
 use crate::table_probe::{probed, queried};
 use crate::test_server::{ROOT, TABLE, with_files};
@@ -87,7 +87,7 @@ async fn index_one(engine: &Engine, table: &Table) {
     let is_other = |one: &Json, other: &Json| partition_of(one) == partition_of(other) && run_of(one) != run_of(other);
     let first = records.iter().find(|one| records.iter().any(|other| is_other(one, other))).map(run_of).unwrap();
     let records: Vec<_> = records.into_iter().filter(|record| run_of(record) == first).collect();
-    let answer = Indexer::new(table.clone()).alone().handle(Batch { records }).await;
+    let answer = Indexer::new(table.clone()).as_only_indexer().handle(StreamBatch { records }).await;
     assert!(answer.batch_item_failures.is_empty(), "{answer:?}");
 }
 
@@ -158,7 +158,7 @@ impl Asked {
 async fn what_cannot_be_read_is_an_error_and_never_a_shorter_answer() {
     let engine = Engine::memory().unwrap();
     let pause = Duration::from_millis(1);
-    let impatient = Retry { attempts: 2, first_pause: pause, longest_pause: pause, ..Retry::default() };
+    let impatient = RetryPolicy { attempts: 2, first_pause: pause, longest_pause: pause, ..RetryPolicy::default() };
     let asked = Arc::<Mutex<Asked>>::default();
     let asking = probed(&engine, {
         let asked = Arc::clone(&asked);
@@ -171,7 +171,7 @@ async fn what_cannot_be_read_is_an_error_and_never_a_shorter_answer() {
     store.experiment_create_default(&Workspace::default()).await.unwrap();
     let directory = tempfile::tempdir().unwrap();
     let router = with_files(&table, directory.path()).await;
-    let mut walk = Walk::new(router.clone());
+    let mut walk = SampleClient::new(router.clone());
     for samples in &SAMPLES {
         (samples.reads)(&mut walk).await;
     }

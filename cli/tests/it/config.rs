@@ -73,7 +73,7 @@ async fn settings_are_shown_and_set() {
         let engine = Engine::open(data).unwrap();
         let team = Workspace::parse("team-a").unwrap();
         Workspaces::new(Table::new(engine.client(), "mlflow"))
-            .create(&team, &entities::workspaces::Change::default())
+            .create(&team, &entities::workspaces::WorkspaceChange::default())
             .await
             .unwrap();
     }

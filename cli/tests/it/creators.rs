@@ -1,6 +1,6 @@
 //! Restriction of creation to users with one role.
 
-use mlflow_api::auth::Level;
+use mlflow_api::auth::PermissionLevel;
 use serde_json::json;
 
 use crate::users_server::{Client, Server, process_for};
@@ -27,8 +27,8 @@ async fn statuses(client: &Client) -> Vec<u16> {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_users_with_the_role_create_experiments_models_and_prompts() {
     // The default permission applies to existing resources, not to creation.
-    let mut server = Server::new(Level::Manage).await;
-    let api = process_for(&server.site.table, &server.access, Level::Manage, Some("makers")).await;
+    let mut server = Server::new(PermissionLevel::Manage).await;
+    let api = process_for(&server.site.table, &server.access, PermissionLevel::Manage, Some("makers")).await;
     server.admin = Client { api, ..server.admin };
     let (ann, bob) = (server.user("ann").await, server.user("bob").await);
     assert_eq!(statuses(&server.admin).await, [200; 3]);
@@ -60,6 +60,6 @@ async fn only_users_with_the_role_create_experiments_models_and_prompts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_such_a_role_everybody_who_signs_in_creates() {
-    let server = Server::new(Level::NoPermissions).await;
+    let server = Server::new(PermissionLevel::NoPermissions).await;
     assert_eq!(statuses(&server.user("ann").await).await, [200; 3]);
 }

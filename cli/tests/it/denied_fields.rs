@@ -6,9 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Request;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
-use mlflow_api::auth::Level;
+use mlflow_api::auth::PermissionLevel;
 use serde_json::{Value, json};
-use test_site::Answer;
+use test_site::TestResponse;
 
 use crate::users_server::{Client, PASSWORD, Server};
 
@@ -39,7 +39,7 @@ fn v3(path: &str) -> String {
 
 impl World {
     async fn new() -> Self {
-        let server = Server::new(Level::Edit).await;
+        let server = Server::new(PermissionLevel::Edit).await;
         let mut world = Self { server, ids: vec![("trace", TRACE.to_owned())] };
         world.make("experiment", v2("experiments/create"), json!({ "name": "e" }), "/experiment_id").await;
         world.make("run", v2("runs/create"), json!({ "experiment_id": "$experiment" }), "/run/info/run_id").await;
@@ -103,7 +103,7 @@ impl World {
         self.asked("admin", "POST", &path, &body).await.ok()
     }
 
-    async fn asked(&self, user: &'static str, method: &str, path: &str, body: &Value) -> Answer {
+    async fn asked(&self, user: &'static str, method: &str, path: &str, body: &Value) -> TestResponse {
         let body = serde_json::from_str(&self.filled(&body.to_string())).unwrap();
         let client = Client { name: user, ..self.server.admin.clone() };
         client.at(method, &self.filled(path), &body).await

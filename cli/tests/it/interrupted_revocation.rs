@@ -1,8 +1,8 @@
 //! Requests that revoke a user's rights, interrupted at each of their calls to the table. The user
 //! never has more rights than before, and once the request is repeated, the right is gone.
 
-use mlflow_api::auth::Level;
-use runtime::clock::Simulation;
+use mlflow_api::auth::PermissionLevel;
+use runtime::clock::SimulatedClock;
 use serde_json::{Value, json};
 use test_site::all_troubles;
 
@@ -72,15 +72,15 @@ async fn granted(server: &Server, user: &'static str, experiment: &str, taken: T
 
 #[tokio::test]
 async fn what_is_cut_off_takes_away_no_less_when_it_is_said_again() {
-    let clock = Simulation::begin();
+    let clock = SimulatedClock::begin();
     tokio::select! { () = Box::pin(each_is_cut_off()) => {}, () = clock.drive() => {} }
 }
 
 async fn each_is_cut_off() {
-    let server = Server::new(Level::NoPermissions).await;
+    let server = Server::new(PermissionLevel::NoPermissions).await;
     let (own, other) = (server.admin.experiment("own").await, server.admin.experiment("other").await);
     let faulty = server.site.faulty();
-    let api = process(&faulty, &faulty.beside(format!("{TABLE}-access")), Level::NoPermissions).await;
+    let api = process(&faulty, &faulty.beside(format!("{TABLE}-access")), PermissionLevel::NoPermissions).await;
     let cut_off = Client { api, ..server.admin.clone() };
     let mut cuts = 0;
     for (place, taken) in (0_u64..).zip(ALL) {
@@ -90,7 +90,7 @@ async fn each_is_cut_off() {
         for at in (first..).step_by(step) {
             let user: &'static str = format!("{taken:?}{at}").to_lowercase().leak();
             let (client, said) = granted(&server, user, &own, taken).await;
-            let there = server.elsewhere(&client, Level::NoPermissions).await;
+            let there = server.elsewhere(&client, PermissionLevel::NoPermissions).await;
             assert_eq!((there.reads(&own).await, there.reads(&other).await), (200, 403), "{user}");
             server.site.faults.reset_calls();
             server.site.faults.cut_off_at(at);

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use access::{AllowAll, AllowedActions, Permission, Resource, Restriction, WORKSPACE_HEADER};
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use auth::store::NewToken;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
@@ -18,16 +18,16 @@ use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use domain::{EndpointInfo, Environment};
-use embedded_engine::faults::Trouble;
+use embedded_engine::faults::InjectedFault;
 use http::header::AUTHORIZATION;
 use http::{HeaderValue, Method, StatusCode};
-use mlflow_api::auth::Level;
+use mlflow_api::auth::PermissionLevel;
 use mlflow_api::{ExperimentId, UserName, Workspace};
-use runtime::clock::Simulation;
+use runtime::clock::SimulatedClock;
 use serde_json::{Value, json};
 use table::Table;
-use test_site::Site;
-use test_site::samples::{WALKER, Walk};
+use test_site::TestEnvironment;
+use test_site::route_samples::{SAMPLE_USER, SampleClient};
 use tower::ServiceExt;
 
 use crate::access_page::{all_rows, check, row_of};
@@ -54,7 +54,13 @@ shown, because the requests refer to another user.
 
 const PASSWORD: &str = "correct horse battery";
 const TEAM: &str = "team";
-const LEVELS: [Level; 5] = [Level::Read, Level::Use, Level::Edit, Level::Manage, Level::Deny];
+const LEVELS: [PermissionLevel; 5] = [
+    PermissionLevel::Read,
+    PermissionLevel::Use,
+    PermissionLevel::Edit,
+    PermissionLevel::Manage,
+    PermissionLevel::Deny,
+];
 const TYPES: [&str; 4] = ["experiment", "scorer", "registered_model", "prompt"];
 
 /// A caller as whom the requests are sent.
@@ -124,8 +130,8 @@ async fn process(table: &Table, directory: &Path, has_workspaces: bool) -> (Rout
     let around = Environment::new(Arc::new(AllowAll), table.clone());
     // The walk chooses artifact locations, which is not allowed on servers with workspaces.
     let root = if has_workspaces { "mlflow-artifacts:/" } else { ROOT };
-    let around = around.with_artifacts(root, Artifacts::in_directory(directory));
-    let around = around.with_users(table.clone(), access.clone(), Level::NoPermissions);
+    let around = around.with_artifacts(root, ArtifactStore::in_directory(directory));
+    let around = around.with_users(table.clone(), access.clone(), PermissionLevel::NoPermissions);
     let store = auth::store::Store::new(table.clone(), access, around.user_authorizer.clone().unwrap());
     // The routes of workspaces are always mounted, even if requests do not specify a workspace.
     let around = if has_workspaces { around.with_workspaces() } else { Environment { has_workspaces: true, ..around } };
@@ -157,7 +163,7 @@ async fn administer(router: &Router, workspace: &str, call: &str, body: Value) -
     let request = http::Request::builder().method(method).uri(path).header(WORKSPACE_HEADER, workspace);
     let request = request.header("content-type", "application/json").body(()).unwrap();
     let request = (request.into_parts().0, Bytes::from(body.to_string()));
-    let (status, body) = send(router, &request, Some(&basic(WALKER))).await;
+    let (status, body) = send(router, &request, Some(&basic(SAMPLE_USER))).await;
     assert!(status.is_success(), "{call}: {status} {body:?}");
     serde_json::from_slice(&body).unwrap()
 }
@@ -191,7 +197,7 @@ async fn callers(router: &Router, store: &auth::store::Store, workspace: &str) -
         administer(router, workspace, "POST /api/3.0/mlflow/roles/assign", assigned).await;
         callers.push(Caller { title: name.to_owned(), authorization });
     }
-    callers.push(Caller { title: "administrator".to_owned(), authorization: Some(basic(WALKER)) });
+    callers.push(Caller { title: "administrator".to_owned(), authorization: Some(basic(SAMPLE_USER)) });
     let only = |only| Restriction { experiment: None, actions: only };
     // The walk does not use this experiment.
     let another = Restriction { experiment: ExperimentId::from_number(987_654_321), actions: AllowedActions::All };
@@ -201,7 +207,7 @@ async fn callers(router: &Router, store: &auth::store::Store, workspace: &str) -
         ("token for another experiment", another),
     ] {
         let new = NewToken { name: title.to_owned(), restriction, days: None };
-        let token = store.token_create(&UserName::new(WALKER).unwrap(), new).await.unwrap().0.token();
+        let token = store.token_create(&UserName::new(SAMPLE_USER).unwrap(), new).await.unwrap().0.token();
         let authorization = Some(HeaderValue::try_from(format!("Bearer {token}")).unwrap());
         callers.push(Caller { title: title.to_owned(), authorization });
     }
@@ -232,12 +238,12 @@ async fn moved(request: Request, workspace: &str) -> (http::request::Parts, Byte
 
 /// Returns the titles of the callers, and the outcome of each request for each of them.
 async fn walked(workspace: &'static str) -> (Vec<String>, Found) {
-    let site = Site::new().await;
+    let site = TestEnvironment::new().await;
     site.table.beside(format!("{TABLE}-access")).create_access_if_missing().await.unwrap();
     let [directory, scratch] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let has_workspaces = !workspace.is_empty();
     let (router, store) = process(&site.table, directory.path(), has_workspaces).await;
-    store.user_create(&UserName::new(WALKER).unwrap(), PASSWORD.to_owned(), true).await.unwrap();
+    store.user_create(&UserName::new(SAMPLE_USER).unwrap(), PASSWORD.to_owned(), true).await.unwrap();
     if has_workspaces {
         administer(&router, "", "POST /api/3.0/mlflow/workspaces", json!({ "name": workspace })).await;
     }
@@ -248,7 +254,7 @@ async fn walked(workspace: &'static str) -> (Vec<String>, Found) {
     let titles = callers.iter().map(|caller| caller.title.clone()).collect();
     let (reading, _) = process(&site.faulty(), directory.path(), has_workspaces).await;
     let (writing, _) = process(&site.faulty(), scratch.path(), has_workspaces).await;
-    site.faults.trouble_at(Trouble::Denied, 1, u64::MAX);
+    site.faults.trouble_at(InjectedFault::Denied, 1, u64::MAX);
     let found = Found::default();
     let (callers, outcomes) = (Arc::new(callers), Arc::clone(&found));
     let tried = router.clone().layer(from_fn(move |request: Request, _: Next| {
@@ -263,15 +269,15 @@ async fn walked(workspace: &'static str) -> (Vec<String>, Found) {
             for caller in callers.iter() {
                 tries.push(send(trying, &request, caller.authorization.as_ref()).await);
             }
-            let (status, body) = send(&router, &request, Some(&basic(WALKER))).await;
+            let (status, body) = send(&router, &request, Some(&basic(SAMPLE_USER))).await;
             let to_admin = (status, body.clone());
             let of_callers = tries.iter().map(|found| Outcome::of(found, &to_admin)).collect();
             outcomes.lock().unwrap().push((route, of_callers));
             Response::builder().status(status).body(Body::from(body)).unwrap()
         }
     }));
-    let mut walk = Walk::new(tried.clone());
-    test_site::samples::all(&mut walk).await;
+    let mut walk = SampleClient::new(tried.clone());
+    test_site::route_samples::all(&mut walk).await;
     for method in ["GET", "POST"] {
         let request = Request::builder().method(method).uri("/tokens").body(Body::empty()).unwrap();
         tried.clone().oneshot(request).await.unwrap();
@@ -321,7 +327,7 @@ const OF_THE_SERVER: [(&str, &str); 6] = [
 #[tokio::test]
 async fn the_page_says_who_may_call_what() {
     let rows = all_rows();
-    let clock = Simulation::begin();
+    let clock = SimulatedClock::begin();
     let work = async {
         let mut text = String::from(HEAD);
         for (about, workspace) in

@@ -10,8 +10,8 @@ use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
 use key_schema::{Descending, Stage, rows};
 use mlflow_api::ExperimentId;
 use serde_json::{Value, json};
-use table::{Item, Map, Meter, Table, map, number, text};
-use test_site::{Api, Site, everybody};
+use table::{Item, Map, Table, UsageMeter, map, number, text};
+use test_site::{TestClient, TestEnvironment, everybody};
 
 use crate::test_server::{ROOT, of_table};
 
@@ -49,9 +49,11 @@ fn experiment(workspace: &str, number: u64) -> [Item; 2] {
     [item, row]
 }
 
-async fn api(table: &Table) -> Api {
+async fn api(table: &Table) -> TestClient {
     let around = Environment::new(everybody(), table.clone()).with_workspaces();
-    Api(domain::mount(&of_table(), &[], &Environment { artifact_root: ROOT.to_owned(), ..around }).await.unwrap())
+    TestClient(
+        domain::mount(&of_table(), &[], &Environment { artifact_root: ROOT.to_owned(), ..around }).await.unwrap(),
+    )
 }
 
 /// Lists a workspace's experiments, models and more, one call each. Returns the requests and read
@@ -69,7 +71,7 @@ async fn lists(table: &Table) -> (String, Vec<Value>) {
     ];
     let (mut costs, mut answers) = (String::new(), Vec::new());
     for (method, path, body) in calls {
-        let meter = Meter::default();
+        let meter = UsageMeter::default();
         let api = api(&table.metered(meter.clone())).await;
         meter.take();
         let request = Request::builder().method(method).uri(format!("/api/{path}"));
@@ -84,7 +86,7 @@ async fn lists(table: &Table) -> (String, Vec<Value>) {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "makes a thousand workspaces; part of `make test-slow`"]
 async fn a_list_costs_its_page_however_many_workspaces_there_are() {
-    let [few, many] = [Site::new().await, Site::new().await];
+    let [few, many] = [TestEnvironment::new().await, TestEnvironment::new().await];
     for (site, workspaces) in [(&few, 2), (&many, WORKSPACES)] {
         let mut items = Vec::new();
         for number in 0..workspaces {
@@ -99,7 +101,7 @@ async fn a_list_costs_its_page_however_many_workspaces_there_are() {
     assert_eq!(cost, cost_of_many);
     assert_eq!(answers, answers_of_many);
     assert_eq!(answers[0]["experiments"].as_array().unwrap().len(), 20);
-    let meter = Meter::default();
+    let meter = UsageMeter::default();
     let api = api(&many.table.metered(meter.clone())).await;
     meter.take();
     let all = api.get_at("/api/3.0/mlflow/workspaces", &[]).await.ok();

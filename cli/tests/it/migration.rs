@@ -4,23 +4,23 @@
 use std::collections::BTreeMap;
 
 use embedded_engine::Engine;
-use embedded_engine::faults::Trouble;
+use embedded_engine::faults::InjectedFault;
 use entities::attributes::NAME;
-use entities::layout::{self, CURRENT, LayoutError};
-use entities::migration::{MIGRATIONS, Migrated, Migration, MigrationError, migrate, migrate_by};
+use entities::layout::{self, CURRENT_LAYOUT, LayoutError};
+use entities::migration::{MIGRATIONS, Migration, MigrationError, MigrationResult, migrate, migrate_by};
 use futures::future::BoxFuture;
 use key_schema::index::ExperimentsByStage;
 use key_schema::{Name, rows};
 use mlflow_api::Workspace;
 use serde_json::{Value, json};
 use table::{Failure, Query, Table, Update, number};
-use test_site::{Api, Site, TABLE, key_of};
+use test_site::{TABLE, TestClient, TestEnvironment, key_of};
 
 use crate::test_server::{ROOT, functions};
 
 /// Attribute that the migration adds to each experiment: the length of its name in bytes.
 const ADDED: &str = "name_bytes";
-const DONE: Migrated = Migrated { from: CURRENT, to: CURRENT + 1 };
+const DONE: MigrationResult = MigrationResult { from: CURRENT_LAYOUT, to: CURRENT_LAYOUT + 1 };
 /// Experiments that exist before the migration.
 const NAMES: [&str; 3] = ["a", "bb", "ccc"];
 
@@ -53,11 +53,11 @@ fn access_of(engine: &Engine) -> Table {
 }
 
 /// Returns a table in use, with some experiments.
-async fn in_use() -> Site {
-    let site = Site::new().await;
+async fn in_use() -> TestEnvironment {
+    let site = TestEnvironment::new().await;
     let store = tracking::store::Store::new(site.table.clone(), ROOT);
     store.experiment_create_default(&Workspace::default()).await.unwrap();
-    let api = Api(functions(&site.table).await);
+    let api = TestClient(functions(&site.table).await);
     for name in NAMES {
         let made = api.post("experiments/create", json!({ "name": name })).await.ok();
         api.post("runs/create", json!({ "experiment_id": made["experiment_id"], "start_time": 1 })).await.ok();
@@ -67,7 +67,7 @@ async fn in_use() -> Site {
 
 /// Returns all items by key, without the checks of [`Site::items`], which refuses attributes that
 /// are not declared, such as that of the migration.
-async fn all(site: &Site) -> BTreeMap<(String, String), Value> {
+async fn all(site: &TestEnvironment) -> BTreeMap<(String, String), Value> {
     let items = site.engine.items(TABLE).await.unwrap();
     let by_key = |item: Value| {
         let key = key_of(&item);
@@ -77,7 +77,7 @@ async fn all(site: &Site) -> BTreeMap<(String, String), Value> {
 }
 
 /// Returns the name of each experiment, with the value that the migration added.
-async fn measured(site: &Site) -> Vec<(String, Option<usize>)> {
+async fn measured(site: &TestEnvironment) -> Vec<(String, Option<usize>)> {
     let items = site.engine.items(TABLE).await.unwrap();
     let experiments = items.iter().filter(|item| item["SK"]["S"] == "E#META");
     let added = |item: &Value| item[ADDED]["N"].as_str().map(|bytes| bytes.parse().unwrap());
@@ -92,10 +92,10 @@ fn is_measured(all: &[(String, Option<usize>)]) -> bool {
 async fn a_table_of_this_version_stays_as_it_is() {
     let site = in_use().await;
     let before = site.dump().await;
-    let none = Migrated { from: CURRENT, to: CURRENT };
+    let none = MigrationResult { from: CURRENT_LAYOUT, to: CURRENT_LAYOUT };
     assert_eq!(migrate(&site.table, &access_of(&site.engine)).await, Ok(Some(none)));
     assert_eq!(site.dump().await, before);
-    let empty = Site::new().await;
+    let empty = TestEnvironment::new().await;
     assert_eq!(migrate(&empty.table, &access_of(&empty.engine)).await, Ok(None));
     assert!(empty.items().await.is_empty());
 }
@@ -107,10 +107,10 @@ async fn a_migration_goes_through_once_and_shuts_out_earlier_versions() {
     assert_eq!(migrate_by(&steps(), &site.table, &access).await, Ok(Some(DONE)));
     assert!(is_measured(&measured(&site).await));
     let after = all(&site).await;
-    let again = Migrated { from: CURRENT + 1, ..DONE };
+    let again = MigrationResult { from: CURRENT_LAYOUT + 1, ..DONE };
     assert_eq!(migrate_by(&steps(), &site.table, &access).await, Ok(Some(again)));
     assert_eq!(all(&site).await, after);
-    let later = LayoutError::Later(CURRENT + 1, CURRENT);
+    let later = LayoutError::TooNew(CURRENT_LAYOUT + 1, CURRENT_LAYOUT);
     assert_eq!(migrate_by(MIGRATIONS, &site.table, &access).await, Err(MigrationError::Layout(later)));
 }
 
@@ -120,7 +120,7 @@ async fn a_migration_that_is_cut_off_at_any_request_is_repeated() {
     let (whole, mut cut) = (ground.copy(), 0);
     migrate_by(&steps(), &whole.table, &access_of(&whole.engine)).await.unwrap();
     let expected = all(&whole).await;
-    for trouble in [Trouble::Disconnected, Trouble::AnswerLost] {
+    for trouble in [InjectedFault::Disconnected, InjectedFault::AnswerLost] {
         for request in 1.. {
             let site = ground.copy();
             site.faults.trouble_at(trouble, request, u64::MAX);
@@ -129,9 +129,9 @@ async fn a_migration_that_is_cut_off_at_any_request_is_repeated() {
                 break;
             }
             cut += 1;
-            let number = layout::read(&site.table, CURRENT + 1).await.unwrap();
+            let number = layout::read(&site.table, CURRENT_LAYOUT + 1).await.unwrap();
             // The layout number is written last.
-            assert!(number == Some(CURRENT) || is_measured(&measured(&site).await), "{trouble:?} at {request}");
+            assert!(number == Some(CURRENT_LAYOUT) || is_measured(&measured(&site).await), "{trouble:?} at {request}");
             migrate_by(&steps(), &site.table, &access).await.unwrap();
             assert_eq!(all(&site).await, expected, "{trouble:?} at {request}");
         }
@@ -142,7 +142,7 @@ async fn a_migration_that_is_cut_off_at_any_request_is_repeated() {
 #[tokio::test(flavor = "multi_thread")]
 async fn others_serve_the_table_while_two_processes_migrate_it() {
     let site = in_use().await;
-    let api = Api(functions(&site.table).await);
+    let api = TestClient(functions(&site.table).await);
     let served = async {
         for number in 0..40 {
             let made = api.post("experiments/create", json!({ "name": format!("new {number}") })).await.ok();
@@ -162,12 +162,12 @@ async fn others_serve_the_table_while_two_processes_migrate_it() {
     let migrated = || migrate_by(&steps, &site.table, &access);
     let (first, second, ()) = tokio::join!(migrated(), migrated(), served);
     for done in [first, second] {
-        assert_eq!(done.unwrap().map(|done| done.to), Some(CURRENT + 1));
+        assert_eq!(done.unwrap().map(|done| done.to), Some(CURRENT_LAYOUT + 1));
     }
     let known = measured(&site).await;
     let before: Vec<_> = known.iter().filter(|(name, _)| NAMES.contains(&name.as_str())).cloned().collect();
     assert!(before.len() == NAMES.len() && is_measured(&before), "{known:?}");
-    assert_eq!(layout::read(&site.table, CURRENT + 1).await, Ok(Some(CURRENT + 1)));
+    assert_eq!(layout::read(&site.table, CURRENT_LAYOUT + 1).await, Ok(Some(CURRENT_LAYOUT + 1)));
     let found = api.post("experiments/search", json!({ "max_results": 100 })).await.ok();
     assert_eq!(found["experiments"].as_array().unwrap().len(), known.len());
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use access::{AccessCheck, Action, Authorizer, Guard, Permission, Resource, Visibility};
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
@@ -14,8 +14,8 @@ use embedded_engine::Engine;
 use mlflow_api::{ExperimentId, ModelId, RegisteredModelName, RunId, Workspace};
 use serde_json::Value;
 use table::Table;
-use test_site::Judge;
-use test_site::samples::{WALKER, Walk};
+use test_site::TestAuthorizer;
+use test_site::route_samples::{SAMPLE_USER, SampleClient};
 
 use crate::table_probe::{partitions_of, probed};
 use crate::test_server::{ROOT, TABLE, mounted, routes, walker};
@@ -134,7 +134,7 @@ fn is_covered(partition: &str, wanted: &[AccessCheck]) -> bool {
         // Settings of the server, which do not belong to any user.
         "CONFIG" => true,
         // Callers may read their own item, and their roles if there are no other needs.
-        "USER" if rest == WALKER => true,
+        "USER" if rest == SAMPLE_USER => true,
         "ROLE" if wanted.is_empty() => true,
         // Users and roles. Callers who manage an entity may grant it to others.
         "USER" | "USERS" | "ROLE" | "ROLES" | "COUNTERS" | "SECRETS" => wanted.iter().any(|wanted| {
@@ -175,12 +175,12 @@ async fn recorded(
     let (record, findings) = (Arc::clone(record), Arc::clone(findings));
     let wanted = Arc::clone(&record);
     // A GraphQL query is authorized once per endpoint that it calls.
-    let admit = Judge::of_asks(Visibility::Everything, move |asked| {
+    let admit = TestAuthorizer::of_asks(Visibility::Everything, move |asked| {
         wanted.lock().unwrap().wanted.push(asked.clone());
         true
     });
     let admit: Arc<dyn Authorizer> = Arc::new(admit.knowing(walker()));
-    let all = mounted(table, Artifacts::in_directory(directory), admit).await;
+    let all = mounted(table, ArtifactStore::in_directory(directory), admit).await;
     all.layer(from_fn(move |request: Request, next: Next| {
         let (record, findings) = (Arc::clone(&record), Arc::clone(&findings));
         async move {
@@ -222,8 +222,8 @@ async fn every_endpoint_touches_what_its_needs_named_and_nothing_else() {
     store.experiment_create_default(&Workspace::default()).await.unwrap();
     let findings = Arc::<Mutex<Findings>>::default();
     let directory = tempfile::tempdir().unwrap();
-    let mut walk = Walk::new(recorded(&record, &table, directory.path(), &findings).await);
-    test_site::samples::all(&mut walk).await;
+    let mut walk = SampleClient::new(recorded(&record, &table, directory.path(), &findings).await);
+    test_site::route_samples::all(&mut walk).await;
 
     // The artifact proxy does not read the table. The tests of its function check its needs.
     let is_guarded = |permission| !matches!(permission, Permission::Open | Permission::SignedIn);

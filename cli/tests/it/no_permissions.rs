@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use axum::Router;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,11 +13,11 @@ use http::HeaderValue;
 use http::header::AUTHORIZATION;
 use key_schema::attributes::LAST_NUMBER;
 use key_schema::rows;
-use mlflow_api::auth::Level;
+use mlflow_api::auth::PermissionLevel;
 use mlflow_api::{UserName, Workspace};
 use table::{Update, number};
-use test_site::samples::Walk;
-use test_site::{Site, key_of};
+use test_site::route_samples::SampleClient;
+use test_site::{TestEnvironment, key_of};
 
 use crate::other_workspace::{Sent, answer, recorded, shape};
 use crate::test_server::{ROOT, TABLE, of_table, with_files};
@@ -30,12 +30,12 @@ const TELLING: [&str; 4] =
     ["/experiments/get-by-name", "/experiments/create", "/registered-models/create", "/registered-models/rename"];
 
 /// Returns the functions for a user without permissions.
-async fn of_a_stranger(site: &Site, directory: &Path) -> Router {
+async fn of_a_stranger(site: &TestEnvironment, directory: &Path) -> Router {
     let access = site.table.beside(format!("{TABLE}-access"));
     access.create_access_if_missing().await.unwrap();
     let around = Environment::new(access::AllowAll::shared(), site.table.clone());
-    let around = around.with_artifacts(ROOT, Artifacts::in_directory(directory));
-    let around = around.with_users(site.table.clone(), access.clone(), Level::NoPermissions);
+    let around = around.with_artifacts(ROOT, ArtifactStore::in_directory(directory));
+    let around = around.with_users(site.table.clone(), access.clone(), PermissionLevel::NoPermissions);
     let store = auth::store::Store::new(site.table.clone(), access, around.user_authorizer.clone().unwrap());
     store.user_create(&UserName::new(STRANGER).unwrap(), PASSWORD.to_owned(), false).await.unwrap();
     domain::mount(&of_table(), &[], &around).await.unwrap()
@@ -43,7 +43,7 @@ async fn of_a_stranger(site: &Site, directory: &Path) -> Router {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_may_not_be_read_is_as_if_it_were_not() {
-    let [full, empty] = [Site::new().await, Site::new().await];
+    let [full, empty] = [TestEnvironment::new().await, TestEnvironment::new().await];
     let directories = [(); 2].map(|()| tempfile::tempdir().unwrap());
     for site in [&full, &empty] {
         let store = tracking::store::Store::new(site.table.clone(), ROOT);
@@ -53,8 +53,8 @@ async fn what_may_not_be_read_is_as_if_it_were_not() {
     let counter = Update::upsert(rows::Config::key(&"experiment_counter".into())).add(LAST_NUMBER, number(1_000));
     empty.table.apply(&counter).await.unwrap();
     let sent = Sent::default();
-    let mut walk = Walk::new(recorded(with_files(&full.table, directories[0].path()).await, &sent));
-    test_site::samples::all(&mut walk).await;
+    let mut walk = SampleClient::new(recorded(with_files(&full.table, directories[0].path()).await, &sent));
+    test_site::route_samples::all(&mut walk).await;
     let routers =
         [of_a_stranger(&full, directories[0].path()).await, of_a_stranger(&empty, directories[1].path()).await];
     let before = full.dump().await;

@@ -10,20 +10,20 @@ use mlflow_api::{ExperimentId, Workspace};
 use serde_json::{Value, json};
 use service::FunctionContext;
 use table::Table;
-use test_site::{Api, Judge};
+use test_site::{TestAuthorizer, TestClient};
 
 use crate::test_server::{ROOT, TABLE, functions};
 
 /// Returns the functions for a caller without access to this experiment.
-fn closed_to(table: &Table, experiment: &str) -> Api {
+fn closed_to(table: &Table, experiment: &str) -> TestClient {
     let closed = Guard::Experiment(ExperimentId::parse(experiment).unwrap());
-    let judge = Judge::new(Visibility::Everything, move |(_, guarded): &(Action, Guard)| *guarded != closed);
+    let judge = TestAuthorizer::new(Visibility::Everything, move |(_, guarded): &(Action, Guard)| *guarded != closed);
     // Entities that a request merely mentions are only checked by authorizers that examine guards.
     let judge = Arc::new(judge.looking());
     let tracking = FunctionContext::new(tracking::store::Store::new(table.clone(), ROOT), judge.clone());
     let registry = FunctionContext::new(registry::store::Store::new(table.clone(), ROOT), judge);
     let tracking = service::router(tracking::routes(), &tracking);
-    Api(service::join_routers(tracking, [service::router(registry::routes(), &registry)]))
+    TestClient(service::join_routers(tracking, [service::router(registry::routes(), &registry)]))
 }
 
 fn text(value: &Value, pointer: &str) -> String {
@@ -45,7 +45,7 @@ async fn a_version_that_takes_its_run_writes_nothing_where_the_run_is() {
     table.create_if_missing().await.unwrap();
     let store = tracking::store::Store::new(table.clone(), ROOT);
     store.experiment_create_default(&Workspace::default()).await.unwrap();
-    let all = Api(functions(&table).await);
+    let all = TestClient(functions(&table).await);
     let victim = text(&all.post("experiments/create", json!({ "name": "victim" })).await.ok(), "/experiment_id");
     let own = text(&all.post("experiments/create", json!({ "name": "own" })).await.ok(), "/experiment_id");
     let run = all.post("runs/create", json!({ "experiment_id": victim })).await.ok();

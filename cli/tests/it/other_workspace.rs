@@ -6,20 +6,20 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use access::{Authorizer, Identity, Visibility};
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
-use entities::workspaces::{Change, Workspaces};
+use entities::workspaces::{WorkspaceChange, Workspaces};
 use http::request::Parts;
 use key_schema::attributes::LAST_NUMBER;
 use key_schema::rows;
 use mlflow_api::Workspace;
 use serde_json::Value;
 use table::{Update, number};
-use test_site::samples::Walk;
-use test_site::{Api, Judge, Site, key_of};
+use test_site::route_samples::SampleClient;
+use test_site::{TestAuthorizer, TestClient, TestEnvironment, key_of};
 
 use crate::test_server::{ROOT, mounted, with_files};
 
@@ -47,7 +47,7 @@ pub(crate) fn recorded(router: Router, sent: &Sent) -> Router {
 pub(crate) async fn answer(router: &Router, parts: &Parts, body: &Bytes) -> (u16, Value) {
     let mut request = http::Request::builder().method(&parts.method).uri(&parts.uri).body(body.clone().into()).unwrap();
     request.headers_mut().clone_from(&parts.headers);
-    let answer = Api(router.clone()).send(request).await;
+    let answer = TestClient(router.clone()).send(request).await;
     (answer.status, answer.body)
 }
 
@@ -68,27 +68,28 @@ fn other() -> Workspace {
 }
 
 /// Returns the functions for a caller in another workspace with full access there.
-async fn elsewhere(site: &Site, directory: &Path) -> Router {
+async fn elsewhere(site: &TestEnvironment, directory: &Path) -> Router {
     let identity = Identity { workspace: other(), has_workspaces: true, ..Identity::anonymous() };
-    let authorizer: Arc<dyn Authorizer> = Arc::new(Judge::of_asks(Visibility::Everything, |_| true).knowing(identity));
-    mounted(&site.table, Artifacts::in_directory(directory), authorizer).await
+    let authorizer: Arc<dyn Authorizer> =
+        Arc::new(TestAuthorizer::of_asks(Visibility::Everything, |_| true).knowing(identity));
+    mounted(&site.table, ArtifactStore::in_directory(directory), authorizer).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_workspace_is_as_if_it_were_not() {
-    let [full, empty] = [Site::new().await, Site::new().await];
+    let [full, empty] = [TestEnvironment::new().await, TestEnvironment::new().await];
     let directories = [(); 2].map(|()| tempfile::tempdir().unwrap());
     for site in [&full, &empty] {
         let store = tracking::store::Store::new(site.table.clone(), ROOT);
         store.experiment_create_default(&Workspace::default()).await.unwrap();
-        Workspaces::new(site.table.clone()).create(&other(), &Change::default()).await.unwrap();
+        Workspaces::new(site.table.clone()).create(&other(), &WorkspaceChange::default()).await.unwrap();
     }
     // The two sites never assign the same experiment ids.
     let counter = Update::upsert(rows::Config::key(&"experiment_counter".into())).add(LAST_NUMBER, number(1_000));
     empty.table.apply(&counter).await.unwrap();
     let sent = Sent::default();
-    let mut walk = Walk::new(recorded(with_files(&full.table, directories[0].path()).await, &sent));
-    test_site::samples::all(&mut walk).await;
+    let mut walk = SampleClient::new(recorded(with_files(&full.table, directories[0].path()).await, &sent));
+    test_site::route_samples::all(&mut walk).await;
     let before = full.dump().await;
     let partitions: BTreeSet<_> = full.items().await.iter().map(|item| key_of(item).pk).collect();
 

@@ -12,12 +12,12 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use embedded_engine::{Engine, StreamReader, client_over};
-use fts_indexer::{Batch, Indexer};
+use fts_indexer::{Indexer, StreamBatch};
 use mlflow_api::Workspace;
-use power_cut::{Disk, Image};
+use power_cut::{DiskImage, WatchedDisk};
 use serde_json::Value;
 use table::Table;
-use test_site::samples::{SAMPLES, Walk};
+use test_site::route_samples::{SAMPLES, SampleClient};
 use test_site::{all_troubles, sample};
 use tokio::sync::Mutex;
 
@@ -37,7 +37,7 @@ impl State {
     }
 
     /// Returns what an engine finds on a disk in this state.
-    async fn left(image: &Image) -> Self {
+    async fn left(image: &DiskImage) -> Self {
         let directory = tempfile::tempdir().unwrap();
         image.write_to(directory.path()).unwrap();
         let engine = Engine::open(directory.path()).unwrap();
@@ -53,7 +53,7 @@ impl State {
 struct Watched(Arc<Mutex<Watch>>);
 
 struct Watch {
-    disk: Disk,
+    disk: WatchedDisk,
     engine: Engine,
     stream: StreamReader,
     writes: u64,
@@ -66,9 +66,9 @@ struct Watch {
 
 impl Watched {
     async fn open(directory: &Path, seed: u64) -> Self {
-        let disk = Disk::watch(directory, seed);
+        let disk = WatchedDisk::watch(directory, seed);
         let sync = |log: &Path| {
-            Disk::sync(log);
+            WatchedDisk::sync(log);
             Ok(())
         };
         let engine = Engine::open_syncing(directory, sync).unwrap();
@@ -178,7 +178,7 @@ async fn every_kind_of_write_is_whole_after_a_power_cut() {
         .experiment_create_default(&Workspace::default())
         .await
         .unwrap();
-    let mut walk = Walk::new(functions(&table).await);
+    let mut walk = SampleClient::new(functions(&table).await);
     for samples in SAMPLES.iter().filter(|samples| writes_to_the_table(samples.domain)) {
         (samples.writes)(&mut walk).await;
     }
@@ -195,7 +195,7 @@ async fn every_kind_of_write_is_whole_after_a_power_cut() {
         watch.deliver().await;
         std::mem::take(&mut watch.records)
     };
-    let answer = Indexer::new(table).alone().handle(Batch { records }).await;
+    let answer = Indexer::new(table).as_only_indexer().handle(StreamBatch { records }).await;
     assert!(answer.batch_item_failures.is_empty(), "{:?}", answer.batch_item_failures);
 
     let watch = watched.0.lock().await;

@@ -1,16 +1,16 @@
 //! Requests signed by an IAM principal, at a gateway that verifies signatures.
 
 use access::{ConnectionInfo, GatewayIdentity};
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use axum::body::Body;
 use domain::Environment;
 use http::Request;
 use http::header::AUTHORIZATION;
 use mlflow_api::UserName;
-use mlflow_api::auth::Level;
+use mlflow_api::auth::PermissionLevel;
 use permissions::{LEASE, SignedRequests};
 use serde_json::json;
-use test_site::{Api, ROOT};
+use test_site::{ROOT, TestClient};
 
 use crate::test_server::of_table;
 use crate::users_server::{Client, Server};
@@ -18,16 +18,16 @@ use crate::users_server::{Client, Server};
 const ARN: &str = "arn:aws:sts::123456789012:assumed-role/train/chosen-by-the-caller";
 const PRINCIPAL: &str = "123456789012:role/train";
 
-async fn behind_gateways(server: &Server, unmapped: Option<&str>) -> Api {
+async fn behind_gateways(server: &Server, unmapped: Option<&str>) -> TestClient {
     let signed = SignedRequests { unmapped_user: unmapped.map(|name| UserName::named(name).unwrap()) };
     let around = Environment::new(access::AllowAll::shared(), server.site.table.clone());
-    let around = around.with_artifacts(ROOT, Artifacts::below(ROOT));
-    let around = around.with_users(server.site.table.clone(), server.access.clone(), Level::NoPermissions);
-    Api(domain::mount(&of_table(), &[], &around.with_signed_requests(signed)).await.unwrap())
+    let around = around.with_artifacts(ROOT, ArtifactStore::below(ROOT));
+    let around = around.with_users(server.site.table.clone(), server.access.clone(), PermissionLevel::NoPermissions);
+    TestClient(domain::mount(&of_table(), &[], &around.with_signed_requests(signed)).await.unwrap())
 }
 
 /// Returns the status of reading an experiment with a request signed by this principal.
-async fn signed(api: &Api, arn: &str, experiment: &str) -> u16 {
+async fn signed(api: &TestClient, arn: &str, experiment: &str) -> u16 {
     let gateway = GatewayIdentity { account: "123456789012".to_owned(), arn: arn.to_owned(), user: "AROAX".to_owned() };
     let entry = ConnectionInfo { peer: None, gateway: Some(gateway), is_secure: true };
     let uri = format!("/api/2.0/mlflow/experiments/get?experiment_id={experiment}");
@@ -38,12 +38,12 @@ async fn signed(api: &Api, arn: &str, experiment: &str) -> u16 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_signs_is_the_user_that_an_operator_has_said() {
-    let server = Server::new(Level::NoPermissions).await;
+    let server = Server::new(PermissionLevel::NoPermissions).await;
     let (ann, bob) = (server.user("ann").await, server.user("bob").await);
     let (of_ann, of_bob) = (ann.experiment("of ann").await, bob.experiment("of bob").await);
     let api = behind_gateways(&server, None).await;
     let as_bob = behind_gateways(&server, Some("bob")).await;
-    let both = async |api: &Api| (signed(api, ARN, &of_ann).await, signed(api, ARN, &of_bob).await);
+    let both = async |api: &TestClient| (signed(api, ARN, &of_ann).await, signed(api, ARN, &of_bob).await);
     // Access is full, as without users, or that of the user named by the stack.
     assert_eq!((both(&api).await, both(&as_bob).await), ((200, 200), (403, 200)));
     let name = UserName::new("ann").unwrap();
@@ -75,9 +75,9 @@ async fn whoever_signs_is_the_user_that_an_operator_has_said() {
 /// If users sign in and no gateway verifies signatures, the gateway's identity is ignored.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_such_a_gateway_nobody_has_signed() {
-    let server = Server::new(Level::NoPermissions).await;
+    let server = Server::new(PermissionLevel::NoPermissions).await;
     let experiment = server.admin.experiment("e").await;
-    let api = crate::users_server::process(&server.site.table, &server.access, Level::NoPermissions).await;
+    let api = crate::users_server::process(&server.site.table, &server.access, PermissionLevel::NoPermissions).await;
     // The request's header authenticates the administrator, and only that has an effect here.
     assert_eq!(signed(&api, ARN, &experiment).await, 200);
     let ann = server.user("ann").await;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use embedded_engine::Engine;
 use entities::attributes::LAYOUT;
-use entities::layout::CURRENT;
+use entities::layout::CURRENT_LAYOUT;
 use key_schema::rows;
 use table::{Condition, Item, Table, number};
 
@@ -231,7 +231,7 @@ async fn data_of_a_later_version_is_refused_by_every_command() {
     let engine = Engine::open(directory.path()).unwrap();
     let table = Table::new(engine.client(), "mlflow");
     table.create_if_missing().await.unwrap();
-    let later = Item::new(rows::Config::key(&"layout".into())).with(LAYOUT, number(CURRENT + 1));
+    let later = Item::new(rows::Config::key(&"layout".into())).with(LAYOUT, number(CURRENT_LAYOUT + 1));
     table.put(later, &Condition::Always).await.unwrap();
     drop((table, engine));
     let commands = [

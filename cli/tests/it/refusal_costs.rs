@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use access::{AllowedActions, Restriction};
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use auth::store::NewToken;
 use axum::Router;
 use axum::body::Bytes;
@@ -15,12 +15,12 @@ use domain::Environment;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderValue, Uri};
-use mlflow_api::auth::Level;
+use mlflow_api::auth::PermissionLevel;
 use mlflow_api::{UserName, Workspace};
 use serde_json::{Value, json};
-use table::Meter;
-use test_site::Site;
-use test_site::samples::{WALKER, Walk};
+use table::UsageMeter;
+use test_site::TestEnvironment;
+use test_site::route_samples::{SAMPLE_USER, SampleClient};
 
 use crate::other_workspace::{Sent, answer, recorded};
 use crate::test_server::{ROOT, of_table, with_files};
@@ -39,16 +39,16 @@ const LONGEST_URI: usize = 65_000;
 
 /// Mounts the functions. Also returns the credentials of a user without grants, and of an
 /// administrator's token that may only send traces.
-async fn strangers(site: &Site, directory: &Path) -> (Router, [HeaderValue; 2]) {
+async fn strangers(site: &TestEnvironment, directory: &Path) -> (Router, [HeaderValue; 2]) {
     let access = site.table.beside(format!("{}-access", test_site::TABLE));
     let around = Environment::new(access::AllowAll::shared(), site.table.clone());
-    let around = around.with_artifacts(ROOT, Artifacts::in_directory(directory));
-    let around = around.with_users(site.table.clone(), access.clone(), Level::NoPermissions);
+    let around = around.with_artifacts(ROOT, ArtifactStore::in_directory(directory));
+    let around = around.with_users(site.table.clone(), access.clone(), PermissionLevel::NoPermissions);
     let store = auth::store::Store::new(site.table.clone(), access, around.user_authorizer.clone().unwrap());
     store.user_create(&UserName::new(STRANGER).unwrap(), PASSWORD.to_owned(), false).await.unwrap();
     let restriction = Restriction { experiment: None, actions: AllowedActions::Ingest };
     let new = NewToken { name: "t".to_owned(), restriction, days: Some(1) };
-    let (token, _) = store.token_create(&UserName::new(WALKER).unwrap(), new).await.unwrap();
+    let (token, _) = store.token_create(&UserName::new(SAMPLE_USER).unwrap(), new).await.unwrap();
     let basic = format!("Basic {}", STANDARD.encode(format!("{STRANGER}:{PASSWORD}")));
     let bearer = format!("Bearer {}", token.token());
     let router = domain::mount(&of_table(), &[], &around).await.unwrap();
@@ -153,13 +153,13 @@ fn lengthened<'a>(parts: &'a Parts, body: &'a Bytes, size: u64) -> impl Iterator
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_names_many_entities_is_refused_after_few_reads() {
-    let site = Site::new().await;
+    let site = TestEnvironment::new().await;
     let store = tracking::store::Store::new(site.table.clone(), ROOT);
     store.experiment_create_default(&Workspace::default()).await.unwrap();
     let directory = tempfile::tempdir().unwrap();
     let sent = Sent::default();
-    let mut walk = Walk::new(recorded(with_files(&site.table, directory.path()).await, &sent));
-    test_site::samples::all(&mut walk).await;
+    let mut walk = SampleClient::new(recorded(with_files(&site.table, directory.path()).await, &sent));
+    test_site::route_samples::all(&mut walk).await;
     let sent = std::mem::take(&mut *sent.lock().unwrap());
     let (router, [stranger, token]) = strangers(&site, directory.path()).await;
     let mut costly = Vec::new();
@@ -173,7 +173,7 @@ async fn a_request_that_names_many_entities_is_refused_after_few_reads() {
             let call = format!("{list} of {size}");
             for (credentials, most) in [(&stranger, MAX_REFUSAL), (&token, MAX_REFUSAL_BY_TOKEN)] {
                 parts.headers.insert(AUTHORIZATION, credentials.clone());
-                let meter = Meter::default();
+                let meter = UsageMeter::default();
                 let (status, found) = meter.counting(answer(&router, &parts, &body)).await;
                 let used = meter.take();
                 // Requests that the caller may make, such as creating an experiment, cost what they
@@ -193,7 +193,7 @@ async fn a_request_that_names_many_entities_is_refused_after_few_reads() {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_entities_are_named_by_a_user_who_may_touch_them() {
     const MINE: usize = 230;
-    let server = Server::new(Level::NoPermissions).await;
+    let server = Server::new(PermissionLevel::NoPermissions).await;
     let ann = server.user("ann").await;
     let mut mine = Vec::new();
     for number in 0..MINE {
@@ -221,13 +221,13 @@ async fn many_entities_are_named_by_a_user_who_may_touch_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_evaluation_dataset_of_many_experiments_is_refused_after_few_reads() {
-    let server = Server::new(Level::NoPermissions).await;
+    let server = Server::new(PermissionLevel::NoPermissions).await;
     let stranger = server.user(STRANGER).await;
     let experiments: Vec<_> = (1_000..3_000).map(|id| id.to_string()).collect();
     let new = json!({ "name": "d", "experiment_ids": experiments });
     let dataset = server.admin.v3("POST", "datasets/create", new).await.ok();
     let path = format!("datasets/{}", dataset["dataset"]["dataset_id"].as_str().unwrap());
-    let meter = Meter::default();
+    let meter = UsageMeter::default();
     let refused = meter.counting(stranger.v3("GET", &path, json!({}))).await;
     let used = meter.take().read_units;
     // The dataset itself is an item of about 50 KB.

@@ -4,11 +4,11 @@
 use std::sync::Mutex;
 
 use access::{AccessCheck, Authorizer, AuthorizerItems, Identity, RequestHead, Visibility};
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use futures::future::BoxFuture;
 use mlflow_api::Result;
 use serde_json::{Value, json};
-use test_site::{Api, ROOT, Site};
+use test_site::{ROOT, TestClient, TestEnvironment};
 
 use crate::test_server::{functions, mounted};
 
@@ -41,7 +41,7 @@ impl Authorizer for Meanwhile {
 }
 
 /// Returns a model, without the fields that a rename changes.
-async fn model(api: &Api, name: &str) -> Value {
+async fn model(api: &TestClient, name: &str) -> Value {
     let mut found = api.get("registered-models/get", &[("name", name)]).await.ok()["registered_model"].take();
     without_name(&mut found);
     found["latest_versions"].as_array_mut().unwrap().iter_mut().for_each(without_name);
@@ -75,8 +75,8 @@ async fn what_was_allowed_of_a_model_is_done_to_no_other_of_its_name() {
         ("POST", "model-versions/transition-stage", json!({ "name": "m", "version": "1", "stage": "Production" })),
         ("DELETE", "model-versions/delete", json!({ "name": "m", "version": "1" })),
     ] {
-        let site = Site::new().await;
-        let api = Api(functions(&site.table).await);
+        let site = TestEnvironment::new().await;
+        let api = TestClient(functions(&site.table).await);
         for name in ["m", "victim"] {
             let tags = json!([{ "key": "own", "value": name }]);
             api.post("registered-models/create", json!({ "name": name, "tags": tags })).await.ok();
@@ -93,7 +93,7 @@ async fn what_was_allowed_of_a_model_is_done_to_no_other_of_its_name() {
             }
         });
         let authorizer = std::sync::Arc::new(Meanwhile(Mutex::new(Some(swap))));
-        let swapping = Api(mounted(&site.table, Artifacts::below(ROOT), authorizer).await);
+        let swapping = TestClient(mounted(&site.table, ArtifactStore::below(ROOT), authorizer).await);
         let answer = swapping.call(method, path, body).await;
         assert_eq!(answer.status, 404, "{method} {path}: {}", answer.body);
         assert_eq!(model(&api, "m").await, victim, "{method} {path}");

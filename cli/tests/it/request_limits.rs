@@ -2,7 +2,7 @@
 
 use access::MAX_NAMED_ENTITIES;
 use embedded_engine::Engine;
-use mlflow_api::limits::SEARCHED_EXPERIMENTS;
+use mlflow_api::limits::MAX_SEARCHED_EXPERIMENTS;
 use serde_json::json;
 use table::Table;
 
@@ -14,7 +14,7 @@ async fn every_search_is_of_a_bounded_number_of_experiments() {
     let table = Table::new(engine.client(), TABLE);
     table.create_if_missing().await.unwrap();
     let router = functions(&table).await;
-    let experiments: Vec<_> = (0..=SEARCHED_EXPERIMENTS).map(|number| number.to_string()).collect();
+    let experiments: Vec<_> = (0..=MAX_SEARCHED_EXPERIMENTS).map(|number| number.to_string()).collect();
     let body = json!({ "experiment_ids": experiments });
     for (method, path) in [
         ("POST", "/api/2.0/mlflow/runs/search"),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use access::ConnectionInfo;
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use domain::{EndpointInfo, Environment, UiFiles};
@@ -20,7 +20,7 @@ use crate::test_server::{TABLE, all_as_one, with_walker};
 async fn everything(directory: &std::path::Path) -> Router {
     let table = Table::new(Engine::memory().unwrap().client(), TABLE);
     table.create_if_missing().await.unwrap();
-    let around = with_walker(&table, Artifacts::in_directory(directory), all_as_one()).await;
+    let around = with_walker(&table, ArtifactStore::in_directory(directory), all_as_one()).await;
     let ui = UiFiles { directory: Some(directory.to_owned()), bucket: None };
     domain::mount(&DOMAINS, &[], &Environment { ui: Some(ui), ..around }).await.unwrap()
 }

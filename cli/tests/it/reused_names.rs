@@ -10,7 +10,7 @@ use key_schema::{Name, Ordinal, access_rows, rows};
 use mlflow_api::UserName;
 use serde_json::{Value, json};
 use table::{Condition, Item, Table, Update, number, text};
-use test_site::Site;
+use test_site::TestEnvironment;
 
 use crate::teams::{ROOM, ask, over, role, status, teams};
 use crate::test_server::TABLE;
@@ -237,7 +237,7 @@ async fn role_count(router: &Router) -> usize {
 
 /// Converts a workspace and its roles to the format of release 0.1.0, in which roles belong to a
 /// workspace by its name.
-async fn aged(site: &Site, roles: &[(u64, &str)]) {
+async fn aged(site: &TestEnvironment, roles: &[(u64, &str)]) {
     let access = site.table.beside(format!("{TABLE}-access"));
     site.table.apply(&Update::new(rows::Workspace::key(&Name::from(TEAM))).remove(BY_ID)).await.unwrap();
     for (role, name) in roles {

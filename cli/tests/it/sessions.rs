@@ -5,9 +5,9 @@ use http::header::{CACHE_CONTROL, COOKIE, HOST, LOCATION, ORIGIN, SET_COOKIE, WW
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt;
 use mlflow_api::UserName;
-use mlflow_api::auth::Level;
+use mlflow_api::auth::PermissionLevel;
 use serde_json::json;
-use test_site::Api;
+use test_site::TestClient;
 use tower::ServiceExt;
 
 use crate::users_server::{PASSWORD, Server, process};
@@ -18,7 +18,7 @@ const CURRENT: &str = "/ajax-api/2.0/mlflow/users/current";
 /// A browser, with the cookies that were set.
 #[derive(Clone)]
 struct Browser {
-    api: Api,
+    api: TestClient,
     cookies: Vec<(String, String)>,
 }
 
@@ -35,12 +35,12 @@ impl Shown {
 }
 
 impl Browser {
-    fn new(api: &Api) -> Self {
+    fn new(api: &TestClient) -> Self {
         Self { api: api.clone(), cookies: Vec::new() }
     }
 
     /// Returns the same browser, with its next requests handled by another process.
-    fn elsewhere(&self, api: &Api) -> Self {
+    fn elsewhere(&self, api: &TestClient) -> Self {
         Self { api: api.clone(), cookies: self.cookies.clone() }
     }
 
@@ -77,9 +77,9 @@ impl Browser {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_browser_is_led_to_a_form_and_back() {
-    let server = Server::new(Level::Read).await;
+    let server = Server::new(PermissionLevel::Read).await;
     let ann = server.user("ann").await;
-    let there = process(&server.site.table, &server.access, Level::Read).await;
+    let there = process(&server.site.table, &server.access, PermissionLevel::Read).await;
     let mut browser = Browser::new(&ann.api);
     let led = browser.get("/tokens").await;
     assert_eq!((led.status, led.header(LOCATION)), (303, "/signin?next=%2Ftokens"));
@@ -104,7 +104,7 @@ async fn a_browser_is_led_to_a_form_and_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_clients_of_the_api_are_asked_for_a_password() {
-    let server = Server::new(Level::Read).await;
+    let server = Server::new(PermissionLevel::Read).await;
     let mut browser = Browser::new(&server.admin.api);
     for (path, status, asks) in [
         ("/api/2.0/mlflow/users/current", 401, true),
@@ -120,9 +120,9 @@ async fn only_clients_of_the_api_are_asked_for_a_password() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_signs_out_by_the_page_is_out_everywhere() {
-    let server = Server::new(Level::Read).await;
+    let server = Server::new(PermissionLevel::Read).await;
     let ann = server.user("ann").await;
-    let there = process(&server.site.table, &server.access, Level::Read).await;
+    let there = process(&server.site.table, &server.access, PermissionLevel::Read).await;
     for asked in [CURRENT, "/signin"] {
         let mut browser = Browser::new(&ann.api);
         browser.sign_in("/signin", "ann", PASSWORD).await;
@@ -146,7 +146,7 @@ async fn whoever_signs_out_by_the_page_is_out_everywhere() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_page_of_another_origin_does_anything_with_a_session() {
-    let server = Server::new(Level::NoPermissions).await;
+    let server = Server::new(PermissionLevel::NoPermissions).await;
     let ann = server.user("ann").await;
     let mut browser = Browser::new(&ann.api);
     let form = format!("username=ann&password={}", PASSWORD.replace(' ', "+"));
@@ -182,9 +182,9 @@ async fn no_page_of_another_origin_does_anything_with_a_session() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_password_ends_all_sessions_but_the_one_it_is_changed_in() {
-    let server = Server::new(Level::Read).await;
+    let server = Server::new(PermissionLevel::Read).await;
     let ann = server.user("ann").await;
-    let there = process(&server.site.table, &server.access, Level::Read).await;
+    let there = process(&server.site.table, &server.access, PermissionLevel::Read).await;
     let [mut first, mut second] = [Browser::new(&ann.api), Browser::new(&there)];
     for browser in [&mut first, &mut second] {
         browser.sign_in("/signin", "ann", PASSWORD).await;
@@ -204,7 +204,7 @@ async fn another_password_ends_all_sessions_but_the_one_it_is_changed_in() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_is_disabled_or_deleted_is_out_and_the_next_of_the_name_is_not_in() {
-    let server = Server::new(Level::Read).await;
+    let server = Server::new(PermissionLevel::Read).await;
     let ann = server.user("ann").await;
     let name = UserName::new("ann").unwrap();
     let mut browser = Browser::new(&ann.api);
@@ -224,11 +224,11 @@ async fn whoever_is_disabled_or_deleted_is_out_and_the_next_of_the_name_is_not_i
 
 #[tokio::test(flavor = "multi_thread")]
 async fn all_sessions_and_tokens_of_everybody_end_at_once_and_passwords_stay() {
-    let server = Server::new(Level::Read).await;
+    let server = Server::new(PermissionLevel::Read).await;
     let ann = server.user("ann").await;
     server.user("ben").await;
     let name = UserName::new("ann").unwrap();
-    let there = process(&server.site.table, &server.access, Level::Read).await;
+    let there = process(&server.site.table, &server.access, PermissionLevel::Read).await;
     let mut browsers = Vec::new();
     for user in ["ann", "ann", "ben"] {
         let mut browser = Browser::new(&ann.api);
@@ -239,7 +239,7 @@ async fn all_sessions_and_tokens_of_everybody_end_at_once_and_passwords_stay() {
     let new = auth::new_token("t", "everything", "", "").unwrap();
     let bearer = format!("Bearer {}", server.users.token_create(&name, new).await.unwrap().0.token());
     let by_token =
-        async |api: &Api| Browser::new(api).send("GET", CURRENT, &[("authorization", &bearer)], "").await.status;
+        async |api: &TestClient| Browser::new(api).send("GET", CURRENT, &[("authorization", &bearer)], "").await.status;
     assert_eq!(by_token(&there).await, 200);
     let ended = server.users.all_end().await.unwrap();
     assert_eq!((ended.sessions, ended.tokens), (3, 1));
@@ -250,15 +250,15 @@ async fn all_sessions_and_tokens_of_everybody_end_at_once_and_passwords_stay() {
     }
     assert_eq!((by_token(&ann.api).await, by_token(&there).await), (401, 401));
     assert_eq!(ann.reads("0").await, 200);
-    assert_eq!(server.users.all_end().await.unwrap(), auth::store::Ended::default());
+    assert_eq!(server.users.all_end().await.unwrap(), auth::store::EndedCredentials::default());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_nobody_can_sign_in_yet_the_page_says_what_to_do() {
-    let server = Server::new(Level::Read).await;
+    let server = Server::new(PermissionLevel::Read).await;
     let nobody = server.site.table.beside("nobody".to_owned());
     nobody.create_access_if_missing().await.unwrap();
-    let api = process(&server.site.table, &nobody, Level::Read).await;
+    let api = process(&server.site.table, &nobody, PermissionLevel::Read).await;
     let page = Browser::new(&api).get("/signin").await;
     assert!(page.status == 200 && page.text.contains("mlflow-serverless admin create NAME"), "{}", page.text);
     let long = "x".repeat(9 << 10);
@@ -268,7 +268,7 @@ async fn where_nobody_can_sign_in_yet_the_page_says_what_to_do() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_oldest_session_ends_where_a_user_has_many() {
-    let server = Server::new(Level::Read).await;
+    let server = Server::new(PermissionLevel::Read).await;
     let ann = server.user("ann").await;
     let name = UserName::new("ann").unwrap();
     let mut first = Browser::new(&ann.api);
@@ -284,17 +284,17 @@ async fn the_oldest_session_ends_where_a_user_has_many() {
     let older = older.set(key_schema::attributes::EXPIRES, table::number(end - 1));
     server.access.apply(&older).await.unwrap();
     let open = async || server.users.session_open(&name, PASSWORD.to_owned(), None).await.unwrap().unwrap();
-    for _ in 1..auth::store::MOST_SESSIONS {
+    for _ in 1..auth::store::MAX_SESSIONS {
         open().await;
     }
-    assert_eq!(sessions().await.len(), auth::store::MOST_SESSIONS);
+    assert_eq!(sessions().await.len(), auth::store::MAX_SESSIONS);
     assert_eq!(first.get(CURRENT).await.status, 200);
     let mut last = Browser::new(&ann.api);
     assert_eq!(last.sign_in("/signin", "ann", PASSWORD).await.status, 303);
-    assert_eq!(sessions().await.len(), auth::store::MOST_SESSIONS);
+    assert_eq!(sessions().await.len(), auth::store::MAX_SESSIONS);
     assert_eq!((first.get(CURRENT).await.status, last.get(CURRENT).await.status), (401, 200));
     // Those who have signed in at once are some more, until one of them signs in again.
     futures::future::join_all((0..20).map(|_| open())).await;
     open().await;
-    assert_eq!(sessions().await.len(), auth::store::MOST_SESSIONS);
+    assert_eq!(sessions().await.len(), auth::store::MAX_SESSIONS);
 }

@@ -7,13 +7,13 @@ use access::{AllowAll, AllowedActions, Restriction};
 use auth::store::NewToken;
 use axum::Router;
 use domain::Environment;
-use entities::workspaces::{Change, Workspaces};
+use entities::workspaces::{WorkspaceChange, Workspaces};
 use http::Request;
 use mlflow_api::UserName;
-use mlflow_api::auth::Level;
+use mlflow_api::auth::PermissionLevel;
 use serde_json::{Value, json};
 use table::Table;
-use test_site::{Api, Site};
+use test_site::{TestClient, TestEnvironment};
 
 use crate::test_server::{ROOT, TABLE, of_table};
 
@@ -21,8 +21,8 @@ const PASSWORD: &str = "a password of teams";
 
 /// Creates a server with workspaces and users, and `root` as administrator. The default permission
 /// for users without a grant, which applies on servers without workspaces, is `READ`.
-pub(crate) async fn server() -> (Site, Router) {
-    let site = Site::new().await;
+pub(crate) async fn server() -> (TestEnvironment, Router) {
+    let site = TestEnvironment::new().await;
     site.table.beside(format!("{TABLE}-access")).create_access_if_missing().await.unwrap();
     let around = around(&site.table);
     let store = store(&around);
@@ -36,7 +36,7 @@ pub(crate) async fn server() -> (Site, Router) {
 fn around(table: &Table) -> Environment {
     let around = Environment::new(Arc::new(AllowAll), table.clone());
     let around = Environment { artifact_root: ROOT.to_owned(), is_new_table: true, ..around };
-    around.with_users(table.clone(), table.beside(format!("{TABLE}-access")), Level::Read).with_workspaces()
+    around.with_users(table.clone(), table.beside(format!("{TABLE}-access")), PermissionLevel::Read).with_workspaces()
 }
 
 fn store(around: &Environment) -> auth::store::Store {
@@ -57,7 +57,7 @@ pub(crate) async fn ask(router: &Router, user: &str, workspace: &str, call: &str
     let word = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{PASSWORD}"));
     let request = Request::builder().method(method).uri(path).header("authorization", format!("Basic {word}"));
     let request = request.header("x-mlflow-workspace", workspace).header("content-type", "application/json");
-    let answer = Api(router.clone()).send(request.body(body.to_string().into()).unwrap()).await;
+    let answer = TestClient(router.clone()).send(request.body(body.to_string().into()).unwrap()).await;
     (answer.status, answer.body)
 }
 
@@ -76,7 +76,7 @@ pub(crate) async fn role(router: &Router, workspace: &str, name: &str) -> u64 {
 pub(crate) const ROOM: &str = "/api/3.0/mlflow/workspaces";
 
 /// Creates two workspaces. `ann` has the user role in `team-a` and the admin role in `team-b`.
-pub(crate) async fn teams() -> (Site, Router) {
+pub(crate) async fn teams() -> (TestEnvironment, Router) {
     let (site, router) = server().await;
     for name in ["team-a", "team-b"] {
         assert_eq!(status(&router, "root", "", &format!("POST {ROOM}"), json!({ "name": name })).await, 201);
@@ -230,14 +230,14 @@ async fn what_a_day_may_bring_is_bounded() {
     assert_eq!(create().await.0, 200);
     let (workspaces, team) = (Workspaces::new(site.table.clone()), mlflow_api::Workspace::parse("team-a").unwrap());
     let today = entities::quota::day_of(entities::now_ms());
-    workspaces.set_quota(&team, &[(entities::quota::Counted::Runs, 2)].into()).await.unwrap();
+    workspaces.set_quota(&team, &[(entities::quota::QuotaKind::Runs, 2)].into()).await.unwrap();
     workspaces
-        .add(&team, today, &[(entities::quota::Counted::Runs, 1), (entities::quota::Counted::Bytes, 7)].into())
+        .add(&team, today, &[(entities::quota::QuotaKind::Runs, 1), (entities::quota::QuotaKind::Bytes, 7)].into())
         .await
         .unwrap();
     workspaces.hold_to_quotas().await.unwrap();
     assert_eq!(create().await.0, 200);
-    workspaces.add(&team, today, &[(entities::quota::Counted::Runs, 1)].into()).await.unwrap();
+    workspaces.add(&team, today, &[(entities::quota::QuotaKind::Runs, 1)].into()).await.unwrap();
     workspaces.hold_to_quotas().await.unwrap();
     // The server caches the state of a workspace for the length of a lease.
     runtime::clock::sleep(permissions::LEASE).await;
@@ -247,11 +247,11 @@ async fn what_a_day_may_bring_is_bounded() {
     // Only runs are limited, and usage is counted by UTC day.
     assert_eq!(ask(&router, "ann", "team-a", "POST experiments/create", json!({ "name": "y" })).await.0, 200);
     let days = workspaces.days(&team, today).await.unwrap();
-    assert_eq!(days[0].counted, [(entities::quota::Counted::Runs, 2), (entities::quota::Counted::Bytes, 7)].into());
+    assert_eq!(days[0].counted, [(entities::quota::QuotaKind::Runs, 2), (entities::quota::QuotaKind::Bytes, 7)].into());
     workspaces.set_quota(&team, &std::collections::BTreeMap::new()).await.unwrap();
     runtime::clock::sleep(permissions::LEASE).await;
     assert_eq!(create().await.0, 200);
-    assert!(workspaces.create(&team, &Change::default()).await.is_err());
+    assert!(workspaces.create(&team, &WorkspaceChange::default()).await.is_err());
 }
 
 /// Roles belong to a workspace even on a server without workspaces.
@@ -260,10 +260,10 @@ async fn who_administers_another_workspace_administers_no_data_here() {
     let (site, _) = server().await;
     let access = site.table.beside(format!("{TABLE}-access"));
     let around = Environment::new(Arc::new(AllowAll), site.table.clone());
-    let around = around.with_users(site.table.clone(), access, Level::NoPermissions);
+    let around = around.with_users(site.table.clone(), access, PermissionLevel::NoPermissions);
     let router = domain::mount(&of_table(), &[], &around).await.unwrap();
     Workspaces::new(site.table.clone())
-        .create(&mlflow_api::Workspace::parse("ws1").unwrap(), &Change::default())
+        .create(&mlflow_api::Workspace::parse("ws1").unwrap(), &WorkspaceChange::default())
         .await
         .unwrap();
     let create = "POST /api/3.0/mlflow/roles/create";
@@ -273,7 +273,7 @@ async fn who_administers_another_workspace_administers_no_data_here() {
         let word = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{PASSWORD}"));
         let request = Request::builder().method(method).uri(path).header("authorization", format!("Basic {word}"));
         let request = request.header("content-type", "application/json").body(body.to_string().into()).unwrap();
-        let answer = Api(router.clone()).send(request).await;
+        let answer = TestClient(router.clone()).send(request).await;
         (answer.status, answer.body)
     };
     let made = call("root", create, json!({ "name": "heads", "workspace": "ws1" })).await.1;
@@ -314,7 +314,7 @@ async fn who_administers_another_workspace_administers_no_data_here() {
 async fn seen_with(router: &Router, token: &str) -> (Vec<String>, [u16; 2]) {
     let get = async |path: String| {
         let request = Request::builder().uri(path).header("authorization", format!("Bearer {token}"));
-        Api(router.clone()).send(request.body(axum::body::Body::empty()).unwrap()).await
+        TestClient(router.clone()).send(request.body(axum::body::Body::empty()).unwrap()).await
     };
     let all = get(ROOM.to_owned()).await;
     assert_eq!(all.status, 200);

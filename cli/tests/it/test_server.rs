@@ -5,17 +5,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use access::{Authorizer, Caller, Identity, User, Visibility};
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use axum::Router;
 use domain::{Domain, Environment};
 use domains::DOMAINS;
 use mlflow_api::UserName;
-use mlflow_api::auth::Level;
+use mlflow_api::auth::PermissionLevel;
 use serde_json::Value;
 use table::Table;
-use test_site::Judge;
-use test_site::samples::WALKER;
-pub(crate) use test_site::samples::{ROOT, Read};
+use test_site::TestAuthorizer;
+use test_site::route_samples::SAMPLE_USER;
+pub(crate) use test_site::route_samples::{ROOT, ReadRequest};
 
 pub(crate) const TABLE: &str = "mlflow";
 
@@ -27,39 +27,43 @@ pub(crate) fn of_table() -> Vec<&'static Domain> {
 /// Returns these domains for a single user with full access, as in `serve`. Artifacts are stored
 /// elsewhere.
 pub(crate) async fn functions(table: &Table) -> Router {
-    mounted(table, Artifacts::below(ROOT), all_as_one()).await
+    mounted(table, ArtifactStore::below(ROOT), all_as_one()).await
 }
 
 /// Returns these domains for a single user with full access. Artifacts are stored in a directory.
 pub(crate) async fn with_files(table: &Table, directory: &Path) -> Router {
-    mounted(table, Artifacts::in_directory(directory), all_as_one()).await
+    mounted(table, ArtifactStore::in_directory(directory), all_as_one()).await
 }
 
 pub(crate) fn all_as_one() -> Arc<dyn Authorizer> {
-    Arc::new(Judge::of_asks(Visibility::Everything, |_| true).knowing(walker()))
+    Arc::new(TestAuthorizer::of_asks(Visibility::Everything, |_| true).knowing(walker()))
 }
 
 /// Returns the user who sends the requests of a walk.
 pub(crate) fn walker() -> Identity {
-    let user = User { name: UserName::new(WALKER).unwrap(), id: 1, is_admin: true, roles: Vec::new(), version: 1 };
+    let user = User { name: UserName::new(SAMPLE_USER).unwrap(), id: 1, is_admin: true, roles: Vec::new(), version: 1 };
     Identity { caller: Caller::User(Arc::new(user)), ..Identity::anonymous() }
 }
 
 /// Returns these domains with the given artifacts and authorizer. Nothing is written to the table.
 /// Users are in a table of their own, which contains the walker.
-pub(crate) async fn mounted(table: &Table, artifacts: Artifacts, authorizer: Arc<dyn Authorizer>) -> Router {
+pub(crate) async fn mounted(table: &Table, artifacts: ArtifactStore, authorizer: Arc<dyn Authorizer>) -> Router {
     domain::mount(&of_table(), &[], &with_walker(table, artifacts, authorizer).await).await.unwrap()
 }
 
 /// Returns the environment of [`mounted`].
-pub(crate) async fn with_walker(table: &Table, artifacts: Artifacts, authorizer: Arc<dyn Authorizer>) -> Environment {
+pub(crate) async fn with_walker(
+    table: &Table,
+    artifacts: ArtifactStore,
+    authorizer: Arc<dyn Authorizer>,
+) -> Environment {
     let access = table.beside(format!("{TABLE}-access"));
     access.create_access_if_missing().await.unwrap();
     let around = Environment::new(Arc::clone(&authorizer), table.clone()).with_artifacts(ROOT, artifacts);
-    let around = around.with_users(table.clone(), access.clone(), Level::NoPermissions);
+    let around = around.with_users(table.clone(), access.clone(), PermissionLevel::NoPermissions);
     let store = auth::store::Store::new(table.clone(), access, around.user_authorizer.clone().unwrap());
     if !store.has_users().await.unwrap() {
-        let name = UserName::new(WALKER).unwrap();
+        let name = UserName::new(SAMPLE_USER).unwrap();
         store.user_create(&name, "a password of the walk".to_owned(), true).await.unwrap();
     }
     // The rows of workspaces exist, regardless of the authorizer.
@@ -81,5 +85,5 @@ pub(crate) fn routes(wanted: impl Fn(&Domain, &domain::EndpointInfo) -> bool) ->
 
 /// Returns the status and body of the response to a request.
 pub(crate) async fn send(router: &Router, method: &'static str, path: &str, body: &Value) -> (u16, Value) {
-    Read { method, path: path.to_owned(), body: body.clone() }.answer(router).await
+    ReadRequest { method, path: path.to_owned(), body: body.clone() }.answer(router).await
 }

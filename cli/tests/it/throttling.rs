@@ -1,4 +1,4 @@
-//! Requests to a throttled partition are answered with 429 and `Retry-After` within a second.
+//! Requests to a throttled partition are answered with 429 and `RetryPolicy-After` within a second.
 //! Requests to the rest of the table are not affected.
 
 use std::collections::BTreeSet;
@@ -12,14 +12,14 @@ use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use embedded_engine::Engine;
-use embedded_engine::limits::{Limits, Throughput};
+use embedded_engine::limits::{EngineLimits, Throughput};
 use http::header::RETRY_AFTER;
 use mlflow_api::Workspace;
-use runtime::clock::{Moment, Simulation};
+use runtime::clock::{Moment, SimulatedClock};
 use serde_json::{Value, json};
-use table::{Retry, Table};
+use table::{RetryPolicy, Table};
 use test_site::all_troubles;
-use test_site::samples::Walk;
+use test_site::route_samples::SampleClient;
 
 use crate::test_server::{ROOT, TABLE, send, with_files};
 
@@ -32,7 +32,7 @@ const STEPS: usize = 20;
 /// The functions over an engine with throughput limits, and a run that is independent of the tested
 /// call.
 struct Site {
-    limits: Limits,
+    limits: EngineLimits,
     router: Router,
     /// Path that reads the independent run.
     bystander: String,
@@ -41,14 +41,14 @@ struct Site {
 }
 
 impl Site {
-    async fn new(retry: Retry, directory: &Path) -> Self {
-        let limits = Limits::new(&Engine::memory().unwrap());
+    async fn new(retry: RetryPolicy, directory: &Path) -> Self {
+        let limits = EngineLimits::new(&Engine::memory().unwrap());
         let table = Table::new(limits.client(), TABLE).with_retry(retry);
         table.create_if_missing().await.unwrap();
         let store = tracking::store::Store::new(table.clone(), ROOT);
         store.experiment_create_default(&Workspace::default()).await.unwrap();
         let router = with_files(&table, directory).await;
-        let mut walk = Walk::new(router.clone());
+        let mut walk = SampleClient::new(router.clone());
         let experiment = walk.post("experiments/create", json!({ "name": "bystander" })).await;
         let run = walk.post("runs/create", json!({ "experiment_id": experiment["experiment_id"] })).await;
         let bystander = format!("/api/2.0/mlflow/runs/get?run_id={}", run["run"]["info"]["run_id"].as_str().unwrap());
@@ -159,7 +159,7 @@ async fn check_refusal(call: &str, answer: Response) {
 
 /// Runs a test on a simulated clock, which only advances while a task sleeps.
 async fn timed(test: impl Future<Output = ()>) {
-    let clock = Simulation::begin();
+    let clock = SimulatedClock::begin();
     tokio::select! { () = test => {}, () = clock.drive() => {} }
 }
 
@@ -173,7 +173,7 @@ async fn every_endpoint_answers_429_until_the_partitions_it_needs_take_requests(
 
 async fn every_endpoint_is_throttled() {
     let directory = tempfile::tempdir().unwrap();
-    let site = Arc::new(Site::new(Retry::default(), directory.path()).await);
+    let site = Arc::new(Site::new(RetryPolicy::default(), directory.path()).await);
     let (stepped, met) = (Arc::new(Mutex::new(0)), Arc::<Mutex<BTreeSet<String>>>::default());
     let layer = from_fn({
         let (site, stepped) = (Arc::clone(&site), Arc::clone(&stepped));
@@ -189,8 +189,8 @@ async fn every_endpoint_is_throttled() {
             }
         }
     });
-    let mut walk = Walk::new(site.router.clone().layer(layer));
-    test_site::samples::all(&mut walk).await;
+    let mut walk = SampleClient::new(site.router.clone().layer(layer));
+    test_site::route_samples::all(&mut walk).await;
     assert!(*stepped.lock().unwrap() > 100);
 }
 
@@ -202,8 +202,8 @@ async fn a_throttled_call_ends_after_three_attempts() {
 
 async fn calls_are_throttled() {
     let directory = tempfile::tempdir().unwrap();
-    let site = Site::new(Retry::default(), directory.path()).await;
-    let mut walk = Walk::new(site.router.clone());
+    let site = Site::new(RetryPolicy::default(), directory.path()).await;
+    let mut walk = SampleClient::new(site.router.clone());
     let experiment = walk.post("experiments/create", json!({ "name": "hot" })).await["experiment_id"].clone();
     let run = walk.post("runs/create", json!({ "experiment_id": experiment })).await["run"]["info"]["run_id"].clone();
     // The leases on the experiment's stage have to end, so that every call starts by accessing its
@@ -236,7 +236,7 @@ async fn calls_are_throttled() {
 /// Runs the startup of a function while the partition of the default experiment is throttled.
 #[tokio::test]
 async fn a_start_needs_no_partition_of_an_experiment() {
-    let limits = Limits::new(&Engine::memory().unwrap());
+    let limits = EngineLimits::new(&Engine::memory().unwrap());
     let table = Table::new(limits.client(), TABLE);
     table.create_if_missing().await.unwrap();
     tracking::store::Store::new(table.clone(), ROOT).experiment_create_default(&Workspace::default()).await.unwrap();

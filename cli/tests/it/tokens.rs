@@ -7,24 +7,24 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Request;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
-use mlflow_api::auth::Level;
+use mlflow_api::auth::PermissionLevel;
 use mlflow_api::{ExperimentId, UserName};
 use serde_json::{Value, json};
-use test_site::{Answer, Api};
+use test_site::{TestClient, TestResponse};
 
 use crate::users_server::{Client, PASSWORD, Server, process};
 
 struct Holder {
-    api: Api,
+    api: TestClient,
     authorization: String,
 }
 
 impl Holder {
-    fn of(api: &Api, token: &str) -> Self {
+    fn of(api: &TestClient, token: &str) -> Self {
         Self { api: api.clone(), authorization: format!("Bearer {token}") }
     }
 
-    async fn at(&self, method: &str, path: &str, body: Value) -> Answer {
+    async fn at(&self, method: &str, path: &str, body: Value) -> TestResponse {
         let request = Request::builder().method(method).uri(path).header(AUTHORIZATION, &self.authorization);
         let request = request.header(CONTENT_TYPE, "application/json");
         self.api.send(request.body(Body::from(body.to_string())).unwrap()).await
@@ -51,10 +51,10 @@ async fn token(server: &Server, user: &Client, experiment: Option<&str>, only: A
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_is_its_user_until_it_is_revoked() {
-    let server = Server::new(Level::NoPermissions).await;
+    let server = Server::new(PermissionLevel::NoPermissions).await;
     let ann = server.user("ann").await;
     let experiment = ann.experiment("e").await;
-    let there = process(&server.site.table, &server.access, Level::NoPermissions).await;
+    let there = process(&server.site.table, &server.access, PermissionLevel::NoPermissions).await;
     let text = token(&server, &ann, None, AllowedActions::All).await;
     let holders = [
         Holder::of(&ann.api, &text),
@@ -91,7 +91,7 @@ async fn a_token_is_its_user_until_it_is_revoked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_narrowed_token_does_what_it_is_for_and_shares_nothing() {
-    let server = Server::new(Level::NoPermissions).await;
+    let server = Server::new(PermissionLevel::NoPermissions).await;
     let ann = server.user("ann").await;
     let (mine, other) = (ann.experiment("mine").await, ann.experiment("other").await);
     let run = ann.v2("POST", "runs/create", json!({ "experiment_id": mine })).await.ok();
@@ -159,7 +159,7 @@ async fn a_narrowed_token_does_what_it_is_for_and_shares_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tokens_are_made_and_revoked_on_their_page() {
-    let server = Server::new(Level::Read).await;
+    let server = Server::new(PermissionLevel::Read).await;
     let ann = server.user("ann").await;
     let page = async |method: &str, form: &str| {
         let credentials = STANDARD.encode(format!("ann:{PASSWORD}"));
@@ -192,7 +192,7 @@ async fn tokens_are_made_and_revoked_on_their_page() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_has_no_password_and_what_is_over_counts_no_longer() {
-    let server = Server::new(Level::Read).await;
+    let server = Server::new(PermissionLevel::Read).await;
     let name = UserName::new("ci").unwrap();
     server.users.service_create(&name).await.unwrap();
     let ci = Client { name: "ci", ..server.admin.clone() };
@@ -212,7 +212,7 @@ async fn a_service_has_no_password_and_what_is_over_counts_no_longer() {
 /// one who is not, and none while the lease lasts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_known_caller_costs_a_request_and_within_the_lease_none() {
-    let server = Server::new(Level::NoPermissions).await;
+    let server = Server::new(PermissionLevel::NoPermissions).await;
     let ann = server.user("ann").await;
     let experiment = ann.experiment("e").await;
     let faulty = server.site.faulty();
@@ -226,13 +226,13 @@ async fn a_known_caller_costs_a_request_and_within_the_lease_none() {
     };
     let open = {
         let around = domain::Environment::new(access::AllowAll::shared(), faulty.clone());
-        let around = around.with_artifacts(test_site::ROOT, artifact_store::Artifacts::below(test_site::ROOT));
-        Api(domain::mount(&crate::test_server::of_table(), &[], &around).await.unwrap())
+        let around = around.with_artifacts(test_site::ROOT, artifact_store::ArtifactStore::below(test_site::ROOT));
+        TestClient(domain::mount(&crate::test_server::of_table(), &[], &around).await.unwrap())
     };
     let without = requests(&Holder::of(&open, "")).await;
     let basic = format!("Basic {}", STANDARD.encode(format!("ann:{PASSWORD}")));
     for authorization in [format!("Bearer {text}"), basic] {
-        let api = process(&faulty, &access, Level::NoPermissions).await;
+        let api = process(&faulty, &access, PermissionLevel::NoPermissions).await;
         let holder = Holder { api, authorization };
         runtime::clock::sleep(permissions::LEASE).await;
         assert_eq!(requests(&holder).await, without + 2, "a caller who is not cached");
@@ -249,14 +249,14 @@ async fn a_known_caller_costs_a_request_and_within_the_lease_none() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_has_a_hundred_tokens_at_the_most() {
-    let server = Server::new(Level::NoPermissions).await;
+    let server = Server::new(PermissionLevel::NoPermissions).await;
     let ann = server.user("ann").await;
-    for _ in 0..auth::store::MOST_TOKENS {
+    for _ in 0..auth::store::MAX_TOKENS {
         token(&server, &ann, None, AllowedActions::Read).await;
     }
     let name = UserName::new("ann").unwrap();
     let new = NewToken { name: "t".to_owned(), restriction: Restriction::default(), days: Some(1) };
     let refused = server.users.token_create(&name, new).await.unwrap_err();
     assert_eq!(refused.message, "The user already has 100 tokens. Revoke one first.");
-    assert_eq!(server.users.tokens(&name).await.unwrap().len(), auth::store::MOST_TOKENS);
+    assert_eq!(server.users.tokens(&name).await.unwrap().len(), auth::store::MAX_TOKENS);
 }

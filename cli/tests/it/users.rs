@@ -1,21 +1,21 @@
 //! Users with names and passwords: authentication, grants, and how soon changes take effect.
 
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use axum::body::Body;
 use domain::Environment;
-use embedded_engine::faults::Trouble;
+use embedded_engine::faults::InjectedFault;
 use http::Request;
 use mlflow_api::UserName;
-use mlflow_api::auth::{GrantType, Level};
+use mlflow_api::auth::{GrantType, PermissionLevel};
 use serde_json::{Value, json};
-use test_site::{Api, ROOT, TABLE, all_troubles};
+use test_site::{ROOT, TABLE, TestClient, all_troubles};
 
 use crate::test_server::of_table;
 use crate::users_server::{Client, PASSWORD, Server, process};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_is_let_in_without_a_password() {
-    let server = Server::new(Level::Read).await;
+    let server = Server::new(PermissionLevel::Read).await;
     let ann = server.user("ann").await;
     for path in ["/api/2.0/mlflow/experiments/get?experiment_id=0", "/graphql", "/api/2.0/mlflow/users/current"] {
         let method = if path == "/graphql" { "POST" } else { "GET" };
@@ -35,9 +35,9 @@ async fn nobody_is_let_in_without_a_password() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_granted_counts_at_once_in_every_process_and_what_is_revoked_no_longer() {
-    let server = Server::new(Level::NoPermissions).await;
+    let server = Server::new(PermissionLevel::NoPermissions).await;
     let ann = server.user("ann").await;
-    let there = server.elsewhere(&ann, Level::NoPermissions).await;
+    let there = server.elsewhere(&ann, PermissionLevel::NoPermissions).await;
     let experiment = server.admin.experiment("e").await;
     assert_eq!((ann.reads(&experiment).await, there.reads(&experiment).await), (403, 403));
     assert_eq!(there.found().await, Vec::<String>::new());
@@ -67,9 +67,9 @@ async fn what_is_granted_counts_at_once_in_every_process_and_what_is_revoked_no_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn roles_grant_what_they_say_to_those_who_have_them() {
-    let server = Server::new(Level::NoPermissions).await;
+    let server = Server::new(PermissionLevel::NoPermissions).await;
     let ann = server.user("ann").await;
-    let there = server.elsewhere(&ann, Level::NoPermissions).await;
+    let there = server.elsewhere(&ann, PermissionLevel::NoPermissions).await;
     let experiment = server.admin.experiment("e").await;
     let role = server.admin.v3("POST", "roles/create", json!({ "name": "r", "workspace": "default" })).await.ok();
     let role = role["role"]["id"].as_u64().unwrap();
@@ -105,7 +105,7 @@ async fn roles_grant_what_they_say_to_those_who_have_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_made_anew_inherits_nothing() {
-    let server = Server::new(Level::NoPermissions).await;
+    let server = Server::new(PermissionLevel::NoPermissions).await;
     let (ann, bob) = (server.user("ann").await, server.user("bob").await);
     let experiment = server.admin.experiment("e").await;
     server.grant(&ann, "experiment", &experiment, "MANAGE").await;
@@ -158,7 +158,7 @@ async fn a_name_made_anew_inherits_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_creates_something_may_share_it_and_keeps_it_when_it_is_renamed() {
-    let server = Server::new(Level::NoPermissions).await;
+    let server = Server::new(PermissionLevel::NoPermissions).await;
     let (ann, bob) = (server.user("ann").await, server.user("bob").await);
     let experiment = ann.experiment("anns").await;
     let share = json!({
@@ -197,7 +197,7 @@ async fn who_creates_something_may_share_it_and_keeps_it_when_it_is_renamed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_last_administrator_stays_and_users_do_not_delete_themselves() {
-    let server = Server::new(Level::Read).await;
+    let server = Server::new(PermissionLevel::Read).await;
     let ann = server.user("ann").await;
     let not_admin = json!({ "username": "admin", "is_admin": false });
     assert_eq!(server.admin.v2("PATCH", "users/update-admin", not_admin.clone()).await.status, 400);
@@ -222,10 +222,10 @@ async fn the_last_administrator_stays_and_users_do_not_delete_themselves() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_users_there_are_no_such_rows() {
-    let server = Server::new(Level::Read).await;
+    let server = Server::new(PermissionLevel::Read).await;
     let around = Environment::new(access::AllowAll::shared(), server.site.table.clone());
-    let around = around.with_artifacts(ROOT, Artifacts::below(ROOT));
-    let open = Api(domain::mount(&of_table(), &[], &around).await.unwrap());
+    let around = around.with_artifacts(ROOT, ArtifactStore::below(ROOT));
+    let open = TestClient(domain::mount(&of_table(), &[], &around).await.unwrap());
     for path in
         ["/api/2.0/mlflow/users/current", "/ajax-api/2.0/mlflow/users/list", "/api/3.0/mlflow/roles/list", "/signup"]
     {
@@ -235,7 +235,7 @@ async fn without_users_there_are_no_such_rows() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_administers_the_workspace_does_not_administer_the_server() {
-    let server = Server::new(Level::NoPermissions).await;
+    let server = Server::new(PermissionLevel::NoPermissions).await;
     let (ann, bob) = (server.user("ann").await, server.user("bob").await);
     let role = server.admin.v3("POST", "roles/create", json!({ "name": "r", "workspace": "default" })).await.ok();
     let role = &role["role"]["id"];
@@ -260,10 +260,10 @@ async fn who_administers_the_workspace_does_not_administer_the_server() {
 /// which one.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_lost_answer_is_outlived_by_every_write_of_users() {
-    let server = Server::new(Level::NoPermissions).await;
+    let server = Server::new(PermissionLevel::NoPermissions).await;
     let experiment = server.admin.experiment("e").await;
     let faulty = server.site.faulty();
-    let api = process(&faulty, &faulty.beside(format!("{TABLE}-access")), Level::NoPermissions).await;
+    let api = process(&faulty, &faulty.beside(format!("{TABLE}-access")), PermissionLevel::NoPermissions).await;
     let admin = Client { api, ..server.admin.clone() };
     let mut lost = 0;
     // Most calls get at most four responses from the tables.
@@ -301,7 +301,7 @@ async fn one_lost_answer_is_outlived_by_every_write_of_users() {
         ];
         for (method, path, body) in calls {
             server.site.faults.reset_calls();
-            server.site.faults.trouble_at(Trouble::AnswerLost, before + 1, 1);
+            server.site.faults.trouble_at(InjectedFault::AnswerLost, before + 1, 1);
             let answer = admin.at(method, path, &body).await;
             server.site.faults.work_again();
             assert_eq!(answer.status, 200, "{method} {path}, answer {}: {}", before + 1, answer.body);
@@ -337,7 +337,7 @@ const MOST_REQUESTS: u64 = 8;
 /// Creates experiments of which a user can see 50, evenly distributed. Checks that a page of them
 /// takes few requests.
 async fn fifty_may_be_seen_of(experiments: usize) {
-    let server = Server::new(Level::NoPermissions).await;
+    let server = Server::new(PermissionLevel::NoPermissions).await;
     let ann = server.user("ann").await;
     let name = UserName::new("ann").unwrap();
     for number in 0..experiments {
@@ -345,14 +345,20 @@ async fn fifty_may_be_seen_of(experiments: usize) {
         if number % (experiments / 50) == 0 {
             let granted = server
                 .users
-                .grant(&access::AuthorizerWrites::nothing(), &name, GrantType::Experiment, &experiment, Level::Read)
+                .grant(
+                    &access::AuthorizerWrites::nothing(),
+                    &name,
+                    GrantType::Experiment,
+                    &experiment,
+                    PermissionLevel::Read,
+                )
                 .await;
             granted.unwrap();
         }
     }
     let faulty = server.site.faulty();
     let access = faulty.beside(server.access.name().to_owned());
-    let api = process(&faulty, &access, Level::NoPermissions).await;
+    let api = process(&faulty, &access, PermissionLevel::NoPermissions).await;
     let requests = async |by: &Client| {
         let client = Client { api: api.clone(), ..by.clone() };
         server.site.faults.reset_calls();

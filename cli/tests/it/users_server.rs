@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use access::Authorizer;
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use axum::body::Body;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use domain::Environment;
 use http::Request;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
-use mlflow_api::auth::Level;
+use mlflow_api::auth::PermissionLevel;
 use mlflow_api::{UserName, Workspace};
 use serde_json::{Value, json};
 use table::Table;
-use test_site::{Answer, Api, ROOT, Site, TABLE};
+use test_site::{ROOT, TABLE, TestClient, TestEnvironment, TestResponse};
 
 use crate::test_server::of_table;
 
@@ -23,27 +23,32 @@ pub(crate) const PASSWORD: &str = "correct horse battery";
 /// A user, and the server process that the user's requests are sent to.
 #[derive(Clone)]
 pub(crate) struct Client {
-    pub(crate) api: Api,
+    pub(crate) api: TestClient,
     pub(crate) name: &'static str,
     pub(crate) password: &'static str,
 }
 
 /// Starts another process over these tables.
-pub(crate) async fn process(table: &Table, access: &Table, default: Level) -> Api {
+pub(crate) async fn process(table: &Table, access: &Table, default: PermissionLevel) -> TestClient {
     process_for(table, access, default, None).await
 }
 
 /// Starts another process. If `creators` is given, creating experiments and models requires the
 /// role of this name.
-pub(crate) async fn process_for(table: &Table, access: &Table, default: Level, creators: Option<&str>) -> Api {
+pub(crate) async fn process_for(
+    table: &Table,
+    access: &Table,
+    default: PermissionLevel,
+    creators: Option<&str>,
+) -> TestClient {
     let nobody: Arc<dyn Authorizer> = access::AllowAll::shared();
-    let around = Environment::new(nobody, table.clone()).with_artifacts(ROOT, Artifacts::below(ROOT));
+    let around = Environment::new(nobody, table.clone()).with_artifacts(ROOT, ArtifactStore::below(ROOT));
     let around = around.with_users(table.clone(), access.clone(), default).with_creators(creators.map(str::to_owned));
-    Api(domain::mount(&of_table(), &[], &around).await.unwrap())
+    TestClient(domain::mount(&of_table(), &[], &around).await.unwrap())
 }
 
 pub(crate) struct Server {
-    pub(crate) site: Site,
+    pub(crate) site: TestEnvironment,
     pub(crate) access: Table,
     /// Store for writes that bypass the server.
     pub(crate) users: auth::store::Store,
@@ -51,8 +56,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) async fn new(default: Level) -> Self {
-        let site = Site::new().await;
+    pub(crate) async fn new(default: PermissionLevel) -> Self {
+        let site = TestEnvironment::new().await;
         let access = site.table.beside(format!("{TABLE}-access"));
         access.create_access_if_missing().await.unwrap();
         let tracking = tracking::store::Store::new(site.table.clone(), ROOT);
@@ -72,7 +77,7 @@ impl Server {
     }
 
     /// Returns a client of the same user whose requests go to another process.
-    pub(crate) async fn elsewhere(&self, client: &Client, default: Level) -> Client {
+    pub(crate) async fn elsewhere(&self, client: &Client, default: PermissionLevel) -> Client {
         Client { api: process(&self.site.table, &self.access, default).await, ..client.clone() }
     }
 
@@ -81,25 +86,25 @@ impl Server {
         self.admin.v3("POST", "users/permissions/grant", body).await.ok();
     }
 
-    pub(crate) async fn revoke(&self, user: &Client, kind: &str, id: &str) -> Answer {
+    pub(crate) async fn revoke(&self, user: &Client, kind: &str, id: &str) -> TestResponse {
         let body = json!({ "username": user.name, "resource_type": kind, "resource_id": id });
         self.admin.v3("POST", "users/permissions/revoke", body).await
     }
 }
 
 impl Client {
-    pub(crate) async fn at(&self, method: &str, path: &str, body: &Value) -> Answer {
+    pub(crate) async fn at(&self, method: &str, path: &str, body: &Value) -> TestResponse {
         let credentials = STANDARD.encode(format!("{}:{}", self.name, self.password));
         let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
         let request = request.header(AUTHORIZATION, format!("Basic {credentials}"));
         self.api.send(request.body(Body::from(body.to_string())).unwrap()).await
     }
 
-    pub(crate) async fn v2(&self, method: &str, path: &str, body: Value) -> Answer {
+    pub(crate) async fn v2(&self, method: &str, path: &str, body: Value) -> TestResponse {
         self.at(method, &format!("/api/2.0/mlflow/{path}"), &body).await
     }
 
-    pub(crate) async fn v3(&self, method: &str, path: &str, body: Value) -> Answer {
+    pub(crate) async fn v3(&self, method: &str, path: &str, body: Value) -> TestResponse {
         self.at(method, &format!("/api/3.0/mlflow/{path}"), &body).await
     }
 

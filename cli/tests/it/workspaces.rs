@@ -38,7 +38,7 @@ async fn every_path_refuses_a_request_that_names_a_workspace() {
     let table = Table::new(engine.client(), TABLE);
     table.create_if_missing().await.unwrap();
     let directory = tempfile::tempdir().unwrap();
-    let files = artifact_store::Artifacts::in_directory(directory.path());
+    let files = artifact_store::ArtifactStore::in_directory(directory.path());
     let around = Environment::new(everybody(), table.clone()).with_artifacts(ROOT, files);
     let ui = UiFiles { directory: Some(directory.path().to_owned()), bucket: None };
     let app = domain::mount(&DOMAINS, &[], &Environment { ui: Some(ui), ..around }).await.unwrap();

@@ -6,14 +6,14 @@ use access::AllowAll;
 use domain::{Domain, Environment};
 use domains::DOMAINS;
 use serde_json::json;
-use test_site::{Api, ROOT, Site};
+use test_site::{ROOT, TestClient, TestEnvironment};
 
-async fn mounted(served: &[&'static Domain], called: &[&'static Domain]) -> Result<Api, String> {
-    let site = Site::new().await;
+async fn mounted(served: &[&'static Domain], called: &[&'static Domain]) -> Result<TestClient, String> {
+    let site = TestEnvironment::new().await;
     let around = Environment::new(Arc::new(AllowAll), site.table);
-    let around = around.with_artifacts(ROOT, artifact_store::Artifacts::below(ROOT));
+    let around = around.with_artifacts(ROOT, artifact_store::ArtifactStore::below(ROOT));
     let around = Environment { is_new_table: true, ..around };
-    domain::mount(served, called, &around).await.map(Api).map_err(|error| error.to_string())
+    domain::mount(served, called, &around).await.map(TestClient).map_err(|error| error.to_string())
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use super::{check, check_between};
 
 #[test]
 fn the_table_reference_is_up_to_date() {
-    check("docs/reference/table.md", &key_schema::document::markdown());
+    check("docs/reference/table.md", &key_schema::table_reference::markdown());
 }
 
 #[test]

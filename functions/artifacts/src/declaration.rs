@@ -44,7 +44,7 @@ impl DomainApi for Artifacts {
 
     fn store(around: &Environment) -> Result<Store, MountFailure> {
         let store = Store::new(around.table()?.clone(), around.artifacts.clone());
-        Ok(store.taking_at_most(around.max_artifact_bytes))
+        Ok(store.with_max_upload_bytes(around.max_artifact_bytes))
     }
 
     /// Removes the leftovers of interrupted uploads, if the artifacts are in a directory.

@@ -4,7 +4,7 @@
 //! [`routes`] is its whole API on one page. A handler parses its request and looks up the artifact
 //! location of a run or a logged model in the [`store`]. `shared/storage/artifact-store` does the
 //! rest. `proxy.rs` serves `mlflow-artifacts:/`, and `multipart.rs` its multipart uploads and
-//! download URLs. `shared/http/artifact-access` returns the needs of a path, and `served_path.rs`
+//! download URLs. `shared/http/artifact-access` returns the needs of a path, and `proxy_paths.rs`
 //! resolves it. `run.rs` serves the user interface, and `presigned.rs` signs URLs for artifacts in
 //! a bucket.
 //!
@@ -33,7 +33,7 @@
 //! 2. `mpu/complete` joins them to a file. Nothing is visible before that. The bucket's lifecycle
 //!    rules remove uploads that are neither completed nor aborted.
 //! 3. If a client sends a file to `mlflow-artifacts/artifacts/{path}`, the server writes it, 5 MB
-//!    at a time (`proxied.rs`). MLflow's client does so for files below 500 MB. In AWS, a request
+//!    at a time (`proxied_upload.rs`). MLflow's client does so for files below 500 MB. In AWS, a request
 //!    is limited to 4.5 MB. `clients/python` makes the client upload larger files in parts.
 //!
 //! # A client downloads
@@ -50,7 +50,7 @@
 //! 3. For a bucket, `Prefix::send` looks up the object with a `HEAD`. If it does not exist, one key
 //!    is listed, to distinguish a directory (400) from a missing file (404). It signs a URL for
 //!    `GET`, valid for five minutes: an `Answer::Elsewhere`.
-//! 4. For a directory, `Directory::send` opens the path one name at a time (`walk.rs`). The open
+//! 4. For a directory, `Directory::send` opens the path one name at a time (`directory_traversal.rs`). The open
 //!    file is an `Answer::Attachment`.
 //! 5. `shared/http/service` turns the former into a 307 without a body, which must not be cached.
 //!    It streams the latter, either the whole file or the requested range.
@@ -64,11 +64,11 @@
 
 mod declaration;
 mod multipart;
-mod presigned;
+mod presigned_urls;
 mod proxy;
+mod proxy_paths;
 mod routes;
-mod run;
-mod served_path;
+mod run_artifacts;
 pub mod store;
 
 pub use declaration::DOMAIN;

@@ -4,14 +4,14 @@
 
 use access::{Action, Needs, Scope};
 use artifact_access::{check_writable, needs};
-use artifact_store::{ArtifactPath, DOWNLOAD, SentPart};
+use artifact_store::{ArtifactPath, DOWNLOAD_EXPIRATION, SentPart};
 use mlflow_api::requests::artifacts as message;
-use mlflow_api::tracking::Empty;
+use mlflow_api::tracking::EmptyResponse;
 use mlflow_api::{Request, Result};
 use serde::Serialize;
 use service::{Endpoint, FileUrl};
 
-use crate::served_path::{read_from, within};
+use crate::proxy_paths::{path_in_workspace, resolve_read};
 use crate::store::Store;
 
 /// Returns the path of a file whose directory is in the request's path and whose name is in its
@@ -58,8 +58,8 @@ impl Endpoint for Create {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Created> {
-        let file = within(scope, store, &self.file).await?;
-        let upload = store.artifacts().root()?.start_upload(&file, self.parts, store.longest()).await?;
+        let file = path_in_workspace(scope, store, &self.file).await?;
+        let upload = store.artifacts().root()?.start_upload(&file, self.parts, store.max_upload_bytes()).await?;
         let credentials = upload.urls.into_iter().zip(1..).map(|(url, part_number)| Credential { url, part_number });
         Ok(Created { upload_id: upload.id, credentials: credentials.collect() })
     }
@@ -74,7 +74,7 @@ pub(crate) struct Complete {
 
 impl Endpoint for Complete {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
         ArtifactPath::parse(request.path_part("artifact_path"))?;
@@ -87,11 +87,11 @@ impl Endpoint for Complete {
         needs(Action::Update, &self.file)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
-        let file = within(scope, store, &self.file).await?;
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
+        let file = path_in_workspace(scope, store, &self.file).await?;
         let root = store.artifacts().root()?;
-        root.complete_upload(&file, self.upload, self.parts, store.longest()).await?;
-        Ok(Empty {})
+        root.complete_upload(&file, self.upload, self.parts, store.max_upload_bytes()).await?;
+        Ok(EmptyResponse {})
     }
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct Abort {
 
 impl Endpoint for Abort {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
         ArtifactPath::parse(request.path_part("artifact_path"))?;
@@ -115,10 +115,10 @@ impl Endpoint for Abort {
         needs(Action::Update, &self.file)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
-        let file = within(scope, store, &self.file).await?;
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
+        let file = path_in_workspace(scope, store, &self.file).await?;
         store.artifacts().root()?.abort_upload(&file, self.upload).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }
 
@@ -138,8 +138,8 @@ impl Endpoint for Presigned {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<FileUrl> {
-        let file = read_from(scope, store, &self.0).await?;
-        let found = file.download_url(&ArtifactPath::default(), DOWNLOAD, "Multipart download").await?;
+        let file = resolve_read(scope, store, &self.0).await?;
+        let found = file.download_url(&ArtifactPath::default(), DOWNLOAD_EXPIRATION, "Multipart download").await?;
         Ok(FileUrl::new(found.url, found.length))
     }
 }

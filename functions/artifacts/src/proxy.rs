@@ -6,12 +6,12 @@ use artifact_access::{check_writable, needs};
 use artifact_store::ArtifactPath;
 use mlflow_api::logged_models::FileInfo;
 use mlflow_api::requests::artifacts as message;
-use mlflow_api::tracking::Empty;
+use mlflow_api::tracking::EmptyResponse;
 use mlflow_api::{Request, Result};
 use serde::Serialize;
 use service::{BodyStream, Endpoint, EndpointResponse, Upload};
 
-use crate::served_path::{read_from, shows, with_runs, within};
+use crate::proxy_paths::{may_list, path_in_workspace, resolve_read, with_runs};
 use crate::store::Store;
 
 /// `GET mlflow-artifacts/artifacts`: the files in a directory, each with its name as the path.
@@ -37,8 +37,8 @@ impl Endpoint for List {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Files> {
-        let mut files = read_from(scope, store, &self.0).await?.list(&ArtifactPath::default()).await?;
-        files.retain(|file| shows(scope, &self.0, &file.path));
+        let mut files = resolve_read(scope, store, &self.0).await?.list(&ArtifactPath::default()).await?;
+        files.retain(|file| may_list(scope, &self.0, &file.path));
         Ok(Files { files })
     }
 }
@@ -50,7 +50,7 @@ impl Endpoint for Download {
     type Answer = EndpointResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        of_path(request).map(Self)
+        path_in_request(request).map(Self)
     }
 
     fn needs(&self) -> Needs {
@@ -58,7 +58,7 @@ impl Endpoint for Download {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<EndpointResponse> {
-        send_file(&read_from(scope, store, &self.0).await?, &ArtifactPath::default()).await
+        send_file(&resolve_read(scope, store, &self.0).await?, &ArtifactPath::default()).await
     }
 }
 
@@ -78,8 +78,8 @@ impl Upload for Put {
     }
 
     async fn act(self, scope: &Scope, store: &Store, body: BodyStream) -> Result<EndpointResponse> {
-        let path = within(scope, store, &self.0).await?;
-        store.artifacts().root()?.write(&path, store.taken(body)?).await?;
+        let path = path_in_workspace(scope, store, &self.0).await?;
+        store.artifacts().root()?.write(&path, store.upload_body(body)?).await?;
         Ok(EndpointResponse::Empty)
     }
 }
@@ -88,10 +88,10 @@ pub(crate) struct Delete(ArtifactPath);
 
 impl Endpoint for Delete {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        let path = of_path(request)?;
+        let path = path_in_request(request)?;
         check_writable(&path).map(|()| Self(path))
     }
 
@@ -99,13 +99,13 @@ impl Endpoint for Delete {
         needs(Action::Delete, &self.0)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
-        let path = within(scope, store, &self.0).await?;
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
+        let path = path_in_workspace(scope, store, &self.0).await?;
         store.artifacts().root()?.delete(&path).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }
 
-fn of_path(request: &Request) -> Result<ArtifactPath> {
+fn path_in_request(request: &Request) -> Result<ArtifactPath> {
     ArtifactPath::parse(request.path_part("artifact_path"))
 }

@@ -5,7 +5,7 @@ use access::Resource::{Experiment, Run};
 use service::{Paths, Route};
 
 use crate::store::Store;
-use crate::{multipart, presigned, proxy, run};
+use crate::{multipart, presigned_urls, proxy, run_artifacts};
 
 /// Returns the routes of this function. Requests below `mlflow-artifacts/` need rights to the
 /// experiment or the model version in the path, or to all experiments.
@@ -22,11 +22,11 @@ pub fn routes() -> Vec<Route<Store>> {
         proxied(Route::to::<multipart::Abort>("POST", "mpu/abort/{*artifact_path}", Update(Experiment))),
         proxied(Route::to::<multipart::Presigned>("GET", "presigned/{*artifact_path}", ReadFiles)),
         //
-        Route::to::<run::List>("GET", "artifacts/list", Read(Run)),
-        Route::to::<run::Get>("GET", "/get-artifact", Read(Run)).under(Paths::Bare),
-        Route::upload::<run::Put>("POST", "upload-artifact", Update(Run)).under(Paths::AjaxV2),
+        Route::to::<run_artifacts::List>("GET", "artifacts/list", Read(Run)),
+        Route::to::<run_artifacts::Get>("GET", "/get-artifact", Read(Run)).under(Paths::Bare),
+        Route::upload::<run_artifacts::Put>("POST", "upload-artifact", Update(Run)).under(Paths::AjaxV2),
         // The path belongs to a run or a logged model.
-        Route::to::<presigned::UploadUrl>("POST", "artifacts/presigned-upload-url", Update(Experiment)),
-        Route::to::<presigned::DownloadUrl>("POST", "artifacts/presigned-download-url", Read(Run)),
+        Route::to::<presigned_urls::UploadUrl>("POST", "artifacts/presigned-upload-url", Update(Experiment)),
+        Route::to::<presigned_urls::DownloadUrl>("POST", "artifacts/presigned-download-url", Read(Run)),
     ]
 }

@@ -1,7 +1,7 @@
 //! The store of the artifacts function, which looks up artifact locations.
 
 use access::{Granted, Scope};
-use artifact_store::{Artifacts, Chunks, too_large};
+use artifact_store::{ArtifactStore, Chunks, too_large};
 use entities::attributes::{ARTIFACT_URI, LOCATION, STAGE};
 use entities::{ModelLocation, RunLocation, WorkspaceIdentity, run_artifact_uri};
 use key_schema::rows;
@@ -14,26 +14,26 @@ use table::{Item, Table};
 #[derive(Clone)]
 pub struct Store {
     table: Table,
-    artifacts: Artifacts,
-    longest: Option<u64>,
+    artifacts: ArtifactStore,
+    max_upload_bytes: Option<u64>,
 }
 
 impl Store {
     /// Returns a store over the table and the server's artifacts, without a limit for uploads.
     #[must_use]
-    pub fn new(table: Table, artifacts: Artifacts) -> Self {
-        Self { table, artifacts, longest: None }
+    pub fn new(table: Table, artifacts: ArtifactStore) -> Self {
+        Self { table, artifacts, max_upload_bytes: None }
     }
 
     /// Sets the maximum size of uploads in bytes.
     #[must_use]
-    pub fn taking_at_most(self, bytes: Option<u64>) -> Self {
-        Self { longest: bytes, ..self }
+    pub fn with_max_upload_bytes(self, bytes: Option<u64>) -> Self {
+        Self { max_upload_bytes: bytes, ..self }
     }
 
     /// Returns the server's artifacts.
     #[must_use]
-    pub fn artifacts(&self) -> &Artifacts {
+    pub fn artifacts(&self) -> &ArtifactStore {
         &self.artifacts
     }
 
@@ -81,17 +81,17 @@ impl Store {
     }
 
     /// Returns the maximum size of an artifact in bytes, if there is a limit.
-    pub(crate) fn longest(&self) -> Option<u64> {
-        self.longest
+    pub(crate) fn max_upload_bytes(&self) -> Option<u64> {
+        self.max_upload_bytes
     }
 
     /// Returns the body of an upload, limited to the server's maximum size.
-    pub(crate) fn taken(&self, body: BodyStream) -> Result<Chunks> {
-        match self.longest {
+    pub(crate) fn upload_body(&self, body: BodyStream) -> Result<Chunks> {
+        match self.max_upload_bytes {
             None => Ok(body.chunks),
             Some(longest) => {
                 let refused = too_large(longest);
-                limited(body, longest, refused)
+                limit_body(body, longest, refused)
             }
         }
     }
@@ -99,7 +99,7 @@ impl Store {
 
 /// Limits the body of an upload to a number of bytes. If the client announces more, the upload is
 /// rejected immediately.
-pub(crate) fn limited(body: BodyStream, longest: u64, refused: Error) -> Result<Chunks> {
+pub(crate) fn limit_body(body: BodyStream, longest: u64, refused: Error) -> Result<Chunks> {
     if body.length.is_some_and(|length| length > longest) {
         return Err(refused);
     }

@@ -43,14 +43,14 @@ pub const DOMAIN: Domain = Domain::with_router(
 );
 
 fn endpoints() -> Vec<EndpointInfo> {
-    domain::endpoints::<Auth>().into_iter().chain(domain::endpoints::<OfWorkspaces>()).collect()
+    domain::endpoints::<Auth>().into_iter().chain(domain::endpoints::<WorkspaceDomain>()).collect()
 }
 
 struct Auth;
 
-struct OfWorkspaces;
+struct WorkspaceDomain;
 
-impl DomainApi for OfWorkspaces {
+impl DomainApi for WorkspaceDomain {
     type Store = WorkspaceStore;
 
     fn routes() -> Vec<Route<WorkspaceStore>> {
@@ -81,7 +81,7 @@ impl DomainApi for Auth {
 /// routes are missing, as in an MLflow server without basic authentication.
 fn mount(around: Environment) -> BoxFuture<'static, Result<MountedDomain, MountFailure>> {
     Box::pin(async move {
-        let workspaces = crate::workspace_router(&OfWorkspaces::store(&around)?, around.authorizer.clone());
+        let workspaces = crate::workspace_router(&WorkspaceDomain::store(&around)?, around.authorizer.clone());
         let router = match &around.user_authorizer {
             Some(_) => {
                 service::join_routers(workspaces, [crate::router(&Auth::store(&around)?, around.authorizer.clone())])

@@ -2,23 +2,24 @@
 
 use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::auth::{
-    Done, EVERYTHING, EffectivePermission, GrantType, Level, UserPermissions, check_length, granted,
+    ALL_RESOURCES, EffectivePermissionResponse, EmptyAuthResponse, GrantType, PermissionLevel, UserPermissionsResponse,
+    check_length, parse_grant,
 };
 use mlflow_api::{Error, ExperimentId, RegisteredModelName, Request, Result};
 use permissions::scorer_of;
 use service::Endpoint;
 
-use crate::audit::changed;
+use crate::audit_log::changed;
 use crate::parameters::Parameters;
 use crate::store::{Store, permissions_of};
-use crate::users::{Named, Seen, caller, denied, may_read_oneself};
+use crate::users::{UserNameParameter, VisibleRoles, caller, check_may_read_self, denied};
 
 const NO_WORKSPACE: &str = "resource_type 'workspace' is not supported by the per-user permission convenience APIs. \
                             Use set_workspace_permission / delete_workspace_permission for workspace-wide grants.";
 
 const NO_SCORER: &str = "Invalid scorer resource_id. Expected '<experiment_id>/<scorer_name>'.";
 
-fn no_workspace(kind: &str) -> Result<()> {
+fn reject_workspace(kind: &str) -> Result<()> {
     if kind == GrantType::Workspace.name() { Err(Error::invalid(NO_WORKSPACE)) } else { Ok(()) }
 }
 
@@ -30,7 +31,7 @@ fn no_workspace(kind: &str) -> Result<()> {
 /// `PERMISSION_DENIED`, and `INVALID_PARAMETER_VALUE` for a scorer's pattern that names no
 /// experiment.
 async fn check_grantable(scope: &Scope, store: &Store, kind: GrantType, pattern: &str) -> Result<()> {
-    if pattern == EVERYTHING || scope.caller().user().is_none_or(|user| user.is_admin) {
+    if pattern == ALL_RESOURCES || scope.caller().user().is_none_or(|user| user.is_admin) {
         return Ok(());
     }
     if kind == GrantType::Scorer && !pattern.contains('/') {
@@ -42,9 +43,9 @@ async fn check_grantable(scope: &Scope, store: &Store, kind: GrantType, pattern:
 /// Returns the needs of changing a grant for a resource: the right to share it. Grants for all
 /// resources of a type, and for resources that have no permissions of their own here, are changed
 /// by administrators.
-fn to_manage(kind: GrantType, pattern: &str) -> Needs {
+fn management_needs(kind: GrantType, pattern: &str) -> Needs {
     let target = match kind {
-        _ if pattern == EVERYTHING => None,
+        _ if pattern == ALL_RESOURCES => None,
         GrantType::Experiment => ExperimentId::parse(pattern).ok().map(Target::Experiment),
         // In MLflow, only administrators of the server may share a prompt.
         GrantType::RegisteredModel | GrantType::Prompt => {
@@ -58,97 +59,97 @@ fn to_manage(kind: GrantType, pattern: &str) -> Needs {
 }
 
 pub(crate) struct Grant {
-    user: Named,
-    level: Level,
+    user: UserNameParameter,
+    level: PermissionLevel,
     kind: GrantType,
     pattern: String,
 }
 
 impl Endpoint for Grant {
     type Store = Store;
-    type Answer = Done;
+    type Answer = EmptyAuthResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let parameters = Parameters::of(request)?;
-        let (user, kind) = (Named::of(&parameters)?, parameters.text("resource_type")?);
+        let (user, kind) = (UserNameParameter::of(&parameters)?, parameters.text("resource_type")?);
         let (pattern, level) = (parameters.text("resource_id")?, parameters.text("permission")?);
-        no_workspace(&kind)?;
+        reject_workspace(&kind)?;
         GrantType::parse(&kind)?.check_pattern(&pattern)?;
-        let (level, kind) = granted(&level, &kind)?;
+        let (level, kind) = parse_grant(&level, &kind)?;
         Ok(Self { user, level, kind, pattern })
     }
 
     fn needs(&self) -> Needs {
-        to_manage(self.kind, &self.pattern)
+        management_needs(self.kind, &self.pattern)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyAuthResponse> {
         check_grantable(scope, store, self.kind, &self.pattern).await?;
         let user = self.user.name()?;
         store.grant(scope.authorizer_writes(), &user, self.kind, &self.pattern, self.level).await?;
         changed(scope, "granted", format_args!("to {user}: {} for {} {}", self.level, self.kind.name(), self.pattern));
-        Ok(Done {})
+        Ok(EmptyAuthResponse {})
     }
 }
 
 pub(crate) struct Revoke {
-    user: Named,
+    user: UserNameParameter,
     kind: GrantType,
     pattern: String,
 }
 
 impl Endpoint for Revoke {
     type Store = Store;
-    type Answer = Done;
+    type Answer = EmptyAuthResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let parameters = Parameters::of(request)?;
-        let (user, kind) = (Named::of(&parameters)?, parameters.text("resource_type")?);
+        let (user, kind) = (UserNameParameter::of(&parameters)?, parameters.text("resource_type")?);
         let pattern = parameters.text("resource_id")?;
-        no_workspace(&kind)?;
+        reject_workspace(&kind)?;
         let kind = GrantType::parse(&kind)?;
         check_length(&pattern)?;
         Ok(Self { user, kind, pattern })
     }
 
     fn needs(&self) -> Needs {
-        to_manage(self.kind, &self.pattern)
+        management_needs(self.kind, &self.pattern)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyAuthResponse> {
         check_grantable(scope, store, self.kind, &self.pattern).await?;
         let user = self.user.name()?;
         store.revoke(scope.authorizer_writes(), &user, self.kind, &self.pattern).await?;
         changed(scope, "revoked", format_args!("from {user}: {} {}", self.kind.name(), self.pattern));
-        Ok(Done {})
+        Ok(EmptyAuthResponse {})
     }
 }
 
 pub(crate) struct Get {
-    user: Named,
+    user: UserNameParameter,
     kind: GrantType,
     pattern: String,
 }
 
 impl Endpoint for Get {
     type Store = Store;
-    type Answer = EffectivePermission;
+    type Answer = EffectivePermissionResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let parameters = Parameters::of(request)?;
-        let (user, kind) = (Named::of(&parameters)?, parameters.text("resource_type")?);
+        let (user, kind) = (UserNameParameter::of(&parameters)?, parameters.text("resource_type")?);
         let pattern = parameters.text("resource_id")?;
-        no_workspace(&kind)?;
+        reject_workspace(&kind)?;
         let kind = GrantType::parse(&kind)?;
         check_length(&pattern)?;
         let is_known = kind.has_ids() && kind != GrantType::Prompt;
-        if pattern != EVERYTHING && !is_known {
+        if pattern != ALL_RESOURCES && !is_known {
             return Err(Error::invalid(format!(
                 "resource_type '{}' is not supported by the per-user permission convenience APIs.",
                 kind.name()
             )));
         }
-        if pattern != EVERYTHING && kind == GrantType::Scorer && !pattern.contains('/') {
+        if pattern != ALL_RESOURCES && kind == GrantType::Scorer && !pattern.contains('/') {
             return Err(Error::invalid(NO_SCORER));
         }
         Ok(Self { user, kind, pattern })
@@ -158,40 +159,40 @@ impl Endpoint for Get {
         self.user.needs(Action::Read)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<EffectivePermission> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EffectivePermissionResponse> {
         // Users may query their own permissions, and administrators of the server those of all
         // users. Administrators of the resource's workspace may, too
         // (`validate_can_get_user_permission`).
-        if let Seen::In(administered) = Seen::of(scope, store, self.user.text()).await? {
+        if let VisibleRoles::InWorkspaces(administered) = VisibleRoles::of(scope, store, self.user.text()).await? {
             let workspace = scope.workspace();
-            let is_there = self.pattern == EVERYTHING || store.has_resource(scope, self.kind, &self.pattern).await?;
+            let is_there = self.pattern == ALL_RESOURCES || store.has_resource(scope, self.kind, &self.pattern).await?;
             if !is_there || !administered.contains(workspace.as_str()) {
                 return Err(denied());
             }
         }
-        let level = store.effective(scope.identity(), &self.user.name()?, self.kind, &self.pattern).await?;
-        Ok(EffectivePermission { allowed: level >= Level::Use, permission: level.name() })
+        let level = store.effective_level(scope.identity(), &self.user.name()?, self.kind, &self.pattern).await?;
+        Ok(EffectivePermissionResponse { allowed: level >= PermissionLevel::Use, permission: level.name() })
     }
 }
 
-pub(crate) struct List(Named);
+pub(crate) struct List(UserNameParameter);
 
 impl Endpoint for List {
     type Store = Store;
-    type Answer = UserPermissions;
+    type Answer = UserPermissionsResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        Named::of(&Parameters::of(request)?).map(Self)
+        UserNameParameter::of(&Parameters::of(request)?).map(Self)
     }
 
     fn needs(&self) -> Needs {
         self.0.needs(Action::Read)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<UserPermissions> {
-        let (account, roles) = Seen::roles_of(scope, store, &self.0).await?;
+    async fn act(self, scope: &Scope, store: &Store) -> Result<UserPermissionsResponse> {
+        let (account, roles) = VisibleRoles::roles_of(scope, store, &self.0).await?;
         let permissions = roles.into_iter().flat_map(permissions_of).collect();
-        Ok(UserPermissions { is_admin: account.user.is_admin, permissions })
+        Ok(UserPermissionsResponse { is_admin: account.user.is_admin, permissions })
     }
 }
 
@@ -199,7 +200,7 @@ pub(crate) struct Current;
 
 impl Endpoint for Current {
     type Store = Store;
-    type Answer = UserPermissions;
+    type Answer = UserPermissionsResponse;
 
     fn read(_: &Request) -> Result<Self> {
         Ok(Self)
@@ -209,10 +210,10 @@ impl Endpoint for Current {
         Needs::nothing()
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<UserPermissions> {
-        may_read_oneself(scope)?;
+    async fn act(self, scope: &Scope, store: &Store) -> Result<UserPermissionsResponse> {
+        check_may_read_self(scope)?;
         let account = store.user_get(&caller(scope)?).await?;
         let permissions = store.permissions_of(&account).await?;
-        Ok(UserPermissions { is_admin: account.user.is_admin, permissions })
+        Ok(UserPermissionsResponse { is_admin: account.user.is_admin, permissions })
     }
 }

@@ -5,31 +5,31 @@
 //! writes to the access table. If users do not sign in, the routes of users are missing, as in an
 //! MLflow server without basic authentication.
 //!
-//! `users.rs`, `roles.rs`, `grants.rs` and `workspaces.rs` contain endpoints; `signin.rs`,
-//! `tokens.rs` and `form.rs` contain pages. `settled.rs` delays the response to a change until the
+//! `users.rs`, `roles.rs`, `grants.rs` and `workspaces.rs` contain endpoints; `signin_page.rs`,
+//! `tokens.rs` and `signup_page.rs` contain pages. `lease_delay.rs` delays the response to a change until the
 //! change is in effect in every process. See `docs/adr/0049-users.md`,
 //! `docs/adr/0050-sessions-and-tokens.md` and `docs/guide/security.md`.
 
-mod audit;
+mod audit_log;
 mod declaration;
-mod form;
 mod grants;
-mod html;
-mod names;
+mod html_page;
+mod lease_delay;
 mod parameters;
 mod roles;
 mod routes;
-mod settled;
-mod signin;
+mod signin_page;
+mod signup_page;
 pub mod store;
-mod tokens;
+mod token_page;
+mod user_names;
 mod users;
 mod workspaces;
 
 pub use declaration::DOMAIN;
-pub use names::new_user_name;
 pub use routes::{routes, workspace_routes};
-pub use tokens::{day, new_token, reach};
+pub use token_page::{format_date, new_token, scope_text};
+pub use user_names::new_user_name;
 pub use users::check_password;
 
 /// Returns the router of workspaces.
@@ -38,11 +38,14 @@ pub(crate) fn workspace_router(
     authorizer: std::sync::Arc<dyn access::Authorizer>,
 ) -> axum::Router {
     let frame = service::FunctionContext::new(store.clone(), authorizer);
-    settled::settled(service::router(workspace_routes(), &frame))
+    lease_delay::with_lease_delay(service::router(workspace_routes(), &frame))
 }
 
 /// Returns the router of users over the given store. Also used by tests, with a store of their own.
 pub fn router(store: &store::Store, authorizer: std::sync::Arc<dyn access::Authorizer>) -> axum::Router {
     let frame = service::FunctionContext::new(store.clone(), authorizer);
-    signin::ending_sessions(settled::settled(service::router(routes(), &frame)), store.clone())
+    signin_page::end_signed_out_sessions(
+        lease_delay::with_lease_delay(service::router(routes(), &frame)),
+        store.clone(),
+    )
 }

@@ -59,7 +59,7 @@ impl Parameters {
     }
 
     /// Returns a required integer (`_coerce_int_param`).
-    pub(crate) fn number(&self, name: &str) -> Result<Number> {
+    pub(crate) fn number(&self, name: &str) -> Result<IntegerParameter> {
         let value = self.required(name)?;
         let digits = match value {
             Value::Bool(value) => Some(u8::from(*value).to_string()),
@@ -72,7 +72,7 @@ impl Parameters {
         let digits = digits.ok_or_else(|| {
             Error::invalid(format!("Parameter '{name}' must be an integer. Got: {}", python::data(value)))
         })?;
-        Ok(Number(digits))
+        Ok(IntegerParameter(digits))
     }
 }
 
@@ -83,9 +83,9 @@ pub(crate) fn is_json(content_type: &str) -> bool {
 }
 
 /// An integer of any size, in decimal. Error messages quote it.
-pub(crate) struct Number(pub(crate) String);
+pub(crate) struct IntegerParameter(pub(crate) String);
 
-impl Number {
+impl IntegerParameter {
     /// Returns the number as an id, if it is in the range of ids.
     pub(crate) fn id(&self) -> Option<u32> {
         self.0.parse().ok()

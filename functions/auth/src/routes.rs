@@ -5,7 +5,7 @@ use access::Resource::{Role, User, Workspace};
 use service::{Paths, Route};
 
 use crate::store::{Store, WorkspaceStore};
-use crate::{form, grants, roles, signin, tokens, users, workspaces};
+use crate::{grants, roles, signin_page, signup_page, token_page, users, workspaces};
 
 /// Returns the routes of workspaces. They exist even if users do not sign in.
 #[must_use]
@@ -24,12 +24,12 @@ pub fn workspace_routes() -> Vec<Route<WorkspaceStore>> {
 pub fn routes() -> Vec<Route<Store>> {
     vec![
         Route::to::<users::Create>("POST", "users/create", Create(User)),
-        Route::to::<form::Submit>("POST", "/api/2.0/mlflow/users/create-ui", Create(User)).under(Paths::Bare),
-        Route::to::<form::Show>("GET", "/signup", Create(User)).under(Paths::Bare),
-        Route::open("GET", "/signin", signin::show),
-        Route::open("POST", "/signin", signin::submit),
-        Route::to::<tokens::Show>("GET", "/tokens", SignedIn).under(Paths::Bare),
-        Route::to::<tokens::Submit>("POST", "/tokens", SignedIn).under(Paths::Bare),
+        Route::to::<signup_page::Submit>("POST", "/api/2.0/mlflow/users/create-ui", Create(User)).under(Paths::Bare),
+        Route::to::<signup_page::Show>("GET", "/signup", Create(User)).under(Paths::Bare),
+        Route::open("GET", "/signin", signin_page::show),
+        Route::open("POST", "/signin", signin_page::submit),
+        Route::to::<token_page::Show>("GET", "/tokens", SignedIn).under(Paths::Bare),
+        Route::to::<token_page::Submit>("POST", "/tokens", SignedIn).under(Paths::Bare),
         //
         Route::to::<users::Current>("GET", "users/current", SignedIn),
         Route::to::<users::Get>("GET", "users/get", Read(User)),
@@ -43,7 +43,7 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::to::<grants::Get>("GET", "users/permissions/get", Read(User)).under(Paths::V3),
         Route::to::<grants::Grant>("POST", "users/permissions/grant", Share).under(Paths::V3),
         Route::to::<grants::Revoke>("POST", "users/permissions/revoke", Share).under(Paths::V3),
-        Route::to::<roles::OfUser>("GET", "users/roles/list", Read(User)).under(Paths::V3),
+        Route::to::<roles::ListOfUser>("GET", "users/roles/list", Read(User)).under(Paths::V3),
         //
         Route::to::<roles::Create>("POST", "roles/create", Manage(Role)).under(Paths::V3),
         Route::to::<roles::Get>("GET", "roles/get", Read(Role)).under(Paths::V3),
@@ -52,10 +52,10 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::to::<roles::Delete>("DELETE", "roles/delete", Manage(Role)).under(Paths::V3),
         Route::to::<roles::AddPermission>("POST", "roles/permissions/add", Manage(Role)).under(Paths::V3),
         Route::to::<roles::RemovePermission>("DELETE", "roles/permissions/remove", Manage(Role)).under(Paths::V3),
-        Route::to::<roles::Permissions>("GET", "roles/permissions/list", Read(Role)).under(Paths::V3),
+        Route::to::<roles::ListPermissions>("GET", "roles/permissions/list", Read(Role)).under(Paths::V3),
         Route::to::<roles::ChangePermission>("PATCH", "roles/permissions/update", Manage(Role)).under(Paths::V3),
         Route::to::<roles::Assign>("POST", "roles/assign", Manage(Role)).under(Paths::V3),
         Route::to::<roles::Unassign>("DELETE", "roles/unassign", Manage(Role)).under(Paths::V3),
-        Route::to::<roles::Users>("GET", "roles/users/list", Manage(Role)).under(Paths::V3),
+        Route::to::<roles::ListUsers>("GET", "roles/users/list", Manage(Role)).under(Paths::V3),
     ]
 }

@@ -4,28 +4,28 @@ use std::collections::BTreeSet;
 
 use access::{Action, AllowedActions, Caller, Credentials, Needs, Resource, Restriction, Scope, Target};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use mlflow_api::auth::{CurrentUser, Done, ListedUser, OneUser, Role, Users};
+use mlflow_api::auth::{CurrentUserResponse, EmptyAuthResponse, Role, UserResponse, UserWithRoles, UsersResponse};
 use mlflow_api::{Error, ErrorCode, Request, Result, UserName, python};
 use serde_json::Value;
 use service::{Endpoint, EndpointResponse, IntoEndpointResponse};
 
-use crate::audit::changed;
-use crate::names::new_user_name;
+use crate::audit_log::changed;
 use crate::parameters::{Parameters, is_json};
-use crate::store::{Found, Store};
+use crate::store::{Store, StoredUser};
+use crate::user_names::new_user_name;
 
 /// Number of users whose roles are read concurrently.
-const AT_ONCE: usize = 16;
+const CONCURRENCY: usize = 16;
 /// Minimum length of a password in characters (`_validate_password`).
-const SHORTEST_PASSWORD: usize = 12;
+const MIN_PASSWORD_LENGTH: usize = 12;
 /// Maximum length of a password in bytes. MLflow has no limit, but hashing time grows with the
 /// length.
-const LONGEST_PASSWORD: usize = 1_024;
+const MAX_PASSWORD_BYTES: usize = 1_024;
 
 /// A user's name as sent in a request. The user may not exist.
-pub(crate) struct Named(String);
+pub(crate) struct UserNameParameter(String);
 
-impl Named {
+impl UserNameParameter {
     pub(crate) fn of(parameters: &Parameters) -> Result<Self> {
         parameters.text("username").map(Self)
     }
@@ -55,11 +55,11 @@ impl Named {
 /// # Errors
 /// `INVALID_PARAMETER_VALUE` if it is too short or too long.
 pub fn check_password(password: &str) -> Result<()> {
-    if password.chars().count() < SHORTEST_PASSWORD {
+    if password.chars().count() < MIN_PASSWORD_LENGTH {
         return Err(Error::invalid("Password must be at least 12 characters."));
     }
-    if password.len() > LONGEST_PASSWORD {
-        return Err(Error::invalid(format!("Password must be at most {LONGEST_PASSWORD} bytes.")));
+    if password.len() > MAX_PASSWORD_BYTES {
+        return Err(Error::invalid(format!("Password must be at most {MAX_PASSWORD_BYTES} bytes.")));
     }
     Ok(())
 }
@@ -70,7 +70,7 @@ pub(crate) enum Create {
         password: String,
     },
     /// A request that creates no user, with MLflow's message.
-    Refused(&'static str),
+    Rejected(&'static str),
 }
 
 impl Endpoint for Create {
@@ -79,12 +79,12 @@ impl Endpoint for Create {
 
     fn read(request: &Request) -> Result<Self> {
         if !request.content_type.as_deref().is_some_and(is_json) {
-            return Ok(Self::Refused("Invalid content type. Must be application/json"));
+            return Ok(Self::Rejected("Invalid content type. Must be application/json"));
         }
         let parameters = Parameters::of(request)?;
         let (name, password) = (parameters.text("username")?, parameters.text("password")?);
         if name.is_empty() || password.is_empty() {
-            return Ok(Self::Refused("Username and password cannot be empty."));
+            return Ok(Self::Rejected("Username and password cannot be empty."));
         }
         let name = new_user_name(&name)?;
         check_password(&password)?;
@@ -100,9 +100,9 @@ impl Endpoint for Create {
             Self::New { name, password } => {
                 let user = store.user_create(&name, password, false).await?;
                 changed(scope, "user created", format_args!("{name}"));
-                OneUser { user }.into_answer()
+                UserResponse { user }.into_answer()
             }
-            Self::Refused(text) => Ok(EndpointResponse::OtherProtocol {
+            Self::Rejected(text) => Ok(EndpointResponse::OtherProtocol {
                 status: http::StatusCode::BAD_REQUEST,
                 content_type: "text/html; charset=utf-8",
                 body: text.into(),
@@ -111,26 +111,26 @@ impl Endpoint for Create {
     }
 }
 
-pub(crate) struct Get(Named);
+pub(crate) struct Get(UserNameParameter);
 
 impl Endpoint for Get {
     type Store = Store;
-    type Answer = OneUser;
+    type Answer = UserResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        Named::of(&Parameters::of(request)?).map(Self)
+        UserNameParameter::of(&Parameters::of(request)?).map(Self)
     }
 
     fn needs(&self) -> Needs {
         self.0.needs(Action::Read)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneUser> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<UserResponse> {
         // Administrators of a workspace may see a user's roles in it, but not the user.
-        if matches!(Seen::of(scope, store, &self.0.0).await?, Seen::In(_)) {
+        if matches!(VisibleRoles::of(scope, store, &self.0.0).await?, VisibleRoles::InWorkspaces(_)) {
             return Err(denied());
         }
-        Ok(OneUser { user: store.user_get(&self.0.name()?).await?.answer() })
+        Ok(UserResponse { user: store.user_get(&self.0.name()?).await?.answer() })
     }
 }
 
@@ -138,7 +138,7 @@ pub(crate) struct Current;
 
 impl Endpoint for Current {
     type Store = Store;
-    type Answer = CurrentUser;
+    type Answer = CurrentUserResponse;
 
     fn read(_: &Request) -> Result<Self> {
         Ok(Self)
@@ -148,10 +148,10 @@ impl Endpoint for Current {
         Needs::nothing()
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<CurrentUser> {
-        may_read_oneself(scope)?;
+    async fn act(self, scope: &Scope, store: &Store) -> Result<CurrentUserResponse> {
+        check_may_read_self(scope)?;
         let user = store.user_get(&caller(scope)?).await?.answer();
-        Ok(CurrentUser { user, is_basic_auth: true })
+        Ok(CurrentUserResponse { user, is_basic_auth: true })
     }
 }
 
@@ -170,7 +170,7 @@ pub(crate) fn caller(scope: &Scope) -> Result<UserName> {
 ///
 /// # Errors
 /// `PERMISSION_DENIED`.
-pub(crate) fn may_read_oneself(scope: &Scope) -> Result<()> {
+pub(crate) fn check_may_read_self(scope: &Scope) -> Result<()> {
     let Restriction { experiment, actions: only } = scope.identity().restriction;
     if experiment.is_none() && only != AllowedActions::Ingest {
         return Ok(());
@@ -179,14 +179,14 @@ pub(crate) fn may_read_oneself(scope: &Scope) -> Result<()> {
 }
 
 /// The part of a user's roles that the caller may see.
-pub(crate) enum Seen {
+pub(crate) enum VisibleRoles {
     /// All roles, for the user in question and for administrators of the server.
     All,
     /// The user's roles in these workspaces, which the caller administers.
-    In(BTreeSet<String>),
+    InWorkspaces(BTreeSet<String>),
 }
 
-impl Seen {
+impl VisibleRoles {
     /// Returns the part of this user's roles that the caller may see.
     ///
     /// # Errors
@@ -195,14 +195,14 @@ impl Seen {
         Ok(match scope.caller() {
             Caller::User(caller) if caller.is_admin || caller.name.as_str() == user => Self::All,
             Caller::Principal(_) => Self::All,
-            Caller::Anonymous => Self::In(BTreeSet::new()),
-            Caller::User(caller) => Self::In(store.administered_by(caller).await?),
+            Caller::Anonymous => Self::InWorkspaces(BTreeSet::new()),
+            Caller::User(caller) => Self::InWorkspaces(store.administered_by(caller).await?),
         })
     }
 
     /// Returns those of the user's roles that the caller may see.
     pub(crate) fn roles(&self, mut roles: Vec<Role>) -> Vec<Role> {
-        if let Self::In(workspaces) = self {
+        if let Self::InWorkspaces(workspaces) = self {
             roles.retain(|role| workspaces.contains(&role.workspace));
         }
         roles
@@ -214,7 +214,11 @@ impl Seen {
     ///
     /// # Errors
     /// `PERMISSION_DENIED`, and `RESOURCE_DOES_NOT_EXIST` if the caller may see all roles.
-    pub(crate) async fn roles_of(scope: &Scope, store: &Store, named: &Named) -> Result<(Found, Vec<Role>)> {
+    pub(crate) async fn roles_of(
+        scope: &Scope,
+        store: &Store,
+        named: &UserNameParameter,
+    ) -> Result<(StoredUser, Vec<Role>)> {
         let seen = Self::of(scope, store, &named.0).await?;
         let roles = async {
             let account = store.user_get(&named.name()?).await?;
@@ -223,9 +227,9 @@ impl Seen {
         };
         match (&seen, roles.await) {
             (Self::All, found) => found,
-            (Self::In(_), Ok((account, roles))) if !roles.is_empty() => Ok((account, roles)),
-            (Self::In(_), Err(error)) if error.code != ErrorCode::ResourceDoesNotExist => Err(error),
-            (Self::In(_), _) => Err(denied()),
+            (Self::InWorkspaces(_), Ok((account, roles))) if !roles.is_empty() => Ok((account, roles)),
+            (Self::InWorkspaces(_), Err(error)) if error.code != ErrorCode::ResourceDoesNotExist => Err(error),
+            (Self::InWorkspaces(_), _) => Err(denied()),
         }
     }
 }
@@ -239,7 +243,7 @@ pub(crate) struct List;
 
 impl Endpoint for List {
     type Store = Store;
-    type Answer = Users;
+    type Answer = UsersResponse;
 
     fn read(_: &Request) -> Result<Self> {
         Ok(Self)
@@ -250,34 +254,34 @@ impl Endpoint for List {
     }
 
     /// All users see the list of users. Only administrators see the roles of other users.
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Users> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<UsersResponse> {
         let listed = store.users().await?.into_iter().map(|account| async move {
-            let roles = match Seen::of(scope, store, account.user.name.as_str()).await? {
-                Seen::In(none) if none.is_empty() => Vec::new(),
+            let roles = match VisibleRoles::of(scope, store, account.user.name.as_str()).await? {
+                VisibleRoles::InWorkspaces(none) if none.is_empty() => Vec::new(),
                 seen => seen.roles(store.roles_of(&account).await?),
             };
-            Ok::<_, Error>(ListedUser { user: account.answer(), roles })
+            Ok::<_, Error>(UserWithRoles { user: account.answer(), roles })
         });
-        let listed = stream::iter(listed.collect::<Vec<_>>()).buffered(AT_ONCE);
-        Ok(Users { users: listed.try_collect().await? })
+        let listed = stream::iter(listed.collect::<Vec<_>>()).buffered(CONCURRENCY);
+        Ok(UsersResponse { users: listed.try_collect().await? })
     }
 }
 
 pub(crate) struct UpdatePassword {
-    user: Named,
+    user: UserNameParameter,
     password: String,
     current: Option<String>,
 }
 
 impl Endpoint for UpdatePassword {
     type Store = Store;
-    type Answer = Done;
+    type Answer = EmptyAuthResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let parameters = Parameters::of(request)?;
         let current = parameters.get("current_password").and_then(Value::as_str).filter(|text| !text.is_empty());
         Ok(Self {
-            user: Named::of(&parameters)?,
+            user: UserNameParameter::of(&parameters)?,
             password: parameters.text("password")?,
             current: current.map(str::to_owned),
         })
@@ -289,7 +293,7 @@ impl Endpoint for UpdatePassword {
 
     /// Users who change their own password must send the current one, so that access to an
     /// unattended browser is not enough.
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyAuthResponse> {
         let name = self.user.name()?;
         let from = scope.identity().request_credentials.as_ref().and_then(|sent| sent.client_address);
         if scope.caller().user().is_some_and(|user| user.name == name) {
@@ -312,22 +316,22 @@ impl Endpoint for UpdatePassword {
             _ => store.user_set_password(&name, self.password).await?,
         }
         changed(scope, "password changed", format_args!("{name}"));
-        Ok(Done {})
+        Ok(EmptyAuthResponse {})
     }
 }
 
 pub(crate) struct UpdateAdmin {
-    user: Named,
+    user: UserNameParameter,
     is_admin: bool,
 }
 
 impl Endpoint for UpdateAdmin {
     type Store = Store;
-    type Answer = Done;
+    type Answer = EmptyAuthResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let parameters = Parameters::of(request)?;
-        let user = Named::of(&parameters)?;
+        let user = UserNameParameter::of(&parameters)?;
         match parameters.required("is_admin")? {
             Value::Bool(is_admin) => Ok(Self { user, is_admin: *is_admin }),
             other => {
@@ -340,30 +344,30 @@ impl Endpoint for UpdateAdmin {
         self.user.needs(Action::Manage)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyAuthResponse> {
         let name = self.user.name()?;
         store.user_set_admin(&name, self.is_admin).await?;
         let event = if self.is_admin { "made administrator" } else { "no longer administrator" };
         changed(scope, event, format_args!("{name}"));
-        Ok(Done {})
+        Ok(EmptyAuthResponse {})
     }
 }
 
-pub(crate) struct Delete(Named);
+pub(crate) struct Delete(UserNameParameter);
 
 impl Endpoint for Delete {
     type Store = Store;
-    type Answer = Done;
+    type Answer = EmptyAuthResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        Named::of(&Parameters::of(request)?).map(Self)
+        UserNameParameter::of(&Parameters::of(request)?).map(Self)
     }
 
     fn needs(&self) -> Needs {
         self.0.needs(Action::Delete)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyAuthResponse> {
         let name = self.0.name()?;
         if scope.caller().user().is_some_and(|user| user.name == name) {
             return Err(Error::new(
@@ -373,6 +377,6 @@ impl Endpoint for Delete {
         }
         store.user_delete(&name).await?;
         changed(scope, "user deleted", format_args!("{name}"));
-        Ok(Done {})
+        Ok(EmptyAuthResponse {})
     }
 }

@@ -2,9 +2,9 @@
 //! workspace gets roles.
 
 use access::{Action, AllowedActions, Needs, Resource, Restriction, Scope, Target};
-use entities::workspaces::{Change, Document, Mode};
+use entities::workspaces::{WorkspaceChange, WorkspaceDeletionMode, WorkspaceDocument};
 use http::StatusCode;
-use mlflow_api::auth::Level;
+use mlflow_api::auth::PermissionLevel;
 use mlflow_api::requests::workspaces as message;
 use mlflow_api::{Error, ErrorCode, Request, Result, Workspace, location};
 use permissions::LEASE;
@@ -12,23 +12,23 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use service::{Endpoint, EndpointResponse, IntoEndpointResponse};
 
-use crate::audit::changed;
-use crate::store::{FirstRoles, WorkspaceStore};
+use crate::audit_log::changed;
+use crate::store::{DefaultRoles, WorkspaceStore};
 
 /// Maximum length in characters of the time after which traces would be archived
 /// (`MAX_TRACE_ARCHIVAL_RETENTION_LENGTH`).
-const LONGEST_TIME: usize = 32;
+const MAX_RETENTION_LENGTH: usize = 32;
 /// Maximum length of a description in bytes.
-const LONGEST_DESCRIPTION: usize = 5_000;
+const MAX_DESCRIPTION_BYTES: usize = 5_000;
 
 /// The roles of a new workspace (`_DEFAULT_WORKSPACE_ROLES`). The description of `user` differs
 /// from MLflow's, which promises the right to read everything in the workspace. The role's grant
 /// does not include that right.
-const ROLES: [(&str, Level, &str); 2] = [
-    ("admin", Level::Manage, "Full MANAGE authority over the workspace."),
+const DEFAULT_ROLES: [(&str, PermissionLevel, &str); 2] = [
+    ("admin", PermissionLevel::Manage, "Full MANAGE authority over the workspace."),
     (
         "user",
-        Level::Use,
+        PermissionLevel::Use,
         "Create new experiments and registered models. The creator of a resource gets MANAGE on it. Resources of other \
          users are visible only if they are granted.",
     ),
@@ -36,18 +36,18 @@ const ROLES: [(&str, Level, &str); 2] = [
 
 /// A workspace as the API represents it.
 #[derive(Serialize)]
-pub(crate) struct Answered {
+pub(crate) struct WorkspaceResponse {
     name: Workspace,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     default_artifact_root: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    trace_archival_config: Option<Archive>,
+    trace_archival_config: Option<ArchivalConfig>,
 }
 
 #[derive(Serialize)]
-struct Archive {
+struct ArchivalConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     location: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,25 +55,26 @@ struct Archive {
 }
 
 #[derive(Serialize)]
-pub(crate) struct One {
-    workspace: Answered,
+pub(crate) struct WorkspaceEnvelope {
+    workspace: WorkspaceResponse,
 }
 
 #[derive(Serialize)]
-pub(crate) struct All {
+pub(crate) struct WorkspaceList {
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    workspaces: Vec<Answered>,
+    workspaces: Vec<WorkspaceResponse>,
 }
 
-impl From<Document> for Answered {
-    fn from(document: Document) -> Self {
-        let Document { name, description, artifact_root, archive, archive_after, .. } = document;
+impl From<WorkspaceDocument> for WorkspaceResponse {
+    fn from(document: WorkspaceDocument) -> Self {
+        let WorkspaceDocument { name, description, artifact_root, archive, archive_after, .. } = document;
         let is_archived = archive.is_some() || archive_after.is_some();
         Self {
             name,
             description,
             default_artifact_root: artifact_root,
-            trace_archival_config: is_archived.then_some(Archive { location: archive, retention: archive_after }),
+            trace_archival_config: is_archived
+                .then_some(ArchivalConfig { location: archive, retention: archive_after }),
         }
     }
 }
@@ -90,7 +91,7 @@ fn with_status(status: StatusCode, content: &impl Serialize) -> Result<EndpointR
 
 /// Parses the workspace name in the path. It is the default workspace, or a name that MLflow's
 /// grammar allows.
-fn named(request: &Request) -> Result<Workspace> {
+fn workspace_in_path(request: &Request) -> Result<Workspace> {
     Workspace::parse(request.path_part("workspace_name"))
 }
 
@@ -112,7 +113,7 @@ fn artifact_root(sent: Option<String>) -> Result<Option<String>> {
 }
 
 /// Validates a location for archived traces (`_validate_trace_archival_location`).
-fn archive(sent: Option<String>) -> Result<Option<String>> {
+fn archive_location(sent: Option<String>) -> Result<Option<String>> {
     const FIELD: &str = "trace_archival_config.location";
     let Some(sent) = sent else { return Ok(None) };
     let trimmed = sent.trim();
@@ -132,13 +133,13 @@ fn archive(sent: Option<String>) -> Result<Option<String>> {
 
 /// Validates a time after which traces would be archived
 /// (`_validate_trace_archival_retention_string`).
-fn archive_after(sent: Option<String>) -> Result<Option<String>> {
+fn archive_retention(sent: Option<String>) -> Result<Option<String>> {
     const FIELD: &str = "trace_archival_config.retention";
     let Some(sent) = sent else { return Ok(None) };
     let trimmed = sent.trim();
-    if trimmed.chars().count() > LONGEST_TIME {
+    if trimmed.chars().count() > MAX_RETENTION_LENGTH {
         return Err(Error::invalid(format!(
-            "Invalid value for '{FIELD}'. Maximum length is {LONGEST_TIME} characters."
+            "Invalid value for '{FIELD}'. Maximum length is {MAX_RETENTION_LENGTH} characters."
         )));
     }
     let is_time = trimmed.strip_suffix(['m', 'h', 'd']).is_some_and(|digits| {
@@ -164,7 +165,7 @@ fn text(message: &Map<String, Value>, field: &str) -> Result<Option<String>> {
 }
 
 /// Returns the fields of a workspace in a request, except for its name.
-fn said(request: &Request) -> Result<Change> {
+fn read_change(request: &Request) -> Result<WorkspaceChange> {
     let sent = request.json_object()?;
     let (description, root) = (text(&sent, "description")?, text(&sent, "default_artifact_root")?);
     let config = match sent.get("trace_archival_config") {
@@ -173,18 +174,18 @@ fn said(request: &Request) -> Result<Change> {
         Some(other) => return Err(message::wrong("trace_archival_config", other)),
     };
     let (place, after) = (text(config, "location")?, text(config, "retention")?);
-    Ok(Change {
-        description: described(description)?,
+    Ok(WorkspaceChange {
+        description: check_description(description)?,
         artifact_root: artifact_root(root)?,
-        archive: archive(place)?,
-        archive_after: archive_after(after)?,
+        archive: archive_location(place)?,
+        archive_after: archive_retention(after)?,
     })
 }
 
-fn described(description: Option<String>) -> Result<Option<String>> {
+fn check_description(description: Option<String>) -> Result<Option<String>> {
     match description {
-        Some(long) if long.len() > LONGEST_DESCRIPTION => {
-            Err(Error::invalid(format!("The description of a workspace has at most {LONGEST_DESCRIPTION} bytes.")))
+        Some(long) if long.len() > MAX_DESCRIPTION_BYTES => {
+            Err(Error::invalid(format!("The description of a workspace has at most {MAX_DESCRIPTION_BYTES} bytes.")))
         }
         other => Ok(other),
     }
@@ -211,7 +212,7 @@ impl Endpoint for List {
         let Some(workspaces) = store.enabled() else { return Ok(disabled("")) };
         let Restriction { experiment, actions: only } = scope.identity().restriction;
         if only == AllowedActions::Ingest {
-            return All { workspaces: Vec::new() }.into_answer();
+            return WorkspaceList { workspaces: Vec::new() }.into_answer();
         }
         let mut all = workspaces.list().await?;
         if let Some(experiment) = experiment {
@@ -221,13 +222,13 @@ impl Endpoint for List {
         if let Some(of) = store.memberships(scope).await? {
             all.retain(|one| of.all.contains(one.name.as_str()));
         }
-        All { workspaces: all.into_iter().map(Answered::from).collect() }.into_answer()
+        WorkspaceList { workspaces: all.into_iter().map(WorkspaceResponse::from).collect() }.into_answer()
     }
 }
 
 pub(crate) struct Create {
     name: Workspace,
-    new: Change,
+    new: WorkspaceChange,
 }
 
 impl Endpoint for Create {
@@ -236,15 +237,15 @@ impl Endpoint for Create {
 
     fn read(request: &Request) -> Result<Self> {
         let sent: message::CreateWorkspace = request.read()?;
-        let new = said(request)?;
+        let new = read_change(request)?;
         if sent.name == Workspace::default().as_str() {
             return Err(Error::invalid("The 'default' workspace is reserved and cannot be created"));
         }
         let name = Workspace::parse(&sent.name)?;
         // Camel-case field names are accepted when a workspace is created, but not when it is
         // updated.
-        let (description, root) = (described(sent.description)?, artifact_root(sent.default_artifact_root)?);
-        Ok(Self { name, new: Change { description, artifact_root: root, ..new } })
+        let (description, root) = (check_description(sent.description)?, artifact_root(sent.default_artifact_root)?);
+        Ok(Self { name, new: WorkspaceChange { description, artifact_root: root, ..new } })
     }
 
     fn needs(&self) -> Needs {
@@ -254,12 +255,12 @@ impl Endpoint for Create {
     async fn act(self, scope: &Scope, store: &WorkspaceStore) -> Result<EndpointResponse> {
         let Some(workspaces) = store.enabled() else { return Ok(disabled("")) };
         let roles = match store.users() {
-            Some(users) => users.first_roles(&ROLES).await?,
-            None => FirstRoles::default(),
+            Some(users) => users.default_roles(&DEFAULT_ROLES).await?,
+            None => DefaultRoles::default(),
         };
         let workspace = workspaces.create_with(&self.name, &self.new, |identity| roles.writes(identity)).await?;
         changed(scope, "workspace created", format_args!("workspace {}", self.name));
-        with_status(StatusCode::CREATED, &One { workspace: workspace.into() })
+        with_status(StatusCode::CREATED, &WorkspaceEnvelope { workspace: workspace.into() })
     }
 }
 
@@ -270,7 +271,7 @@ impl Endpoint for Get {
     type Answer = EndpointResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        named(request).map(Self)
+        workspace_in_path(request).map(Self)
     }
 
     fn needs(&self) -> Needs {
@@ -282,13 +283,13 @@ impl Endpoint for Get {
         if store.memberships(scope).await?.is_some_and(|of| !of.all.contains(self.0.as_str())) {
             return Err(Error::new(ErrorCode::PermissionDenied, "Permission denied"));
         }
-        One { workspace: workspaces.get(&self.0).await?.into() }.into_answer()
+        WorkspaceEnvelope { workspace: workspaces.get(&self.0).await?.into() }.into_answer()
     }
 }
 
 pub(crate) struct Update {
     name: Workspace,
-    change: Change,
+    change: WorkspaceChange,
 }
 
 impl Endpoint for Update {
@@ -296,10 +297,10 @@ impl Endpoint for Update {
     type Answer = EndpointResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        let name = named(request)?;
+        let name = workspace_in_path(request)?;
         let _: message::UpdateWorkspace = request.read()?;
-        let change = said(request)?;
-        if change == Change::default() {
+        let change = read_change(request)?;
+        if change == WorkspaceChange::default() {
             return Err(Error::invalid("Workspace update must have at least one key"));
         }
         Ok(Self { name, change })
@@ -313,13 +314,13 @@ impl Endpoint for Update {
         let Some(workspaces) = store.enabled() else { return Ok(disabled("/<workspace_name>")) };
         let workspace = workspaces.change(&self.name, &self.change).await?;
         changed(scope, "workspace changed", format_args!("workspace {}", self.name));
-        One { workspace: workspace.into() }.into_answer()
+        WorkspaceEnvelope { workspace: workspace.into() }.into_answer()
     }
 }
 
 pub(crate) struct Delete {
     name: Workspace,
-    mode: Mode,
+    mode: WorkspaceDeletionMode,
 }
 
 impl Endpoint for Delete {
@@ -332,9 +333,9 @@ impl Endpoint for Delete {
             return Err(Error::invalid("The 'default' workspace is reserved and cannot be deleted"));
         }
         let name = Workspace::parse(name)?;
-        let sent = request.argument("mode").unwrap_or(Mode::Restrict.name());
-        let mode = Mode::ALL.into_iter().find(|mode| mode.name() == sent).ok_or_else(|| {
-            let all: Vec<_> = Mode::ALL.into_iter().map(Mode::name).collect();
+        let sent = request.argument("mode").unwrap_or(WorkspaceDeletionMode::Restrict.name());
+        let mode = WorkspaceDeletionMode::ALL.into_iter().find(|mode| mode.name() == sent).ok_or_else(|| {
+            let all: Vec<_> = WorkspaceDeletionMode::ALL.into_iter().map(WorkspaceDeletionMode::name).collect();
             Error::invalid(format!("Invalid deletion mode '{sent}'. Must be one of: {}", all.join(", ")))
         })?;
         Ok(Self { name, mode })
@@ -378,7 +379,7 @@ mod tests {
 
     #[test]
     fn times_and_places_are_mlflows() {
-        let after = |text: &str| archive_after(Some(text.to_owned()));
+        let after = |text: &str| archive_retention(Some(text.to_owned()));
         assert_eq!(after(" 30d "), Ok(Some("30d".to_owned())));
         assert_eq!(after(""), Ok(Some(String::new())));
         for wrong in ["30", "d", "30s", "0d", "-1d", &"1".repeat(40)] {
@@ -391,7 +392,7 @@ mod tests {
         for wrong in ["team", "./team", "s3://bucket/team#x", "http://elsewhere/x"] {
             assert!(root(wrong).is_err(), "{wrong}");
         }
-        assert!(archive(Some("mlflow-artifacts:/x".to_owned())).is_err());
-        assert!(archive(Some("s3://bucket/x".to_owned())).is_ok());
+        assert!(archive_location(Some("mlflow-artifacts:/x".to_owned())).is_err());
+        assert!(archive_location(Some("s3://bucket/x".to_owned())).is_ok());
     }
 }

@@ -14,14 +14,14 @@ use base64::engine::general_purpose::STANDARD;
 use embedded_engine::Engine;
 use http::header::{AUTHORIZATION, COOKIE, HOST};
 use key_schema::rows;
-use mlflow_api::auth::{GrantType, Level};
+use mlflow_api::auth::{GrantType, PermissionLevel};
 use mlflow_api::{ExperimentId, UserName, Workspace};
 use permissions::{LEASE, UserAuthorizer, cookies};
-use runtime::clock::Simulation;
+use runtime::clock::SimulatedClock;
 use serde_json::{Value, json};
 use table::{Condition, Item, Table};
-use test_site::ledger::{Bench, Ledger, Section, budget};
-use test_site::{Api, Judge};
+use test_site::ledger::{CostLedger, LedgerSection, MeteredProcesses, budget};
+use test_site::{TestAuthorizer, TestClient};
 
 /// With libc's allocator, these tests spend a fifth of their time in it.
 #[global_allocator]
@@ -39,8 +39,10 @@ A row is the cost of authenticating and authorizing a request. It is added to th
 not cached the caller, and warm if it has. Checking a password's hash takes no request.
 ";
 
-const SECTIONS: &[Section] =
-    &[Section::Short(|ledger| Box::pin(of_users(ledger))), Section::Short(|ledger| Box::pin(in_workspaces(ledger)))];
+const SECTIONS: &[LedgerSection] = &[
+    LedgerSection::Short(|ledger| Box::pin(of_users(ledger))),
+    LedgerSection::Short(|ledger| Box::pin(in_workspaces(ledger))),
+];
 
 const DATA: &str = "capacity";
 const ACCESS: &str = "capacity-access";
@@ -70,13 +72,15 @@ async fn tables() -> (Table, Table) {
     (data, access)
 }
 
-fn bench(data: Table, mode: Mode) -> Bench<Process> {
-    Bench::new(data, move |table| {
+fn bench(data: Table, mode: Mode) -> MeteredProcesses<Process> {
+    MeteredProcesses::new(data, move |table| {
         let authorizer: Arc<dyn Authorizer> = match mode {
             Mode::Open => AllowAll::shared(),
-            Mode::Users => {
-                Arc::new(UserAuthorizer::new(table.clone(), table.beside(ACCESS.to_owned()), Level::NoPermissions))
-            }
+            Mode::Users => Arc::new(UserAuthorizer::new(
+                table.clone(),
+                table.beside(ACCESS.to_owned()),
+                PermissionLevel::NoPermissions,
+            )),
         };
         Process { authorizer, table }
     })
@@ -85,13 +89,19 @@ fn bench(data: Table, mode: Mode) -> Bench<Process> {
 /// Creates a user with this many grants and roles. Returns a request of the user for each kind of
 /// credentials.
 async fn user(data: &Table, access: &Table, grants: u64, roles: u32) -> [(&'static str, RequestHead); 3] {
-    let basic = UserAuthorizer::new(data.clone(), access.clone(), Level::NoPermissions);
+    let basic = UserAuthorizer::new(data.clone(), access.clone(), PermissionLevel::NoPermissions);
     let store = Store::new(data.clone(), access.clone(), basic);
     let name = UserName::new("ann").unwrap();
     store.user_create(&name, PASSWORD.to_owned(), false).await.unwrap();
     for number in 1..=grants {
         store
-            .grant(&access::AuthorizerWrites::nothing(), &name, GrantType::Experiment, &number.to_string(), Level::Edit)
+            .grant(
+                &access::AuthorizerWrites::nothing(),
+                &name,
+                GrantType::Experiment,
+                &number.to_string(),
+                PermissionLevel::Edit,
+            )
             .await
             .unwrap();
     }
@@ -123,8 +133,8 @@ fn arrived(headers: &[(http::HeaderName, &str)]) -> RequestHead {
 
 /// Creates a role that has a grant for experiments, and assigns it to a user.
 async fn role(store: &Store, user: &UserName, name: &str) {
-    let everybody = Judge::of_asks(Visibility::Everything, |_| true);
-    let api = Api(auth::router(store, Arc::new(everybody)));
+    let everybody = TestAuthorizer::of_asks(Visibility::Everything, |_| true);
+    let api = TestClient(auth::router(store, Arc::new(everybody)));
     let post = async |path: &str, body: Value| {
         api.call_at("POST", &format!("/api/3.0/mlflow/roles/{path}"), body.to_string()).await.ok()
     };
@@ -144,7 +154,7 @@ async fn enter(process: &Process, arrived: &RequestHead, needs: &Needs) {
 }
 
 /// Waits until the lease has expired.
-async fn after_the_lease(clock: &Simulation) {
+async fn after_the_lease(clock: &SimulatedClock) {
     tokio::select! {
         () = clock.drive() => {}
         () = runtime::clock::sleep(LEASE) => {}
@@ -161,20 +171,22 @@ fn signed(kind: &str) -> f64 {
 }
 
 /// Returns a bench of a server with workspaces.
-fn bench_in_workspaces(data: Table, mode: Mode) -> Bench<Process> {
-    Bench::new(data, move |table| {
+fn bench_in_workspaces(data: Table, mode: Mode) -> MeteredProcesses<Process> {
+    MeteredProcesses::new(data, move |table| {
         let authorizer: Arc<dyn Authorizer> = match mode {
             Mode::Open => AllowAll::shared(),
-            Mode::Users => {
-                Arc::new(UserAuthorizer::new(table.clone(), table.beside(ACCESS.to_owned()), Level::NoPermissions))
-            }
+            Mode::Users => Arc::new(UserAuthorizer::new(
+                table.clone(),
+                table.beside(ACCESS.to_owned()),
+                PermissionLevel::NoPermissions,
+            )),
         };
         Process { authorizer: WorkspaceAuthorizer::wrap(authorizer), table }
     })
 }
 
 /// Measures what workspaces add to the costs of users, and to those of a server without users.
-async fn in_workspaces(ledger: &mut Ledger) {
+async fn in_workspaces(ledger: &mut CostLedger) {
     ledger.section("With workspaces, each request by itself");
     let team = Workspace::parse("team-a").unwrap();
     let reading = Needs::read(Target::Experiment(experiment()));
@@ -183,7 +195,7 @@ async fn in_workspaces(ledger: &mut Ledger) {
     for mode in [Mode::Open, Mode::Users] {
         let (data, access) = tables().await;
         entities::workspaces::Workspaces::new(data.clone())
-            .create(&team, &entities::workspaces::Change::default())
+            .create(&team, &entities::workspaces::WorkspaceChange::default())
             .await
             .unwrap();
         let word = format!("Basic {}", STANDARD.encode(format!("ann:{PASSWORD}")));
@@ -191,7 +203,7 @@ async fn in_workspaces(ledger: &mut Ledger) {
             user(&data, &access, 0, 0).await;
         }
         let bench = bench_in_workspaces(data.clone(), mode);
-        let clock = Simulation::begin();
+        let clock = SimulatedClock::begin();
         for workspace in ["default", "team-a"] {
             // The experiment exists. For a missing one, an additional request would check whether
             // its workspace exists.
@@ -238,11 +250,11 @@ struct Sender {
     roles: u32,
     /// A request for each kind of credentials.
     sent: [(&'static str, RequestHead); 3],
-    bench: Bench<Process>,
+    bench: MeteredProcesses<Process>,
 }
 
 /// The sections that share their users, because granting a thousand permissions takes long.
-async fn of_users(ledger: &mut Ledger) {
+async fn of_users(ledger: &mut CostLedger) {
     let mut senders = Vec::new();
     for (grants, roles) in GRANTS.map(|grants| (grants, 0)).into_iter().chain([(10, 3)]) {
         senders.push(Box::pin(sender(grants, roles)).await);
@@ -259,7 +271,7 @@ async fn sender(grants: u64, roles: u32) -> Sender {
     Sender { grants, roles, sent, bench: bench(data, Mode::Users) }
 }
 
-async fn one_experiment(ledger: &mut Ledger, senders: &[Sender]) {
+async fn one_experiment(ledger: &mut CostLedger, senders: &[Sender]) {
     ledger.section("Something of one experiment");
     let needs = Needs::update(Target::Experiment(experiment()));
     let (data, _) = tables().await;
@@ -269,7 +281,7 @@ async fn one_experiment(ledger: &mut Ledger, senders: &[Sender]) {
     ledger.row("without users", none, &open, [&nobody; 2], async |process, by| enter(process, by, &needs).await).await;
     for Sender { grants, roles, sent, bench } in senders {
         // The clock stands still, so that no lease expires during a request on a busy machine.
-        let clock = Simulation::begin();
+        let clock = SimulatedClock::begin();
         for (kind, by) in sent {
             // Each role, the user, the session or token, the experiment, and the grants for that
             // experiment and for all experiments.
@@ -286,11 +298,11 @@ async fn one_experiment(ledger: &mut Ledger, senders: &[Sender]) {
     }
 }
 
-async fn within_the_lease(ledger: &mut Ledger, sender: &Sender) {
+async fn within_the_lease(ledger: &mut CostLedger, sender: &Sender) {
     ledger.section("The same within 300 ms");
     let needs = Needs::update(Target::Experiment(experiment()));
     let Sender { grants, roles, sent, bench } = sender;
-    let _clock = Simulation::begin();
+    let _clock = SimulatedClock::begin();
     for (kind, by) in sent {
         let call = format!("{kind}, {grants} grants, {roles} roles");
         let cold = [2.0, 0.0, 7.0 + signed(kind)];
@@ -302,7 +314,7 @@ async fn within_the_lease(ledger: &mut Ledger, sender: &Sender) {
 
 /// Measures calls that authorize a second target after they have read the entity that the request
 /// names.
-async fn authorized_twice(ledger: &mut Ledger, sender: &Sender) {
+async fn authorized_twice(ledger: &mut CostLedger, sender: &Sender) {
     ledger.section("Authorized twice in one request");
     let of = |action, kind, number| {
         let experiment = Target::Experiment(ExperimentId::from_number(number).unwrap());
@@ -316,7 +328,7 @@ async fn authorized_twice(ledger: &mut Ledger, sender: &Sender) {
         ("another experiment: the location of a version's files, which are a run's", read, 3.0, 9.0),
         ("the same experiment: a trace that is sent, which may be there already", changed, 2.0, 7.0),
     ] {
-        let clock = Simulation::begin();
+        let clock = SimulatedClock::begin();
         let budget = budget([requests, 0.0, units], [requests - 1.0, 0.0, units]);
         ledger
             .row(call, budget, bench, [by; 2], async |process, by| {
@@ -329,12 +341,12 @@ async fn authorized_twice(ledger: &mut Ledger, sender: &Sender) {
     }
 }
 
-async fn lists(ledger: &mut Ledger, senders: &[Sender]) {
+async fn lists(ledger: &mut CostLedger, senders: &[Sender]) {
     ledger.section("A list of experiments");
     let needs = Needs::list(Resource::Experiment);
     for Sender { grants, roles, sent, bench } in senders {
         // The clock stands still, so that no lease expires during a request on a busy machine.
-        let clock = Simulation::begin();
+        let clock = SimulatedClock::begin();
         for (kind, by) in sent {
             let call = format!("{kind}, {grants} grants, {roles} roles");
             // All grants are read, about seventy per read unit.
@@ -352,5 +364,5 @@ async fn lists(ledger: &mut Ledger, senders: &[Sender]) {
 
 #[test]
 fn the_ledger_of_users_is_up_to_date_and_within_its_budgets() {
-    Ledger::of(SECTIONS).check("capacity-access.md", HEAD);
+    CostLedger::of(SECTIONS).check("capacity-access.md", HEAD);
 }

@@ -10,9 +10,9 @@
 //! # How records are merged into an evaluation dataset
 //!
 //! `POST datasets/{dataset_id}/records` → `datasets::MergeRecords` → `Store::dataset_merge_records`
-//! (`store/evaluation_dataset/merge.rs`).
+//! (`store/evaluation_dataset/record_merge.rs`).
 //!
-//! 1. `record.rs` parses the records and rejects what MLflow rejects. JSON is parsed like in Python
+//! 1. `record_content.rs` parses the records and rejects what MLflow rejects. JSON is parsed like in Python
 //!    (`shared/language/mlflow-api/src/json`), because integers of any length and NaN have to be
 //!    returned unchanged. Records with equal inputs are merged into one.
 //! 2. The rows that claim inputs by their hash are read, a hundred per request. Then the dataset is
@@ -31,9 +31,9 @@
 //! Deleting a dataset deletes its item and its rows in the lists. The indexer then receives the
 //! deletion from the stream, and removes the records.
 
-mod asked;
 mod datasets;
 mod declaration;
+mod request_targets;
 mod routes;
 mod scorers;
 pub mod store;

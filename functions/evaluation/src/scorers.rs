@@ -1,9 +1,9 @@
 //! Endpoints of `scorers/…`. Access to a scorer is guarded by its experiment.
 
-mod online;
-mod read;
-mod write;
+mod online_configs;
+mod registration;
+mod scorer_reads;
 
-pub(crate) use online::{OnlineConfigs, SetOnlineConfig};
-pub(crate) use read::{Get, List, Versions};
-pub(crate) use write::{Delete, Register};
+pub(crate) use online_configs::{OnlineConfigs, SetOnlineConfig};
+pub(crate) use registration::{Delete, Register};
+pub(crate) use scorer_reads::{Get, List, Versions};

@@ -11,85 +11,85 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`batch`] | sorts the records by entity |
+//! | [`stream_batch`] | sorts the records by entity |
 //! | [`schedule`] | decides which runs are indexed now |
-//! | [`ticks`] | checks postponed runs and partitions |
-//! | [`run`] | indexes a run: its copy, and its entries as determined by the crate `run-index` |
-//! | [`turns`] | prevents two indexers from indexing the same run |
-//! | [`usage`] | counts the usage of workspaces |
-//! | [`attempts`] | gives up records that keep failing |
+//! | [`scheduled_ticks`] | checks postponed runs and partitions |
+//! | [`run_indexing`] | indexes a run_indexing: its copy, and its entries as determined by the crate `run_indexing-index` |
+//! | [`run_ownership`] | prevents two indexers from indexing the same run |
+//! | [`workspace_usage`] | counts the workspace_usage of workspaces |
+//! | [`record_failures`] | gives up records that keep failing |
 //!
 //! Only links of traces that have not arrived have a time to live. `run-index` deletes everything
 //! else that is left behind by runs, logged models and experiments that were permanently deleted,
 //! and by evaluation datasets that a client deleted.
 
-mod attempts;
-mod batch;
 mod declaration;
-mod filter;
-mod run;
+mod record_failures;
+mod record_filter;
+mod run_indexing;
+mod run_ownership;
 mod schedule;
-mod ticks;
+mod scheduled_ticks;
+mod stream_batch;
 mod trace_packing;
-mod turns;
-mod usage;
+mod workspace_usage;
 
 use std::collections::{BTreeSet, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use crate::trace_packing::Packing;
-use crate::trace_packing::{Asks, asking, grow, pack_partition};
+pub use crate::trace_packing::PackingThresholds;
+use crate::trace_packing::{PackingSchedule, add_partitions, pack_partition, packing_request};
 use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
-pub use batch::{Batch, Event};
 pub use declaration::FUNCTION;
-use entities::fields::Setting;
+use entities::indexed_fields_setting::IndexedFieldsSetting;
 use entities::{Moment, RunLocation};
-pub use filter::{filter_patterns, is_wanted};
 use futures::FutureExt;
 use futures::stream::{self, StreamExt};
-use run_index::{Directory, RunIndex};
-pub use schedule::INTERVAL;
+pub use record_filter::{filter_patterns, is_for_indexer};
+use run_index::{ListDirectory, RunIndex};
+pub use schedule::DEFAULT_INTERVAL;
+pub use stream_batch::{IndexerEvent, StreamBatch};
 use table::{Condition, Failure, Item, Result, Table};
-use trace_blocks::{ASKED_AFTER, TraceKey, TracePartition};
+use trace_blocks::{PACKING_DELAY, TraceKey, TracePartition};
 
-use attempts::Attempts;
-use batch::{Subject, Work};
-use schedule::{Schedule, Sorted, row_of};
-use turns::Turns;
-use usage::{Brought, Counting};
+use record_failures::RecordFailures;
+use run_ownership::RunOwnership;
+use schedule::{IndexingSchedule, SortedRuns, row_of};
+use stream_batch::{BatchWork, RecordSubject};
+use workspace_usage::{BatchUsage, UsageCounter};
 
 /// Number of partitions of traces that are packed concurrently.
-const PARTITIONS_AT_ONCE: usize = 4;
+const PARTITION_CONCURRENCY: usize = 4;
 /// Number of runs that are indexed together and share their requests. If one of them fails, they
 /// are retried one by one.
-const RUNS_AT_ONCE: usize = 50;
+const RUN_BATCH_SIZE: usize = 50;
 /// Number of rows of postponed runs that are written together: as many requests of 25 as run
 /// concurrently.
-const ROWS_AT_ONCE: usize = 400;
+const ROW_BATCH_SIZE: usize = 400;
 /// How long a call continues with further runs. The function has a timeout of 120 seconds.
-const LONGEST: Duration = Duration::from_secs(90);
+const MAX_DURATION: Duration = Duration::from_secs(90);
 /// How long a call continues with further partitions of traces.
-const PACKING: Duration = Duration::from_secs(20);
+const MAX_PACKING_DURATION: Duration = Duration::from_secs(20);
 
 /// The indexer of one table. Cheap to clone; clones share the records of postponed runs and failed
 /// records.
 ///
 /// The stream feeds an experiment's changes to one indexer at a time, and only the indexer writes
 /// its entries. If there are two indexers nevertheless, each leaves the other's runs alone
-/// ([`turns`]). `reindex` and `gc` delete some entries.
+/// ([`run_ownership`]). `reindex` and `gc` delete some entries.
 #[derive(Clone, Debug)]
 pub struct Indexer {
     table: Table,
     index: RunIndex,
-    schedule: Schedule,
-    attempts: Attempts,
-    directory: Directory,
-    asks: Asks,
-    packing: Packing,
-    turns: Turns,
-    counting: Option<Counting>,
+    schedule: IndexingSchedule,
+    attempts: RecordFailures,
+    directory: ListDirectory,
+    packing_schedule: PackingSchedule,
+    packing_thresholds: PackingThresholds,
+    ownership: RunOwnership,
+    usage_counter: Option<UsageCounter>,
 }
 
 impl Indexer {
@@ -99,13 +99,13 @@ impl Indexer {
         Self {
             index: RunIndex::new(table.clone()),
             table: table.in_background(),
-            schedule: Schedule::default(),
-            attempts: Attempts::default(),
-            directory: Directory::default(),
-            asks: Asks::default(),
-            packing: Packing::default(),
-            turns: Turns::default(),
-            counting: None,
+            schedule: IndexingSchedule::default(),
+            attempts: RecordFailures::default(),
+            directory: ListDirectory::default(),
+            packing_schedule: PackingSchedule::default(),
+            packing_thresholds: PackingThresholds::default(),
+            ownership: RunOwnership::default(),
+            usage_counter: None,
         }
     }
 
@@ -120,15 +120,15 @@ impl Indexer {
     /// Declares that there is no other indexer, which the caller ensures with a lock. Runs are then
     /// never left to another indexer.
     #[must_use]
-    pub fn alone(mut self) -> Self {
-        self.turns.is_alone = true;
+    pub fn as_only_indexer(mut self) -> Self {
+        self.ownership.is_alone = true;
         self
     }
 
     /// Counts the usage of workspaces, and enforces their quotas.
     #[must_use]
-    pub fn counting(mut self) -> Self {
-        self.counting = Some(Counting::of(self.table.clone()));
+    pub fn with_usage_counter(mut self) -> Self {
+        self.usage_counter = Some(UsageCounter::of(self.table.clone()));
         self
     }
 
@@ -141,8 +141,8 @@ impl Indexer {
 
     /// Sets other thresholds for packing traces. For tests.
     #[must_use]
-    pub fn with_packing(mut self, packing: Packing) -> Self {
-        self.packing = packing;
+    pub fn with_packing_thresholds(mut self, packing: PackingThresholds) -> Self {
+        self.packing_thresholds = packing;
         self
     }
 
@@ -154,24 +154,24 @@ impl Indexer {
     /// are given up after ten retries.
     ///
     /// Logs a line with the requests and units of the batch, as functions do for a request.
-    pub async fn handle(&self, batch: Batch) -> DynamoDbEventResponse {
+    pub async fn handle(&self, batch: StreamBatch) -> DynamoDbEventResponse {
         Box::pin(service::log_work("stream", self.handle_batch(batch))).await
     }
 
-    async fn handle_batch(&self, batch: Batch) -> DynamoDbEventResponse {
-        if let Some(counting) = &self.counting
-            && let Err(error) = counting.count(Brought::of(&batch), self.schedule.now()).await
+    async fn handle_batch(&self, batch: StreamBatch) -> DynamoDbEventResponse {
+        if let Some(counting) = &self.usage_counter
+            && let Err(error) = counting.count(BatchUsage::of(&batch), self.schedule.now()).await
         {
             // A failure to count does not repeat the batch.
             tracing::warn!(?error, "the usage of workspaces could not be counted");
         }
-        let work = Work::of(batch);
+        let work = BatchWork::of(batch);
         let sorted = self.schedule.sort(work.changed_runs());
-        let mut left = Left::of(&sorted, &work);
-        let ends_early = self.carry_over(&work, &sorted, &mut left).await.err();
+        let mut left = UnfinishedWork::of(&sorted, &work);
+        let ends_early = self.do_work(&work, &sorted, &mut left).await.err();
         let mut again: BTreeSet<String> = left.failed.iter().filter_map(|subject| work.first_record(subject)).collect();
         again.extend(work.unreadable.iter().cloned());
-        again.retain(|record| self.attempts.goes_on(record));
+        again.retain(|record| self.attempts.should_retry(record));
         if let Some(why) = ends_early {
             tracing::warn!(why, subjects = left.undone.len(), "the rest of a batch has to come again");
             again.extend(work.first_record_of(|subject| left.undone.contains(subject)));
@@ -191,76 +191,89 @@ impl Indexer {
     /// # Errors
     /// Returns the reason for ending early: the table is throttled or unavailable, or time has run
     /// out.
-    async fn carry_over(&self, work: &Work, sorted: &Sorted, left: &mut Left) -> std::result::Result<(), String> {
+    async fn do_work(
+        &self,
+        work: &BatchWork,
+        sorted: &SortedRuns,
+        left: &mut UnfinishedWork,
+    ) -> std::result::Result<(), String> {
         let begin = Moment::now();
-        for runs in sorted.later.chunks(ROWS_AT_ONCE) {
-            let put_off = self.put_off(runs).await;
-            left.settle(runs.iter().map(|(at, _)| Subject::Run(at.clone())), &put_off, "runs could not be put off")?;
+        for runs in sorted.later.chunks(ROW_BATCH_SIZE) {
+            let put_off = self.postpone_runs(runs).await;
+            left.record_outcome(
+                runs.iter().map(|(at, _)| RecordSubject::Run(at.clone())),
+                &put_off,
+                "runs could not be put off",
+            )?;
         }
-        for runs in sorted.now.chunks(RUNS_AT_ONCE) {
-            if begin.age() > LONGEST {
+        for runs in sorted.now.chunks(RUN_BATCH_SIZE) {
+            if begin.age() > MAX_DURATION {
                 return Err("the batch takes too long for one call".to_owned());
             }
-            self.index_or_name(runs, left).await?;
+            self.index_or_report(runs, left).await?;
         }
         for removed in work.removed() {
-            let cleared = self.clear_up(removed).await;
-            left.settle([removed.clone()], &cleared, "what an entity left behind could not be removed")?;
+            let cleared = self.delete_leftovers(removed).await;
+            left.record_outcome([removed.clone()], &cleared, "what an entity left behind could not be removed")?;
         }
         let marked: Vec<_> = work.marked_traces().collect();
-        let put_off = self.pack_later(&marked, ASKED_AFTER).await;
-        left.settle(marked.into_iter().map(Subject::MarkedTraces), &put_off, "traces could not be put off")?;
-        grow(&self.table, work.marked.crowded(), || self.schedule.now()).await;
+        let put_off = self.pack_later(&marked, PACKING_DELAY).await;
+        left.record_outcome(
+            marked.into_iter().map(RecordSubject::MarkedTraces),
+            &put_off,
+            "traces could not be put off",
+        )?;
+        add_partitions(&self.table, work.marked.crowded_days(), || self.schedule.now()).await;
         // Packing comes last because it takes longest.
         let begin_packing = Moment::now();
         let packings = work.traces_to_pack().map(|(partition, from)| async move {
-            let packed = if begin_packing.age() > PACKING || begin.age() > LONGEST {
+            let packed = if begin_packing.age() > MAX_PACKING_DURATION || begin.age() > MAX_DURATION {
                 // The new request is delivered after the other records of the stream.
-                self.table.put(asking(&partition, from.as_ref()), &Condition::Always).await
+                self.table.put(packing_request(&partition, from.as_ref()), &Condition::Always).await
             } else {
-                self.pack_or_put_off(partition, from.as_ref()).await
+                self.pack_or_postpone(partition, from.as_ref()).await
             };
-            (Subject::TracesToPack(partition, from), packed)
+            (RecordSubject::TracesToPack(partition, from), packed)
         });
         // A pass pauses after each block to relieve its own partition, and the other passes run in
         // the meantime. All of them run to completion, because each holds a lock.
-        let packings = stream::iter(packings.collect::<Vec<_>>()).buffer_unordered(PARTITIONS_AT_ONCE);
+        let packings = stream::iter(packings.collect::<Vec<_>>()).buffer_unordered(PARTITION_CONCURRENCY);
         for (subject, packed) in packings.collect::<Vec<_>>().await {
-            left.settle([subject], &packed, "traces could not be packed")?;
+            left.record_outcome([subject], &packed, "traces could not be packed")?;
         }
         Ok(())
     }
 
     /// Deletes what a deleted entity left behind, unless the entity exists again.
-    async fn clear_up(&self, subject: &Subject) -> Result<()> {
+    async fn delete_leftovers(&self, subject: &RecordSubject) -> Result<()> {
         match subject {
-            Subject::Run(_) | Subject::MarkedTraces(_) | Subject::TracesToPack(..) => Ok(()),
-            Subject::RemovedRun(at, started) => self.index.clear_up_run(at, *started).await,
-            Subject::RemovedExperiment(experiment, workspace, name) => {
+            RecordSubject::Run(_) | RecordSubject::MarkedTraces(_) | RecordSubject::TracesToPack(..) => Ok(()),
+            RecordSubject::RemovedRun(at, started) => self.index.clear_up_run(at, *started).await,
+            RecordSubject::RemovedExperiment(experiment, workspace, name) => {
                 self.index.clear_up_experiment(*experiment, workspace, name).await
             }
-            Subject::RemovedDataset(dataset) => self.index.clear_up_dataset(dataset).await,
+            RecordSubject::RemovedDataset(dataset) => self.index.clear_up_dataset(dataset).await,
         }
     }
 
     /// Packs a partition of traces. If that fails, it is retried some minutes later, so that other
     /// changes do not wait for it.
-    async fn pack_or_put_off(&self, partition: TracePartition, from: Option<&TraceKey>) -> Result<()> {
+    async fn pack_or_postpone(&self, partition: TracePartition, from: Option<&TraceKey>) -> Result<()> {
         let packed = AssertUnwindSafe(self.pack_traces(partition, from)).catch_unwind().await;
         let Err(failure) = packed.unwrap_or_else(|_| Err(Failure::Unexpected("a panic".to_owned()))) else {
             return Ok(());
         };
         tracing::error!(?failure, ?partition, "traces could not be packed, and are put off");
-        self.pack_later(&[partition], ASKED_AFTER).await
+        self.pack_later(&[partition], PACKING_DELAY).await
     }
 
     /// Packs a partition of traces, beginning at a mark or at the oldest one. If marks are left, or
     /// some were too recent, the partition is checked again later.
     async fn pack_traces(&self, partition: TracePartition, from: Option<&TraceKey>) -> Result<()> {
-        let again = pack_partition(&self.table, partition, from, self.packing, self.schedule.now()).await?;
+        let again = pack_partition(&self.table, partition, from, self.packing_thresholds, self.schedule.now()).await?;
         if let Some(from) = &again.from {
             // The new request is delivered after the other records of the stream.
-            self.table.put(asking(&partition, Some(from)), &Condition::Always).await?;
+            self.table.put(packing_request(&partition, Some(from)), &Condition::Always).await?;
         }
         match again.within {
             Some(ms) => self.pack_later(&[partition], ms).await,
@@ -275,42 +288,50 @@ impl Indexer {
         // Rounded, so that repeated requests for a partition are due at the same time.
         let grain = if ms > 3_600_000 { 3_600_000 } else { 30_000 };
         let due = now.saturating_add(ms).div_euclid(grain).saturating_add(1).saturating_mul(grain);
-        let missing = || partitions.iter().filter(|partition| self.asks.is_missing(partition, now, due));
+        let missing = || partitions.iter().filter(|partition| self.packing_schedule.is_missing(partition, now, due));
         let rows = missing().map(|partition| Item::new(crate::trace_packing::row_of(partition, due)));
         self.table.write_many(rows.collect(), &[]).await?;
         for partition in missing().copied().collect::<Vec<_>>() {
-            self.asks.remember(partition, due, now);
+            self.packing_schedule.remember(partition, due, now);
         }
         Ok(())
     }
 
     /// Indexes runs together, or one by one if that fails.
-    async fn index_or_name(&self, runs: &[RunLocation], left: &mut Left) -> std::result::Result<(), String> {
+    async fn index_or_report(
+        &self,
+        runs: &[RunLocation],
+        left: &mut UnfinishedWork,
+    ) -> std::result::Result<(), String> {
         // A panic is a bug that a single run triggers, and must not affect the others.
-        let indexed = AssertUnwindSafe(self.index_or_put_off(runs)).catch_unwind().await;
+        let indexed = AssertUnwindSafe(self.index_or_postpone(runs)).catch_unwind().await;
         let indexed = indexed.unwrap_or_else(|_| Err(Failure::Unexpected("a panic".to_owned())));
         match indexed {
-            Err(failure) if runs.len() > 1 && busy(&failure).is_none() => {
+            Err(failure) if runs.len() > 1 && throttling_cause(&failure).is_none() => {
                 tracing::warn!(?failure, "runs could not be indexed together");
                 for run in runs {
-                    Box::pin(self.index_or_name(std::slice::from_ref(run), left)).await?;
+                    Box::pin(self.index_or_report(std::slice::from_ref(run), left)).await?;
                 }
                 Ok(())
             }
-            indexed => left.settle(runs.iter().cloned().map(Subject::Run), &indexed, "a run could not be indexed"),
+            indexed => left.record_outcome(
+                runs.iter().cloned().map(RecordSubject::Run),
+                &indexed,
+                "a run could not be indexed",
+            ),
         }
     }
 
-    async fn index_or_put_off(&self, runs: &[RunLocation]) -> Result<()> {
+    async fn index_or_postpone(&self, runs: &[RunLocation]) -> Result<()> {
         // Read once per portion: a batch may take minutes, and a rebuild relies on settings that
         // were changed before it began.
-        let setting = Setting::read(&self.table).await?;
+        let setting = IndexedFieldsSetting::read(&self.table).await?;
         let later = self.index_runs(runs, &setting).await?;
-        self.put_off(&later).await
+        self.postpone_runs(&later).await
     }
 
     /// Writes the rows that have runs checked when they are due. One request per 25.
-    async fn put_off(&self, runs: &[(RunLocation, i64)]) -> Result<()> {
+    async fn postpone_runs(&self, runs: &[(RunLocation, i64)]) -> Result<()> {
         let rows = runs.iter().map(|(at, due)| Item::new(row_of(at, *due)));
         self.table.write_many(rows.collect(), &[]).await?;
         self.schedule.remember(runs);
@@ -319,7 +340,7 @@ impl Indexer {
 }
 
 /// Returns the cause if the table was only throttled or unavailable.
-fn busy(failure: &Failure) -> Option<&String> {
+fn throttling_cause(failure: &Failure) -> Option<&String> {
     match failure {
         Failure::Throttled(cause) | Failure::Unavailable(cause) => Some(cause),
         _ => None,
@@ -327,32 +348,32 @@ fn busy(failure: &Failure) -> Option<&String> {
 }
 
 /// The unfinished part of a batch.
-struct Left {
+struct UnfinishedWork {
     /// Subjects that have not been processed yet.
-    undone: HashSet<Subject>,
+    undone: HashSet<RecordSubject>,
     /// Subjects that failed.
-    failed: Vec<Subject>,
+    failed: Vec<RecordSubject>,
 }
 
-impl Left {
+impl UnfinishedWork {
     /// Returns all work of a batch, except for runs that had already been postponed.
-    fn of(sorted: &Sorted, work: &Work) -> Self {
-        let runs = sorted.now.iter().chain(sorted.later.iter().map(|(at, _)| at)).cloned().map(Subject::Run);
-        let traces = work.marked_traces().map(Subject::MarkedTraces);
+    fn of(sorted: &SortedRuns, work: &BatchWork) -> Self {
+        let runs = sorted.now.iter().chain(sorted.later.iter().map(|(at, _)| at)).cloned().map(RecordSubject::Run);
+        let traces = work.marked_traces().map(RecordSubject::MarkedTraces);
         let traces =
-            traces.chain(work.traces_to_pack().map(|(partition, from)| Subject::TracesToPack(partition, from)));
+            traces.chain(work.traces_to_pack().map(|(partition, from)| RecordSubject::TracesToPack(partition, from)));
         Self { undone: runs.chain(work.removed().cloned()).chain(traces).collect(), failed: Vec::new() }
     }
 
     /// Records the outcome for subjects. If the table was throttled or unavailable, they remain to
     /// be done.
-    fn settle(
+    fn record_outcome(
         &mut self,
-        subjects: impl IntoIterator<Item = Subject>,
+        subjects: impl IntoIterator<Item = RecordSubject>,
         outcome: &Result<()>,
         what: &str,
     ) -> std::result::Result<(), String> {
-        if let Some(cause) = outcome.as_ref().err().and_then(busy) {
+        if let Some(cause) = outcome.as_ref().err().and_then(throttling_cause) {
             return Err(cause.clone());
         }
         for subject in subjects {

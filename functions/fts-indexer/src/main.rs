@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
-use fts_indexer::{Event, INTERVAL, Indexer};
+use fts_indexer::{DEFAULT_INTERVAL, Indexer, IndexerEvent};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use table::Table;
 
@@ -22,14 +22,14 @@ async fn main() -> Result<(), Error> {
     tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).without_time().init();
     let interval = match std::env::var(INTERVAL_VARIABLE) {
         Ok(seconds) => Duration::from_secs(seconds.parse()?),
-        Err(_) => INTERVAL,
+        Err(_) => DEFAULT_INTERVAL,
     };
     let table = Table::from_environment().await?;
     entities::layout::check(&table).await?;
     let indexer = Indexer::new(table).with_interval(interval);
     let has_workspaces = std::env::var(WORKSPACES_VARIABLE).is_ok_and(|value| value == "on");
-    let indexer = if has_workspaces { indexer.counting() } else { indexer };
-    let handler = |event: LambdaEvent<Event>| {
+    let indexer = if has_workspaces { indexer.with_usage_counter() } else { indexer };
+    let handler = |event: LambdaEvent<IndexerEvent>| {
         let indexer = indexer.clone();
         // Boxed, because the compiler fails on more deeply nested futures.
         async move { Box::pin(answer(indexer, event.payload)).await }
@@ -37,7 +37,7 @@ async fn main() -> Result<(), Error> {
     lambda_runtime::run(service_fn(handler)).await
 }
 
-async fn answer(indexer: Indexer, event: Event) -> Result<DynamoDbEventResponse, Error> {
+async fn answer(indexer: Indexer, event: IndexerEvent) -> Result<DynamoDbEventResponse, Error> {
     let Some(batch) = event.batch() else {
         indexer.tick().await.map_err(|failure| format!("{failure:?}"))?;
         return Ok(DynamoDbEventResponse::default());

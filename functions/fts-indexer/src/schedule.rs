@@ -9,48 +9,48 @@
 //!
 //! The first change after that time has it indexed. There may be none, for example because its job
 //! was killed. A row therefore records when the run has to be checked:
-//! [`Postponed`](rows::Postponed). These rows are read by [`ticks`](crate::ticks).
+//! [`Postponed`](rows::Postponed). These rows are read by [`ticks`](crate::scheduled_ticks).
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use entities::{CLOSING_TIME, IndexingState, RUN, RunLocation, now_ms};
+use entities::{CLOSING_MS, IndexingState, RUN_ENTITY_TYPE, RunLocation, now_ms};
 use key_schema::{Ascending, Key, Shard, rows};
 use mlflow_api::RunId;
 
 /// Default minimum interval between two indexings of a run that is being logged to.
-pub const INTERVAL: Duration = Duration::from_mins(1);
+pub const DEFAULT_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Maximum number of entities with a row that are cached, which takes a few MB. If one is evicted,
 /// its row is written once more.
-const MOST_REMEMBERED: usize = 50_000;
+const MAX_CACHED_RUNS: usize = 50_000;
 
 /// The interval of indexing, and the runs that were postponed. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Schedule {
+pub(crate) struct IndexingSchedule {
     pub(crate) interval: Duration,
     pub(crate) clock: Arc<dyn Fn() -> i64 + Send + Sync>,
     /// Runs that have a row, and the time until which the row remains.
-    waiting: Arc<Mutex<HashMap<RunLocation, i64>>>,
+    postponed: Arc<Mutex<HashMap<RunLocation, i64>>>,
 }
 
-impl fmt::Debug for Schedule {
+impl fmt::Debug for IndexingSchedule {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Schedule").field("interval", &self.interval).finish_non_exhaustive()
     }
 }
 
-impl Default for Schedule {
+impl Default for IndexingSchedule {
     fn default() -> Self {
-        Self { interval: INTERVAL, clock: Arc::new(now_ms), waiting: Arc::default() }
+        Self { interval: DEFAULT_INTERVAL, clock: Arc::new(now_ms), postponed: Arc::default() }
     }
 }
 
 /// The runs of a batch by the time at which they have to be indexed, as far as its records show.
 #[derive(Debug, Default)]
-pub(crate) struct Sorted {
+pub(crate) struct SortedRuns {
     /// Runs to be read now: they are new, have ended or are due, or their state is unknown to this
     /// process.
     pub(crate) now: Vec<RunLocation>,
@@ -79,7 +79,7 @@ impl Urgency {
     }
 }
 
-impl Schedule {
+impl IndexingSchedule {
     /// Returns the current time in ms.
     pub(crate) fn now(&self) -> i64 {
         (self.clock)()
@@ -118,15 +118,15 @@ impl Schedule {
 
     /// Returns the time, in ms, from which a mark may be removed if it starts closing now.
     pub(crate) fn closing(&self) -> i64 {
-        self.now().saturating_add(CLOSING_TIME + self.grace_ms())
+        self.now().saturating_add(CLOSING_MS + self.grace_ms())
     }
 
     /// Sorts the runs of a batch by the urgency of their records. Runs that are already postponed
     /// and have a row are left out.
-    pub(crate) fn sort<'a>(&self, changed: impl Iterator<Item = (&'a RunLocation, Urgency)>) -> Sorted {
+    pub(crate) fn sort<'a>(&self, changed: impl Iterator<Item = (&'a RunLocation, Urgency)>) -> SortedRuns {
         let now = self.now();
-        let waiting = self.waiting();
-        let mut sorted = Sorted::default();
+        let waiting = self.postponed();
+        let mut sorted = SortedRuns::default();
         for (at, urgency) in changed {
             let is_waiting = waiting.get(at).is_some_and(|until| *until > now);
             match urgency {
@@ -143,30 +143,30 @@ impl Schedule {
     /// Records that these runs now have rows.
     pub(crate) fn remember(&self, rows: &[(RunLocation, i64)]) {
         let now = self.now();
-        let mut waiting = self.waiting();
-        if waiting.len() + rows.len() > MOST_REMEMBERED {
+        let mut waiting = self.postponed();
+        if waiting.len() + rows.len() > MAX_CACHED_RUNS {
             waiting.retain(|_, until| *until > now);
         }
-        if waiting.len() + rows.len() > MOST_REMEMBERED {
+        if waiting.len() + rows.len() > MAX_CACHED_RUNS {
             waiting.clear();
         }
         waiting.extend(rows.iter().cloned());
     }
 
-    fn waiting(&self) -> MutexGuard<'_, HashMap<RunLocation, i64>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn postponed(&self) -> MutexGuard<'_, HashMap<RunLocation, i64>> {
+        self.postponed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Returns the key of the row with the time when a run has to be checked.
 pub(crate) fn row_of(at: &RunLocation, due: i64) -> Key {
     let run = at.run.as_str();
-    rows::Postponed::key(&Shard::of(run), &Ascending(due), &RUN.into(), &at.experiment, &run.into())
+    rows::Postponed::key(&Shard::of(run), &Ascending(due), &RUN_ENTITY_TYPE.into(), &at.experiment, &run.into())
 }
 
 /// Returns the run of such a row, or `None` if the row is about another kind of entity.
 pub(crate) fn run_of_row(key: &Key) -> Option<RunLocation> {
-    let row = rows::Postponed::parse(key).filter(|row| row.entity_type.0 == RUN)?;
+    let row = rows::Postponed::parse(key).filter(|row| row.entity_type.0 == RUN_ENTITY_TYPE)?;
     Some(RunLocation { experiment: row.experiment, run: RunId::parse(&row.entity.0)? })
 }
 
@@ -182,10 +182,13 @@ mod tests {
         RunLocation { experiment: ExperimentId::DEFAULT, run: RunId::parse(run).unwrap() }
     }
 
-    fn clock() -> (Schedule, Arc<AtomicI64>) {
+    fn clock() -> (IndexingSchedule, Arc<AtomicI64>) {
         let time = Arc::new(AtomicI64::new(0));
         let clock = Arc::clone(&time);
-        (Schedule { clock: Arc::new(move || clock.load(Ordering::Relaxed)), ..Schedule::default() }, time)
+        (
+            IndexingSchedule { clock: Arc::new(move || clock.load(Ordering::Relaxed)), ..IndexingSchedule::default() },
+            time,
+        )
     }
 
     fn names(runs: &[RunLocation]) -> Vec<&str> {
@@ -222,12 +225,12 @@ mod tests {
     fn no_more_is_remembered_than_has_room() {
         let (schedule, time) = clock();
         for number in 0..10 {
-            let rows: Vec<_> = (0..MOST_REMEMBERED / 4).map(|run| (at(&format!("{number}-{run}")), number)).collect();
+            let rows: Vec<_> = (0..MAX_CACHED_RUNS / 4).map(|run| (at(&format!("{number}-{run}")), number)).collect();
             time.store(number, Ordering::Relaxed);
             schedule.remember(&rows);
-            assert!(schedule.waiting().len() <= MOST_REMEMBERED);
+            assert!(schedule.postponed().len() <= MAX_CACHED_RUNS);
         }
-        assert!(!schedule.waiting().is_empty());
+        assert!(!schedule.postponed().is_empty());
     }
 
     #[test]

@@ -2,24 +2,24 @@
 //! failing requests.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-mod overlap;
-mod postponed;
-mod rebuild;
-mod traces;
+mod concurrent_indexers;
+mod index_rebuild;
+mod postponed_runs;
+mod trace_packing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use embedded_engine::Engine;
 use embedded_engine::faults::FaultInjector;
-use entities::{Marked, RunCopy, RunLocation, marked_item, metric_attribute, pack_set, points::Point};
-use fts_indexer::{Batch, Indexer};
+use entities::{MarkUpdate, RunCopy, RunLocation, marked_item, metric_attribute, pack_set, points::Point};
+use fts_indexer::{Indexer, StreamBatch};
 use key_schema::index::{RunsByEnd, RunsByStage, RunsByStatus, RunsByTime, RunsChanged};
 use key_schema::{Ascending, Descending, Digest, IndexEntry, Name, Ordinal, OwnStage, Stage, WideDigest, rows};
 use mlflow_api::{ExperimentId, ModelId, RunId};
-use run_index::{HELD_AT_ONCE, RunIndex};
+use run_index::{MAX_ENTRIES_IN_MEMORY, RunIndex};
 use serde_json::{Value, json};
-use table::{Condition, Item, Map, Retry, Table, Update, map, number, text};
+use table::{Condition, Item, Map, RetryPolicy, Table, Update, map, number, text};
 
 /// The libc allocator took a fifth of the time of such tests.
 #[global_allocator]
@@ -51,7 +51,7 @@ impl Site {
     fn on(engine: Engine) -> Self {
         let table = Table::new(engine.client(), TABLE);
         let faults = FaultInjector::new(engine.http_client());
-        let impatient = Retry { attempts: 1, ..Retry::default() };
+        let impatient = RetryPolicy { attempts: 1, ..RetryPolicy::default() };
         let indexer = Indexer::new(Table::new(faults.client(), TABLE).with_retry(impatient));
         let indexer = indexer.with_interval(Duration::ZERO);
         Self { engine, table, faults, indexer }
@@ -127,7 +127,7 @@ impl Site {
     }
 
     async fn handle(&self, records: Vec<Value>) -> Vec<String> {
-        let answer = self.indexer.handle(Batch { records }).await;
+        let answer = self.indexer.handle(StreamBatch { records }).await;
         answer.batch_item_failures.into_iter().filter_map(|failure| failure.item_identifier).collect()
     }
 }
@@ -428,7 +428,7 @@ async fn a_run_has_one_copy_whatever_its_stage() {
             let copy = site.copy(&at, OwnStage::Deleted).await.unwrap();
             assert!(!copy.0.is_in(RunsByStatus::INDEX) && copy.into_values().is_some());
         }
-        assert_eq!(site.rebuilding().sweep(at.experiment, HELD_AT_ONCE).await.unwrap(), 0);
+        assert_eq!(site.rebuilding().sweep(at.experiment, MAX_ENTRIES_IN_MEMORY).await.unwrap(), 0);
         site.set_stage(&at, "active").await;
         assert!(site.handle(changed(&at)).await.is_empty());
         assert!(site.copy(&at, OwnStage::Deleted).await.is_none());

@@ -1,23 +1,23 @@
 //! The GraphQL function: returns the parts of other functions' responses that a query selects.
 //!
-//! `schema.graphql` is the whole schema on one page, and [`roots`](mod@roots) maps each root field
+//! `schema.graphql` is the whole schema on one page, and [`root_endpoints`](mod@root_endpoints) maps each root field
 //! to an endpoint. The function calls those endpoints as the same caller, with the same needs, and
 //! makes no requests to the table itself.
 //!
 //! `POST /graphql` → `query.rs` parses and validates queries on a thread for blocking work, at most
-//! 16 at a time per process. `operation.rs` checks MLflow's limits. `root.rs` resolves the root
-//! fields, and `object.rs` the fields of the objects that they return. `requests.rs` calls the
-//! endpoint that `roots.rs` names, through `service::Calls`. Caller and needs are the same as for
+//! 16 at a time per process. `operation.rs` checks MLflow's limits. `root_resolver.rs` resolves the root
+//! fields, and `response_object.rs` the fields of the objects that they return. `requests.rs` calls the
+//! endpoint that `root_endpoints.rs` names, through `service::Calls`. Caller and needs are the same as for
 //! REST.
 
 mod declaration;
-mod limits;
-mod object;
+mod endpoint_calls;
 mod operation;
 mod query;
-mod requests;
-mod root;
-mod roots;
+mod query_limits;
+mod response_object;
+mod root_endpoints;
+mod root_resolver;
 mod store;
 
 use access::Permission::SignedIn;
@@ -31,8 +31,8 @@ pub use store::Store;
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
     vec![
-        Route::to::<query::Query>("GET", "/graphql", SignedIn).under(Paths::Bare),
-        Route::to::<query::Query>("POST", "/graphql", SignedIn).under(Paths::Bare),
+        Route::to::<query::GraphqlQuery>("GET", "/graphql", SignedIn).under(Paths::Bare),
+        Route::to::<query::GraphqlQuery>("POST", "/graphql", SignedIn).under(Paths::Bare),
     ]
 }
 

@@ -9,12 +9,12 @@ use apollo_compiler::request::coerce_variable_values;
 use apollo_compiler::resolvers::Execution;
 use apollo_compiler::response::JsonMap;
 use apollo_compiler::validation::{DiagnosticList, Valid};
-use mlflow_api::{Error, Result, answer_size};
+use mlflow_api::{Error, Result, response_size};
 use serde::Serialize;
 
-use crate::limits;
-use crate::requests::Requests;
-use crate::root::Root;
+use crate::endpoint_calls::EndpointCalls;
+use crate::query_limits;
+use crate::root_resolver::RootObject;
 
 /// The response to a query, whatever its outcome. As in MLflow, errors are plain texts rather than
 /// the objects of the specification.
@@ -26,7 +26,7 @@ pub(crate) struct Response {
 
 impl Response {
     /// Returns the response to an operation that was not executed.
-    fn refused(errors: Vec<String>) -> Self {
+    fn rejected(errors: Vec<String>) -> Self {
         Self { data: None, errors: Some(errors) }
     }
 }
@@ -42,32 +42,32 @@ pub(crate) async fn execute(
     query: String,
     operation: Option<&str>,
     variables: &JsonMap,
-    requests: &Requests,
+    requests: &EndpointCalls,
 ) -> Result<Response> {
-    let mut parser = Parser::new().recursion_limit(limits::RECURSION);
+    let mut parser = Parser::new().recursion_limit(query_limits::MAX_NESTING);
     let document = parser.parse_ast(query, "query").map_err(|error| {
         let first = messages(&error.errors).into_iter().next().unwrap_or_default();
         Error::invalid(format!("The query is not valid GraphQL: {first}"))
     })?;
-    if let Err(message) = limits::check(&document) {
-        return Ok(Response::refused(vec![message]));
+    if let Err(message) = query_limits::check(&document) {
+        return Ok(Response::rejected(vec![message]));
     }
     let document = match document.to_executable_validate(schema) {
         Ok(document) => document,
-        Err(error) => return Ok(Response::refused(messages(&error.errors))),
+        Err(error) => return Ok(Response::rejected(messages(&error.errors))),
     };
     let prepared = match prepare(schema, &document, operation, variables) {
         Ok(prepared) => prepared,
-        Err(message) => return Ok(Response::refused(vec![message])),
+        Err(message) => return Ok(Response::rejected(vec![message])),
     };
     let execution = Execution::new(schema, &document)
         .operation(prepared.operation)
         .coerced_variable_values(&prepared.variables)
         .enable_schema_introspection(true);
-    let executed = execution.execute_async(&Root::new(prepared.operation.object_type(), requests)).await;
+    let executed = execution.execute_async(&RootObject::new(prepared.operation.object_type(), requests)).await;
     let executed = executed.map_err(|error| Error::internal(error.message().to_string()))?;
     if requests.is_too_heavy() {
-        return Err(answer_size::too_long("The answer", limits::ANSWER));
+        return Err(response_size::too_long("The answer", query_limits::MAX_RESPONSE_WEIGHT));
     }
     // The library prefixes errors of resolvers.
     let message = |text: String| text.strip_prefix("resolver error: ").map(str::to_owned).unwrap_or(text);
@@ -82,7 +82,7 @@ fn messages(errors: &DiagnosticList) -> Vec<String> {
 }
 
 /// An operation that is ready to be executed.
-struct Prepared<'a> {
+struct PreparedOperation<'a> {
     operation: &'a Operation,
     variables: Valid<JsonMap>,
 }
@@ -92,7 +92,7 @@ fn prepare<'a>(
     document: &'a Valid<ExecutableDocument>,
     name: Option<&str>,
     variables: &JsonMap,
-) -> Result<Prepared<'a>, String> {
+) -> Result<PreparedOperation<'a>, String> {
     let operation = document.operations.get(name).map_err(|_| match name {
         Some(name) => format!("Unknown operation named '{name}'."),
         None if document.operations.is_empty() => "Must provide an operation.".to_owned(),
@@ -106,7 +106,7 @@ fn prepare<'a>(
         check_given(variable.name.as_str(), &variable.ty, variable.default_value.is_some(), variables)?;
     }
     let variables = coerce_variable_values(schema, operation, variables);
-    Ok(Prepared { operation, variables: variables.map_err(|error| error.message().to_string())? })
+    Ok(PreparedOperation { operation, variables: variables.map_err(|error| error.message().to_string())? })
 }
 
 /// Checks that a required variable has a value.

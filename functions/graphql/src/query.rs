@@ -7,20 +7,20 @@ use apollo_compiler::response::JsonMap;
 use mlflow_api::{Error, Request, Result};
 use serde_json::Value;
 use service::Endpoint;
-use table::Meter;
+use table::UsageMeter;
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::limits;
+use crate::endpoint_calls::EndpointCalls;
 use crate::operation::{self, Response};
-use crate::requests::Requests;
+use crate::query_limits;
 use crate::store::Store;
 
 /// Limits the number of concurrent queries. Each occupies one of the blocking threads and needs
 /// more of them for its calls. If queries occupied all of these threads, they would deadlock.
-static EXECUTING: Semaphore = Semaphore::const_new(16);
+static QUERY_SLOTS: Semaphore = Semaphore::const_new(16);
 
 /// A query as it was sent.
-pub(crate) struct Query {
+pub(crate) struct GraphqlQuery {
     text: String,
     variables: JsonMap,
     operation: Option<String>,
@@ -29,7 +29,7 @@ pub(crate) struct Query {
     arguments: Vec<(String, String)>,
 }
 
-impl Endpoint for Query {
+impl Endpoint for GraphqlQuery {
     type Store = Store;
     type Answer = Response;
 
@@ -38,8 +38,8 @@ impl Endpoint for Query {
         let Some(Value::String(text)) = body.remove("query") else {
             return Err(Error::invalid("The request must have a 'query' of type string."));
         };
-        if text.len() > limits::QUERY {
-            return Err(Error::invalid(format!("The query is longer than {} bytes.", limits::QUERY)));
+        if text.len() > query_limits::MAX_QUERY_BYTES {
+            return Err(Error::invalid(format!("The query is longer than {} bytes.", query_limits::MAX_QUERY_BYTES)));
         }
         let variables = match body.remove("variables") {
             None | Some(Value::Null) => JsonMap::new(),
@@ -62,16 +62,16 @@ impl Endpoint for Query {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Response> {
-        let requests = Requests::new(Arc::clone(&store.calls), scope.identity().clone(), self.arguments);
+        let requests = EndpointCalls::new(Arc::clone(&store.calls), scope.identity().clone(), self.arguments);
         let schema = Arc::clone(&store.schema);
         // The library's future is not `Send`, so it runs on a blocking thread. Large responses keep
         // the thread busy anyway.
         let runtime = tokio::runtime::Handle::current();
         // Dropped together with this future when the client disconnects, which cancels the query.
         let (_waiting, gone) = oneshot::channel::<()>();
-        let executing = EXECUTING.acquire().await.map_err(Error::internal)?;
+        let executing = QUERY_SLOTS.acquire().await.map_err(Error::internal)?;
         // The requests of its calls are added to this task's meter.
-        let meter = Meter::of_task().unwrap_or_default();
+        let meter = UsageMeter::of_task().unwrap_or_default();
         let executed = tokio::task::spawn_blocking(move || {
             let _executing = executing;
             let operation = self.operation.as_deref();

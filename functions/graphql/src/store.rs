@@ -9,7 +9,7 @@ use mlflow_api::{Error, Result};
 use service::InternalCalls;
 use table::Table;
 
-use crate::roots::ROOTS;
+use crate::root_endpoints::ROOTS;
 
 /// The store of the function. It stores nothing itself. Cheap to clone. Each process has one.
 #[derive(Clone)]

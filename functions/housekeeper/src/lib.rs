@@ -13,4 +13,4 @@ pub use declaration::FUNCTION;
 
 /// Maximum duration of a call. The next call continues. The function's timeout is a minute longer,
 /// for requests that are in flight.
-pub const SLICE: Duration = Duration::from_mins(4);
+pub const MAX_DURATION: Duration = Duration::from_mins(4);

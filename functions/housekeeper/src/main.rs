@@ -1,10 +1,10 @@
 //! The housekeeper as a Lambda function.
 
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use entities::workspaces::Workspaces;
-use housekeeper::SLICE;
+use housekeeper::MAX_DURATION;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
-use retention::{Looks, Retention, ToLog};
+use retention::{HistoryScans, LogReport, Retention};
 use serde_json::Value;
 use table::Table;
 
@@ -19,7 +19,7 @@ async fn main() -> Result<(), Error> {
     let table = Table::from_environment().await?;
     entities::layout::check(&table).await?;
     let table = table.in_background();
-    let retention = Retention::new(table.clone(), Artifacts::from_environment(&root)).looking(Looks::InTurn);
+    let retention = Retention::new(table.clone(), ArtifactStore::from_environment(&root)).looking(HistoryScans::InTurn);
     let workspaces = Workspaces::new(table);
     let handler = |_: LambdaEvent<Value>| {
         let (retention, workspaces) = (retention.clone(), workspaces.clone());
@@ -30,7 +30,7 @@ async fn main() -> Result<(), Error> {
 }
 
 async fn answer(retention: Retention, workspaces: Workspaces) -> Result<Value, Error> {
-    let work = retention.remove_for(SLICE, &workspaces, &ToLog);
+    let work = retention.remove_for(MAX_DURATION, &workspaces, &LogReport);
     let is_done = Box::pin(service::log_work("housekeeper", work)).await.map_err(|error| format!("{error:?}"))?;
     if !is_done {
         tracing::info!("there is more to delete than fits into one call: the next call continues");

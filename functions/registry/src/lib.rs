@@ -2,7 +2,7 @@
 //! registered models with a tag.
 //!
 //! [`routes`] lists the whole API on one page. A handler parses its request and calls one method of
-//! the [`store`], which accesses the table and contains no HTTP. `source.rs` defines which sources
+//! the [`store`], which accesses the table and contains no HTTP. `source_uri.rs` defines which sources
 //! a version may have.
 //!
 //! The **model key** consists of the workspace and the name of a model, and is part of the keys of
@@ -39,9 +39,9 @@
 mod aliases;
 mod declaration;
 mod models;
+mod response_visibility;
 mod routes;
-mod shown;
-mod source;
+mod source_uri;
 pub mod store;
 mod versions;
 

@@ -2,18 +2,20 @@
 
 use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::key_value::pairs;
-use mlflow_api::registry::{IS_PROMPT_TAG, ModelStage, ModelVersion, Models, OneModel, Versions};
+use mlflow_api::registry::{
+    IS_PROMPT_TAG, LatestVersionsResponse, ModelStage, ModelVersion, RegisteredModelResponse, SearchModelsResponse,
+};
 use mlflow_api::requests::registry as message;
-use mlflow_api::tracking::Empty;
+use mlflow_api::tracking::EmptyResponse;
 use mlflow_api::{RegisteredModelName, Request, Result};
 use service::Endpoint;
 
-use crate::shown::{self, with_versions};
-use crate::store::{NewModel, Search as Asked, Store};
+use crate::response_visibility::{self, with_versions};
+use crate::store::{NewModel, RegistrySearch as Asked, Store};
 
 /// Page size for requests without `max_results` (`SearchRegisteredModels` in
 /// `model_registry.proto`).
-const DEFAULT_PAGE: i64 = 100;
+const DEFAULT_PAGE_SIZE: i64 = 100;
 
 pub(crate) struct Create {
     name: RegisteredModelName,
@@ -22,7 +24,7 @@ pub(crate) struct Create {
 
 impl Endpoint for Create {
     type Store = Store;
-    type Answer = OneModel;
+    type Answer = RegisteredModelResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::CreateModel = request.read()?;
@@ -34,9 +36,9 @@ impl Endpoint for Create {
         Needs::create_in(Target::RegisteredModel(self.name.clone()), kind)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<RegisteredModelResponse> {
         let name = scope.registered_model(&self.name)?;
-        Ok(OneModel { registered_model: store.model_create(scope.workspace(), &name, &self.new).await? })
+        Ok(RegisteredModelResponse { registered_model: store.model_create(scope.workspace(), &name, &self.new).await? })
     }
 }
 
@@ -44,7 +46,7 @@ pub(crate) struct Get(RegisteredModelName);
 
 impl Endpoint for Get {
     type Store = Store;
-    type Answer = OneModel;
+    type Answer = RegisteredModelResponse;
 
     fn read(request: &Request) -> Result<Self> {
         Ok(Self(request.read::<message::ModelByName>()?.name))
@@ -54,8 +56,12 @@ impl Endpoint for Get {
         with_versions(Needs::read(Target::RegisteredModel(self.0.clone())), &self.0)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
-        Ok(shown::model(scope, &self.0, store.model_get(&scope.registered_model(&self.0)?).await?))
+    async fn act(self, scope: &Scope, store: &Store) -> Result<RegisteredModelResponse> {
+        Ok(response_visibility::visible_model(
+            scope,
+            &self.0,
+            store.model_get(&scope.registered_model(&self.0)?).await?,
+        ))
     }
 }
 
@@ -63,14 +69,14 @@ pub(crate) struct Search(Asked);
 
 impl Endpoint for Search {
     type Store = Store;
-    type Answer = Models;
+    type Answer = SearchModelsResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message::SearchModels { filter, max_results, order_by, page_token } = request.read()?;
         Ok(Self(Asked {
             filter,
             order_by,
-            max_results: max_results.unwrap_or(DEFAULT_PAGE),
+            max_results: max_results.unwrap_or(DEFAULT_PAGE_SIZE),
             page_token,
             hides_runs: false,
         }))
@@ -80,7 +86,7 @@ impl Endpoint for Search {
         Needs::list(Resource::RegisteredModel).showing([Resource::Run])
     }
 
-    async fn act(mut self, scope: &Scope, store: &Store) -> Result<Models> {
+    async fn act(mut self, scope: &Scope, store: &Store) -> Result<SearchModelsResponse> {
         self.0.hides_runs = !scope.shows(Resource::Run);
         store.model_search(scope.workspace(), scope.visibility(), &self.0).await
     }
@@ -93,7 +99,7 @@ pub(crate) struct Update {
 
 impl Endpoint for Update {
     type Store = Store;
-    type Answer = OneModel;
+    type Answer = RegisteredModelResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::UpdateModel = request.read()?;
@@ -104,10 +110,10 @@ impl Endpoint for Update {
         with_versions(Needs::update(Target::RegisteredModel(self.name.clone())), &self.name)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<RegisteredModelResponse> {
         let name = scope.registered_model(&self.name)?;
         let model = store.model_update(scope.workspace(), &name, &self.description).await?;
-        Ok(shown::model(scope, &self.name, model))
+        Ok(response_visibility::visible_model(scope, &self.name, model))
     }
 }
 
@@ -118,7 +124,7 @@ pub(crate) struct Rename {
 
 impl Endpoint for Rename {
     type Store = Store;
-    type Answer = OneModel;
+    type Answer = RegisteredModelResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message::RenameModel { name, new_name } = request.read()?;
@@ -130,10 +136,10 @@ impl Endpoint for Rename {
         with_versions(Needs::update(Target::RegisteredModel(self.name.clone())), &self.name)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<RegisteredModelResponse> {
         let name = scope.registered_model(&self.name)?;
         let model = store.model_rename(scope.workspace(), &name, &self.new_name).await?;
-        Ok(shown::model(scope, &self.name, model))
+        Ok(response_visibility::visible_model(scope, &self.name, model))
     }
 }
 
@@ -141,7 +147,7 @@ pub(crate) struct Delete(RegisteredModelName);
 
 impl Endpoint for Delete {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
         Ok(Self(request.read::<message::ModelByName>()?.name))
@@ -151,9 +157,9 @@ impl Endpoint for Delete {
         Needs::delete(Target::RegisteredModel(self.0.clone()))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         store.model_delete(scope.workspace(), &scope.registered_model(&self.0)?).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }
 
@@ -176,7 +182,7 @@ pub(crate) struct SetTag(message::SetModelTag);
 
 impl Endpoint for SetTag {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
         request.read().map(Self)
@@ -186,10 +192,10 @@ impl Endpoint for SetTag {
         with_tag(&self.0.name, &self.0.key)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         let message::SetModelTag { name, key, value } = &self.0;
         store.model_set_tag(scope.workspace(), &scope.registered_model(name)?, key, value).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }
 
@@ -197,7 +203,7 @@ pub(crate) struct DeleteTag(message::DeleteModelTag);
 
 impl Endpoint for DeleteTag {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
         request.read().map(Self)
@@ -207,10 +213,10 @@ impl Endpoint for DeleteTag {
         with_tag(&self.0.name, &self.0.key)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         let message::DeleteModelTag { name, key } = &self.0;
         store.model_delete_tag(scope.workspace(), &scope.registered_model(name)?, key).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }
 
@@ -218,7 +224,7 @@ pub(crate) struct LatestVersions(message::GetLatestVersions);
 
 impl Endpoint for LatestVersions {
     type Store = Store;
-    type Answer = Versions;
+    type Answer = LatestVersionsResponse;
 
     fn read(request: &Request) -> Result<Self> {
         request.read().map(Self)
@@ -229,13 +235,13 @@ impl Endpoint for LatestVersions {
         versions.showing([Resource::Run])
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Versions> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<LatestVersionsResponse> {
         // MLflow looks up the model before it checks the stages.
         let stages = || self.0.stages.iter().map(|stage| ModelStage::parse(stage)).collect();
         let mut model_versions = store.model_latest_versions(&scope.registered_model(&self.0.name)?, stages).await?;
         if !scope.shows(Resource::Run) {
             model_versions.iter_mut().for_each(ModelVersion::hide_run);
         }
-        Ok(Versions { model_versions })
+        Ok(LatestVersionsResponse { model_versions })
     }
 }

@@ -5,21 +5,21 @@ use artifact_access::VersionDirectory;
 use artifact_access::send_file_or_url;
 use artifact_store::ArtifactPath;
 use mlflow_api::key_value::pairs;
-use mlflow_api::registry::{DownloadUri, FoundVersions, IS_PROMPT_TAG, OneVersion};
+use mlflow_api::registry::{DownloadUriResponse, IS_PROMPT_TAG, ModelVersionResponse, SearchVersionsResponse};
 use mlflow_api::requests::registry as message;
-use mlflow_api::tracking::Empty;
+use mlflow_api::tracking::EmptyResponse;
 use mlflow_api::{Error, ErrorCode, ModelId, RegisteredModelName, Request, Result, RunId};
 use search::{VersionFilter, parse_version_search};
 use service::{Endpoint, EndpointResponse};
 
-use crate::shown;
-use crate::store::{NewVersion, Owners, Search as Asked, Store, VersionSource};
+use crate::response_visibility;
+use crate::store::{NewVersion, Owners, RegistrySearch as Asked, Store, VersionSource};
 
 /// Page size for requests without `max_results` (`SearchModelVersions` in `model_registry.proto`).
-const DEFAULT_PAGE: i64 = 200_000;
+const DEFAULT_PAGE_SIZE: i64 = 200_000;
 
 /// Returns the needs of an action on a version of a model.
-fn of_version(action: Action, model: &RegisteredModelName) -> Needs {
+fn version_needs(action: Action, model: &RegisteredModelName) -> Needs {
     Needs::of_in(action, Resource::ModelVersion, Target::RegisteredModel(model.clone()))
 }
 
@@ -42,7 +42,7 @@ impl Create {
 
 impl Endpoint for Create {
     type Store = Store;
-    type Answer = OneVersion;
+    type Answer = ModelVersionResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::CreateVersion = request.read()?;
@@ -78,14 +78,17 @@ impl Endpoint for Create {
         if self.new.is_prompt { needs.and_in(Action::Create, Resource::PromptVersion, [model]) } else { needs }
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<ModelVersionResponse> {
         let run = self.run().map(|run| scope.known_run(&run)).transpose()?.flatten();
         let logged_model = self.logged_model().map(|model| scope.known_logged_model(&model)).transpose()?.flatten();
         let registered = self.new.source.registered_model();
         let registered_model = registered.map(|name| scope.registered_model(&name)).transpose()?;
         let owners = Owners { run, logged_model, registered_model };
         let name = scope.registered_model(&self.name)?;
-        Ok(shown::version(scope, store.version_create(scope.workspace(), &name, &self.new, &owners).await?))
+        Ok(response_visibility::visible_version(
+            scope,
+            store.version_create(scope.workspace(), &name, &self.new, &owners).await?,
+        ))
     }
 }
 
@@ -93,18 +96,21 @@ pub(crate) struct Get(message::OneVersion);
 
 impl Endpoint for Get {
     type Store = Store;
-    type Answer = OneVersion;
+    type Answer = ModelVersionResponse;
 
     fn read(request: &Request) -> Result<Self> {
         request.read().map(Self)
     }
 
     fn needs(&self) -> Needs {
-        of_version(Action::Read, &self.0.name).showing([Resource::Run])
+        version_needs(Action::Read, &self.0.name).showing([Resource::Run])
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
-        Ok(shown::version(scope, store.version_get(&scope.registered_model(&self.0.name)?, &self.0.version).await?))
+    async fn act(self, scope: &Scope, store: &Store) -> Result<ModelVersionResponse> {
+        Ok(response_visibility::visible_version(
+            scope,
+            store.version_get(&scope.registered_model(&self.0.name)?, &self.0.version).await?,
+        ))
     }
 }
 
@@ -112,17 +118,17 @@ pub(crate) struct GetDownloadUri(message::GetDownloadUri);
 
 impl Endpoint for GetDownloadUri {
     type Store = Store;
-    type Answer = DownloadUri;
+    type Answer = DownloadUriResponse;
 
     fn read(request: &Request) -> Result<Self> {
         request.read().map(Self)
     }
 
     fn needs(&self) -> Needs {
-        of_version(Action::Read, &self.0.name)
+        version_needs(Action::Read, &self.0.name)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<DownloadUri> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<DownloadUriResponse> {
         let version = store.version_stored(&scope.registered_model(&self.0.name)?, &self.0.version).await?;
         // Clients read files using nothing but the location. Callers without permission to read the
         // run or the logged model at the location get the version's own directory instead, which is
@@ -133,7 +139,7 @@ impl Endpoint for GetDownloadUri {
             }
             _ => version.storage().to_owned(),
         };
-        Ok(DownloadUri { artifact_uri })
+        Ok(DownloadUriResponse { artifact_uri })
     }
 }
 
@@ -163,7 +169,7 @@ impl Endpoint for GetArtifact {
     }
 
     fn needs(&self) -> Needs {
-        of_version(Action::Read, &self.name)
+        version_needs(Action::Read, &self.name)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<EndpointResponse> {
@@ -177,14 +183,14 @@ pub(crate) struct Search(Asked);
 
 impl Endpoint for Search {
     type Store = Store;
-    type Answer = FoundVersions;
+    type Answer = SearchVersionsResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message::SearchVersions { filter, max_results, order_by, page_token } = request.read()?;
         Ok(Self(Asked {
             filter,
             order_by,
-            max_results: max_results.unwrap_or(DEFAULT_PAGE),
+            max_results: max_results.unwrap_or(DEFAULT_PAGE_SIZE),
             page_token,
             hides_runs: false,
         }))
@@ -200,7 +206,7 @@ impl Endpoint for Search {
         versions.and(Action::Read, by_runs.then_some(Target::Any(Resource::Run)))
     }
 
-    async fn act(mut self, scope: &Scope, store: &Store) -> Result<FoundVersions> {
+    async fn act(mut self, scope: &Scope, store: &Store) -> Result<SearchVersionsResponse> {
         self.0.hides_runs = !scope.shows(Resource::Run);
         store.version_search(scope.workspace(), scope.visibility(), &self.0).await
     }
@@ -210,20 +216,23 @@ pub(crate) struct Update(message::UpdateVersion);
 
 impl Endpoint for Update {
     type Store = Store;
-    type Answer = OneVersion;
+    type Answer = ModelVersionResponse;
 
     fn read(request: &Request) -> Result<Self> {
         request.read().map(Self)
     }
 
     fn needs(&self) -> Needs {
-        of_version(Action::Update, &self.0.name).showing([Resource::Run])
+        version_needs(Action::Update, &self.0.name).showing([Resource::Run])
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<ModelVersionResponse> {
         let message::UpdateVersion { name, version, description } = &self.0;
         let name = scope.registered_model(name)?;
-        Ok(shown::version(scope, store.version_update(&name, version, description.as_deref()).await?))
+        Ok(response_visibility::visible_version(
+            scope,
+            store.version_update(&name, version, description.as_deref()).await?,
+        ))
     }
 }
 
@@ -231,20 +240,23 @@ pub(crate) struct TransitionStage(message::TransitionStage);
 
 impl Endpoint for TransitionStage {
     type Store = Store;
-    type Answer = OneVersion;
+    type Answer = ModelVersionResponse;
 
     fn read(request: &Request) -> Result<Self> {
         request.read().map(Self)
     }
 
     fn needs(&self) -> Needs {
-        of_version(Action::Update, &self.0.name).showing([Resource::Run])
+        version_needs(Action::Update, &self.0.name).showing([Resource::Run])
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<ModelVersionResponse> {
         let message::TransitionStage { name, version, stage, archive_existing_versions: archive } = &self.0;
         let name = scope.registered_model(name)?;
-        Ok(shown::version(scope, store.version_transition(scope.workspace(), &name, version, stage, *archive).await?))
+        Ok(response_visibility::visible_version(
+            scope,
+            store.version_transition(scope.workspace(), &name, version, stage, *archive).await?,
+        ))
     }
 }
 
@@ -252,20 +264,20 @@ pub(crate) struct Delete(message::OneVersion);
 
 impl Endpoint for Delete {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
         request.read().map(Self)
     }
 
     fn needs(&self) -> Needs {
-        of_version(Action::Delete, &self.0.name)
+        version_needs(Action::Delete, &self.0.name)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         let name = scope.registered_model(&self.0.name)?;
         store.version_delete(scope.workspace(), &name, &self.0.version).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }
 
@@ -273,20 +285,20 @@ pub(crate) struct SetTag(message::SetVersionTag);
 
 impl Endpoint for SetTag {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
         request.read().map(Self)
     }
 
     fn needs(&self) -> Needs {
-        of_version(Action::Update, &self.0.name)
+        version_needs(Action::Update, &self.0.name)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         let message::SetVersionTag { name, version, key, value } = &self.0;
         store.version_set_tag(&scope.registered_model(name)?, version, key, value).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }
 
@@ -294,7 +306,7 @@ pub(crate) struct DeleteTag(message::DeleteVersionTag);
 
 impl Endpoint for DeleteTag {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
         request.read().map(Self)
@@ -302,12 +314,12 @@ impl Endpoint for DeleteTag {
 
     /// As in MLflow, deleting a tag requires permission to delete the version.
     fn needs(&self) -> Needs {
-        of_version(Action::Delete, &self.0.name)
+        version_needs(Action::Delete, &self.0.name)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         let message::DeleteVersionTag { name, version, key } = &self.0;
         store.version_delete_tag(&scope.registered_model(name)?, version, key).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }

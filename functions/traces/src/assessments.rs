@@ -4,17 +4,17 @@
 use access::{Action, Needs, Resource, Scope, Target};
 use entities::now_ms;
 use key_schema::sha256_128;
-use mlflow_api::assessments::{Assessment, AssessmentChange, OneAssessment};
+use mlflow_api::assessments::{Assessment, AssessmentChange, AssessmentResponse};
 use mlflow_api::checks::Check::Required;
 use mlflow_api::proto_json::{field, message, snake_case};
-use mlflow_api::tracking::Empty;
+use mlflow_api::tracking::EmptyResponse;
 use mlflow_api::{AssessmentId, Request, Result, TraceId};
 use rand::RngExt;
 use serde_json::{Map, Value};
 use service::Endpoint;
 
-use crate::named::trace;
 use crate::store::Store;
+use crate::trace_path::parse_trace_id;
 
 pub(crate) struct Create {
     trace: TraceId,
@@ -24,13 +24,13 @@ pub(crate) struct Create {
 
 impl Endpoint for Create {
     type Store = Store;
-    type Answer = OneAssessment;
+    type Answer = AssessmentResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let body = request.object(&[("assessment", &[Required])])?;
         let empty = Map::new();
         let (id, assessment) = Assessment::read(message(&body, "assessment").unwrap_or(&empty), now_ms())?;
-        let trace = trace(request)?;
+        let trace = parse_trace_id(request)?;
         let has_time = message(&body, "assessment").is_some_and(|sent| field(sent, "create_time").is_some());
         let id = id.unwrap_or_else(|| {
             AssessmentId::new(if has_time { digest(request, &trace) } else { rand::rng().random() })
@@ -42,9 +42,9 @@ impl Endpoint for Create {
         Needs::of_in(Action::Create, Resource::Assessment, Target::Trace(self.trace.clone()))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneAssessment> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<AssessmentResponse> {
         let assessment = store.assessment_create(&scope.trace(&self.trace)?, &self.id, &self.assessment).await?;
-        Ok(OneAssessment { assessment: assessment.json(&self.trace, &self.id) })
+        Ok(AssessmentResponse { assessment: assessment.json(&self.trace, &self.id) })
     }
 }
 
@@ -55,45 +55,45 @@ fn digest(request: &Request, trace: &TraceId) -> u128 {
 }
 
 /// An assessment that a path names.
-struct Named {
+struct AssessmentPath {
     trace: TraceId,
     id: String,
 }
 
-impl Named {
+impl AssessmentPath {
     fn of(request: &Request) -> Result<Self> {
-        Ok(Self { trace: trace(request)?, id: request.path_part("assessment_id").to_owned() })
+        Ok(Self { trace: parse_trace_id(request)?, id: request.path_part("assessment_id").to_owned() })
     }
 }
 
-pub(crate) struct Get(Named);
+pub(crate) struct Get(AssessmentPath);
 
 impl Endpoint for Get {
     type Store = Store;
-    type Answer = OneAssessment;
+    type Answer = AssessmentResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        Named::of(request).map(Self)
+        AssessmentPath::of(request).map(Self)
     }
 
     fn needs(&self) -> Needs {
         Needs::of_in(Action::Read, Resource::Assessment, Target::Trace(self.0.trace.clone()))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneAssessment> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<AssessmentResponse> {
         let (id, assessment) = store.assessment_get(&scope.trace(&self.0.trace)?, &self.0.id)?;
-        Ok(OneAssessment { assessment: assessment.json(&self.0.trace, &id) })
+        Ok(AssessmentResponse { assessment: assessment.json(&self.0.trace, &id) })
     }
 }
 
 pub(crate) struct Modify {
-    named: Named,
+    path: AssessmentPath,
     change: AssessmentChange,
 }
 
 impl Endpoint for Modify {
     type Store = Store;
-    type Answer = OneAssessment;
+    type Answer = AssessmentResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let body = request.object(&[("assessment", &[Required]), ("update_mask", &[Required])])?;
@@ -102,28 +102,28 @@ impl Endpoint for Modify {
         let empty = Map::new();
         let sent = message(&body, "assessment").unwrap_or(&empty);
         let change = AssessmentChange::read(sent, paths.iter().map(String::as_str))?;
-        Ok(Self { named: Named::of(request)?, change })
+        Ok(Self { path: AssessmentPath::of(request)?, change })
     }
 
     fn needs(&self) -> Needs {
-        Needs::of_in(Action::Update, Resource::Assessment, Target::Trace(self.named.trace.clone()))
+        Needs::of_in(Action::Update, Resource::Assessment, Target::Trace(self.path.trace.clone()))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneAssessment> {
-        let Named { trace, id } = self.named;
+    async fn act(self, scope: &Scope, store: &Store) -> Result<AssessmentResponse> {
+        let AssessmentPath { trace, id } = self.path;
         let (id, assessment) = store.assessment_update(&scope.trace(&trace)?, &id, self.change).await?;
-        Ok(OneAssessment { assessment: assessment.json(&trace, &id) })
+        Ok(AssessmentResponse { assessment: assessment.json(&trace, &id) })
     }
 }
 
-pub(crate) struct Delete(Named);
+pub(crate) struct Delete(AssessmentPath);
 
 impl Endpoint for Delete {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        Named::of(request).map(Self)
+        AssessmentPath::of(request).map(Self)
     }
 
     fn needs(&self) -> Needs {
@@ -131,10 +131,10 @@ impl Endpoint for Delete {
     }
 
     /// Deleting an assessment that does not exist is a no-op.
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         if let Some(trace) = scope.known_trace(&self.0.trace)? {
             store.assessment_delete(&trace, &self.0.id).await?;
         }
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }

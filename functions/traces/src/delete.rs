@@ -2,27 +2,27 @@
 
 use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::requests::traces as message;
-use mlflow_api::traces::DeletedTraces;
+use mlflow_api::traces::DeleteTracesResponse;
 use mlflow_api::{Error, ExperimentId, Request, Result, TraceId};
 use service::Endpoint;
 
-use crate::read::check_number;
+use crate::read::check_trace_count;
 use crate::store::Store;
 
 /// The traces to delete: given by id, or all that began up to a time.
-enum Which {
-    Named(Vec<TraceId>),
+enum TracesToDelete {
+    ById(Vec<TraceId>),
     Until { latest: i64, most: Option<usize> },
 }
 
 pub(crate) struct Delete {
     experiment: ExperimentId,
-    which: Which,
+    traces: TracesToDelete,
 }
 
 impl Endpoint for Delete {
     type Store = Store;
-    type Answer = DeletedTraces;
+    type Answer = DeleteTracesResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::DeleteTraces = request.read()?;
@@ -35,20 +35,20 @@ impl Endpoint for Delete {
                 return Err(Error::invalid("Only one of `max_timestamp_millis` and `trace_ids` can be specified."));
             }
             (None, false) => {
-                check_number(named.len())?;
+                check_trace_count(named.len())?;
                 if message.max_traces.is_some() {
                     return Err(Error::invalid("`max_traces` can't be specified if `trace_ids` is specified."));
                 }
-                Which::Named(named.iter().filter_map(|id| TraceId::parse(id)).collect())
+                TracesToDelete::ById(named.iter().filter_map(|id| TraceId::parse(id)).collect())
             }
             (Some(latest), true) => {
                 if let Some(most) = message.max_traces.filter(|most| *most <= 0) {
                     return Err(Error::invalid(format!("`max_traces` must be a positive integer, received {most}.")));
                 }
-                Which::Until { latest, most: message.max_traces.and_then(|most| usize::try_from(most).ok()) }
+                TracesToDelete::Until { latest, most: message.max_traces.and_then(|most| usize::try_from(most).ok()) }
             }
         };
-        Ok(Self { experiment: ExperimentId::parse(&message.experiment_id)?, which })
+        Ok(Self { experiment: ExperimentId::parse(&message.experiment_id)?, traces: which })
     }
 
     /// Requires the right to delete assessments as well, because those of the traces are deleted
@@ -59,12 +59,12 @@ impl Endpoint for Delete {
         traces.and_in(Action::Delete, Resource::Assessment, [experiment])
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<DeletedTraces> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<DeleteTracesResponse> {
         let experiment = scope.experiment(self.experiment)?;
-        let traces_deleted = match self.which {
-            Which::Named(traces) => store.traces_delete(&experiment, &traces).await?,
-            Which::Until { latest, most } => store.traces_delete_until(&experiment, latest, most).await?,
+        let traces_deleted = match self.traces {
+            TracesToDelete::ById(traces) => store.traces_delete(&experiment, &traces).await?,
+            TracesToDelete::Until { latest, most } => store.traces_delete_until(&experiment, latest, most).await?,
         };
-        Ok(DeletedTraces { traces_deleted })
+        Ok(DeleteTracesResponse { traces_deleted })
     }
 }

@@ -6,35 +6,35 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `otlp.rs`, `store/export.rs`, `store/portion.rs`, `store/spans.rs` | ingestion of spans |
-//! | `start.rs`, `store/start.rs`, `store/draft.rs` | fields of a trace that clients send |
+//! | `otlp.rs`, `store/export.rs`, `store/export_batches.rs`, `store/span_items.rs` | ingestion of spans |
+//! | `start.rs`, `store/start.rs`, `store/document_draft.rs` | fields of a trace that clients send |
 //! | `assessments.rs`, `tags.rs`, `link.rs`, `delete.rs` and their files in `store` | changes to a trace |
-//! | `search.rs`, `figures.rs`, `store/search` | searches, metrics and charts |
+//! | `search.rs`, `trace_metrics.rs`, `store/search` | searches, metrics and charts |
 //! | `store/mark.rs` | marks, the time order of traces |
-//! | `store/change.rs` | conditional updates of documents |
-//! | `store/search/partition.rs`, `store/search/walk.rs` | reading the marks and blocks of a partition, and merging partitions |
-//! | `store/oldest.rs` | reading partitions from the oldest trace on, for deletion by time |
+//! | `store/document_change.rs` | conditional updates of documents |
+//! | `store/search/partition_reader.rs`, `store/search/time_merge.rs` | reading the marks and blocks of a partition, and merging partitions |
+//! | `store/deletion_scan.rs` | reading partitions from the oldest trace on, for deletion by time |
 //!
 //! Every change to a document writes the trace's mark first, unless the mark is less than a minute
 //! old. `trace_change` does so for changes that are computed from the whole document, and
 //! `trace_update` for changes to one entry of a map or a set. `trace_start_v2` and `trace_remove`
 //! do it themselves.
 
-mod artifact;
 mod assessments;
 mod declaration;
 mod delete;
-mod figures;
 mod link;
-mod named;
 mod otlp;
 mod read;
+mod response_visibility;
 mod routes;
 mod search;
-mod shown;
 mod start;
 pub mod store;
 mod tags;
+mod trace_artifact;
+mod trace_metrics;
+mod trace_path;
 
 pub use declaration::DOMAIN;
 pub use routes::routes;

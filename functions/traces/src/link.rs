@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use access::{Action, Needs, Scope, Target};
 use mlflow_api::requests::traces as message;
-use mlflow_api::tracking::Empty;
+use mlflow_api::tracking::EmptyResponse;
 use mlflow_api::{Error, Request, Result, RunId, TraceId, python};
 use service::Endpoint;
 
 use crate::store::Store;
 
 /// Maximum number of traces per request to link traces to a run (`MAX_TRACE_LINKS_PER_REQUEST`).
-const MOST: usize = 100;
+const MAX_TRACES: usize = 100;
 
 pub(crate) struct LinkToRun {
     traces: Vec<TraceId>,
@@ -20,14 +20,14 @@ pub(crate) struct LinkToRun {
 
 impl Endpoint for LinkToRun {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::LinkToRun = request.read()?;
         let count = message.trace_ids.len();
-        if count > MOST {
+        if count > MAX_TRACES {
             return Err(Error::invalid(format!(
-                "Cannot link more than {MOST} traces to a run in a single request. Provided {count} traces."
+                "Cannot link more than {MAX_TRACES} traces to a run in a single request. Provided {count} traces."
             )));
         }
         let traces = message.trace_ids.iter().filter_map(|id| TraceId::parse(id)).collect();
@@ -39,7 +39,7 @@ impl Endpoint for LinkToRun {
             .and(Action::Update, [Target::Run(self.run.clone())])
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         let (mut traces, mut awaited) = (Vec::new(), BTreeSet::new());
         for id in &self.traces {
             match scope.known_trace(id)? {
@@ -51,9 +51,9 @@ impl Endpoint for LinkToRun {
         // If the run does not exist, there is no way to tell who may link traces to it, so nothing
         // is stored.
         if let Some(run) = scope.known_run(&self.run)? {
-            store.traces_await(&awaited, &run).await?;
+            store.traces_link_before_arrival(&awaited, &run).await?;
         }
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct LinkPrompts {
 
 impl Endpoint for LinkPrompts {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::LinkPrompts = request.read()?;
@@ -81,8 +81,8 @@ impl Endpoint for LinkPrompts {
         Needs::update(Target::Trace(self.trace.clone()))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         store.trace_link_prompts(&scope.trace(&self.trace)?, self.prompts).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }

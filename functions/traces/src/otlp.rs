@@ -8,38 +8,38 @@ use http::StatusCode;
 use mlflow_api::{ExperimentId, Request, Result, RunId};
 use serde_json::json;
 use service::{Endpoint, EndpointResponse};
-use spans::Format;
+use spans::ExportFormat;
 
 use crate::start::may_change;
 use crate::store::{Store, day_of};
 
-const EXPERIMENT: &str = "x-mlflow-experiment-id";
-const RUN: &str = "x-mlflow-run-id";
-const ENCODING: &str = "content-encoding";
-const JSON: &str = "application/json";
+const EXPERIMENT_HEADER: &str = "x-mlflow-experiment-id";
+const RUN_HEADER: &str = "x-mlflow-run-id";
+const ENCODING_HEADER: &str = "content-encoding";
+const JSON_TYPE: &str = "application/json";
 /// Maximum number of different days on which the traces of one request may have begun.
-const MOST_DAYS: usize = 32;
+const MAX_DAYS: usize = 32;
 
 /// The spans of a request, or the response to a request that cannot be parsed.
 pub(crate) enum Export {
-    Spans { experiment: ExperimentId, run: Option<RunId>, exports: Vec<spans::Export>, format: Format },
-    Refused { status: u16, body: String },
+    Spans { experiment: ExperimentId, run: Option<RunId>, exports: Vec<spans::TraceExport>, format: ExportFormat },
+    Rejected { status: u16, body: String },
 }
 
 /// Returns the body with which `FastAPI` reports a missing header.
-fn missing(header: &str) -> String {
+fn missing_header(header: &str) -> String {
     json!({"detail": [{"type": "missing", "loc": ["header", header], "msg": "Field required", "input": null}]})
         .to_string()
 }
 
 /// Returns the reason if a request is rejected because it would cause too much work.
-fn too_many(exports: &[spans::Export]) -> Option<String> {
-    let ms = |export: &spans::Export| {
+fn rejection_reason(exports: &[spans::TraceExport]) -> Option<String> {
+    let ms = |export: &spans::TraceExport| {
         let start = export.spans.iter().map(|span| span.start_time_unix_nano).min().unwrap_or_default();
         i64::try_from(start / 1_000_000).unwrap_or(i64::MAX)
     };
     let days: BTreeSet<i64> = exports.iter().map(|export| day_of(ms(export))).collect();
-    (days.len() > MOST_DAYS).then(|| format!("A request takes traces of at most {MOST_DAYS} days."))
+    (days.len() > MAX_DAYS).then(|| format!("A request takes traces of at most {MAX_DAYS} days."))
 }
 
 impl Endpoint for Export {
@@ -47,20 +47,20 @@ impl Endpoint for Export {
     type Answer = EndpointResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        let Some(experiment) = request.header(EXPERIMENT) else {
-            return Ok(Self::Refused { status: 422, body: missing(EXPERIMENT) });
+        let Some(experiment) = request.header(EXPERIMENT_HEADER) else {
+            return Ok(Self::Rejected { status: 422, body: missing_header(EXPERIMENT_HEADER) });
         };
-        let read = Format::of(request.content_type.as_deref())
-            .and_then(|format| Ok((format, spans::read(format, request.header(ENCODING), &request.body)?)));
+        let read = ExportFormat::of(request.content_type.as_deref())
+            .and_then(|format| Ok((format, spans::read(format, request.header(ENCODING_HEADER), &request.body)?)));
         let (format, exports) = match read {
             Ok(read) => read,
-            Err(refusal) => return Ok(Self::Refused { status: refusal.status, body: refusal.body() }),
+            Err(refusal) => return Ok(Self::Rejected { status: refusal.status, body: refusal.body() }),
         };
-        if let Some(detail) = too_many(&exports) {
-            return Ok(Self::Refused { status: 413, body: json!({ "detail": detail }).to_string() });
+        if let Some(detail) = rejection_reason(&exports) {
+            return Ok(Self::Rejected { status: 413, body: json!({ "detail": detail }).to_string() });
         }
         // An invalid run id is ignored: the spans are stored, without the link.
-        let run = request.header(RUN).filter(|run| !run.is_empty()).and_then(RunId::parse);
+        let run = request.header(RUN_HEADER).filter(|run| !run.is_empty()).and_then(RunId::parse);
         Ok(Self::Spans { experiment: ExperimentId::parse(experiment)?, run, exports, format })
     }
 
@@ -70,16 +70,20 @@ impl Endpoint for Export {
                 let run = run.iter().cloned().map(Target::Run);
                 Needs::create_in(Target::Experiment(*experiment), Resource::Trace).and(Action::Update, run)
             }
-            Self::Refused { .. } => Needs::of(Action::Create, [Target::Nothing(Resource::Trace)]).revealing_absence(),
+            Self::Rejected { .. } => Needs::of(Action::Create, [Target::Nothing(Resource::Trace)]).revealing_absence(),
         }
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<EndpointResponse> {
         let (experiment, run, exports, format) = match self {
             Self::Spans { experiment, run, exports, format } => (experiment, run, exports, format),
-            Self::Refused { status, body } => {
+            Self::Rejected { status, body } => {
                 let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
-                return Ok(EndpointResponse::OtherProtocol { status, content_type: JSON, body: body.into_bytes() });
+                return Ok(EndpointResponse::OtherProtocol {
+                    status,
+                    content_type: JSON_TYPE,
+                    body: body.into_bytes(),
+                });
             }
         };
         let run = run.map(|run| scope.known_run(&run)).transpose()?.flatten();

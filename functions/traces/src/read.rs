@@ -5,51 +5,57 @@ use std::collections::HashSet;
 use access::{Action, Granted, Needs, Resource, Scope, Target};
 use entities::StoredTrace;
 use mlflow_api::requests::traces as message;
-use mlflow_api::traces::{OneTrace, OneTraceInfo, TraceInfo, TraceInfos, Traces};
+use mlflow_api::traces::{
+    BatchGetTraceInfosResponse, BatchGetTracesResponse, TraceInfo, TraceInfoV2Response, TraceResponse,
+};
 use mlflow_api::{Error, ExperimentId, Request, Result, TraceId};
 use service::Endpoint;
 
-use crate::shown::{self, with_traces};
+use crate::response_visibility::{self, with_traces};
 use crate::store::Store;
 
 /// Maximum number of traces that one request may name.
-const MOST: usize = 1_000;
+const MAX_TRACES: usize = 1_000;
 /// Maximum number of traces that one request for spans may name. MLflow's client requests ten.
-const MOST_WITH_SPANS: usize = 100;
+const MAX_TRACES_WITH_SPANS: usize = 100;
 
 /// Checks the number of traces that a request names.
-pub(crate) fn check_number(traces: usize) -> Result<()> {
-    if traces <= MOST { Ok(()) } else { Err(Error::invalid(format!("A request names at most {MOST} traces."))) }
+pub(crate) fn check_trace_count(traces: usize) -> Result<()> {
+    if traces <= MAX_TRACES {
+        Ok(())
+    } else {
+        Err(Error::invalid(format!("A request names at most {MAX_TRACES} traces.")))
+    }
 }
 
 /// Returns the needs of reading a trace, with those of the other entities that the response shows.
-fn readable(trace: &TraceId) -> Needs {
+fn read_needs(trace: &TraceId) -> Needs {
     let trace = Target::Trace(trace.clone());
     with_traces(Needs::read(trace.clone()), [trace])
 }
 
 /// Removes the parts of a trace that the caller may not see. The request's needs must include the
 /// trace.
-fn shown(scope: &Scope, info: TraceInfo) -> TraceInfo {
-    shown::trace(scope, &Target::Trace(info.id.clone()), info)
+fn visible_info(scope: &Scope, info: TraceInfo) -> TraceInfo {
+    response_visibility::visible_trace(scope, &Target::Trace(info.id.clone()), info)
 }
 
 pub(crate) struct GetInfo(TraceId);
 
 impl Endpoint for GetInfo {
     type Store = Store;
-    type Answer = OneTrace;
+    type Answer = TraceResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        crate::named::trace(request).map(Self)
+        crate::trace_path::parse_trace_id(request).map(Self)
     }
 
     fn needs(&self) -> Needs {
-        readable(&self.0)
+        read_needs(&self.0)
     }
 
-    async fn act(self, scope: &Scope, _: &Store) -> Result<OneTrace> {
-        Ok(OneTrace::without_spans(&shown(scope, scope.trace(&self.0)?.info()?)))
+    async fn act(self, scope: &Scope, _: &Store) -> Result<TraceResponse> {
+        Ok(TraceResponse::without_spans(&visible_info(scope, scope.trace(&self.0)?.info()?)))
     }
 }
 
@@ -57,18 +63,18 @@ pub(crate) struct GetInfoV2(TraceId);
 
 impl Endpoint for GetInfoV2 {
     type Store = Store;
-    type Answer = OneTraceInfo;
+    type Answer = TraceInfoV2Response;
 
     fn read(request: &Request) -> Result<Self> {
-        crate::named::trace(request).map(Self)
+        crate::trace_path::parse_trace_id(request).map(Self)
     }
 
     fn needs(&self) -> Needs {
-        readable(&self.0)
+        read_needs(&self.0)
     }
 
-    async fn act(self, scope: &Scope, _: &Store) -> Result<OneTraceInfo> {
-        Ok(OneTraceInfo { trace_info: shown(scope, scope.trace(&self.0)?.info()?).json_v2() })
+    async fn act(self, scope: &Scope, _: &Store) -> Result<TraceInfoV2Response> {
+        Ok(TraceInfoV2Response { trace_info: visible_info(scope, scope.trace(&self.0)?.info()?).json_v2() })
     }
 }
 
@@ -78,43 +84,43 @@ pub(crate) struct Get {
 }
 
 /// Returns MLflow's error for a missing trace, whose wording differs from that of other endpoints.
-pub(crate) fn is_not_found(trace: &str) -> Error {
+pub(crate) fn trace_not_found(trace: &str) -> Error {
     Error::not_found(format!("Trace with ID {trace} is not found."))
 }
 
 impl Endpoint for Get {
     type Store = Store;
-    type Answer = OneTrace;
+    type Answer = TraceResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::GetTrace = request.read()?;
-        let trace = TraceId::parse(&message.trace_id).ok_or_else(|| is_not_found(&message.trace_id))?;
+        let trace = TraceId::parse(&message.trace_id).ok_or_else(|| trace_not_found(&message.trace_id))?;
         Ok(Self { trace, allow_partial: message.allow_partial })
     }
 
     fn needs(&self) -> Needs {
-        readable(&self.trace)
+        read_needs(&self.trace)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneTrace> {
-        let trace = scope.known_trace(&self.trace)?.ok_or_else(|| is_not_found(self.trace.as_str()))?;
+    async fn act(self, scope: &Scope, store: &Store) -> Result<TraceResponse> {
+        let trace = scope.known_trace(&self.trace)?.ok_or_else(|| trace_not_found(self.trace.as_str()))?;
         let mut whole = store.trace_get(&trace, self.allow_partial).await?;
-        whole.info = shown(scope, whole.info);
-        Ok(OneTrace { trace: whole.parts()? })
+        whole.info = visible_info(scope, whole.info);
+        Ok(TraceResponse { trace: whole.parts()? })
     }
 }
 
 /// The traces that a request names. Invalid ids are skipped, and so are traces of other experiments
 /// if the request is limited to some.
-struct Batch {
+struct RequestedTraces {
     traces: Vec<TraceId>,
     experiments: Option<HashSet<ExperimentId>>,
 }
 
-impl Batch {
+impl RequestedTraces {
     fn read(request: &Request, most: usize) -> Result<Self> {
         let message: message::BatchGet = request.read()?;
-        check_number(message.trace_ids.len())?;
+        check_trace_count(message.trace_ids.len())?;
         if message.trace_ids.len() > most {
             return Err(Error::invalid(format!("A request for spans names at most {most} traces.")));
         }
@@ -143,45 +149,45 @@ impl Batch {
     }
 }
 
-pub(crate) struct BatchGet(Batch);
+pub(crate) struct BatchGet(RequestedTraces);
 
 impl Endpoint for BatchGet {
     type Store = Store;
-    type Answer = Traces;
+    type Answer = BatchGetTracesResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        Batch::read(request, MOST_WITH_SPANS).map(Self)
+        RequestedTraces::read(request, MAX_TRACES_WITH_SPANS).map(Self)
     }
 
     fn needs(&self) -> Needs {
         self.0.needs()
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Traces> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<BatchGetTracesResponse> {
         let found = self.0.found(scope)?;
         let found: Vec<_> = found.iter().map(|trace| &**trace).collect();
-        let traces = store.trace_get_many(&found, |info| shown(scope, info)).await?;
-        Ok(Traces { traces })
+        let traces = store.trace_get_many(&found, |info| visible_info(scope, info)).await?;
+        Ok(BatchGetTracesResponse { traces })
     }
 }
 
-pub(crate) struct BatchGetInfos(Batch);
+pub(crate) struct BatchGetInfos(RequestedTraces);
 
 impl Endpoint for BatchGetInfos {
     type Store = Store;
-    type Answer = TraceInfos;
+    type Answer = BatchGetTraceInfosResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        Batch::read(request, MOST).map(Self)
+        RequestedTraces::read(request, MAX_TRACES).map(Self)
     }
 
     fn needs(&self) -> Needs {
         self.0.needs()
     }
 
-    async fn act(self, scope: &Scope, _: &Store) -> Result<TraceInfos> {
-        let info = |trace: &Granted<StoredTrace>| Ok(shown(scope, trace.info()?).json());
+    async fn act(self, scope: &Scope, _: &Store) -> Result<BatchGetTraceInfosResponse> {
+        let info = |trace: &Granted<StoredTrace>| Ok(visible_info(scope, trace.info()?).json());
         let infos = self.0.found(scope)?.iter().map(info).collect::<Result<_>>()?;
-        Ok(TraceInfos { trace_infos: infos })
+        Ok(BatchGetTraceInfosResponse { trace_infos: infos })
     }
 }

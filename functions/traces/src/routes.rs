@@ -6,7 +6,7 @@ use service::Paths::{AjaxV2, AjaxV3, Bare, V3};
 use service::Route;
 
 use crate::store::Store;
-use crate::{artifact, assessments, delete, figures, link, otlp, read, search, start, tags};
+use crate::{assessments, delete, link, otlp, read, search, start, tags, trace_artifact, trace_metrics};
 
 /// Returns the routes of this function.
 #[must_use]
@@ -17,8 +17,8 @@ pub fn routes() -> Vec<Route<Store>> {
         //
         Route::to::<start::Start>("POST", "traces", Create(Trace)).under(V3),
         Route::to::<search::Search>("POST", "traces/search", Read(Trace)).under(V3),
-        Route::to::<figures::Query>("POST", "traces/metrics", Read(Trace)).under(V3),
-        Route::to::<figures::Correlate>("POST", "traces/calculate-filter-correlation", Read(Trace)).under(V3),
+        Route::to::<trace_metrics::Query>("POST", "traces/metrics", Read(Trace)).under(V3),
+        Route::to::<trace_metrics::Correlate>("POST", "traces/calculate-filter-correlation", Read(Trace)).under(V3),
         Route::to::<read::Get>("GET", "traces/get", Read(Trace)).under(V3),
         Route::to::<read::BatchGet>("GET", "traces/batchGet", Read(Trace)).under(V3),
         Route::to::<read::BatchGetInfos>("POST", "traces/batchGetInfos", Read(Trace)).under(V3),
@@ -46,7 +46,7 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::to::<link::LinkToRun>("POST", "traces/link-to-run", Update(Run)),
         Route::to::<link::LinkPrompts>("POST", "traces/link-prompts", Update(Trace)),
         //
-        Route::to::<artifact::Get>("GET", "get-trace-artifact", Read(Trace)).under(AjaxV2),
-        Route::to::<artifact::Get>("GET", "get-trace-artifact", Read(Trace)).under(AjaxV3),
+        Route::to::<trace_artifact::Get>("GET", "get-trace-artifact", Read(Trace)).under(AjaxV2),
+        Route::to::<trace_artifact::Get>("GET", "get-trace-artifact", Read(Trace)).under(AjaxV3),
     ]
 }

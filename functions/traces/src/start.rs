@@ -7,13 +7,13 @@ use mlflow_api::assessments::Assessment;
 use mlflow_api::checks::Check::Required;
 use mlflow_api::proto_json::{field, message, parse_duration, parse_time, text, texts};
 use mlflow_api::requests::traces as message_v2;
-use mlflow_api::traces::{OneTrace, OneTraceInfo, TraceInfo, TraceState};
+use mlflow_api::traces::{TraceInfo, TraceInfoV2Response, TraceResponse, TraceState};
 use mlflow_api::{AssessmentId, Error, ExperimentId, Request, Result, TraceId};
 use rand::RngExt;
 use serde_json::{Map, Value};
 use service::Endpoint;
 
-use crate::shown::{self, with_traces};
+use crate::response_visibility::{self, with_traces};
 use crate::store::{EndedTrace, Store};
 
 pub(crate) struct Start(TraceInfo);
@@ -35,7 +35,7 @@ fn ms(info: &Map<String, Value>, name: &str, parse: impl Fn(&str) -> Option<i64>
 
 impl Endpoint for Start {
     type Store = Store;
-    type Answer = OneTrace;
+    type Answer = TraceResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let request = request.object(&[("trace", &[Required])])?;
@@ -78,11 +78,11 @@ impl Endpoint for Start {
         trace.and_in(Action::Create, Resource::Assessment, [experiment])
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneTrace> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<TraceResponse> {
         let may_change = may_change(scope, store, self.0.experiment).await?;
         let info = store.trace_start(&scope.experiment(self.0.experiment)?, &self.0, may_change).await?;
         let experiment = Target::Experiment(self.0.experiment);
-        Ok(OneTrace::without_spans(&shown::trace(scope, &experiment, info)))
+        Ok(TraceResponse::without_spans(&response_visibility::visible_trace(scope, &experiment, info)))
     }
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct StartV2(TraceInfo);
 
 impl Endpoint for StartV2 {
     type Store = Store;
-    type Answer = OneTraceInfo;
+    type Answer = TraceInfoV2Response;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message_v2::StartTrace = request.read()?;
@@ -125,10 +125,10 @@ impl Endpoint for StartV2 {
         with_traces(Needs::create_in(experiment.clone(), Resource::Trace), [experiment])
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneTraceInfo> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<TraceInfoV2Response> {
         let info = store.trace_start_v2(&scope.experiment(self.0.experiment)?, &self.0).await?;
         let experiment = Target::Experiment(self.0.experiment);
-        Ok(OneTraceInfo { trace_info: shown::trace(scope, &experiment, info).json_v2() })
+        Ok(TraceInfoV2Response { trace_info: response_visibility::visible_trace(scope, &experiment, info).json_v2() })
     }
 }
 
@@ -139,7 +139,7 @@ pub(crate) struct EndV2 {
 
 impl Endpoint for EndV2 {
     type Store = Store;
-    type Answer = OneTraceInfo;
+    type Answer = TraceInfoV2Response;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message_v2::EndTrace = request.read()?;
@@ -149,7 +149,7 @@ impl Endpoint for EndV2 {
             metadata: entries(message.request_metadata),
             tags: entries(message.tags),
         };
-        Ok(Self { trace: crate::named::trace(request)?, ended })
+        Ok(Self { trace: crate::trace_path::parse_trace_id(request)?, ended })
     }
 
     fn needs(&self) -> Needs {
@@ -157,8 +157,10 @@ impl Endpoint for EndV2 {
         with_traces(Needs::update(trace.clone()), [trace])
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneTraceInfo> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<TraceInfoV2Response> {
         let info = store.trace_end_v2(&scope.trace(&self.trace)?, &self.ended).await?;
-        Ok(OneTraceInfo { trace_info: shown::trace(scope, &Target::Trace(self.trace), info).json_v2() })
+        Ok(TraceInfoV2Response {
+            trace_info: response_visibility::visible_trace(scope, &Target::Trace(self.trace), info).json_v2(),
+        })
     }
 }

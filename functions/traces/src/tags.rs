@@ -2,16 +2,16 @@
 
 use access::{Needs, Scope, Target};
 use mlflow_api::requests::traces as message;
-use mlflow_api::traces::{ARCHIVAL_FAILURE_TAG, SERVERS_TAGS};
-use mlflow_api::tracking::Empty;
+use mlflow_api::traces::{ARCHIVAL_FAILURE_TAG, SERVER_TAGS};
+use mlflow_api::tracking::EmptyResponse;
 use mlflow_api::{Error, Request, Result, TraceId};
 use service::Endpoint;
 
 use crate::store::{Store, no_tag};
 
 /// Rejects changes to tags that only the server may set.
-fn check_is_clients(key: &str, done: &str) -> Result<()> {
-    if !SERVERS_TAGS.contains(&key) || (done == "deleted" && key == ARCHIVAL_FAILURE_TAG) {
+fn check_client_tag(key: &str, done: &str) -> Result<()> {
+    if !SERVER_TAGS.contains(&key) || (done == "deleted" && key == ARCHIVAL_FAILURE_TAG) {
         return Ok(());
     }
     Err(Error::invalid(format!("Tag '{key}' is immutable and cannot be {done} on a trace.")))
@@ -25,12 +25,12 @@ pub(crate) struct Set {
 
 impl Endpoint for Set {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::SetTag = request.read()?;
-        check_is_clients(&message.key, "set")?;
-        let trace = crate::named::trace(request)?;
+        check_client_tag(&message.key, "set")?;
+        let trace = crate::trace_path::parse_trace_id(request)?;
         Ok(Self { trace, key: message.key, value: message.value })
     }
 
@@ -38,9 +38,9 @@ impl Endpoint for Set {
         Needs::update(Target::Trace(self.trace.clone()))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         store.trace_set_tag(&scope.trace(&self.trace)?, &self.key, &self.value).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }
 
@@ -51,12 +51,12 @@ pub(crate) struct Delete {
 
 impl Endpoint for Delete {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::DeleteTag = request.read()?;
-        check_is_clients(&message.key, "deleted")?;
-        let id = crate::named::text(request);
+        check_client_tag(&message.key, "deleted")?;
+        let id = crate::trace_path::raw_trace_id(request);
         let trace = TraceId::parse(id).ok_or_else(|| no_tag(id, &message.key))?;
         Ok(Self { trace, key: message.key })
     }
@@ -65,9 +65,9 @@ impl Endpoint for Delete {
         Needs::update(Target::Trace(self.trace.clone()))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         let trace = scope.known_trace(&self.trace)?.ok_or_else(|| no_tag(self.trace.as_str(), &self.key))?;
         store.trace_delete_tag(&trace, &self.key).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }

@@ -16,7 +16,7 @@ use crate::store::Store;
 /// Returns `INVALID_PARAMETER_VALUE` for a location that MLflow rejects, or that this server cannot
 /// resolve, and `PERMISSION_DENIED` for a location in this server's artifact storage that the
 /// caller may not write to.
-pub(crate) async fn check(scope: &Scope, store: &Store, location: &str) -> Result<()> {
+pub(crate) async fn check_artifact_location(scope: &Scope, store: &Store, location: &str) -> Result<()> {
     location::check(location, store.artifact_root())?;
     let location = &location::absolute(location, store.working_directory())?;
     // Clients ignore the case of the scheme, but this server does not.

@@ -38,7 +38,7 @@ impl DomainApi for Tracking {
     }
 
     fn constants() -> Vec<Route<Store>> {
-        crate::absent::routes()
+        crate::ui_placeholders::routes()
     }
 
     fn store(around: &Environment) -> Result<Store, MountFailure> {

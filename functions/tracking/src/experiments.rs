@@ -1,10 +1,13 @@
 //! Endpoints of `experiments/…`.
 
 use access::{Action, Needs, Resource, Scope, Target};
-use mlflow_api::inputs::DatasetSummaries;
+use mlflow_api::inputs::DatasetSummariesResponse;
 use mlflow_api::key_value::pairs;
 use mlflow_api::requests::experiments as message;
-use mlflow_api::tracking::{CUSTOM_VIEW_TAG_PREFIX, CreatedExperiment, Empty, Experiments, OneExperiment, ViewType};
+use mlflow_api::tracking::{
+    CUSTOM_VIEW_TAG_PREFIX, CreateExperimentResponse, EmptyResponse, ExperimentResponse, SearchExperimentsResponse,
+    ViewType,
+};
 use mlflow_api::{Error, ExperimentId, Request, Result, limits};
 use service::Endpoint;
 
@@ -15,12 +18,12 @@ pub(crate) struct Create(NewExperiment);
 
 impl Endpoint for Create {
     type Store = Store;
-    type Answer = CreatedExperiment;
+    type Answer = CreateExperimentResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::CreateExperiment = request.read()?;
         let tags = pairs(message.tags);
-        if tags.iter().filter(|(key, _)| key.starts_with(CUSTOM_VIEW_TAG_PREFIX)).count() > limits::CUSTOM_VIEWS {
+        if tags.iter().filter(|(key, _)| key.starts_with(CUSTOM_VIEW_TAG_PREFIX)).count() > limits::MAX_CUSTOM_VIEWS {
             return Err(too_many_custom_views(""));
         }
         Ok(Self(NewExperiment { name: message.name, artifact_location: message.artifact_location, tags }))
@@ -30,16 +33,16 @@ impl Endpoint for Create {
         Needs::create(Resource::Experiment)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<CreatedExperiment> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<CreateExperimentResponse> {
         if !self.0.artifact_location.is_empty() && scope.identity().has_workspaces {
             // A location that a client chose might belong to another workspace.
             return Err(Error::invalid("artifact_location cannot be specified when workspaces are enabled"));
         }
         if !self.0.artifact_location.is_empty() {
-            artifact_location::check(scope, store, &self.0.artifact_location).await?;
+            artifact_location::check_artifact_location(scope, store, &self.0.artifact_location).await?;
         }
         let id = store.experiment_create(scope.workspace(), &self.0).await?;
-        Ok(CreatedExperiment { experiment_id: id.to_string() })
+        Ok(CreateExperimentResponse { experiment_id: id.to_string() })
     }
 }
 
@@ -47,7 +50,7 @@ pub(crate) struct Get(ExperimentId);
 
 impl Endpoint for Get {
     type Store = Store;
-    type Answer = OneExperiment;
+    type Answer = ExperimentResponse;
 
     fn read(request: &Request) -> Result<Self> {
         Ok(Self(request.read::<message::ExperimentById>()?.experiment_id))
@@ -57,8 +60,10 @@ impl Endpoint for Get {
         Needs::read(Target::Experiment(self.0))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneExperiment> {
-        Ok(OneExperiment { experiment: store.experiment_get(scope.workspace(), &scope.experiment(self.0)?).await? })
+    async fn act(self, scope: &Scope, store: &Store) -> Result<ExperimentResponse> {
+        Ok(ExperimentResponse {
+            experiment: store.experiment_get(scope.workspace(), &scope.experiment(self.0)?).await?,
+        })
     }
 }
 
@@ -66,7 +71,7 @@ pub(crate) struct GetByName(String);
 
 impl Endpoint for GetByName {
     type Store = Store;
-    type Answer = OneExperiment;
+    type Answer = ExperimentResponse;
 
     fn read(request: &Request) -> Result<Self> {
         Ok(Self(request.read::<message::GetExperimentByName>()?.experiment_name))
@@ -76,10 +81,10 @@ impl Endpoint for GetByName {
         Needs::read(Target::ExperimentNamed(self.0.clone())).revealing_absence()
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneExperiment> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<ExperimentResponse> {
         let missing = || Error::not_found(format!("Could not find experiment with name '{}'", self.0));
         let experiment = scope.experiment_named(&self.0)?.ok_or_else(missing)?;
-        Ok(OneExperiment { experiment: store.experiment_get(scope.workspace(), &experiment).await? })
+        Ok(ExperimentResponse { experiment: store.experiment_get(scope.workspace(), &experiment).await? })
     }
 }
 
@@ -87,7 +92,7 @@ pub(crate) struct Search(ExperimentSearch);
 
 impl Endpoint for Search {
     type Store = Store;
-    type Answer = Experiments;
+    type Answer = SearchExperimentsResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::SearchExperiments = request.read()?;
@@ -104,7 +109,7 @@ impl Endpoint for Search {
         Needs::list(Resource::Experiment)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Experiments> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<SearchExperimentsResponse> {
         store.experiment_search(scope.workspace(), scope.visibility(), &self.0).await
     }
 }
@@ -113,17 +118,17 @@ pub(crate) struct SearchDatasets(Vec<ExperimentId>);
 
 impl Endpoint for SearchDatasets {
     type Store = Store;
-    type Answer = DatasetSummaries;
+    type Answer = DatasetSummariesResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let ids = request.read::<message::SearchDatasets>()?.experiment_ids;
         if ids.is_empty() {
             return Err(Error::invalid("SearchDatasets request must specify at least one experiment_id."));
         }
-        if ids.len() > limits::DATASET_EXPERIMENTS {
+        if ids.len() > limits::MAX_DATASET_EXPERIMENTS {
             return Err(Error::invalid(format!(
                 "SearchDatasets request cannot specify more than {} experiment_ids. Received {} experiment_ids.",
-                limits::DATASET_EXPERIMENTS,
+                limits::MAX_DATASET_EXPERIMENTS,
                 ids.len()
             )));
         }
@@ -135,9 +140,9 @@ impl Endpoint for SearchDatasets {
             .or(Needs::read(Target::Nothing(Resource::Experiment)))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<DatasetSummaries> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<DatasetSummariesResponse> {
         let experiments = scope.listed_experiments(&self.0)?;
-        Ok(DatasetSummaries { dataset_summaries: store.run_datasets_search(&experiments).await? })
+        Ok(DatasetSummariesResponse { dataset_summaries: store.run_datasets_search(&experiments).await? })
     }
 }
 
@@ -148,7 +153,7 @@ pub(crate) struct Update {
 
 impl Endpoint for Update {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::UpdateExperiment = request.read()?;
@@ -160,10 +165,10 @@ impl Endpoint for Update {
         Needs::update(Target::Experiment(self.experiment))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         let experiment = scope.experiment(self.experiment)?;
         store.experiment_rename(scope.workspace(), &experiment, &self.new_name).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }
 
@@ -171,7 +176,7 @@ pub(crate) struct Delete(ExperimentId);
 
 impl Endpoint for Delete {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
         Ok(Self(request.read::<message::ExperimentById>()?.experiment_id))
@@ -181,9 +186,9 @@ impl Endpoint for Delete {
         Needs::delete(Target::Experiment(self.0))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         store.experiment_delete(scope.workspace(), &scope.experiment(self.0)?).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }
 
@@ -191,7 +196,7 @@ pub(crate) struct Restore(ExperimentId);
 
 impl Endpoint for Restore {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
         Ok(Self(request.read::<message::ExperimentById>()?.experiment_id))
@@ -201,9 +206,9 @@ impl Endpoint for Restore {
         Needs::delete(Target::Experiment(self.0))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         store.experiment_restore(scope.workspace(), &scope.experiment(self.0)?).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }
 
@@ -215,7 +220,7 @@ pub(crate) struct SetTag {
 
 impl Endpoint for SetTag {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message::SetExperimentTag { experiment_id, key, value } = request.read()?;
@@ -229,11 +234,11 @@ impl Endpoint for SetTag {
         Needs::update(Target::Experiment(self.experiment))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         store
             .experiment_set_tag(scope.workspace(), &scope.experiment(self.experiment)?, &self.key, &self.value)
             .await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }
 
@@ -246,7 +251,7 @@ pub(crate) struct DeleteTag {
 
 impl Endpoint for DeleteTag {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::DeleteExperimentTag = request.read()?;
@@ -258,8 +263,8 @@ impl Endpoint for DeleteTag {
         Needs::update(Target::Experiment(self.experiment))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         store.experiment_delete_tag(&scope.experiment(self.experiment)?, &self.text, &self.key).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }

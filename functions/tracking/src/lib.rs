@@ -8,11 +8,11 @@
 //! | file | contents |
 //! |---|---|
 //! | `experiments.rs`, `runs.rs`, `logging.rs`, `metrics.rs`, `logged_models.rs`, `server.rs` | endpoints |
-//! | `absent.rs` | empty responses to the user interface's requests for features that this server does not have |
+//! | `ui_placeholders.rs` | empty responses to the user interface's requests for features that this server does not have |
 //! | `store/experiment`, `store/run`, `store/metric`, `store/logged_model` | one folder per resource |
 //! | `store/run/read.rs` | `runs/get`: `docs/design/run-metrics.md` |
 //! | `store/run_search` | searches of runs: `docs/design/run-index.md` |
-//! | `store/log_batch.rs`, `store/metric/log.rs`, `store/run/logged.rs` | logging: `docs/design/run-metrics.md` |
+//! | `store/log_batch.rs`, `store/metric/metric_logging.rs`, `store/run/run_cache.rs` | logging: `docs/design/run-metrics.md` |
 //!
 //! # How a metric is logged
 //!
@@ -43,10 +43,10 @@
 //!
 //! `GET experiments/search` → `entities::experiments::Search` → `Store::experiment_search`
 //! (`store/experiment/search.rs`). The row that claims a name has two entries in lists of the
-//! workspace's partition: by creation (LSI1) and by last change (LSI2). `listed.rs` reads the
+//! workspace's partition: by creation (LSI1) and by last change (LSI2). `list_entry.rs` reads the
 //! fields that an entry contains.
 //!
-//! 1. The user interface requests active experiments, ordered by one of these times. `by_time.rs`
+//! 1. The user interface requests active experiments, ordered by one of these times. `time_lists.rs`
 //!    reads that list from the page token on, as far as the page needs it. Entries with the same
 //!    timestamp (in ms) are held back until all of them have been read.
 //! 2. For any other order or stage, or a filter by a prefix of the name, all matching names are
@@ -83,7 +83,6 @@
 //!    of its experiments and keeps a page of them. There are no further indexes of models.
 //! 4. `shared/storage/artifact-store` lists and serves their artifacts.
 
-pub mod absent;
 mod artifact_location;
 mod declaration;
 mod experiments;
@@ -92,15 +91,16 @@ mod logging;
 mod metrics;
 mod routes;
 mod runs;
-mod server;
+mod server_info;
 pub mod store;
+pub mod ui_placeholders;
 
 pub use declaration::DOMAIN;
 pub use routes::routes;
-pub use server::VERSION;
+pub use server_info::VERSION;
 
 /// Returns the domain's router over a given store. For tests.
 pub fn router(store: &store::Store, authorizer: std::sync::Arc<dyn access::Authorizer>) -> axum::Router {
-    let routes = routes().into_iter().chain(absent::routes()).collect();
+    let routes = routes().into_iter().chain(ui_placeholders::routes()).collect();
     service::router(routes, &service::FunctionContext::new(store.clone(), authorizer))
 }

@@ -4,9 +4,11 @@ use access::{Action, Needs, Resource, Scope, Target};
 use artifact_access::send_file_or_url;
 use artifact_store::ArtifactPath;
 use mlflow_api::key_value::pairs;
-use mlflow_api::logged_models::{Artifacts, LoggedModel, LoggedModels, ModelStatus, OneModel, check_name};
+use mlflow_api::logged_models::{
+    LoggedModel, LoggedModelResponse, ModelArtifactsResponse, ModelStatus, SearchLoggedModelsResponse, check_name,
+};
 use mlflow_api::requests::logged_models as message;
-use mlflow_api::tracking::Empty;
+use mlflow_api::tracking::EmptyResponse;
 use mlflow_api::{Error, ErrorCode, ExperimentId, ModelId, Request, Result, RunId};
 use service::{Endpoint, EndpointResponse};
 
@@ -19,7 +21,7 @@ pub(crate) struct Create {
 
 impl Endpoint for Create {
     type Store = Store;
-    type Answer = OneModel;
+    type Answer = LoggedModelResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::CreateLoggedModel = request.read()?;
@@ -43,8 +45,8 @@ impl Endpoint for Create {
         model.and_naming(Action::Read, run).showing([Resource::Run])
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
-        Ok(shown(scope, store.logged_model_create(&scope.experiment(self.experiment)?, &self.new).await?))
+    async fn act(self, scope: &Scope, store: &Store) -> Result<LoggedModelResponse> {
+        Ok(visible_model(scope, store.logged_model_create(&scope.experiment(self.experiment)?, &self.new).await?))
     }
 }
 
@@ -55,19 +57,19 @@ pub(crate) struct Get {
 
 impl Endpoint for Get {
     type Store = Store;
-    type Answer = OneModel;
+    type Answer = LoggedModelResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let allow_deleted = request.argument("allow_deleted").is_some_and(|value| value.to_lowercase() == "true");
-        Ok(Self { model: model_of_path(request)?, allow_deleted })
+        Ok(Self { model: model_in_path(request)?, allow_deleted })
     }
 
     fn needs(&self) -> Needs {
         Needs::read(Target::LoggedModel(self.model.clone())).showing([Resource::Run])
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
-        Ok(shown(scope, store.logged_model_get(&scope.logged_model(&self.model)?, self.allow_deleted).await?))
+    async fn act(self, scope: &Scope, store: &Store) -> Result<LoggedModelResponse> {
+        Ok(visible_model(scope, store.logged_model_get(&scope.logged_model(&self.model)?, self.allow_deleted).await?))
     }
 }
 
@@ -80,7 +82,7 @@ pub(crate) struct Finalize {
 
 impl Endpoint for Finalize {
     type Store = Store;
-    type Answer = OneModel;
+    type Answer = LoggedModelResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::FinalizeLoggedModel = request.read()?;
@@ -91,8 +93,8 @@ impl Endpoint for Finalize {
         Needs::update(Target::LoggedModel(self.model.clone())).showing([Resource::Run])
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
-        Ok(shown(scope, store.logged_model_finalize(&scope.logged_model(&self.model)?, self.status).await?))
+    async fn act(self, scope: &Scope, store: &Store) -> Result<LoggedModelResponse> {
+        Ok(visible_model(scope, store.logged_model_finalize(&scope.logged_model(&self.model)?, self.status).await?))
     }
 }
 
@@ -100,19 +102,19 @@ pub(crate) struct Delete(ModelId);
 
 impl Endpoint for Delete {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        model_of_path(request).map(Self)
+        model_in_path(request).map(Self)
     }
 
     fn needs(&self) -> Needs {
         Needs::delete(Target::LoggedModel(self.0.clone()))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         store.logged_model_delete(&scope.logged_model(&self.0)?).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }
 
@@ -125,20 +127,20 @@ pub(crate) struct LogParams {
 
 impl Endpoint for LogParams {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::LogModelParams = request.read()?;
-        Ok(Self { model: model_of_path(request)?, params: pairs(message.params) })
+        Ok(Self { model: model_in_path(request)?, params: pairs(message.params) })
     }
 
     fn needs(&self) -> Needs {
         Needs::update(Target::LoggedModel(self.model.clone()))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         store.logged_model_log_params(&scope.logged_model(&self.model)?, self.params).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }
 
@@ -149,20 +151,20 @@ pub(crate) struct SetTags {
 
 impl Endpoint for SetTags {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::SetModelTags = request.read()?;
-        Ok(Self { model: model_of_path(request)?, tags: pairs(message.tags) })
+        Ok(Self { model: model_in_path(request)?, tags: pairs(message.tags) })
     }
 
     fn needs(&self) -> Needs {
         Needs::update(Target::LoggedModel(self.model.clone()))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         store.logged_model_set_tags(&scope.logged_model(&self.model)?, self.tags).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }
 
@@ -173,10 +175,10 @@ pub(crate) struct DeleteTag {
 
 impl Endpoint for DeleteTag {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        Ok(Self { model: model_of_path(request)?, key: request.path_part("tag_key").to_owned() })
+        Ok(Self { model: model_in_path(request)?, key: request.path_part("tag_key").to_owned() })
     }
 
     /// As in MLflow, deleting a tag requires permission to delete the model.
@@ -184,9 +186,9 @@ impl Endpoint for DeleteTag {
         Needs::delete(Target::LoggedModel(self.model.clone()))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         store.logged_model_delete_tag(&scope.logged_model(&self.model)?, &self.key).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }
 
@@ -194,7 +196,7 @@ pub(crate) struct Search(LoggedModelSearch);
 
 impl Endpoint for Search {
     type Store = Store;
-    type Answer = LoggedModels;
+    type Answer = SearchLoggedModelsResponse;
 
     fn read(request: &Request) -> Result<Self> {
         LoggedModelSearch::read(request.read()?).map(Self)
@@ -205,10 +207,10 @@ impl Endpoint for Search {
         let models = Needs::nothing().and_in(Action::List, Resource::LoggedModel, experiments);
         let models = models.or(Needs::list(Resource::LoggedModel)).showing([Resource::Run]);
         // Which models are found would otherwise reveal the runs that the filter names.
-        models.and(Action::Read, self.0.asks_for_runs().then_some(Target::Any(Resource::Run)))
+        models.and(Action::Read, self.0.uses_runs().then_some(Target::Any(Resource::Run)))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<LoggedModels> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<SearchLoggedModelsResponse> {
         let experiments = scope.listed_experiments(&self.0.experiments)?;
         let search = if scope.shows(Resource::Run) { self.0 } else { self.0.hiding_runs() };
         store.logged_model_search(&experiments, search).await
@@ -223,22 +225,22 @@ pub(crate) struct ListArtifacts {
 
 impl Endpoint for ListArtifacts {
     type Store = Store;
-    type Answer = Artifacts;
+    type Answer = ModelArtifactsResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::ListModelArtifacts = request.read()?;
         let path = ArtifactPath::parse(&message.artifact_directory_path)?;
-        Ok(Self { model: model_of_path(request)?, path })
+        Ok(Self { model: model_in_path(request)?, path })
     }
 
     fn needs(&self) -> Needs {
         Needs::read(Target::LoggedModel(self.model.clone()))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Artifacts> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<ModelArtifactsResponse> {
         let root_uri = store.logged_model_artifact_uri(&scope.logged_model(&self.model)?).await?;
         let files = store.artifacts().at(&root_uri)?.list(&self.path).await?;
-        Ok(Artifacts { root_uri, files })
+        Ok(ModelArtifactsResponse { root_uri, files })
     }
 }
 
@@ -261,7 +263,7 @@ impl Endpoint for GetArtifact {
             Error::new(ErrorCode::BadRequest, message)
         })?;
         let path = ArtifactPath::parse(path)?;
-        Ok(Self { model: model_of_path(request)?, path, presigned: request.argument("presigned") == Some("true") })
+        Ok(Self { model: model_in_path(request)?, path, presigned: request.argument("presigned") == Some("true") })
     }
 
     fn needs(&self) -> Needs {
@@ -275,13 +277,13 @@ impl Endpoint for GetArtifact {
 }
 
 /// Returns the response about a model. Its runs are left out if the caller may not see any.
-fn shown(scope: &Scope, mut model: LoggedModel) -> OneModel {
+fn visible_model(scope: &Scope, mut model: LoggedModel) -> LoggedModelResponse {
     if !scope.shows(Resource::Run) {
         model.hide_runs();
     }
-    OneModel { model }
+    LoggedModelResponse { model }
 }
 
-fn model_of_path(request: &Request) -> Result<ModelId> {
+fn model_in_path(request: &Request) -> Result<ModelId> {
     ModelId::named(request.path_part("model_id"))
 }

@@ -1,11 +1,11 @@
 //! Endpoints of `runs/…` that log data to a run.
 
-mod links;
+mod inputs_and_outputs;
 mod metrics;
-mod model;
-mod tags;
+mod model_tag;
+mod params_and_tags;
 
-pub(crate) use links::{LogInputs, LogOutputs};
+pub(crate) use inputs_and_outputs::{LogInputs, LogOutputs};
 pub(crate) use metrics::{LogBatch, LogMetric};
-pub(crate) use model::LogModel;
-pub(crate) use tags::{DeleteTag, LogParam, SetTag};
+pub(crate) use model_tag::LogModel;
+pub(crate) use params_and_tags::{DeleteTag, LogParam, SetTag};

@@ -2,16 +2,16 @@
 
 use access::{Action, Granted, Needs, Resource, Scope, Target};
 use entities::RunLocation;
-use mlflow_api::requests::metrics::{BULK_RUNS, GetHistory, GetHistoryBulkInterval, SAMPLE_POINTS};
+use mlflow_api::requests::metrics::{GetHistory, GetHistoryBulkInterval, MAX_BULK_RUNS, MAX_SAMPLE_POINTS};
 use mlflow_api::requests::runs::new_or_old;
-use mlflow_api::tracking::{BulkMetrics, Metrics};
+use mlflow_api::tracking::{BulkMetricHistoryResponse, MetricHistoryResponse};
 use mlflow_api::{Error, Request, Result, RunId, python};
 use service::Endpoint;
 
-use crate::store::{SampleRange, Store, points_in_answer, points_on_page};
+use crate::store::{SampleRange, Store, points_in_response, points_on_page};
 
 /// Maximum number of points in the response to `get-history-bulk`.
-const BULK_POINTS: i64 = 25_000;
+const MAX_BULK_POINTS: i64 = 25_000;
 
 pub(crate) struct History {
     run_id: String,
@@ -22,7 +22,7 @@ pub(crate) struct History {
 
 impl Endpoint for History {
     type Store = Store;
-    type Answer = Metrics;
+    type Answer = MetricHistoryResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: GetHistory = request.read()?;
@@ -42,16 +42,16 @@ impl Endpoint for History {
     }
 
     fn needs(&self) -> Needs {
-        runs_needed([&self.run_id])
+        run_needs([&self.run_id])
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Metrics> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<MetricHistoryResponse> {
         let run = (self.run_id.clone(), known_run(scope, &self.run_id)?);
         // Clients that set `max_results` follow page tokens. Other clients, such as those in R and
         // Java, get either the whole history or an error.
         let most = match self.max_results {
             Some(results) => results.min(points_on_page(&self.metric)?),
-            None => points_in_answer(&self.metric)?,
+            None => points_in_response(&self.metric)?,
         };
         let (metrics, next_page_token) = store.metric_history(&run, &self.metric, most, &self.page_token).await?;
         if self.max_results.is_none() && next_page_token.is_some() {
@@ -60,7 +60,7 @@ impl Endpoint for History {
                  pages."
             )));
         }
-        Ok(Metrics { metrics, next_page_token })
+        Ok(MetricHistoryResponse { metrics, next_page_token })
     }
 }
 
@@ -74,16 +74,16 @@ pub(crate) struct HistoryBulk {
 
 impl Endpoint for HistoryBulk {
     type Store = Store;
-    type Answer = BulkMetrics;
+    type Answer = BulkMetricHistoryResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let run_ids = request.arguments("run_id");
         if run_ids.is_empty() {
             return Err(Error::invalid("GetMetricHistoryBulk request must specify at least one run_id."));
         }
-        if run_ids.len() > BULK_RUNS {
+        if run_ids.len() > MAX_BULK_RUNS {
             return Err(Error::invalid(format!(
-                "GetMetricHistoryBulk request cannot specify more than {BULK_RUNS} run_ids. Received {} run_ids.",
+                "GetMetricHistoryBulk request cannot specify more than {MAX_BULK_RUNS} run_ids. Received {} run_ids.",
                 run_ids.len()
             )));
         }
@@ -91,8 +91,8 @@ impl Endpoint for HistoryBulk {
             return Err(Error::invalid("GetMetricHistoryBulk request must specify a metric_key."));
         };
         let max_results = match request.argument("max_results") {
-            None => BULK_POINTS,
-            Some(text) => integer_argument("max_results", text)?.min(BULK_POINTS),
+            None => MAX_BULK_POINTS,
+            Some(text) => integer_argument("max_results", text)?.min(MAX_BULK_POINTS),
         };
         let Ok(max_results) = usize::try_from(max_results) else {
             return Err(Error::invalid(format!("Invalid value {max_results} for parameter 'max_results' supplied.")));
@@ -102,12 +102,14 @@ impl Endpoint for HistoryBulk {
     }
 
     fn needs(&self) -> Needs {
-        runs_needed(&self.run_ids).revealing_absence()
+        run_needs(&self.run_ids).revealing_absence()
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<BulkMetrics> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<BulkMetricHistoryResponse> {
         let runs = known_runs(scope, self.run_ids)?;
-        Ok(BulkMetrics { metrics: store.metric_history_bulk(runs, &self.metric, self.max_results).await? })
+        Ok(BulkMetricHistoryResponse {
+            metrics: store.metric_history_bulk(runs, &self.metric, self.max_results).await?,
+        })
     }
 }
 
@@ -120,17 +122,17 @@ pub(crate) struct HistoryBulkInterval {
 
 impl Endpoint for HistoryBulkInterval {
     type Store = Store;
-    type Answer = Metrics;
+    type Answer = MetricHistoryResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: GetHistoryBulkInterval = request.read()?;
         // The message's own checks cover this too, but they do not apply to GraphQL requests.
-        if message.run_ids.len() > BULK_RUNS {
-            return Err(Error::invalid(format!("At most {BULK_RUNS} run_ids can be specified.")));
+        if message.run_ids.len() > MAX_BULK_RUNS {
+            return Err(Error::invalid(format!("At most {MAX_BULK_RUNS} run_ids can be specified.")));
         }
         // MLflow always reads these three from the query string, even if the message contains them.
         let argument = |name| request.argument(name).map(|text| integer_argument(name, text)).transpose();
-        let max_results = argument("max_results")?.unwrap_or(SAMPLE_POINTS);
+        let max_results = argument("max_results")?.unwrap_or(MAX_SAMPLE_POINTS);
         let range = match (argument("start_step")?, argument("end_step")?) {
             (None, None) => None,
             (Some(start), Some(end)) if start > end => {
@@ -145,24 +147,24 @@ impl Endpoint for HistoryBulkInterval {
             }
         };
         // A no-op if the message passed its own checks.
-        let max_results = usize::try_from(max_results.clamp(1, SAMPLE_POINTS)).unwrap_or(1);
+        let max_results = usize::try_from(max_results.clamp(1, MAX_SAMPLE_POINTS)).unwrap_or(1);
         Ok(Self { run_ids: message.run_ids, metric: message.metric_key, range, max_results })
     }
 
     fn needs(&self) -> Needs {
-        runs_needed(&self.run_ids).revealing_absence()
+        run_needs(&self.run_ids).revealing_absence()
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Metrics> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<MetricHistoryResponse> {
         let runs = known_runs(scope, self.run_ids)?;
         let metrics = store.metric_history_sample(runs, &self.metric, self.range, self.max_results).await?;
-        Ok(Metrics { metrics, next_page_token: None })
+        Ok(MetricHistoryResponse { metrics, next_page_token: None })
     }
 }
 
 /// Returns the needs for reading these runs. An id that is not a valid run id has an empty history.
 /// The list of ids may be empty.
-fn runs_needed<'a>(run_ids: impl IntoIterator<Item = &'a String>) -> Needs {
+fn run_needs<'a>(run_ids: impl IntoIterator<Item = &'a String>) -> Needs {
     let run = |run_id: &String| RunId::parse(run_id).map_or(Target::Nothing(Resource::Run), Target::Run);
     Needs::of(Action::Read, run_ids.into_iter().map(run)).or(Needs::read(Target::Nothing(Resource::Run)))
 }

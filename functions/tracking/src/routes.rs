@@ -5,7 +5,7 @@ use access::Resource::{Experiment, LoggedModel, Run};
 use service::{Paths, Route};
 
 use crate::store::Store;
-use crate::{experiments, logged_models, logging, metrics, runs, server};
+use crate::{experiments, logged_models, logging, metrics, runs, server_info};
 
 /// Returns the routes of this function.
 #[must_use]
@@ -60,10 +60,10 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::to::<logged_models::GetArtifact>("GET", "logged-models/{model_id}/artifacts/files", Read(LoggedModel))
             .under(Paths::AjaxV2),
         //
-        Route::to::<server::Info>("GET", "server-info", Open).under(Paths::V3),
-        Route::json("GET", "ui-telemetry", Paths::AjaxV3, server::NO_TELEMETRY),
+        Route::to::<server_info::Info>("GET", "server-info", Open).under(Paths::V3),
+        Route::json("GET", "ui-telemetry", Paths::AjaxV3, server_info::TELEMETRY_SETTINGS),
         Route::json("POST", "ui-telemetry", Paths::AjaxV3, r#"{"status":"disabled"}"#),
         Route::text("/health", Open, "OK"),
-        Route::text("/version", SignedIn, server::VERSION),
+        Route::text("/version", SignedIn, server_info::VERSION),
     ]
 }

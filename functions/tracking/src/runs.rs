@@ -3,7 +3,7 @@
 use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::key_value::pairs;
 use mlflow_api::requests::runs::{self as message, new_or_old};
-use mlflow_api::tracking::{Empty, OneRun, Runs, UpdatedRun};
+use mlflow_api::tracking::{EmptyResponse, RunResponse, SearchRunsResponse, UpdateRunResponse};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Request, Result, RunId};
 use service::Endpoint;
 
@@ -16,7 +16,7 @@ pub(crate) struct Create {
 
 impl Endpoint for Create {
     type Store = Store;
-    type Answer = OneRun;
+    type Answer = RunResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::CreateRun = request.read()?;
@@ -38,8 +38,8 @@ impl Endpoint for Create {
         Needs::create_in(Target::Experiment(self.experiment), Resource::Run)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneRun> {
-        Ok(OneRun { run: store.run_create(&scope.experiment(self.experiment)?, &self.new).await? })
+    async fn act(self, scope: &Scope, store: &Store) -> Result<RunResponse> {
+        Ok(RunResponse { run: store.run_create(&scope.experiment(self.experiment)?, &self.new).await? })
     }
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Get(RunId);
 
 impl Endpoint for Get {
     type Store = Store;
-    type Answer = OneRun;
+    type Answer = RunResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::GetRun = request.read()?;
@@ -58,12 +58,12 @@ impl Endpoint for Get {
         Needs::read(Target::Run(self.0.clone())).showing([Resource::LoggedModel])
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneRun> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<RunResponse> {
         let mut run = store.run_get(&scope.run(&self.0)?).await?;
         if !scope.shows(Resource::LoggedModel) {
             run.hide_models();
         }
-        Ok(OneRun { run })
+        Ok(RunResponse { run })
     }
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct Search(RunSearch);
 
 impl Endpoint for Search {
     type Store = Store;
-    type Answer = Runs;
+    type Answer = SearchRunsResponse;
 
     fn read(request: &Request) -> Result<Self> {
         RunSearch::read(&request.read()?).map(Self)
@@ -83,7 +83,7 @@ impl Endpoint for Search {
         runs.showing([Resource::LoggedModel])
     }
 
-    async fn act(mut self, scope: &Scope, store: &Store) -> Result<Runs> {
+    async fn act(mut self, scope: &Scope, store: &Store) -> Result<SearchRunsResponse> {
         self.0.hides_models = !scope.shows(Resource::LoggedModel);
         store.run_search(&scope.listed_experiments(&self.0.experiments)?, self.0).await
     }
@@ -96,7 +96,7 @@ pub(crate) struct Update {
 
 impl Endpoint for Update {
     type Store = Store;
-    type Answer = UpdatedRun;
+    type Answer = UpdateRunResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::UpdateRun = request.read()?;
@@ -111,8 +111,8 @@ impl Endpoint for Update {
         Needs::update(Target::Run(self.run.clone()))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<UpdatedRun> {
-        Ok(UpdatedRun { run_info: store.run_update(&scope.run(&self.run)?, &self.change).await? })
+    async fn act(self, scope: &Scope, store: &Store) -> Result<UpdateRunResponse> {
+        Ok(UpdateRunResponse { run_info: store.run_update(&scope.run(&self.run)?, &self.change).await? })
     }
 }
 
@@ -120,7 +120,7 @@ pub(crate) struct Delete(RunId);
 
 impl Endpoint for Delete {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
         RunId::named(&request.read::<message::RunById>()?.run_id).map(Self)
@@ -130,9 +130,9 @@ impl Endpoint for Delete {
         Needs::delete(Target::Run(self.0.clone()))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         store.run_delete(&scope.run(&self.0)?).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }
 
@@ -140,7 +140,7 @@ pub(crate) struct Restore(RunId);
 
 impl Endpoint for Restore {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
         RunId::named(&request.read::<message::RunById>()?.run_id).map(Self)
@@ -150,8 +150,8 @@ impl Endpoint for Restore {
         Needs::delete(Target::Run(self.0.clone()))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         store.run_restore(&scope.run(&self.0)?).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }

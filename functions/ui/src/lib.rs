@@ -6,14 +6,14 @@
 //! its URLs are relative, and the fragment of a URL (after `#`) never reaches the server.
 //! `docs/guide/ui.md` lists the requests that it makes to the API.
 
-mod absent;
+mod browser_headers;
 mod declaration;
+mod directory_files;
 #[cfg(feature = "embedded")]
-mod embedded;
-mod files;
-mod headers;
-mod index;
-mod preview;
+mod embedded_files;
+mod hidden_features;
+mod html_preview;
+mod index_page;
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ pub const IS_EMBEDDED: bool = cfg!(feature = "embedded");
 /// page may read files.
 pub fn router(directory: &Path, bucket: Option<&str>) -> Router {
     let build = directory.to_owned();
-    let files = files::serve(
+    let files = directory_files::serve(
         ServeDir::new(directory)
             .precompressed_gzip()
             .append_index_html_on_directories(false)
@@ -46,9 +46,9 @@ pub fn router(directory: &Path, bucket: Option<&str>) -> Router {
     );
     let page = get(move |request: Request| {
         let build = build.clone();
-        async move { index::serve(index::read(&build).await, &request) }
+        async move { index_page::serve(index_page::read(&build).await, &request) }
     });
-    layered(with_page(page).nest_service("/static-files", files), bucket)
+    with_layers(with_page(page).nest_service("/static-files", files), bucket)
 }
 
 /// Returns the routes for the embedded build, or `None` if there is none.
@@ -56,8 +56,8 @@ pub fn router(directory: &Path, bucket: Option<&str>) -> Router {
 pub fn embedded_router(bucket: Option<&str>) -> Option<Router> {
     #[cfg(feature = "embedded")]
     {
-        let page = get(|request: Request| async move { index::serve(embedded::page(), &request) });
-        Some(layered(with_page(page).route("/static-files/{*name}", get(embedded::serve)), bucket))
+        let page = get(|request: Request| async move { index_page::serve(embedded_files::page(), &request) });
+        Some(with_layers(with_page(page).route("/static-files/{*name}", get(embedded_files::serve)), bucket))
     }
     #[cfg(not(feature = "embedded"))]
     {
@@ -70,12 +70,15 @@ pub fn embedded_router(bucket: Option<&str>) -> Option<Router> {
 fn with_page(page: MethodRouter) -> Router {
     Router::new()
         .route(INDEX, page)
-        .route(absent::STYLE_PATH, get(|| async { ([(CONTENT_TYPE, "text/css")], absent::STYLE) }))
-        .route(absent::SCRIPT_PATH, get(|| async { ([(CONTENT_TYPE, "text/javascript")], absent::SCRIPT) }))
-        .route(preview::SCRIPT_PATH, get(preview::script))
-        .route(preview::DOCUMENT_PATH, get(preview::document))
+        .route(hidden_features::STYLE_PATH, get(|| async { ([(CONTENT_TYPE, "text/css")], hidden_features::STYLE) }))
+        .route(
+            hidden_features::SCRIPT_PATH,
+            get(|| async { ([(CONTENT_TYPE, "text/javascript")], hidden_features::SCRIPT) }),
+        )
+        .route(html_preview::SCRIPT_PATH, get(html_preview::script))
+        .route(html_preview::DOCUMENT_PATH, get(html_preview::document))
 }
 
-fn layered(router: Router, bucket: Option<&str>) -> Router {
-    router.layer(axum::middleware::from_fn_with_state(headers::policy(bucket), headers::add))
+fn with_layers(router: Router, bucket: Option<&str>) -> Router {
+    router.layer(axum::middleware::from_fn_with_state(browser_headers::policy(bucket), browser_headers::add_headers))
 }

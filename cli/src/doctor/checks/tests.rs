@@ -15,7 +15,7 @@ fn described(outputs: &[(&str, &str)], parameters: &[(&str, &str)]) -> StackDesc
     StackDescription { status: "UPDATE_COMPLETE".to_owned(), outputs: owned(outputs), parameters: owned(parameters) }
 }
 
-fn table_of(definition: &Definition) -> TableFacts {
+fn table_of(definition: &TableDefinition) -> TableFacts {
     let owned = |partition: &str, sort: &str| (partition.to_owned(), sort.to_owned());
     let indexes = definition.local_indexes.iter().chain(definition.global_indexes);
     TableFacts {
@@ -66,7 +66,7 @@ fn healthy_stack() -> StackFacts {
         })),
         table: Ok(Some(table_of(&DATA))),
         access_table: Ok(Some(table_of(&ACCESS))),
-        layout: Ok(Some(CURRENT)),
+        layout: Ok(Some(CURRENT_LAYOUT)),
         oldest_due: Ok(Some(NOW + 60_000)),
         iterator_age: Ok(Some(5_000.0)),
         cors: Ok(vec![CorsRule {
@@ -190,7 +190,7 @@ fn each_fault_is_named_alone() {
             |facts| of_table(facts, |one| drop(one.indexes.remove("LSI3"))),
             "The table data has a different layout: it has no index LSI3",
         ),
-        (|facts| facts.layout = Ok(Some(CURRENT + 1)), "The table data has layout 8"),
+        (|facts| facts.layout = Ok(Some(CURRENT_LAYOUT + 1)), "The table data has layout 8"),
         (|facts| of_table(facts, |one| one.is_protected = false), "Deletion protection of the table data is off."),
         (|facts| facts.sandboxes = Ok(10), "The account's quota of 10 concurrent executions is too small"),
     ];

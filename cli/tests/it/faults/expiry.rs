@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use artifact_store::Artifacts;
-use entities::trace_retention::KeptTraces;
+use artifact_store::ArtifactStore;
+use entities::trace_retention::TraceRetentionCache;
 use mlflow_api::proto_json::time_text;
 use mlflow_api::{TraceId, Workspace};
 use retention::Retention;
@@ -13,7 +13,7 @@ use runtime::clock::now_ms;
 use serde_json::{Value, json};
 use table::{Condition, Table};
 use tempfile::TempDir;
-use test_site::{Api, Dump, ROOT, Site, TROUBLES, tried};
+use test_site::{BACKGROUND_FAULTS, ROOT, TableDump, TestClient, TestEnvironment, tried};
 use trace_blocks::{TracePartition, day_of};
 
 use crate::faults::packing::{counts, keys, pass, timed};
@@ -34,7 +34,7 @@ const KEPT_TRACES: [u32; 2] = [6, 7];
 const CUT_OFF: u32 = 4;
 
 /// Removes traces past their retention and files of removed traces, like `gc`.
-pub(crate) async fn remove(table: &Table, artifacts: &Artifacts) -> Result<(), String> {
+pub(crate) async fn remove(table: &Table, artifacts: &ArtifactStore) -> Result<(), String> {
     let retention = Retention::new(table.clone(), artifacts.clone());
     let removed = async {
         retention.remove_expired_traces(&Workspace::default(), &Silent).await?;
@@ -45,10 +45,10 @@ pub(crate) async fn remove(table: &Table, artifacts: &Artifacts) -> Result<(), S
 
 /// Returns a predicate for partitions: whether some traces of the partition's day are within their
 /// retention.
-pub(crate) async fn is_kept(site: &Site) -> impl Fn(&TracePartition) -> bool + use<> {
+pub(crate) async fn is_kept(site: &TestEnvironment) -> impl Fn(&TracePartition) -> bool + use<> {
     let partitions = keys(site).await.iter().filter_map(TracePartition::of_key).collect::<BTreeSet<_>>();
     let experiments: BTreeSet<_> = partitions.iter().map(|partition| partition.experiment).collect();
-    let since = KeptTraces::new(site.table.clone()).since(experiments).await.unwrap();
+    let since = TraceRetentionCache::new(site.table.clone()).since(experiments).await.unwrap();
     move |partition| since.of(partition.experiment).is_none_or(|since| partition.day >= day_of(since))
 }
 
@@ -56,12 +56,12 @@ fn id(number: u32) -> String {
     format!("tr-{number:032x}")
 }
 
-async fn sent(api: &Api, method: &str, path: &str, body: Value) -> Value {
+async fn sent(api: &TestClient, method: &str, path: &str, body: Value) -> Value {
     api.call_at(method, path, body.to_string()).await.ok()
 }
 
 /// Creates a trace with two spans in a session.
-async fn make(api: &Api, experiment: &str, number: u32, began: i64) {
+async fn make(api: &TestClient, experiment: &str, number: u32, began: i64) {
     let nanos = |ms: i64| (ms * 1_000_000).to_string();
     let span = |span: i64, parent: &str| {
         json!({
@@ -83,14 +83,14 @@ async fn make(api: &Api, experiment: &str, number: u32, began: i64) {
 /// A site with traces in blocks, traces changed since they were packed, a trace without a document,
 /// and files of some traces. Some of the traces are past their retention.
 struct Ground {
-    site: Site,
+    site: TestEnvironment,
     directory: TempDir,
-    artifacts: Artifacts,
+    artifacts: ArtifactStore,
 }
 
 impl Ground {
     async fn new() -> Self {
-        let site = Site::new().await;
+        let site = TestEnvironment::new().await;
         let store = tracking::store::Store::new(site.table.clone(), ROOT);
         store.experiment_create_default(&Workspace::default()).await.unwrap();
         let api = faulty_write::api(&site.table);
@@ -118,7 +118,7 @@ impl Ground {
         runtime::clock::sleep(std::time::Duration::from_mins(15)).await;
         let kept = json!({ "experiment_id": experiment, "key": "mlflow.trace.retention", "value": format!("{KEPT}d") });
         api.post("experiments/set-experiment-tag", kept).await.ok();
-        let artifacts = Artifacts::in_directory(directory.path());
+        let artifacts = ArtifactStore::in_directory(directory.path());
         Self { site, directory, artifacts }
     }
 
@@ -141,14 +141,14 @@ impl Ground {
 }
 
 /// Returns all items, except the leases, requests and schedules of packing.
-async fn left(site: &Site) -> Dump {
+async fn left(site: &TestEnvironment) -> TableDump {
     let passing = |key: &str| key.ends_with(" L") || key.ends_with(" P") || key.starts_with("LATER#");
     site.dump().await.into_iter().filter(|(key, _)| !passing(key)).collect()
 }
 
 /// Checks the invariants during a removal: clients find the same traces as before, and the items of
 /// these traces are unchanged.
-async fn check(ground: &Ground, site: &Site, seen: &Value, kept: &Dump) -> Result<(), String> {
+async fn check(ground: &Ground, site: &TestEnvironment, seen: &Value, kept: &TableDump) -> Result<(), String> {
     trace_invariants::check(site, is_kept(site).await).await?;
     let found = client_view::of(&faulty_write::api(&site.table), "/traces").await?;
     if found != *seen {
@@ -162,7 +162,7 @@ async fn check(ground: &Ground, site: &Site, seen: &Value, kept: &Dump) -> Resul
 }
 
 /// Checks the invariants after an interrupted removal, and the state after the next one.
-async fn ends(ground: &Ground, site: &Site, seen: &Value, after: &Dump) -> Result<(), String> {
+async fn ends(ground: &Ground, site: &TestEnvironment, seen: &Value, after: &TableDump) -> Result<(), String> {
     check(ground, site, seen, after).await?;
     remove(&site.table, &ground.artifacts).await?;
     ground.check_files();
@@ -191,7 +191,7 @@ fn an_expiry_survives_a_fault_at_each_of_its_requests() {
         let (tables, mut met) = (Seen::<()>::of(&ground.site, "").await, BTreeSet::new());
         assert!(requests.len() > 20, "{requests:?}");
         for (nth, operation) in (1..).zip(&requests) {
-            for (trouble, calls) in tried(nth, operation, &TROUBLES) {
+            for (trouble, calls) in tried(nth, operation, &BACKGROUND_FAULTS) {
                 let course = format!("{trouble:?} at {nth} for {calls}");
                 let wrong = |what: String| panic!("{course}: {what}");
                 ground.put_files();

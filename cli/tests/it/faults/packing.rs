@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use entities::attributes::TO_PACK;
-use fts_indexer::{Batch, Indexer, Packing};
+use fts_indexer::{Indexer, PackingThresholds, StreamBatch};
 use key_schema::{Key, rows};
-use runtime::clock::{Simulation, now_ms};
+use runtime::clock::{SimulatedClock, now_ms};
 use serde_json::json;
 use table::{Item, Table, number};
-use test_site::{Site, TABLE, key_of};
+use test_site::{TABLE, TestEnvironment, key_of};
 use trace_blocks::TracePartition;
 
 /// Time that passes at once. It is long enough for quiet traces to be packed, and for postponed
@@ -18,7 +18,7 @@ pub(crate) const STEP: Duration = Duration::from_mins(5);
 
 /// Runs a test on a simulated clock, which jumps to the next time that a task waits for.
 pub(crate) fn timed<T>(test: impl Future<Output = T>) -> T {
-    let simulation = Simulation::begin();
+    let simulation = SimulatedClock::begin();
     let test = Box::pin(test);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -28,12 +28,18 @@ pub(crate) fn timed<T>(test: impl Future<Output = T>) -> T {
 
 /// Creates a fresh indexer that makes blocks of one or two traces.
 pub(crate) fn indexer(table: &Table) -> Indexer {
-    let packing = Packing { least_new: 1, least_changed: 1, most: 2, rest: Duration::ZERO, ..Packing::default() };
-    Indexer::new(table.clone()).with_packing(packing)
+    let packing = PackingThresholds {
+        min_new_marks: 1,
+        min_changed_marks: 1,
+        max_traces: 2,
+        pause: Duration::ZERO,
+        ..PackingThresholds::default()
+    };
+    Indexer::new(table.clone()).with_packing_thresholds(packing)
 }
 
 /// Returns the keys of all items.
-pub(crate) async fn keys(site: &Site) -> Vec<Key> {
+pub(crate) async fn keys(site: &TestEnvironment) -> Vec<Key> {
     site.engine.items(TABLE).await.unwrap().iter().map(key_of).collect()
 }
 
@@ -46,7 +52,7 @@ pub(crate) struct Counts {
 }
 
 /// Counts the traces, marks and blocks of a site.
-pub(crate) async fn counts(site: &Site) -> Counts {
+pub(crate) async fn counts(site: &TestEnvironment) -> Counts {
     let keys = keys(site).await;
     let count = |is_meant: &dyn Fn(&Key) -> bool| keys.iter().filter(|key| is_meant(key)).count();
     Counts {
@@ -58,7 +64,7 @@ pub(crate) async fn counts(site: &Site) -> Counts {
 
 /// Lets time pass, and packs all partitions with marks, as if the requests had arrived over the
 /// stream.
-pub(crate) async fn pass(site: &Site) {
+pub(crate) async fn pass(site: &TestEnvironment) {
     runtime::clock::sleep(STEP).await;
     let keys = keys(site).await;
     let marks = keys.iter().filter(|key| rows::TraceMark::parse(key).is_some());
@@ -73,6 +79,6 @@ pub(crate) async fn pass(site: &Site) {
         } })
     };
     let records = partitions.iter().map(record).collect();
-    let answer = indexer(&site.table).handle(Batch { records }).await;
+    let answer = indexer(&site.table).handle(StreamBatch { records }).await;
     assert!(answer.batch_item_failures.is_empty(), "{answer:?}");
 }

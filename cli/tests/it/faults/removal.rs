@@ -3,15 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use embedded_engine::StreamReader;
-use fts_indexer::{Batch, Indexer};
+use fts_indexer::{Indexer, StreamBatch};
 use key_schema::{Ordinal, rows};
 use mlflow_api::{ExperimentId, RunId, Workspace};
-use retention::{Entity, Report, Retention};
+use retention::{RemovalReport, RemovedEntity, Retention};
 use serde_json::{Value, json};
 use table::{Condition, Item, Table};
-use test_site::{Api, ROOT, Site, TABLE, TROUBLES, tried};
+use test_site::{BACKGROUND_FAULTS, ROOT, TABLE, TestClient, TestEnvironment, tried};
 
 use crate::faults::packing::timed;
 use crate::faults::write_faults::view_cache::Seen;
@@ -20,8 +20,8 @@ use crate::faults::write_faults::{client_view, faulty_write};
 /// A report that discards everything.
 pub(crate) struct Silent;
 
-impl Report for Silent {
-    fn removed(&self, _: Entity) {}
+impl RemovalReport for Silent {
+    fn removed(&self, _: RemovedEntity) {}
 
     fn removed_traces(&self, _: ExperimentId, _: u64) {}
 
@@ -29,13 +29,13 @@ impl Report for Silent {
 
     fn kept_files(&self, _: ExperimentId, _: &str) {}
 
-    fn kept(&self, _: Entity, _: &str) {}
+    fn kept(&self, _: RemovedEntity, _: &str) {}
 }
 
 /// Removes all deleted entities. Their artifacts are left alone, because there is no artifact
 /// storage here.
 pub(crate) async fn all(table: &Table) -> Result<(), String> {
-    let retention = Retention::new(table.clone(), Artifacts::default()).leaving_artifacts(true);
+    let retention = Retention::new(table.clone(), ArtifactStore::default()).leaving_artifacts(true);
     let removed = async {
         let found = retention.deleted(&Workspace::default(), None).await?;
         retention.remove(&Workspace::default(), &found, &Silent).await
@@ -43,17 +43,17 @@ pub(crate) async fn all(table: &Table) -> Result<(), String> {
     removed.await.map_err(|error| format!("{error:?}"))
 }
 
-async fn index(site: &Site, stream: &StreamReader) {
+async fn index(site: &TestEnvironment, stream: &StreamReader) {
     let records = stream.oldest(1_000).await.unwrap();
     let Some(last) = records.last().map(|last| last["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned()) else {
         return;
     };
-    let answer = Indexer::new(site.table.clone()).alone().handle(Batch { records }).await;
+    let answer = Indexer::new(site.table.clone()).as_only_indexer().handle(StreamBatch { records }).await;
     assert!(answer.batch_item_failures.is_empty());
     stream.forget_through(&last).await.unwrap();
 }
 
-async fn post(api: &Api, path: &str, body: Value) -> Value {
+async fn post(api: &TestClient, path: &str, body: Value) -> Value {
     api.post(path, body).await.ok()
 }
 
@@ -61,7 +61,7 @@ fn id(value: &Value) -> String {
     value.as_str().unwrap().to_owned()
 }
 
-async fn run(api: &Api, experiment: &str) -> String {
+async fn run(api: &TestClient, experiment: &str) -> String {
     let run = post(api, "runs/create", json!({ "experiment_id": experiment, "start_time": 1 })).await;
     let run = id(&run["run"]["info"]["run_id"]);
     let metrics: Vec<_> = (0..12).map(|at| json!({ "key": "m", "value": at, "timestamp": at, "step": at })).collect();
@@ -72,7 +72,7 @@ async fn run(api: &Api, experiment: &str) -> String {
 
 /// Adds a chart row like that of a run with thousands of points, and points that are not packed
 /// yet.
-async fn log_more(site: &Site, run: &str) {
+async fn log_more(site: &TestEnvironment, run: &str) {
     let row = rows::MetricChart::key(&RunId::parse(run).unwrap(), &"m".into(), &Ordinal(1), &Ordinal(0));
     site.table.put(Item::new(row), &Condition::item_missing()).await.unwrap();
     let api = faulty_write::api_with_journal(&site.table);
@@ -88,7 +88,7 @@ async fn log_more(site: &Site, run: &str) {
     }
 }
 
-async fn model(api: &Api, experiment: &str) -> String {
+async fn model(api: &TestClient, experiment: &str) -> String {
     let params = json!([{ "key": "p", "value": "p".repeat(1_100) }]);
     let new = json!({ "experiment_id": experiment, "name": "m", "params": params });
     id(&post(api, "logged-models", new).await["model"]["info"]["model_id"])
@@ -96,8 +96,8 @@ async fn model(api: &Api, experiment: &str) -> String {
 
 /// Creates two experiments with runs and logged models. Some of these and one of the experiments
 /// are deleted.
-async fn ground() -> Site {
-    let site = Site::with_stream().await;
+async fn ground() -> TestEnvironment {
+    let site = TestEnvironment::with_stream().await;
     let store = tracking::store::Store::new(site.table.clone(), ROOT);
     store.experiment_create_default(&Workspace::default()).await.unwrap();
     let api = faulty_write::api(&site.table);
@@ -123,7 +123,7 @@ async fn ground() -> Site {
 }
 
 /// Returns everything that clients find, by entity id.
-async fn found(site: &Site) -> BTreeMap<String, Value> {
+async fn found(site: &TestEnvironment) -> BTreeMap<String, Value> {
     let view = client_view::of(&faulty_write::api(&site.table), "/runs/").await.unwrap();
     let of = |list: &str, pointer: &str| {
         let entities = view[list].as_array().unwrap().iter();
@@ -140,7 +140,7 @@ async fn found(site: &Site) -> BTreeMap<String, Value> {
 
 /// Returns all items, except those that schedule another check of a run. For removed runs, these
 /// are deleted when they are due.
-async fn left(site: &Site) -> BTreeMap<String, Value> {
+async fn left(site: &TestEnvironment) -> BTreeMap<String, Value> {
     site.dump().await.into_iter().filter(|(key, _)| !key.starts_with("LATER#")).collect()
 }
 
@@ -161,7 +161,7 @@ async fn removals() {
     let requests = clean.faults.order();
     assert!(requests.len() > 30, "{requests:?}");
     for (nth, operation) in (1..).zip(&requests) {
-        for (trouble, calls) in tried(nth, operation, &TROUBLES) {
+        for (trouble, calls) in tried(nth, operation, &BACKGROUND_FAULTS) {
             let course = format!("{trouble:?} at {nth} for {calls}");
             let copy = site.copy();
             copy.faults.trouble_at(trouble, nth, calls);

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use entities::{StoredTrace, read_traces};
 use key_schema::{Key, rows};
 use mlflow_api::{ExperimentId, TraceId};
-use test_site::{Site, key_of};
-use trace_blocks::{TraceKey, TracePartition, Turn, read_block_spans, read_blocks, read_trace_spans};
+use test_site::{TestEnvironment, key_of};
+use trace_blocks::{LargeTraceTurn, TraceKey, TracePartition, read_block_spans, read_blocks, read_trace_spans};
 
 /// Documents, marks and blocks of a site.
 struct Whole<'a> {
-    site: &'a Site,
+    site: &'a TestEnvironment,
     traces: HashMap<TraceId, StoredTrace>,
     marks: BTreeMap<TracePartition, BTreeSet<TraceKey>>,
     /// Traces that a mark or a block refers to, by experiment.
@@ -26,16 +26,23 @@ struct Whole<'a> {
 /// content and spans. All other traces in blocks must be marked. Spans without a trace must be
 /// where a mark or a block refers to. A day is being emptied if some of its traces are past their
 /// retention. For such a day, only the last rule applies.
-pub(crate) async fn check(site: &Site, is_kept: impl Fn(&TracePartition) -> bool) -> Result<(), String> {
+pub(crate) async fn check(site: &TestEnvironment, is_kept: impl Fn(&TracePartition) -> bool) -> Result<(), String> {
     looked_at(site, is_kept, false).await
 }
 
 /// Checks the rules of [`check`] for a site on which an export may have been interrupted.
-pub(crate) async fn check_cut_off(site: &Site, is_kept: impl Fn(&TracePartition) -> bool) -> Result<(), String> {
+pub(crate) async fn check_cut_off(
+    site: &TestEnvironment,
+    is_kept: impl Fn(&TracePartition) -> bool,
+) -> Result<(), String> {
     looked_at(site, is_kept, true).await
 }
 
-async fn looked_at(site: &Site, is_kept: impl Fn(&TracePartition) -> bool, is_cut_off: bool) -> Result<(), String> {
+async fn looked_at(
+    site: &TestEnvironment,
+    is_kept: impl Fn(&TracePartition) -> bool,
+    is_cut_off: bool,
+) -> Result<(), String> {
     let keys: Vec<_> = site.items().await.iter().map(key_of).collect();
     let ids: Vec<_> = keys.iter().filter_map(|key| Some(rows::Trace::parse(key)?.trace)).collect();
     let traces = read_traces(&site.table, &ids.iter().collect::<Vec<_>>()).await.map_err(|error| error.to_string())?;
@@ -82,7 +89,7 @@ impl Whole<'_> {
             let asked: Vec<_> = wanted.iter().map(|trace| (&block, trace)).collect();
             let spans = read_block_spans(table, &asked).await.map_err(|failure| format!("{failure:?}"))?;
             for trace in wanted {
-                let own = read_trace_spans(table, partition.experiment, &trace, &Turn::default()).await;
+                let own = read_trace_spans(table, partition.experiment, &trace, &LargeTraceTurn::default()).await;
                 let own = own.map_err(|error| error.to_string())?;
                 if spans.get(&trace) != Some(&*own) && !self.is_cut_off {
                     return Err(format!("the spans of {trace} are not as its block says"));

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use access::WorkspaceAuthorizer;
 use domain::Environment;
-use entities::workspaces::{Change, Mode, Workspaces};
+use entities::workspaces::{WorkspaceChange, WorkspaceDeletionMode, Workspaces};
 use http::Request;
 use mlflow_api::{ErrorCode, Workspace};
 use serde_json::{Value, json};
 use table::Table;
-use test_site::{Api, ROOT, Site, TROUBLES, everybody, tried};
+use test_site::{BACKGROUND_FAULTS, ROOT, TestClient, TestEnvironment, everybody, tried};
 
 use crate::faults::packing::timed;
 
@@ -22,22 +22,22 @@ fn team() -> Workspace {
 }
 
 /// Returns the functions of a server with workspaces.
-pub(crate) async fn api(table: &Table) -> Api {
+pub(crate) async fn api(table: &Table) -> TestClient {
     let around = Environment::new(everybody(), table.clone());
     let around = Environment { artifact_root: ROOT.to_owned(), ..around.with_workspaces() };
     assert!(WorkspaceAuthorizer::wrap(everybody()).has_workspaces());
     let domains = [&tracking::DOMAIN, &registry::DOMAIN, &evaluation::DOMAIN];
-    Api(domain::mount(&domains, &[], &around).await.unwrap())
+    TestClient(domain::mount(&domains, &[], &around).await.unwrap())
 }
 
-async fn post(api: &Api, workspace: &str, path: &str, body: Value) -> Value {
+async fn post(api: &TestClient, workspace: &str, path: &str, body: Value) -> Value {
     let request = Request::builder().method("POST").uri(format!("/api/{path}"));
     let request = request.header("content-type", "application/json").header("x-mlflow-workspace", workspace);
     api.send(request.body(body.to_string().into()).unwrap()).await.ok()
 }
 
 /// Fills a workspace with one entity of each kind. All have `called` in their names.
-async fn fill(api: &Api, workspace: &str, called: &str) {
+async fn fill(api: &TestClient, workspace: &str, called: &str) {
     let v2 = |path: &str| format!("2.0/mlflow/{path}");
     let new = json!({ "name": called });
     let experiment = post(api, workspace, &v2("experiments/create"), new.clone()).await["experiment_id"].clone();
@@ -59,11 +59,11 @@ async fn fill(api: &Api, workspace: &str, called: &str) {
     post(api, workspace, &v2("registered-models/create"), prompt).await;
 }
 
-async fn ground(is_filled: bool) -> Site {
-    let site = Site::new().await;
+async fn ground(is_filled: bool) -> TestEnvironment {
+    let site = TestEnvironment::new().await;
     let store = tracking::store::Store::new(site.table.clone(), ROOT);
     store.experiment_create_default(&Workspace::default()).await.unwrap();
-    Workspaces::new(site.table.clone()).create(&team(), &Change::default()).await.unwrap();
+    Workspaces::new(site.table.clone()).create(&team(), &WorkspaceChange::default()).await.unwrap();
     let api = api(&site.table).await;
     fill(&api, "default", "ours").await;
     if is_filled {
@@ -73,7 +73,7 @@ async fn ground(is_filled: bool) -> Site {
     site
 }
 
-async fn delete(table: &Table, mode: Mode) -> mlflow_api::Result<()> {
+async fn delete(table: &Table, mode: WorkspaceDeletionMode) -> mlflow_api::Result<()> {
     let workspaces = Workspaces::new(table.clone());
     let begun = workspaces.begin_deletion(&team(), mode, Duration::ZERO).await?;
     workspaces.finish_deletion(&begun).await
@@ -85,7 +85,7 @@ fn listed(items: &BTreeMap<String, Value>) -> usize {
     items.keys().filter(|key| key.starts_with("WORKSPACE#") && rows.iter().any(|row| key.contains(row))).count()
 }
 
-async fn all_items(site: &Site) -> BTreeMap<String, Value> {
+async fn all_items(site: &TestEnvironment) -> BTreeMap<String, Value> {
     site.dump().await.into_iter().collect()
 }
 
@@ -95,8 +95,8 @@ fn a_deletion_of_a_workspace_survives_a_fault_at_each_of_its_requests() {
 }
 
 async fn deletions() {
-    for (place, mode) in (0..).zip(Mode::ALL) {
-        let site = ground(mode != Mode::Restrict).await;
+    for (place, mode) in (0..).zip(WorkspaceDeletionMode::ALL) {
+        let site = ground(mode != WorkspaceDeletionMode::Restrict).await;
         let before = listed(&all_items(&site).await);
         let clean = site.copy();
         clean.faults.keep_order();
@@ -109,7 +109,7 @@ async fn deletions() {
         assert_eq!(says_team, 0, "{mode:?}");
         let requests = clean.faults.order();
         for (nth, operation) in (1..).zip(&requests) {
-            for (trouble, calls) in tried(place + nth, operation, &TROUBLES) {
+            for (trouble, calls) in tried(place + nth, operation, &BACKGROUND_FAULTS) {
                 let course = format!("{mode:?}: {trouble:?} at {nth} for {calls}");
                 let copy = site.copy();
                 copy.faults.trouble_at(trouble, nth, calls);
@@ -134,8 +134,8 @@ fn what_a_workspace_had_is_found_in_the_default_one_or_removed() {
     timed(async {
         let site = ground(true).await;
         let moved = site.copy();
-        delete(&moved.table, Mode::SetDefault).await.unwrap();
-        let found = |site: &Site, workspace: &'static str| {
+        delete(&moved.table, WorkspaceDeletionMode::SetDefault).await.unwrap();
+        let found = |site: &TestEnvironment, workspace: &'static str| {
             let table = site.table.clone();
             async move {
                 let api = api(&table).await;
@@ -153,7 +153,7 @@ fn what_a_workspace_had_is_found_in_the_default_one_or_removed() {
         assert_eq!(found(&moved, "default").await, (4, 3));
         assert_eq!(found(&site, "default").await, (2, 1));
 
-        delete(&site.table, Mode::Cascade).await.unwrap();
+        delete(&site.table, WorkspaceDeletionMode::Cascade).await.unwrap();
         assert_eq!(found(&site, "default").await, (2, 1));
         let workspaces = Workspaces::new(site.table.clone());
         let names = workspaces.names().await.unwrap();
@@ -161,7 +161,7 @@ fn what_a_workspace_had_is_found_in_the_default_one_or_removed() {
         assert!(removed.is_for_removal());
         // A new workspace of the same name contains nothing of the old one, and can reuse its
         // names.
-        workspaces.create(&team(), &Change::default()).await.unwrap();
+        workspaces.create(&team(), &WorkspaceChange::default()).await.unwrap();
         assert_eq!(found(&site, TEAM).await, (0, 0));
         fill(&api(&site.table).await, TEAM, "theirs").await;
         assert_eq!(found(&site, TEAM).await, (1, 1));

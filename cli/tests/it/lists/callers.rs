@@ -2,14 +2,20 @@
 
 use access::{AllowedActions, Restriction};
 use mlflow_api::ExperimentId;
-use mlflow_api::auth::{EVERYTHING, GrantType, Level};
+use mlflow_api::auth::{ALL_RESOURCES, GrantType, PermissionLevel};
 use serde_json::json;
 use test_site::all_troubles;
 
 use super::test_servers::{ADMIN, Asked, Ids, World};
 
 /// The levels of grants. Servers do not grant `NO_PERMISSIONS`.
-const LEVELS: [Level; 5] = [Level::Read, Level::Use, Level::Edit, Level::Manage, Level::Deny];
+const LEVELS: [PermissionLevel; 5] = [
+    PermissionLevel::Read,
+    PermissionLevel::Use,
+    PermissionLevel::Edit,
+    PermissionLevel::Manage,
+    PermissionLevel::Deny,
+];
 
 /// Types that can be granted for a single resource, each with such a resource.
 const RESOURCES: [(GrantType, &str); 4] = [
@@ -40,7 +46,7 @@ const CONTAINERS: [GrantType; 4] =
     [GrantType::Experiment, GrantType::Scorer, GrantType::RegisteredModel, GrantType::Prompt];
 
 /// A grant: the type, the test's name of the resource, and the level.
-pub(super) type Grant = (GrantType, &'static str, Level);
+pub(super) type Grant = (GrantType, &'static str, PermissionLevel);
 
 /// A caller.
 #[derive(Clone, Debug)]
@@ -67,15 +73,15 @@ struct User {
 
 /// Returns every resource and type.
 fn targets() -> impl Iterator<Item = (GrantType, &'static str)> {
-    RESOURCES.into_iter().chain(TYPES.map(|kind| (kind, EVERYTHING)))
+    RESOURCES.into_iter().chain(TYPES.map(|kind| (kind, ALL_RESOURCES)))
 }
 
 fn is_grantable((kind, _, level): &Grant) -> bool {
-    *kind != GrantType::Workspace || matches!(level, Level::Use | Level::Manage)
+    *kind != GrantType::Workspace || matches!(level, PermissionLevel::Use | PermissionLevel::Manage)
 }
 
 fn reading_everything() -> Vec<Grant> {
-    CONTAINERS.map(|kind| (kind, EVERYTHING, Level::Read)).to_vec()
+    CONTAINERS.map(|kind| (kind, ALL_RESOURCES, PermissionLevel::Read)).to_vec()
 }
 
 /// Users with each grant, once alone and once together with grants to read everything. The reduced
@@ -86,7 +92,7 @@ fn singles(workspace: &'static str) -> impl Iterator<Item = User> {
     grants.enumerate().flat_map(move |(number, grant)| {
         let with_all = reading_everything().into_iter().chain([grant]).collect();
         // Denying is most effective for a user who may otherwise read everything.
-        let means_less = usize::from((grant.2 == Level::Deny) == number.is_multiple_of(9));
+        let means_less = usize::from((grant.2 == PermissionLevel::Deny) == number.is_multiple_of(9));
         let mut users = vec![user(vec![grant]), user(with_all)];
         if !all_troubles() {
             users.swap_remove(means_less);
@@ -117,8 +123,8 @@ fn drawn(workspace: &'static str) -> impl Iterator<Item = User> {
 
 /// Users whose roles are in a different workspace from their requests.
 fn of_another_workspace() -> Vec<User> {
-    let on_workspace = |level| vec![(GrantType::Workspace, EVERYTHING, level)];
-    let all = [reading_everything(), on_workspace(Level::Use), on_workspace(Level::Manage)];
+    let on_workspace = |level| vec![(GrantType::Workspace, ALL_RESOURCES, level)];
+    let all = [reading_everything(), on_workspace(PermissionLevel::Use), on_workspace(PermissionLevel::Manage)];
     all.map(|grants| User { granted_in: "other", grants, asks_in: "team" }).into()
 }
 
@@ -127,9 +133,13 @@ fn of_another_workspace() -> Vec<User> {
 /// decisions.
 pub(super) async fn users(world: &World, workspace: &'static str, has_singles: bool) -> Vec<Caller> {
     let user = |grants| User { granted_in: workspace, grants, asks_in: workspace };
-    let on_workspace = |level| user(vec![(GrantType::Workspace, EVERYTHING, level)]);
-    let mut all =
-        vec![user(Vec::new()), user(reading_everything()), on_workspace(Level::Use), on_workspace(Level::Manage)];
+    let on_workspace = |level| user(vec![(GrantType::Workspace, ALL_RESOURCES, level)]);
+    let mut all = vec![
+        user(Vec::new()),
+        user(reading_everything()),
+        on_workspace(PermissionLevel::Use),
+        on_workspace(PermissionLevel::Manage),
+    ];
     if has_singles || all_troubles() {
         all.extend(singles(workspace));
     }
@@ -194,9 +204,12 @@ fn filled(ids: &Ids, of: &str) -> String {
 pub(super) async fn tokens(world: &World, workspace: &'static str) -> Vec<Caller> {
     let on = |kind, of, level| vec![(kind, of, level)];
     let mut but_runs = reading_everything();
-    but_runs.push((GrantType::Run, EVERYTHING, Level::Deny));
-    let owners =
-        [but_runs, on(GrantType::Experiment, "e1", Level::Manage), on(GrantType::Workspace, EVERYTHING, Level::Manage)];
+    but_runs.push((GrantType::Run, ALL_RESOURCES, PermissionLevel::Deny));
+    let owners = [
+        but_runs,
+        on(GrantType::Experiment, "e1", PermissionLevel::Manage),
+        on(GrantType::Workspace, ALL_RESOURCES, PermissionLevel::Manage),
+    ];
     let mut users = vec![(ADMIN.to_owned(), "administrator".to_owned())];
     for (number, grants) in owners.into_iter().enumerate() {
         let user = User { granted_in: workspace, grants, asks_in: workspace };

@@ -16,8 +16,8 @@ mod test_servers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mlflow_api::auth::Level;
-use runtime::clock::Simulation;
+use mlflow_api::auth::PermissionLevel;
+use runtime::clock::SimulatedClock;
 
 use self::callers::{Caller, request_of};
 use self::entity::{Entity, Kind, entities};
@@ -135,15 +135,15 @@ impl View {
 /// Runs a test on a simulated clock, because requests that change grants do not respond before a
 /// lease has expired.
 async fn without_waiting(test: impl Future<Output = ()>) {
-    let clock = Simulation::begin();
+    let clock = SimulatedClock::begin();
     tokio::select! { () = test => {}, () = clock.drive() => {} }
 }
 
 /// Compares the lists for all callers of a workspace, in one process.
-async fn compared(workspace: &'static str, default: Level, with_workspaces: bool) {
+async fn compared(workspace: &'static str, default: PermissionLevel, with_workspaces: bool) {
     let world = World::new().await;
     let mut all = vec![callers::administrator(workspace)];
-    all.extend(callers::users(&world, workspace, default == Level::NoPermissions).await);
+    all.extend(callers::users(&world, workspace, default == PermissionLevel::NoPermissions).await);
     all.extend(callers::tokens(&world, workspace).await);
     let process = world.process(default, with_workspaces).await;
     View::new(&world, process, workspace, with_workspaces).await.check(&all).await;
@@ -151,15 +151,15 @@ async fn compared(workspace: &'static str, default: Level, with_workspaces: bool
 
 #[tokio::test]
 async fn lists_show_what_single_reads_allow() {
-    without_waiting(Box::pin(compared("default", Level::NoPermissions, false))).await;
+    without_waiting(Box::pin(compared("default", PermissionLevel::NoPermissions, false))).await;
 }
 
 #[tokio::test]
 async fn lists_show_what_single_reads_allow_where_the_default_is_to_read() {
-    without_waiting(Box::pin(compared("default", Level::Read, false))).await;
+    without_waiting(Box::pin(compared("default", PermissionLevel::Read, false))).await;
 }
 
 #[tokio::test]
 async fn lists_show_what_single_reads_allow_in_a_workspace() {
-    without_waiting(Box::pin(compared("team", Level::Read, true))).await;
+    without_waiting(Box::pin(compared("team", PermissionLevel::Read, true))).await;
 }

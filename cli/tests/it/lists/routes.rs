@@ -13,7 +13,7 @@ use embedded_engine::Engine;
 use mlflow_api::Workspace;
 use serde_json::Value;
 use table::Table;
-use test_site::samples::Walk;
+use test_site::route_samples::SampleClient;
 
 use super::entity::arrays_of_entities;
 use super::list_requests;
@@ -142,7 +142,7 @@ fn every_route_that_reads_is_a_list_or_known_to_be_none() {
     let reading = routes(|_, endpoint| reads(endpoint.permission));
     let known: BTreeSet<_> = lists.iter().cloned().chain(others.keys().cloned()).collect();
     let unknown: Vec<_> = reading.difference(&known).collect();
-    assert_eq!(unknown, Vec::<&String>::new(), "add these routes to the lists in `listed.rs`, or to `OTHERS`");
+    assert_eq!(unknown, Vec::<&String>::new(), "add these routes to the lists in `list_entry.rs`, or to `OTHERS`");
     let gone: Vec<_> = known.difference(&reading).collect();
     assert_eq!(gone, Vec::<&String>::new(), "routes that do not exist");
     let both: Vec<_> = lists.iter().filter(|route| others.contains_key(*route)).collect();
@@ -191,7 +191,7 @@ fn every_field_of_graphql_that_leads_to_entities_is_a_list_or_known_to_be_none()
     let lists = listed_routes();
     let lists = lists.iter().filter_map(|route| route.split(' ').nth(2)).map(str::to_owned);
     let known: BTreeSet<_> = lists.chain(OTHER_FIELDS.iter().map(|(field, _)| (*field).to_owned())).collect();
-    assert_eq!(leading, known, "add new fields to the lists in `listed.rs`, or to `OTHER_FIELDS`");
+    assert_eq!(leading, known, "add new fields to the lists in `list_entry.rs`, or to `OTHER_FIELDS`");
 }
 
 /// Checks that responses with several entities only come from lists, so that the reasons above are
@@ -216,7 +216,7 @@ async fn answers_with_several_entities_are_those_of_lists() {
             axum::response::Response::from_parts(parts, Body::from(bytes))
         }
     }));
-    test_site::samples::all(&mut Walk::new(router)).await;
+    test_site::route_samples::all(&mut SampleClient::new(router)).await;
     let lists: BTreeSet<_> = listed_routes().iter().map(|route| without_field(route)).collect();
     let rows = all_rows();
     let mut found = BTreeSet::new();

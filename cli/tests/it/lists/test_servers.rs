@@ -7,19 +7,19 @@ use access::{
     AccessCheck, Authorizer, AuthorizerItems, Caller, EntityEvent, Guard, Identity, RequestHead, Restriction, User,
     Visibility,
 };
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use axum::body::Body;
 use domain::Environment;
-use entities::workspaces::{Change, Workspaces};
+use entities::workspaces::{WorkspaceChange, Workspaces};
 use futures::future::BoxFuture;
 use http::Request;
 use http::header::CONTENT_TYPE;
-use mlflow_api::auth::Level;
+use mlflow_api::auth::PermissionLevel;
 use mlflow_api::{Error, ErrorCode, Result, UserName, Workspace};
 use permissions::{Account, UserAuthorizer};
 use serde_json::{Value, json};
 use table::{Table, Write};
-use test_site::{Answer, Api, ROOT, Site, TABLE};
+use test_site::{ROOT, TABLE, TestClient, TestEnvironment, TestResponse};
 
 use crate::test_server::of_table;
 
@@ -88,13 +88,13 @@ impl Authorizer for ByHeader {
 /// A process of the server, with or without workspaces.
 #[derive(Clone)]
 pub(super) struct Process {
-    api: Api,
+    api: TestClient,
     has_workspaces: bool,
 }
 
 impl Process {
     /// Sends a request as a sender in a workspace.
-    pub(super) async fn ask(&self, sender: &str, workspace: &str, request: &Asked) -> Answer {
+    pub(super) async fn ask(&self, sender: &str, workspace: &str, request: &Asked) -> TestResponse {
         let body = if request.body.is_null() { Body::empty() } else { Body::from(request.body.to_string()) };
         self.api.send(self.request(sender, workspace, request).body(body).unwrap()).await
     }
@@ -140,7 +140,7 @@ impl Asked {
 
 /// Tables with users, files, and three workspaces whose entities have the same names.
 pub(super) struct World {
-    site: Site,
+    site: TestEnvironment,
     access: Table,
     files: tempfile::TempDir,
     senders: Senders,
@@ -155,13 +155,13 @@ pub(super) type Ids = BTreeMap<String, String>;
 
 impl World {
     pub(super) async fn new() -> Self {
-        let site = Site::new().await;
+        let site = TestEnvironment::new().await;
         let access = site.table.beside(format!("{TABLE}-access"));
         access.create_access_if_missing().await.unwrap();
         let tracking = tracking::store::Store::new(site.table.clone(), ROOT);
         tracking.experiment_create_default(&Workspace::default()).await.unwrap();
         let (files, senders) = (tempfile::tempdir().unwrap(), Senders::default());
-        let maker = process(&site.table, &access, &files, &senders, Level::NoPermissions, true).await;
+        let maker = process(&site.table, &access, &files, &senders, PermissionLevel::NoPermissions, true).await;
         let mut world = Self { site, access, files, senders, maker, ids: BTreeMap::new() };
         let admin = UserName::new(ADMIN).unwrap();
         world.users().user_create(&admin, "correct horse battery".to_owned(), true).await.unwrap();
@@ -169,7 +169,7 @@ impl World {
         let all = Workspaces::new(world.site.table.clone());
         for workspace in WORKSPACES {
             if workspace != "default" {
-                all.create(&Workspace::parse(workspace).unwrap(), &Change::default()).await.unwrap();
+                all.create(&Workspace::parse(workspace).unwrap(), &WorkspaceChange::default()).await.unwrap();
             }
             let ids = furnish(&world.maker, workspace).await;
             world.ids.insert(workspace, ids);
@@ -178,12 +178,12 @@ impl World {
     }
 
     /// Mounts another process, whose caches are empty.
-    pub(super) async fn process(&self, default: Level, has_workspaces: bool) -> Process {
+    pub(super) async fn process(&self, default: PermissionLevel, has_workspaces: bool) -> Process {
         process(&self.site.table, &self.access, &self.files, &self.senders, default, has_workspaces).await
     }
 
     fn users(&self) -> auth::store::Store {
-        let basic = UserAuthorizer::new(self.site.table.clone(), self.access.clone(), Level::NoPermissions);
+        let basic = UserAuthorizer::new(self.site.table.clone(), self.access.clone(), PermissionLevel::NoPermissions);
         auth::store::Store::new(self.site.table.clone(), self.access.clone(), basic)
     }
 
@@ -210,11 +210,11 @@ async fn process(
     access: &Table,
     files: &tempfile::TempDir,
     senders: &Senders,
-    default: Level,
+    default: PermissionLevel,
     has_workspaces: bool,
 ) -> Process {
     let nobody: Arc<dyn Authorizer> = access::AllowAll::shared();
-    let artifacts = Artifacts::in_directory(files.path());
+    let artifacts = ArtifactStore::in_directory(files.path());
     let around = Environment::new(nobody, table.clone()).with_artifacts(ROOT, artifacts);
     let around = around.with_users(table.clone(), access.clone(), default);
     let basic = around.user_authorizer.clone().unwrap();
@@ -222,7 +222,7 @@ async fn process(
     let authorizer = Arc::new(ByHeader { basic, access, senders, accounts: Mutex::default() });
     let around = Environment { authorizer, ..around };
     let around = if has_workspaces { around.with_workspaces() } else { around };
-    Process { api: Api(domain::mount(&of_table(), &[], &around).await.unwrap()), has_workspaces }
+    Process { api: TestClient(domain::mount(&of_table(), &[], &around).await.unwrap()), has_workspaces }
 }
 
 /// Creates one or two entities of every kind in a workspace. Returns their ids.

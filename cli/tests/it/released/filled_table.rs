@@ -4,20 +4,20 @@ use std::ops::Range;
 use std::path::Path;
 
 use access::{AllowedActions, Restriction};
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use auth::store::NewToken;
-use embedded_engine::faults::Trouble;
-use entities::trace_retention::TraceSetting;
-use fts_indexer::{Batch, Indexer};
+use embedded_engine::faults::InjectedFault;
+use entities::trace_retention::TraceRetentionSetting;
+use fts_indexer::{Indexer, StreamBatch};
 use key_schema::rows::RowDescription;
-use mlflow_api::auth::Level;
+use mlflow_api::auth::PermissionLevel;
 use mlflow_api::{UserName, Workspace};
 use permissions::UserAuthorizer;
-use retention::{Named, Retention};
+use retention::{NamedEntities, Retention};
 use serde_json::{Value, json};
 use table::Table;
-use test_site::samples::{SAMPLES, Walk, export};
-use test_site::{Api, Site, TABLE, key_of};
+use test_site::route_samples::{SAMPLES, SampleClient, export};
+use test_site::{TABLE, TestClient, TestEnvironment, key_of};
 
 use super::process;
 use super::reads::Asked;
@@ -46,13 +46,13 @@ fn noise(seed: u64) -> String {
 }
 
 /// Delivers all records of the stream to the indexer.
-async fn index(site: &Site, indexer: &Indexer) {
+async fn index(site: &TestEnvironment, indexer: &Indexer) {
     let stream = site.engine.stream(TABLE).await.unwrap().unwrap();
     loop {
         let records = stream.oldest(1_000).await.unwrap();
         let Some(last) = records.last() else { return };
         let last = last["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned();
-        let answer = indexer.handle(Batch { records }).await;
+        let answer = indexer.handle(StreamBatch { records }).await;
         assert!(answer.batch_item_failures.is_empty(), "{answer:?}");
         stream.forget_through(&last).await.unwrap();
     }
@@ -60,8 +60,8 @@ async fn index(site: &Site, indexer: &Indexer) {
 
 /// Delivers all changes to the indexer, and makes it check what it postponed, until everything is
 /// packed and indexed.
-pub(super) async fn follow(site: &Site) {
-    let indexer = indexer(&site.table).counting();
+pub(super) async fn follow(site: &TestEnvironment) {
+    let indexer = indexer(&site.table).with_usage_counter();
     for _ in 0..3 {
         index(site, &indexer).await;
         runtime::clock::sleep(STEP).await;
@@ -71,12 +71,12 @@ pub(super) async fn follow(site: &Site) {
 }
 
 /// Returns the filled table, and requests that read its content.
-pub(super) async fn filled(files: &Path) -> (Site, Vec<Asked>) {
-    let site = Site::with_stream().await;
+pub(super) async fn filled(files: &Path) -> (TestEnvironment, Vec<Asked>) {
+    let site = TestEnvironment::with_stream().await;
     let store = tracking::store::Store::new(site.table.clone(), ROOT);
     store.experiment_create_default(&Workspace::default()).await.unwrap();
     let api = process(&site, files).await;
-    let mut walk = Walk::new(api.0.clone());
+    let mut walk = SampleClient::new(api.0.clone());
     for samples in &SAMPLES {
         (samples.reads)(&mut walk).await;
     }
@@ -84,7 +84,7 @@ pub(super) async fn filled(files: &Path) -> (Site, Vec<Asked>) {
     let experiment = everything(&api, &mut asked).await;
     of_users(&site, &api, &experiment).await;
     of_a_workspace(&site, &api, &mut asked).await;
-    TraceSetting::write(&site.table, Some("36500d")).await.unwrap();
+    TraceRetentionSetting::write(&site.table, Some("36500d")).await.unwrap();
     follow(&site).await;
     changes(&site, &api, &mut asked).await;
     removals(&site, &api).await;
@@ -93,7 +93,7 @@ pub(super) async fn filled(files: &Path) -> (Site, Vec<Asked>) {
     (site, asked)
 }
 
-async fn post(api: &Api, path: &str, body: Value) -> Value {
+async fn post(api: &TestClient, path: &str, body: Value) -> Value {
     Asked::new("POST", path, body).done(api).await
 }
 
@@ -101,20 +101,20 @@ fn text(value: &Value, pointer: &str) -> String {
     value.pointer(pointer).and_then(Value::as_str).unwrap().to_owned()
 }
 
-async fn run(api: &Api, experiment: &str, name: &str) -> String {
+async fn run(api: &TestClient, experiment: &str, name: &str) -> String {
     let tags = json!([{ "key": "long", "value": "t".repeat(3_000) }]);
     let new = json!({ "experiment_id": experiment, "start_time": 1, "run_name": name, "tags": tags });
     text(&post(api, &format!("{V2}/runs/create"), new).await, "/run/info/run_id")
 }
 
-async fn log_points(api: &Api, run: &str, name: &str, steps: Range<i64>) {
+async fn log_points(api: &TestClient, run: &str, name: &str, steps: Range<i64>) {
     let points: Vec<_> =
         steps.map(|step| json!({ "key": name, "value": step, "timestamp": step, "step": step })).collect();
     post(api, &format!("{V2}/runs/log-batch"), json!({ "run_id": run, "metrics": points })).await;
 }
 
 /// Creates entities that the samples lack: wide, long and large ones.
-async fn everything(api: &Api, asked: &mut Vec<Asked>) -> String {
+async fn everything(api: &TestClient, asked: &mut Vec<Asked>) -> String {
     let tags =
         json!([{ "key": "long", "value": "t".repeat(3_000) }, { "key": "mlflow.trace.retention", "value": "36500d" }]);
     let new = json!({ "name": "everything", "tags": tags });
@@ -176,7 +176,7 @@ async fn everything(api: &Api, asked: &mut Vec<Asked>) -> String {
 }
 
 /// Creates users with everything that they can have.
-async fn of_users(site: &Site, api: &Api, experiment: &str) {
+async fn of_users(site: &TestEnvironment, api: &TestClient, experiment: &str) {
     let password = "a password of the table";
     post(api, &format!("{V2}/users/create"), json!({ "username": "reader", "password": password })).await;
     let scorer = format!("{experiment}/big");
@@ -194,7 +194,7 @@ async fn of_users(site: &Site, api: &Api, experiment: &str) {
     }
     let reader = UserName::new("reader").unwrap();
     let access: Table = Table::new(site.engine.client(), ACCESS);
-    let basic = UserAuthorizer::new(site.table.clone(), access.clone(), Level::NoPermissions);
+    let basic = UserAuthorizer::new(site.table.clone(), access.clone(), PermissionLevel::NoPermissions);
     let users = auth::store::Store::new(site.table.clone(), access, basic);
     let restriction = Restriction { experiment: None, actions: AllowedActions::Read };
     users.token_create(&reader, NewToken { name: "t".to_owned(), restriction, days: None }).await.unwrap();
@@ -202,7 +202,7 @@ async fn of_users(site: &Site, api: &Api, experiment: &str) {
     users.principal_map("arn:aws:iam::123456789012:role/reader", &reader).await.unwrap();
 }
 
-async fn of_a_workspace(site: &Site, api: &Api, asked: &mut Vec<Asked>) {
+async fn of_a_workspace(site: &TestEnvironment, api: &TestClient, asked: &mut Vec<Asked>) {
     post(api, &format!("{V3}/workspaces"), json!({ "name": TEAM, "description": "of the table" })).await;
     let of = |method: &str, path: String, body: Value| Asked::of(TEAM, method, path, body);
     let made = of("POST", format!("{V2}/experiments/create"), json!({ "name": "e" })).done(api).await;
@@ -210,7 +210,7 @@ async fn of_a_workspace(site: &Site, api: &Api, asked: &mut Vec<Asked>) {
     let new = json!({ "experiment_id": experiment, "start_time": 1, "run_name": "n" });
     let run = text(&of("POST", format!("{V2}/runs/create"), new).done(api).await, "/run/info/run_id");
     of("POST", format!("{V2}/registered-models/create"), json!({ "name": "m" })).done(api).await;
-    let quota = [(entities::quota::Counted::Runs, 1_000)].into_iter().collect();
+    let quota = [(entities::quota::QuotaKind::Runs, 1_000)].into_iter().collect();
     let name = Workspace::parse(TEAM).unwrap();
     entities::workspaces::Workspaces::new(site.table.clone()).set_quota(&name, &quota).await.unwrap();
     asked.extend([
@@ -223,7 +223,7 @@ async fn of_a_workspace(site: &Site, api: &Api, asked: &mut Vec<Asked>) {
 }
 
 /// Makes changes that are not indexed yet, and logs points that are not packed yet.
-async fn changes(site: &Site, api: &Api, asked: &mut Vec<Asked>) {
+async fn changes(site: &TestEnvironment, api: &TestClient, asked: &mut Vec<Asked>) {
     let new = json!({ "name": "changing" });
     let experiment = text(&post(api, &format!("{V2}/experiments/create"), new).await, "/experiment_id");
     let run = run(api, &experiment, "running").await;
@@ -254,7 +254,7 @@ async fn changes(site: &Site, api: &Api, asked: &mut Vec<Asked>) {
 }
 
 /// Starts permanent removals that are interrupted.
-async fn removals(site: &Site, api: &Api) {
+async fn removals(site: &TestEnvironment, api: &TestClient) {
     let mut experiments = Vec::new();
     for name in ["of a run", "of a model", "of an experiment"] {
         let new = json!({ "name": name });
@@ -262,21 +262,21 @@ async fn removals(site: &Site, api: &Api) {
     }
     let run = run(api, &experiments[0], "goes").await;
     post(api, &format!("{V2}/runs/delete"), json!({ "run_id": run })).await;
-    cut_off(site, "RunRemoval", &Named { runs: vec![run], ..Named::default() }).await;
+    cut_off(site, "RunRemoval", &NamedEntities { runs: vec![run], ..NamedEntities::default() }).await;
     let new = json!({ "experiment_id": experiments[1], "name": "goes" });
     let model = text(&post(api, &format!("{V2}/logged-models"), new).await, "/model/info/model_id");
     Asked::new("DELETE", format!("{V2}/logged-models/{model}"), json!({})).send(api).await;
-    cut_off(site, "LoggedModelRemoval", &Named { models: vec![model], ..Named::default() }).await;
+    cut_off(site, "LoggedModelRemoval", &NamedEntities { models: vec![model], ..NamedEntities::default() }).await;
     let last = experiments[2].clone();
     post(api, &format!("{V2}/experiments/delete"), json!({ "experiment_id": last })).await;
-    cut_off(site, "ExperimentRemoval", &Named { experiments: vec![last], ..Named::default() }).await;
+    cut_off(site, "ExperimentRemoval", &NamedEntities { experiments: vec![last], ..NamedEntities::default() }).await;
 }
 
 /// Repeats a removal, interrupted later each time, until a row of this type exists.
-async fn cut_off(site: &Site, row: &str, named: &Named) {
-    let retention = Retention::new(site.impatient(), Artifacts::default()).leaving_artifacts(true);
+async fn cut_off(site: &TestEnvironment, row: &str, named: &NamedEntities) {
+    let retention = Retention::new(site.impatient(), ArtifactStore::default()).leaving_artifacts(true);
     for request in 1.. {
-        site.faults.trouble_at(Trouble::Disconnected, request, u64::MAX);
+        site.faults.trouble_at(InjectedFault::Disconnected, request, u64::MAX);
         let removed = async {
             let found = retention.named(named, None).await?;
             retention.remove(&Workspace::default(), &found, &Silent).await

@@ -14,7 +14,7 @@ mod writes;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use axum::Router;
 use axum::extract::Request;
 use entities::migration::migrate;
@@ -22,7 +22,7 @@ use key_schema::rows::{ROWS, RowDescription};
 use key_schema::{Key, access_rows};
 use serde_json::Value;
 use table::Table;
-use test_site::{Api, Site, key_of};
+use test_site::{TestClient, TestEnvironment, key_of};
 use tower::ServiceExt;
 
 use crate::faults::packing::timed;
@@ -37,15 +37,15 @@ const RELEASES: [&str; 1] = ["0.1.0"];
 
 /// Returns all functions over a table, in processes with empty caches: one without workspaces, and
 /// one for requests that name a workspace.
-async fn process(site: &Site, files: &Path) -> Api {
-    let around = with_walker(&site.table, Artifacts::in_directory(files), all_as_one()).await;
+async fn process(site: &TestEnvironment, files: &Path) -> TestClient {
+    let around = with_walker(&site.table, ArtifactStore::in_directory(files), all_as_one()).await;
     let plain = domain::mount(&of_table(), &[], &around).await.unwrap();
     let named = domain::mount(&of_table(), &[], &around.with_workspaces()).await.unwrap();
     let answer = move |request: Request| {
         let names_one = request.headers().contains_key(WORKSPACE);
         (if names_one { named } else { plain }).oneshot(request)
     };
-    Api(Router::new().fallback(answer))
+    TestClient(Router::new().fallback(answer))
 }
 
 /// Returns the row types that have no item in a table and its access table.
@@ -121,8 +121,8 @@ fn a_table_of_each_release_is_read_and_written() {
             check("after indexing and packing").await;
             let process = process(&site, files.path()).await;
             writes::all(&site, &process).await;
-            let mut walk = test_site::samples::Walk::new(process.0.clone());
-            test_site::samples::writes(&mut walk).await;
+            let mut walk = test_site::route_samples::SampleClient::new(process.0.clone());
+            test_site::route_samples::writes(&mut walk).await;
         });
     }
 }

@@ -3,8 +3,8 @@
 use axum::body::Body;
 use http::Request;
 use serde_json::{Value, json};
-use test_site::Api;
-use test_site::samples::Read;
+use test_site::TestClient;
+use test_site::route_samples::ReadRequest;
 
 /// Header with the name of a workspace.
 pub(super) const WORKSPACE: &str = "x-mlflow-workspace";
@@ -28,7 +28,7 @@ impl Asked {
     }
 
     /// Sends the request, which has to succeed, and returns the body of the response byte for byte.
-    pub(super) async fn send(&self, api: &Api) -> String {
+    pub(super) async fn send(&self, api: &TestClient) -> String {
         let request = Request::builder().method(self.method.as_str()).uri(&self.path);
         let request = match self.workspace.as_str() {
             "default" => request,
@@ -42,20 +42,20 @@ impl Asked {
     }
 
     /// Sends the request, which has to succeed, and returns the parsed body of the response.
-    pub(super) async fn done(&self, api: &Api) -> Value {
+    pub(super) async fn done(&self, api: &TestClient) -> Value {
         serde_json::from_str(&self.send(api).await).unwrap()
     }
 }
 
-impl From<Read> for Asked {
-    fn from(read: Read) -> Self {
+impl From<ReadRequest> for Asked {
+    fn from(read: ReadRequest) -> Self {
         Self::new(read.method, read.path, read.body)
     }
 }
 
 /// Sends the requests, and returns them with their responses. Requests whose responses are not
 /// reproducible are left out.
-pub(super) async fn answered(api: &Api, asked: Vec<Asked>) -> Vec<(Asked, String)> {
+pub(super) async fn answered(api: &TestClient, asked: Vec<Asked>) -> Vec<(Asked, String)> {
     let mut answers = Vec::new();
     for asked in asked {
         // The page contains a random token against forgery.

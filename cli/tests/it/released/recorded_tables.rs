@@ -10,7 +10,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use table::Table;
-use test_site::{Site, TABLE, key_of};
+use test_site::{TABLE, TestEnvironment, key_of};
 
 use super::reads::{Asked, line, of_line};
 
@@ -70,12 +70,12 @@ pub(super) fn record(
 }
 
 /// Returns the items of the table, sorted by key.
-pub(super) async fn table_of(site: &Site) -> Vec<Value> {
+pub(super) async fn table_of(site: &TestEnvironment) -> Vec<Value> {
     sorted(site.items().await)
 }
 
 /// Returns the items of the access table, sorted by key.
-pub(super) async fn access_of(site: &Site) -> Vec<Value> {
+pub(super) async fn access_of(site: &TestEnvironment) -> Vec<Value> {
     sorted(site.engine.items(ACCESS).await.unwrap())
 }
 
@@ -97,8 +97,8 @@ fn sorted(mut items: Vec<Value>) -> Vec<Value> {
 }
 
 /// Creates a site with these tables. The stream has the records of their items.
-pub(super) async fn load(items: Vec<Value>, access: Vec<Value>) -> Site {
-    let site = Site::with_stream().await;
+pub(super) async fn load(items: Vec<Value>, access: Vec<Value>) -> TestEnvironment {
+    let site = TestEnvironment::with_stream().await;
     let access_table = Table::new(site.engine.client(), ACCESS);
     access_table.create_access_if_missing().await.unwrap();
     for (name, items) in [(TABLE, items), (ACCESS, access)] {

@@ -20,11 +20,11 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use key_schema::rows;
 use mlflow_api::UserName;
-use mlflow_api::auth::Level;
+use mlflow_api::auth::PermissionLevel;
 use permissions::UserAuthorizer;
 use table::Table;
 use test_site::key_of;
-use test_site::samples::{WALKER, Walk};
+use test_site::route_samples::{SAMPLE_USER, SampleClient};
 
 use super::reads::Asked;
 use super::recorded_tables::ACCESS;
@@ -62,7 +62,7 @@ impl Turns {
         // The samples do not name a workspace, but some of them manage workspaces.
         let kind = usize::from(path.path().contains("/mlflow/workspaces"));
         parts.uri = format!("http://{}{path}", self.addresses[turn][kind]).parse().unwrap();
-        let credentials = STANDARD.encode(format!("{WALKER}:{PASSWORD}"));
+        let credentials = STANDARD.encode(format!("{SAMPLE_USER}:{PASSWORD}"));
         parts.headers.insert(AUTHORIZATION, format!("Basic {credentials}").parse().unwrap());
         // Bodies are sent with their length, like those of stock clients.
         let body = body.collect().await.unwrap().to_bytes();
@@ -101,9 +101,9 @@ impl Servers {
 /// Creates the user who sends the requests.
 async fn make_walker(engine: &Engine) {
     let (table, access) = (Table::new(engine.client(), TABLE), Table::new(engine.client(), ACCESS));
-    let basic = UserAuthorizer::new(table.clone(), access.clone(), Level::NoPermissions);
+    let basic = UserAuthorizer::new(table.clone(), access.clone(), PermissionLevel::NoPermissions);
     let users = auth::store::Store::new(table, access, basic);
-    users.user_create(&UserName::new(WALKER).unwrap(), PASSWORD.to_owned(), true).await.unwrap();
+    users.user_create(&UserName::new(SAMPLE_USER).unwrap(), PASSWORD.to_owned(), true).await.unwrap();
 }
 
 /// Waits until the index has a copy of each run.
@@ -140,12 +140,12 @@ async fn two_versions_serve_one_table() {
         if !released_indexes {
             order.reverse();
         }
-        let mut walk = Walk::new(Turns::between(&order).router());
-        test_site::samples::all(&mut walk).await;
+        let mut walk = SampleClient::new(Turns::between(&order).router());
+        test_site::route_samples::all(&mut walk).await;
         wait_for_index(&engine).await;
         let reads: Vec<_> = walk.reads.into_iter().map(Asked::from).filter(|asked| asked.path != "/signup").collect();
         assert!(reads.len() > 70, "{} requests", reads.len());
-        let [one, two] = order.map(|addresses| test_site::Api(Turns::between(&[addresses]).router()));
+        let [one, two] = order.map(|addresses| test_site::TestClient(Turns::between(&[addresses]).router()));
         for asked in reads {
             assert_eq!(asked.send(&one).await, asked.send(&two).await, "{asked:?}");
         }

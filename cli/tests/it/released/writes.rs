@@ -1,7 +1,7 @@
 //! Writes to each entity of a table that was written by another version.
 
 use serde_json::{Value, json};
-use test_site::{Api, Site};
+use test_site::{TestClient, TestEnvironment};
 
 use super::filled_table::{TEAM, follow};
 use super::reads::Asked;
@@ -11,7 +11,7 @@ const V3: &str = "/api/3.0/mlflow";
 
 /// Client that sends requests about the entities of a workspace.
 struct Writer<'a> {
-    api: &'a Api,
+    api: &'a TestClient,
     workspace: &'a str,
 }
 
@@ -41,7 +41,7 @@ fn has(list: &Value, key: &str, value: &Value) -> bool {
 
 /// Writes to every entity of both workspaces, and reads existing and new data. Then indexes
 /// everything, and searches for the new data.
-pub(super) async fn all(site: &Site, api: &Api) {
+pub(super) async fn all(site: &TestEnvironment, api: &TestClient) {
     for workspace in ["default", TEAM] {
         let writer = Writer { api, workspace };
         let listed = writer.get(format!("{V2}/experiments/search?max_results=100")).await;
@@ -145,7 +145,8 @@ impl Writer<'_> {
             self.ask("PATCH", format!("{one}/tags"), json!({ "key": "later", "value": "v" })).await;
             let said = json!({ "assessment": { "assessment_name": "later", "feedback": { "value": true } } });
             self.ask("POST", format!("{one}/assessments"), said).await;
-            self.ask("POST", "/v1/traces".to_owned(), test_site::samples::export(&id.as_str().unwrap()[3..], 77)).await;
+            self.ask("POST", "/v1/traces".to_owned(), test_site::route_samples::export(&id.as_str().unwrap()[3..], 77))
+                .await;
         }
         let filter = "tag.later = 'v' AND feedback.later = 'true' AND span.name = 'step 77'";
         let found = self.ask("POST", format!("{all}/search"), json!({ "locations": place, "filter": filter })).await;

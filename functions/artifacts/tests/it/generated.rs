@@ -5,7 +5,7 @@ use std::sync::{LazyLock, Mutex};
 
 use artifact_access::VersionDirectory;
 use artifact_store::bucket::Bucket;
-use artifact_store::{Artifacts, Prefix};
+use artifact_store::{ArtifactStore, BucketPrefix};
 use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture};
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_types::body::SdkBody;
@@ -15,8 +15,8 @@ use http::Request;
 use mlflow_api::RegisteredModelName;
 use serde_json::{Value, json};
 use table::Table;
-use test_site::ledger::{Bench, Ledger, budget};
-use test_site::{Answer, Api};
+use test_site::ledger::{CostLedger, MeteredProcesses, budget};
+use test_site::{TestClient, TestResponse};
 
 const HEAD: &str = "\
 # What calls about artifacts cost
@@ -34,7 +34,7 @@ const BUCKET_ROOT: &str = "s3://b/root";
 const PROXY: &str = "/api/2.0/mlflow-artifacts";
 
 /// The requests that the bucket has received since the last check.
-static ASKED: LazyLock<Mutex<Vec<&'static str>>> = LazyLock::new(Mutex::default);
+static RECEIVED_REQUESTS: LazyLock<Mutex<Vec<&'static str>>> = LazyLock::new(Mutex::default);
 
 /// A bucket in which every requested file exists with 1,000 bytes, and whose lists contain 1,000
 /// files.
@@ -56,7 +56,7 @@ impl HttpConnector for AnyFile {
             "DELETE" => ("DELETE", 204, String::new()),
             method => unreachable!("{method} {query}"),
         };
-        ASKED.lock().unwrap().push(asked);
+        RECEIVED_REQUESTS.lock().unwrap().push(asked);
         let mut response = HttpResponse::new(status.try_into().unwrap(), SdkBody::from(body));
         response.headers_mut().insert("content-length", "1000");
         response.headers_mut().insert("etag", "\"e\"");
@@ -84,26 +84,26 @@ const fn parts() -> &'static str {
 
 /// Returns a process with the functions that handle artifacts. Its entities have their artifacts
 /// below `root`.
-fn process(table: Table, root: &str) -> Api {
-    let artifacts = Artifacts::in_bucket(Prefix::whole(Bucket::over(AnyFile)));
+fn process(table: Table, root: &str) -> TestClient {
+    let artifacts = ArtifactStore::in_bucket(BucketPrefix::whole(Bucket::over(AnyFile)));
     let tracking = tracking::store::Store::new(table.clone(), root).with_artifacts(artifacts.clone());
     let registry = registry::store::Store::new(table.clone(), root).with_artifacts(artifacts.clone());
     let artifacts = artifacts::store::Store::new(table, artifacts);
     let others =
         [tracking::router(&tracking, test_site::everybody()), registry::router(&registry, test_site::everybody())];
-    Api(service::join_routers(artifacts::router(&artifacts, test_site::everybody()), others))
+    TestClient(service::join_routers(artifacts::router(&artifacts, test_site::everybody()), others))
 }
 
 /// A run, a logged model and a version of it, with their artifacts in the bucket; and a run whose
 /// artifacts pass through the server.
-struct Made {
+struct CreatedEntities {
     run: String,
     proxied: String,
     model: String,
     name: String,
 }
 
-async fn make(table: &Table, name: &str) -> Made {
+async fn make(table: &Table, name: &str) -> CreatedEntities {
     let text = |value: &Value, pointer: &str| value.pointer(pointer).unwrap().as_str().unwrap().to_owned();
     let run_below = async |root: &str| {
         let api = process(table.clone(), root);
@@ -119,24 +119,24 @@ async fn make(table: &Table, name: &str) -> Made {
     api.post("registered-models/create", json!({ "name": name })).await.ok();
     let version = json!({ "name": name, "source": format!("models:/{model}"), "model_id": model });
     api.post("model-versions/create", version).await.ok();
-    Made { run, proxied, model, name: name.to_owned() }
+    CreatedEntities { run, proxied, model, name: name.to_owned() }
 }
 
 /// Adds a row for a call, with its requests to the bucket.
 async fn row(
-    ledger: &mut Ledger,
-    bench: &Bench<Api>,
-    made: &[Made; 2],
+    ledger: &mut CostLedger,
+    bench: &MeteredProcesses<TestClient>,
+    made: &[CreatedEntities; 2],
     (call, bucket, [requests, read_units]): (&str, &str, [f64; 2]),
-    act: impl AsyncFn(&Api, &Made) -> Answer,
+    act: impl AsyncFn(&TestClient, &CreatedEntities) -> TestResponse,
 ) {
-    let succeeds = async |api: &Api, on: &&Made| {
+    let succeeds = async |api: &TestClient, on: &&CreatedEntities| {
         let answer = act(api, on).await;
         assert!(matches!(answer.status, 200 | 307), "{call}: {answer:?}");
     };
-    ASKED.lock().unwrap().clear();
+    RECEIVED_REQUESTS.lock().unwrap().clear();
     succeeds(&bench.store, &&made[0]).await;
-    assert_eq!(ASKED.lock().unwrap().join(", "), bucket, "{call}");
+    assert_eq!(RECEIVED_REQUESTS.lock().unwrap().join(", "), bucket, "{call}");
     let name = format!("{call}; bucket: {}", if bucket.is_empty() { "nothing" } else { bucket });
     let most = budget([requests, 0.0, read_units], [requests, 0.0, read_units]);
     ledger.row(&name, most, bench, made.each_ref(), succeeds).await;
@@ -147,18 +147,22 @@ async fn the_ledger_of_artifacts_is_up_to_date_and_within_its_budgets() {
     let table = Table::new(Engine::memory().unwrap().client(), "capacity");
     table.create_if_missing().await.unwrap();
     let made = [make(&table, "one").await, make(&table, "two").await];
-    let bench = Bench::new(table, |table| process(table, BUCKET_ROOT));
-    let mut ledger = Ledger::default();
+    let bench = MeteredProcesses::new(table, |table| process(table, BUCKET_ROOT));
+    let mut ledger = CostLedger::default();
     through_the_server(&mut ledger, &bench, &made).await;
     of_entities(&mut ledger, &bench, &made).await;
     ledger.check("capacity-artifacts.md", HEAD);
 }
 
 /// Requests of clients for artifacts at `mlflow-artifacts:/`.
-async fn through_the_server(ledger: &mut Ledger, bench: &Bench<Api>, made: &[Made; 2]) {
-    let file = |on: &Made| format!("{PROXY}/artifacts/1/{}/artifacts/file", on.proxied);
+async fn through_the_server(
+    ledger: &mut CostLedger,
+    bench: &MeteredProcesses<TestClient>,
+    made: &[CreatedEntities; 2],
+) {
+    let file = |on: &CreatedEntities| format!("{PROXY}/artifacts/1/{}/artifacts/file", on.proxied);
     let empty = |method: &str, path: String| Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
-    let upload = |what: &str, on: &Made| format!("{PROXY}/mpu/{what}/1/{}/artifacts", on.proxied);
+    let upload = |what: &str, on: &CreatedEntities| format!("{PROXY}/mpu/{what}/1/{}/artifacts", on.proxied);
     ledger.section("Through `mlflow-artifacts:/`");
     row(ledger, bench, made, ("send a small file", "PUT", [0.0, 0.0]), async |api, on| {
         api.send(Request::put(file(on)).body(Body::from("content")).unwrap()).await
@@ -204,7 +208,7 @@ async fn through_the_server(ledger: &mut Ledger, bench: &Bench<Api>, made: &[Mad
 
 /// Requests of the user interface and of clients for the artifacts of runs, logged models and
 /// versions.
-async fn of_entities(ledger: &mut Ledger, bench: &Bench<Api>, made: &[Made; 2]) {
+async fn of_entities(ledger: &mut CostLedger, bench: &MeteredProcesses<TestClient>, made: &[CreatedEntities; 2]) {
     ledger.section("Of runs, logged models and model versions");
     row(ledger, bench, made, ("list a run's 1,000 files", "LIST", [1.0, 2.0]), async |api, on| {
         api.get("artifacts/list", &[("run_id", &on.run)]).await
@@ -241,7 +245,7 @@ async fn of_entities(ledger: &mut Ledger, bench: &Bench<Api>, made: &[Made; 2]) 
         api.get_at("/model-versions/get-artifact", &version).await
     })
     .await;
-    let directory = |on: &Made| {
+    let directory = |on: &CreatedEntities| {
         let name = RegisteredModelName::named(&on.name);
         let uri = VersionDirectory { name, version: 1 }.uri();
         uri.strip_prefix("mlflow-artifacts:/").unwrap().to_owned()

@@ -1,9 +1,9 @@
 //! Tests the artifacts function through its HTTP API, over a private directory.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-mod attacks;
 mod generated;
-mod needs;
+mod path_permissions;
+mod path_traversal;
 mod proxy;
-mod runs;
+mod run_artifacts;
 mod server;

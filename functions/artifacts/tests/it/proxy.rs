@@ -162,9 +162,9 @@ async fn what_a_directory_cannot_do_is_answered_as_stock_mlflow_does() {
 
 #[tokio::test]
 async fn a_server_that_keeps_no_artifacts_says_so() {
-    let table = test_site::Site::new().await.table;
-    let store = artifacts::store::Store::new(table, artifact_store::Artifacts::below("gs://bucket/root"));
-    let api = test_site::Api(artifacts::router(&store, test_site::everybody()));
+    let table = test_site::TestEnvironment::new().await.table;
+    let store = artifacts::store::Store::new(table, artifact_store::ArtifactStore::below("gs://bucket/root"));
+    let api = test_site::TestClient(artifacts::router(&store, test_site::everybody()));
     for answer in [
         api.get_at(PROXY, &[("path", "0")]).await,
         api.get_at(&format!("{PROXY}/0/x"), &[]).await,

@@ -4,26 +4,26 @@ use std::fs;
 use std::ops::Deref;
 use std::path::PathBuf;
 
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use axum::body::Body;
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
-use test_site::{Answer, Api, Site};
+use test_site::{TestClient, TestEnvironment, TestResponse};
 use tower::ServiceExt;
 
 /// Path of the proxy.
 pub(crate) const PROXY: &str = "/api/2.0/mlflow-artifacts/artifacts";
 
 pub(crate) struct Server {
-    api: Api,
+    api: TestClient,
     parent: tempfile::TempDir,
 }
 
 impl Deref for Server {
-    type Target = Api;
+    type Target = TestClient;
 
-    fn deref(&self) -> &Api {
+    fn deref(&self) -> &TestClient {
         &self.api
     }
 }
@@ -42,15 +42,18 @@ impl Server {
         fs::create_dir(parent.path().join("outside")).unwrap();
         fs::write(parent.path().join("outside/secret"), "secret").unwrap();
         let root = if root == "directory" { directory.to_str().unwrap() } else { root };
-        let artifacts = Artifacts::in_directory(&directory);
-        let table = Site::new().await.table;
+        let artifacts = ArtifactStore::in_directory(&directory);
+        let table = TestEnvironment::new().await.table;
         let tracking = tracking::store::Store::new(table.clone(), root).with_artifacts(artifacts.clone());
         tracking.experiment_create_default(&mlflow_api::Workspace::default()).await.unwrap();
         let registry = registry::store::Store::new(table.clone(), root).with_artifacts(artifacts.clone());
-        let artifacts = artifacts::store::Store::new(table, artifacts).taking_at_most(longest);
+        let artifacts = artifacts::store::Store::new(table, artifacts).with_max_upload_bytes(longest);
         let others =
             [tracking::router(&tracking, test_site::everybody()), registry::router(&registry, test_site::everybody())];
-        Self { api: Api(service::join_routers(artifacts::router(&artifacts, test_site::everybody()), others)), parent }
+        Self {
+            api: TestClient(service::join_routers(artifacts::router(&artifacts, test_site::everybody()), others)),
+            parent,
+        }
     }
 
     /// Returns the local path of an artifact.
@@ -96,15 +99,15 @@ impl Server {
         (info["model_id"].as_str().unwrap().to_owned(), info["artifact_uri"].as_str().unwrap().to_owned())
     }
 
-    pub(crate) async fn put(&self, path: &str, body: impl Into<Body>) -> Answer {
+    pub(crate) async fn put(&self, path: &str, body: impl Into<Body>) -> TestResponse {
         self.send(Request::put(format!("{PROXY}/{path}")).body(body.into()).unwrap()).await
     }
 
-    pub(crate) async fn delete(&self, path: &str) -> Answer {
+    pub(crate) async fn delete(&self, path: &str) -> TestResponse {
         self.send(Request::delete(format!("{PROXY}/{path}")).body(Body::empty()).unwrap()).await
     }
 
-    pub(crate) async fn download(&self, path: &str) -> Answer {
+    pub(crate) async fn download(&self, path: &str) -> TestResponse {
         self.send(Request::get(format!("{PROXY}/{path}")).body(Body::empty()).unwrap()).await
     }
 

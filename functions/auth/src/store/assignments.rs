@@ -3,18 +3,18 @@
 use entities::unreadable;
 use key_schema::attributes::{ASSIGNMENT, ROLES, USER_ID, VERSION};
 use key_schema::{Ordinal, access_rows};
-use mlflow_api::auth::Assignment;
+use mlflow_api::auth::RoleAssignment;
 use mlflow_api::{Error, ErrorCode, Result, UserName};
-use table::{Condition, Item, Plan, Query, Refusal, Update, Write, number};
+use table::{ChangePlan, Condition, Item, Query, RefusedWrites, Update, Write, number};
 
 use super::Store;
-use super::ids::Kind;
-use super::roles::exists;
-use super::users::{Found, unchanged};
-use crate::parameters::Number;
+use super::integer_ids::IdKind;
+use super::roles::already_exists;
+use super::users::{StoredUser, unchanged};
+use crate::parameters::IntegerParameter;
 
 /// Maximum number of roles per user. Every request of a user reads all of the user's roles.
-const MOST_ROLES: usize = 50;
+const MAX_ROLES: usize = 50;
 
 impl Store {
     /// Assigns a role to a user. Six requests.
@@ -22,22 +22,22 @@ impl Store {
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`, `RESOURCE_ALREADY_EXISTS`, and `INVALID_PARAMETER_VALUE` if the
     /// user has the maximum number of roles.
-    pub(crate) async fn role_assign(&self, user: &UserName, role: &Number) -> Result<Assignment> {
+    pub(crate) async fn role_assign(&self, user: &UserName, role: &IntegerParameter) -> Result<RoleAssignment> {
         self.user_get(user).await?;
         self.role_get(role).await?;
-        let id = self.next_id(Kind::Assignments).await?;
+        let id = self.next_id(IdKind::Assignments).await?;
         self.access
-            .change("a user", async |_: Refusal| {
+            .change("a user", async |_: RefusedWrites| {
                 let (found, role) = (self.user_get(user).await?, self.role_get(role).await?);
-                let is_open = self.is_open(&role).await?;
+                let is_open = self.workspace_check(&role).await?;
                 if found.user.roles.contains(&role.id) {
-                    return Err(exists(format!(
+                    return Err(already_exists(format!(
                         "User role assignment (user_id={}, role_id={}) already exists",
                         found.user.id, role.id
                     )));
                 }
-                if found.user.roles.len() >= MOST_ROLES {
-                    return Err(Error::invalid(format!("A user has at most {MOST_ROLES} roles.")));
+                if found.user.roles.len() >= MAX_ROLES {
+                    return Err(Error::invalid(format!("A user has at most {MAX_ROLES} roles.")));
                 }
                 let update = Update::new(access_rows::User::key(user))
                     .set((ROLES, role.id.to_string().as_str()), number(id))
@@ -52,7 +52,10 @@ impl Store {
                     Write::Check(role.key(), Condition::item_exists()),
                 ];
                 writes.extend(is_open);
-                Ok::<_, Error>(Plan::Write(writes, Assignment { id, user_id: found.user.id, role_id: role.id }))
+                Ok::<_, Error>(ChangePlan::Write(
+                    writes,
+                    RoleAssignment { id, user_id: found.user.id, role_id: role.id },
+                ))
             })
             .await
     }
@@ -61,25 +64,25 @@ impl Store {
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.
-    pub(crate) async fn role_unassign(&self, user: &UserName, role: &Number) -> Result<()> {
+    pub(crate) async fn role_unassign(&self, user: &UserName, role: &IntegerParameter) -> Result<()> {
         let found = self.user_get(user).await?;
         let id = role.id().filter(|id| found.user.roles.contains(id)).ok_or_else(|| {
             Error::not_found(format!("User role assignment (user_id={}, role_id={}) not found", found.user.id, role.0))
         })?;
-        self.take(user, id).await
+        self.remove_assignment(user, id).await
     }
 
     /// Returns the users of a role, in the order of their assignment. Two requests.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.
-    pub(crate) async fn role_users(&self, role: &Number) -> Result<Vec<Assignment>> {
+    pub(crate) async fn role_users(&self, role: &IntegerParameter) -> Result<Vec<RoleAssignment>> {
         let found = self.role_get(role).await?;
         let members = self.access.query(Query::of(access_rows::RoleMember::all(&Ordinal(found.id)))).await?;
         let assignment = |item: &Item| {
             let both = item.get(ASSIGNMENT).zip(item.get(USER_ID));
             let (id, user_id) = both.ok_or_else(|| unreadable(item, "an assignment"))?;
-            Ok(Assignment { id, user_id, role_id: found.id })
+            Ok(RoleAssignment { id, user_id, role_id: found.id })
         };
         let mut assignments = members.iter().map(assignment).collect::<Result<Vec<_>>>()?;
         assignments.sort_by_key(|assignment| assignment.id);
@@ -91,22 +94,22 @@ impl Store {
         Ok(members.iter().filter_map(|item| Some(access_rows::RoleMember::parse(&item.key()?)?.user)).collect())
     }
 
-    pub(super) async fn take(&self, user: &UserName, role: u32) -> Result<()> {
+    pub(super) async fn remove_assignment(&self, user: &UserName, role: u32) -> Result<()> {
         self.access
-            .change("a user", async |_: Refusal| {
+            .change("a user", async |_: RefusedWrites| {
                 let member = Write::Delete(access_rows::RoleMember::key(&Ordinal(role), user), Condition::Always);
                 let found = match self.user_get(user).await {
                     Ok(found) if found.user.roles.contains(&role) => found,
                     Err(error) if error.code != ErrorCode::ResourceDoesNotExist => return Err(error),
-                    _ => return Ok(Plan::Write(vec![member], ())),
+                    _ => return Ok(ChangePlan::Write(vec![member], ())),
                 };
-                Ok::<_, Error>(Plan::Write(vec![Write::Update(without(&found, user, role)), member], ()))
+                Ok::<_, Error>(ChangePlan::Write(vec![Write::Update(removal_update(&found, user, role)), member], ()))
             })
             .await
     }
 }
 
-fn without(found: &Found, user: &UserName, role: u32) -> Update {
+fn removal_update(found: &StoredUser, user: &UserName, role: u32) -> Update {
     Update::new(access_rows::User::key(user))
         .remove((ROLES, role.to_string().as_str()))
         .add(VERSION, number(1))

@@ -6,27 +6,29 @@ use key_schema::attributes::{
     Attribute, HOME, ID, IN_WORKSPACE, LEVEL, LEVELS, NAME, RESOURCE, SCORER, Text, USER_ID, WORKSPACE,
 };
 use key_schema::{Key, ModelKey, Name, rows};
-use mlflow_api::auth::{EVERYTHING, GrantType, Level, Role, RolePermission, UserPermission};
+use mlflow_api::auth::{ALL_RESOURCES, GrantType, PermissionLevel, Role, RolePermission, UserPermission};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, UserName, Workspace};
 use permissions::{
     Account, GrantedResource, StoredGrant, WorkspaceRef, grant_key, grant_resource_id, missing_resource_grant_key,
     scorer_of,
 };
 use sha2::{Digest, Sha256};
-use table::{Condition, Failure, Item, Map, Plan, Query, Reason, Refusal, Update, Write, map, number, text};
+use table::{
+    ChangePlan, Condition, Failure, Item, Map, Query, RefusedWrites, Update, Write, WriteRefusal, map, number, text,
+};
 
 use super::Store;
 
 /// Bit that marks the ids of pseudo-roles. A user's direct grants are returned as a role of the
 /// user's own, whose id is this bit and the user's id, or a hash outside the default workspace.
-const OWN_ROLE: u32 = 1 << 31;
+const DIRECT_GRANTS_BIT: u32 = 1 << 31;
 
 /// A direct grant of a user.
-struct Own {
+struct DirectGrant {
     workspace: Workspace,
     kind: GrantType,
     pattern: String,
-    level: Level,
+    level: PermissionLevel,
 }
 
 impl Store {
@@ -40,7 +42,7 @@ impl Store {
         kind: GrantType,
         pattern: &str,
     ) -> Result<Option<(GrantedResource, String)>> {
-        if pattern == EVERYTHING {
+        if pattern == ALL_RESOURCES {
             return Ok(None);
         }
         let model_key = ModelKey::of(workspace, pattern);
@@ -110,7 +112,7 @@ impl Store {
         name: &UserName,
         kind: GrantType,
         pattern: &str,
-        level: Level,
+        level: PermissionLevel,
     ) -> Result<()> {
         let user_id = self.user_get(name).await?.user.id;
         let workspace = along.workspace();
@@ -123,7 +125,7 @@ impl Store {
             );
             Error::new(ErrorCode::ResourceAlreadyExists, message)
         };
-        if pattern == EVERYTHING {
+        if pattern == ALL_RESOURCES {
             return self.grant_all(name, user_id, (&place, kind), level, is_open, taken).await;
         }
         let item = if let Some((on, id)) = self.find_resource(along, &workspace, kind, pattern).await? {
@@ -147,8 +149,10 @@ impl Store {
         let writes: Vec<_> = std::iter::once(Write::Put(item, condition)).chain(is_open).collect();
         match self.data.transact(&writes).await {
             Ok(()) => Ok(()),
-            Err(Failure::Cancelled(reasons)) if matches!(reasons.first(), Some(Reason::Refused(_))) => Err(taken()),
-            Err(Failure::Cancelled(reasons)) if matches!(reasons.get(1), Some(Reason::Refused(_))) => {
+            Err(Failure::Cancelled(reasons)) if matches!(reasons.first(), Some(WriteRefusal::Refused(_))) => {
+                Err(taken())
+            }
+            Err(Failure::Cancelled(reasons)) if matches!(reasons.get(1), Some(WriteRefusal::Refused(_))) => {
                 Err(closed(&workspace))
             }
             Err(failure) => Err(failure.into()),
@@ -157,10 +161,10 @@ impl Store {
 
     /// Executes a write as a transaction, so that a retry after a lost response does not execute it
     /// again. Returns whether its condition held.
-    async fn once(&self, write: Write) -> Result<bool> {
+    async fn write_once(&self, write: Write) -> Result<bool> {
         match self.data.transact(&[write]).await {
             Ok(()) => Ok(true),
-            Err(Failure::Cancelled(reasons)) if matches!(reasons.first(), Some(Reason::Refused(_))) => Ok(false),
+            Err(Failure::Cancelled(reasons)) if matches!(reasons.first(), Some(WriteRefusal::Refused(_))) => Ok(false),
             Err(failure) => Err(failure.into()),
         }
     }
@@ -170,7 +174,7 @@ impl Store {
         name: &UserName,
         user_id: u32,
         (place, kind): (&WorkspaceRef, GrantType),
-        level: Level,
+        level: PermissionLevel,
         is_open: Option<Write>,
         taken: impl Fn() -> Error,
     ) -> Result<()> {
@@ -178,7 +182,7 @@ impl Store {
         let kind = place.grant_text(kind.name());
         let kind = kind.as_str();
         self.data
-            .change("what a user is granted", async |refusal: Refusal| {
+            .change("what a user is granted", async |refusal: RefusedWrites| {
                 if refusal.is_of(1) {
                     return Err(closed(&place.workspace));
                 }
@@ -193,7 +197,7 @@ impl Store {
                         Some(before) => Condition::Equals(USER_ID.into(), before),
                         None => Condition::item_missing(),
                     };
-                    return Ok(Plan::Write(with_check(Write::Put(new, condition)), ()));
+                    return Ok(ChangePlan::Write(with_check(Write::Put(new, condition)), ()));
                 };
                 if own.map(LEVELS).is_some_and(|levels| levels.contains_key(kind)) {
                     return Err(taken());
@@ -202,7 +206,7 @@ impl Store {
                     .set((LEVELS, kind), text(level.name()))
                     .only_if(Condition::Equals(USER_ID.into(), number(user_id)))
                     .only_if(Condition::Missing((LEVELS, kind).into()));
-                Ok::<_, Error>(Plan::Write(with_check(Write::Update(update)), ()))
+                Ok::<_, Error>(ChangePlan::Write(with_check(Write::Update(update)), ()))
             })
             .await
     }
@@ -222,11 +226,11 @@ impl Store {
         let is_his = Condition::Equals(USER_ID.into(), number(user_id));
         let workspace = along.workspace();
         let place = WorkspaceRef::new(&workspace, along.workspace_identity());
-        let is_revoked = if pattern == EVERYTHING {
+        let is_revoked = if pattern == ALL_RESOURCES {
             let kind = place.grant_text(kind.name());
             let update = Update::new(rows::TypePermissions::key(name)).remove((LEVELS, kind.as_str()));
             let is_granted = Condition::Exists((LEVELS, kind.as_str()).into());
-            self.once(Write::Update(update.only_if(is_his).only_if(is_granted))).await?
+            self.write_once(Write::Update(update.only_if(is_his).only_if(is_granted))).await?
         } else {
             let unknown =
                 Write::Delete(missing_resource_grant_key(name, kind, &place.grant_text(pattern)), is_his.clone());
@@ -235,11 +239,11 @@ impl Store {
                 Write::Delete(grant_key(name, &on), is_his.and(is_for_it))
             });
             let is_revoked = match known {
-                Some(known) => self.once(known).await?,
+                Some(known) => self.write_once(known).await?,
                 None => false,
             };
             // It may have been granted before the resource existed.
-            is_revoked || self.once(unknown).await?
+            is_revoked || self.write_once(unknown).await?
         };
         if is_revoked {
             return Ok(());
@@ -261,7 +265,7 @@ impl Store {
             let key = rows::TypePermissions::key(&account.user.name);
             let granted = self.data.query(Query::of(rows::TypePermissions::partition(&account.user.name))).await?;
             let is_there = |place: Option<WorkspaceRef>| place.is_some_and(|place| place.workspace == *workspace);
-            let of_one = granted.iter().filter(|item| is_there(place_of(item))).filter_map(Item::key);
+            let of_one = granted.iter().filter(|item| is_there(workspace_of_grant(item))).filter_map(Item::key);
             self.data.write_many(Vec::new(), &of_one.collect::<Vec<_>>()).await?;
             let types = granted.iter().find(|item| item.key().as_ref() == Some(&key));
             let types = types.and_then(|item| item.map(LEVELS)).into_iter().flat_map(Map::keys);
@@ -281,12 +285,12 @@ impl Store {
     }
 
     /// Returns the valid direct grants of a user, in the order of types and resources.
-    async fn own(&self, account: &Account) -> Result<Vec<Own>> {
+    async fn direct_grants(&self, account: &Account) -> Result<Vec<DirectGrant>> {
         let name = &account.user.name;
         let items = self.data.query(Query::of(rows::TypePermissions::partition(name))).await?;
         let items: Vec<_> = items.into_iter().filter(|item| item.get(USER_ID) == Some(account.user.id)).collect();
         let kept: Vec<_> = items.iter().filter_map(StoredGrant::of).collect();
-        let names = self.basic.names_of(&kept).await?;
+        let names = self.authorizer.names_of(&kept).await?;
         let mut own = Vec::new();
         for (grant, pattern) in kept.iter().zip(names) {
             if let (Some((place, _)), Some(pattern)) = (WorkspaceRef::split_grant_text(&grant.resource), pattern) {
@@ -296,25 +300,25 @@ impl Store {
         let of_one = own.len();
         for item in &items {
             let levels = permissions::type_levels(item, account.user.id).into_iter();
-            own.extend(levels.map(|(place, kind, level)| (place, kind, EVERYTHING.to_owned(), level)));
+            own.extend(levels.map(|(place, kind, level)| (place, kind, ALL_RESOURCES.to_owned(), level)));
             let key: Option<Key> = item.key();
             if let Some(row) = key.as_ref().and_then(rows::OtherPermission::parse)
                 && let (Some(kind), Some(level)) =
-                    (GrantType::from_name(&row.kind.0), item.get(LEVEL).and_then(Level::from_name))
-                && let Some(place) = place_of(item)
+                    (GrantType::from_name(&row.kind.0), item.get(LEVEL).and_then(PermissionLevel::from_name))
+                && let Some(place) = workspace_of_grant(item)
             {
                 own.push((place, kind, item.get(NAME).unwrap_or_default().to_owned(), level));
             }
         }
         // Grants for single resources come first. They contain only the name of their workspace,
         // not its id.
-        let places = self.basic.workspace_refs(own.iter().map(|(place, ..)| &place.workspace)).await?;
+        let places = self.authorizer.workspace_refs(own.iter().map(|(place, ..)| &place.workspace)).await?;
         let counts = |index: usize, place: &WorkspaceRef| {
             if index < of_one { places.has_named(&place.workspace) } else { places.has(place) }
         };
         let own = own.into_iter().enumerate().filter(|(index, (place, ..))| counts(*index, place));
         let mut own: Vec<_> = own
-            .map(|(_, (place, kind, pattern, level))| Own { workspace: place.workspace, kind, pattern, level })
+            .map(|(_, (place, kind, pattern, level))| DirectGrant { workspace: place.workspace, kind, pattern, level })
             .collect();
         own.sort_by(|one, other| {
             (&one.workspace, one.kind.name(), &one.pattern).cmp(&(&other.workspace, other.kind.name(), &other.pattern))
@@ -330,12 +334,12 @@ impl Store {
     pub async fn roles_of(&self, account: &Account) -> Result<Vec<Role>> {
         let roles = self.roles_with(account.user.roles.iter().copied()).await?;
         let mut roles: Vec<_> = roles.iter().map(super::StoredRole::answer).collect();
-        let own = self.own(account).await?;
+        let own = self.direct_grants(account).await?;
         for own in own.chunk_by(|one, other| one.workspace == other.workspace) {
             let Some(workspace) = own.first().map(|own| &own.workspace) else { continue };
-            let id = own_role(account.user.id, workspace);
+            let id = direct_grants_role_id(account.user.id, workspace);
             let permissions = own.iter().map(|own| RolePermission {
-                id: own_id(account.user.id, own),
+                id: direct_grant_id(account.user.id, own),
                 role_id: id,
                 resource_type: own.kind.name(),
                 resource_pattern: own.pattern.clone(),
@@ -364,22 +368,22 @@ impl Store {
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST` if the user does not exist.
-    pub async fn effective(
+    pub async fn effective_level(
         &self,
         identity: &Identity,
         name: &UserName,
         kind: GrantType,
         pattern: &str,
-    ) -> Result<Level> {
+    ) -> Result<PermissionLevel> {
         let found = self.user_get(name).await?;
-        let grants = self.basic.grants_of(&found.user, &identity.workspace).await?;
-        Ok(grants.effective(kind, pattern, self.basic.default_in(identity)))
+        let grants = self.authorizer.grants_of(&found.user, &identity.workspace).await?;
+        Ok(grants.effective(kind, pattern, self.authorizer.default_in(identity)))
     }
 }
 
 /// Returns the workspace of a grant for a single resource. The workspace may no longer exist.
 /// `None` for items of other types.
-fn place_of(item: &Item) -> Option<WorkspaceRef> {
+fn workspace_of_grant(item: &Item) -> Option<WorkspaceRef> {
     if let Some(grant) = StoredGrant::of(item) {
         return Some(WorkspaceRef::split_grant_text(&grant.resource)?.0);
     }
@@ -404,18 +408,18 @@ pub(crate) fn permissions_of(role: Role) -> impl Iterator<Item = UserPermission>
 }
 
 /// Returns the id of the pseudo-role with a user's direct grants in a workspace.
-fn own_role(user: u32, workspace: &Workspace) -> u32 {
+fn direct_grants_role_id(user: u32, workspace: &Workspace) -> u32 {
     if *workspace == Workspace::default() {
-        return OWN_ROLE + user;
+        return DIRECT_GRANTS_BIT + user;
     }
     let hash = Sha256::digest(format!("{user} {workspace}"));
-    OWN_ROLE | hash.first_chunk().map_or(0, |first| u32::from_be_bytes(*first))
+    DIRECT_GRANTS_BIT | hash.first_chunk().map_or(0, |first| u32::from_be_bytes(*first))
 }
 
 /// Returns the id of a user's direct grant. It has 52 bits, because clients read JSON numbers as
 /// doubles. It is a hash of the grant, so that creating an entity does not have to update a
 /// counter.
-fn own_id(user: u32, own: &Own) -> u64 {
+fn direct_grant_id(user: u32, own: &DirectGrant) -> u64 {
     let hash = Sha256::digest(format!("{user} {} {}", grant_resource_id(&own.workspace, own.kind.name()), own.pattern));
     hash.first_chunk().map_or(0, |first| u64::from_be_bytes(*first) >> 12)
 }

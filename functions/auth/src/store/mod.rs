@@ -2,10 +2,10 @@
 //! in the data table.
 
 mod assignments;
-mod first_roles;
-mod form;
+mod csrf_tokens;
+mod default_roles;
 mod grants;
-mod ids;
+mod integer_ids;
 mod principals;
 mod roles;
 mod sessions;
@@ -17,12 +17,12 @@ use access::Scope;
 use permissions::{Passwords, UserAuthorizer};
 use table::Table;
 
-pub(crate) use first_roles::FirstRoles;
+pub(crate) use default_roles::DefaultRoles;
 pub(crate) use grants::permissions_of;
 pub use roles::StoredRole;
-pub use sessions::{Ended, MOST_SESSIONS, SESSION};
-pub use tokens::{MOST_TOKENS, NewToken};
-pub use users::Found;
+pub use sessions::{EndedCredentials, MAX_SESSIONS, SESSION_SECONDS};
+pub use tokens::{MAX_TOKENS, NewToken};
+pub use users::StoredUser;
 pub use workspaces::WorkspaceStore;
 
 /// The store of users, roles and grants.
@@ -30,18 +30,18 @@ pub use workspaces::WorkspaceStore;
 pub struct Store {
     data: Table,
     access: Table,
-    basic: UserAuthorizer,
+    authorizer: UserAuthorizer,
 }
 
 impl Store {
     /// Returns a store over both tables. `basic` is the authorizer that reads them.
     #[must_use]
     pub fn new(data: Table, access: Table, basic: UserAuthorizer) -> Self {
-        Self { data, access, basic }
+        Self { data, access, authorizer: basic }
     }
 
     fn passwords(&self) -> &Passwords {
-        self.basic.passwords()
+        self.authorizer.passwords()
     }
 }
 

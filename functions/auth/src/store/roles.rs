@@ -6,20 +6,22 @@ use access::{AuthorizerWrites, Caller, Scope, User};
 use entities::{WorkspaceIdentity, closed, unreadable};
 use key_schema::attributes::{Attribute, DESCRIPTION, GRANTS, IN_WORKSPACE, NAME, ROLE, Text, VERSION};
 use key_schema::{Key, Name, Ordinal, access_rows};
-use mlflow_api::auth::{GrantType, Level, Role, RolePermission, granted};
+use mlflow_api::auth::{GrantType, PermissionLevel, Role, RolePermission, parse_grant};
 use mlflow_api::{Error, ErrorCode, Result, Workspace};
 use permissions::{Memberships, RoleGrant, WorkspaceRef, role_grants};
-use table::{Condition, Failure, Item, Plan, Query, Reason, Refusal, Update, Write, map, number, text};
+use table::{
+    ChangePlan, Condition, Failure, Item, Query, RefusedWrites, Update, Write, WriteRefusal, map, number, text,
+};
 
 use super::Store;
-use super::ids::Kind;
-use crate::parameters::Number;
+use super::integer_ids::IdKind;
+use crate::parameters::IntegerParameter;
 
 /// Maximum number of grants per role. They are all in the role's item, which every request of its
 /// users reads.
-const MOST_GRANTS: usize = 500;
+const MAX_GRANTS: usize = 500;
 /// Maximum size of a role's grants in bytes. An item in DynamoDB is limited to 400 KB.
-const MOST_BYTES: usize = 300_000;
+const MAX_GRANTS_BYTES: usize = 300_000;
 
 /// A role as read from the table.
 pub struct StoredRole {
@@ -28,7 +30,7 @@ pub struct StoredRole {
     /// Name of the role's workspace.
     pub workspace: String,
     /// The role's workspace with its id. `None` if the stored name is not a valid workspace name.
-    place: Option<WorkspaceRef>,
+    workspace_ref: Option<WorkspaceRef>,
     description: Option<String>,
     version: u32,
     grants: Vec<RoleGrant>,
@@ -44,7 +46,7 @@ impl StoredRole {
             id,
             name: text(NAME).ok_or_else(unreadable)?,
             workspace: text(IN_WORKSPACE).ok_or_else(unreadable)?,
-            place: WorkspaceRef::of_role(item),
+            workspace_ref: WorkspaceRef::of_role(item),
             description: text(DESCRIPTION),
             version: version.ok_or_else(unreadable)?,
             grants: role_grants(item)?,
@@ -65,7 +67,7 @@ impl StoredRole {
 
     /// Returns the key that reserves the role's name.
     fn name_key(&self) -> Key {
-        name_key(self.place.as_ref().map_or(self.workspace.as_str(), WorkspaceRef::claim_prefix), &self.name)
+        name_key(self.workspace_ref.as_ref().map_or(self.workspace.as_str(), WorkspaceRef::claim_prefix), &self.name)
     }
 
     pub(super) fn key(&self) -> Key {
@@ -90,7 +92,7 @@ fn permission(role: u32, grant: &RoleGrant) -> RolePermission {
 }
 
 /// Returns the key that reserves a role's name. `claim` identifies the role's workspace
-/// ([`Place::claim`]).
+/// ([`WorkspaceRef::claim_prefix`]).
 fn name_key(claim: &str, name: &str) -> Key {
     access_rows::RoleName::key(&Name::from(claim), &Name::from(name))
 }
@@ -132,15 +134,15 @@ fn named_grant(grant: u32, role: u32) -> Write {
     Write::Put(named, Condition::Always)
 }
 
-pub(super) fn exists(message: String) -> Error {
+pub(super) fn already_exists(message: String) -> Error {
     Error::new(ErrorCode::ResourceAlreadyExists, message)
 }
 
-fn no_role(role: &Number) -> Error {
+fn no_role(role: &IntegerParameter) -> Error {
     Error::not_found(format!("Role with id={} not found", role.0))
 }
 
-fn no_grant(grant: &Number) -> Error {
+fn no_grant(grant: &IntegerParameter) -> Error {
     Error::not_found(format!("Role permission with id={} not found", grant.0))
 }
 
@@ -168,9 +170,9 @@ impl Store {
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST` if the role's workspace is gone, and `ABORTED` if it is being
     /// deleted.
-    pub(super) async fn is_open(&self, role: &StoredRole) -> Result<Option<Write>> {
-        let gone = || no_role(&Number(role.id.to_string()));
-        let place = role.place.as_ref().ok_or_else(gone)?;
+    pub(super) async fn workspace_check(&self, role: &StoredRole) -> Result<Option<Write>> {
+        let gone = || no_role(&IntegerParameter(role.id.to_string()));
+        let place = role.workspace_ref.as_ref().ok_or_else(gone)?;
         let identity = self.workspace_of(&place.workspace).await?;
         if WorkspaceRef::new(&place.workspace, identity.as_ref()) != *place {
             return Err(gone());
@@ -189,16 +191,16 @@ impl Store {
         let workspace = Workspace::parse(workspace).map_err(|_| missing())?;
         let identity = self.workspace_of(&workspace).await?;
         let place = WorkspaceRef::new(&workspace, identity.as_ref());
-        let id = self.next_id(Kind::Roles).await?;
+        let id = self.next_id(IdKind::Roles).await?;
         let (item, mut others) = new_role(id, &place, name, description, &[]);
         others.extend(identity.map(|identity| self.data.of_others(identity.is_open())));
         let role = StoredRole::of(&item)?;
         match self.access.create(item, others).await {
             Ok(()) => Ok(role),
-            Err(Failure::Cancelled(reasons)) if matches!(reasons.get(1), Some(Reason::Refused(_))) => {
-                Err(exists(format!("Role (name={name}, workspace={workspace}) already exists.")))
+            Err(Failure::Cancelled(reasons)) if matches!(reasons.get(1), Some(WriteRefusal::Refused(_))) => {
+                Err(already_exists(format!("Role (name={name}, workspace={workspace}) already exists.")))
             }
-            Err(Failure::Cancelled(reasons)) if matches!(reasons.get(3), Some(Reason::Refused(_))) => {
+            Err(Failure::Cancelled(reasons)) if matches!(reasons.get(3), Some(WriteRefusal::Refused(_))) => {
                 Err(closed(&workspace))
             }
             Err(failure) => Err(failure.into()),
@@ -210,7 +212,7 @@ impl Store {
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`, also if the role's workspace is gone.
-    pub(crate) async fn role_get(&self, role: &Number) -> Result<StoredRole> {
+    pub(crate) async fn role_get(&self, role: &IntegerParameter) -> Result<StoredRole> {
         let Some(id) = role.id() else { return Err(no_role(role)) };
         self.roles_with(std::iter::once(id)).await?.pop().ok_or_else(|| no_role(role))
     }
@@ -219,7 +221,7 @@ impl Store {
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.
-    pub(crate) async fn role_workspace(&self, role: &Number) -> Result<String> {
+    pub(crate) async fn role_workspace(&self, role: &IntegerParameter) -> Result<String> {
         Ok(self.role_get(role).await?.workspace)
     }
 
@@ -228,7 +230,7 @@ impl Store {
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.
-    pub(crate) async fn grant_workspace(&self, grant: &Number) -> Result<String> {
+    pub(crate) async fn grant_workspace(&self, grant: &IntegerParameter) -> Result<String> {
         Ok(self.role_of(grant).await?.0.workspace)
     }
 
@@ -239,7 +241,7 @@ impl Store {
     /// The table cannot be read.
     pub(crate) async fn memberships(&self, scope: &Scope) -> Result<Option<Memberships>> {
         match scope.caller() {
-            Caller::User(user) if !user.is_admin => Ok(Some(self.basic.memberships(user).await?)),
+            Caller::User(user) if !user.is_admin => Ok(Some(self.authorizer.memberships(user).await?)),
             _ => Ok(None),
         }
     }
@@ -250,7 +252,7 @@ impl Store {
     /// # Errors
     /// The table cannot be read.
     pub(crate) async fn administered_by(&self, user: &User) -> Result<BTreeSet<String>> {
-        Ok(self.basic.memberships(user).await?.administered)
+        Ok(self.authorizer.memberships(user).await?.administered)
     }
 
     /// Returns all roles of existing workspaces, ordered by id. One request, one more per hundred
@@ -259,7 +261,7 @@ impl Store {
     /// # Errors
     /// The table cannot be read.
     pub async fn roles(&self) -> Result<Vec<StoredRole>> {
-        self.existing(self.all_roles().await?).await
+        self.in_existing_workspaces(self.all_roles().await?).await
     }
 
     /// Returns all roles, including those whose workspace is gone.
@@ -270,16 +272,16 @@ impl Store {
     }
 
     /// Filters out roles whose workspace is gone.
-    async fn existing(&self, mut roles: Vec<StoredRole>) -> Result<Vec<StoredRole>> {
-        let workspaces = roles.iter().filter_map(|role| role.place.as_ref()).map(|place| &place.workspace);
-        let places = self.basic.workspace_refs(workspaces).await?;
-        roles.retain(|role| role.place.as_ref().is_some_and(|place| places.has(place)));
+    async fn in_existing_workspaces(&self, mut roles: Vec<StoredRole>) -> Result<Vec<StoredRole>> {
+        let workspaces = roles.iter().filter_map(|role| role.workspace_ref.as_ref()).map(|place| &place.workspace);
+        let places = self.authorizer.workspace_refs(workspaces).await?;
+        roles.retain(|role| role.workspace_ref.as_ref().is_some_and(|place| places.has(place)));
         Ok(roles)
     }
 
     /// Returns the roles with these ids that exist in existing workspaces, ordered by id.
     pub(super) async fn roles_with(&self, ids: impl Iterator<Item = u32>) -> Result<Vec<StoredRole>> {
-        self.existing(self.stored_roles(ids).await?).await
+        self.in_existing_workspaces(self.stored_roles(ids).await?).await
     }
 
     async fn stored_roles(&self, ids: impl Iterator<Item = u32>) -> Result<Vec<StoredRole>> {
@@ -296,19 +298,19 @@ impl Store {
     /// `RESOURCE_DOES_NOT_EXIST`, and `RESOURCE_ALREADY_EXISTS` if another role has the name.
     pub(crate) async fn role_change(
         &self,
-        role: &Number,
+        role: &IntegerParameter,
         name: Option<&str>,
         description: Option<&str>,
     ) -> Result<StoredRole> {
         self.access
-            .change("a role", async |refusal: Refusal| {
+            .change("a role", async |refusal: RefusedWrites| {
                 let mut found = self.role_get(role).await?;
-                let is_open = self.is_open(&found).await?;
+                let is_open = self.workspace_check(&found).await?;
                 let mut change = found.change();
                 let mut writes = Vec::new();
                 if let Some(name) = name.filter(|name| *name != found.name) {
                     if refusal.is_of(1) {
-                        return Err(exists(format!(
+                        return Err(already_exists(format!(
                             "Role with name={name} already exists in workspace={}",
                             found.workspace
                         )));
@@ -325,7 +327,7 @@ impl Store {
                 }
                 writes.insert(0, Write::Update(change));
                 writes.extend(is_open);
-                Ok::<_, Error>(Plan::Write(writes, found))
+                Ok::<_, Error>(ChangePlan::Write(writes, found))
             })
             .await
     }
@@ -335,7 +337,7 @@ impl Store {
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.
-    pub(crate) async fn role_delete(&self, role: &Number) -> Result<()> {
+    pub(crate) async fn role_delete(&self, role: &IntegerParameter) -> Result<()> {
         self.remove_role(self.role_get(role).await?).await
     }
 
@@ -343,14 +345,14 @@ impl Store {
     async fn remove_role(&self, found: StoredRole) -> Result<()> {
         let id = found.id;
         for member in self.members(found.id).await? {
-            self.take(&member, found.id).await?;
+            self.remove_assignment(&member, found.id).await?;
         }
         let grants = found.grants.iter().map(|grant| access_rows::GrantOfRole::key(&Ordinal(grant.id)));
         self.access.write_many(Vec::new(), &grants.collect::<Vec<_>>()).await?;
         self.access
-            .change("a role", async |_: Refusal| {
+            .change("a role", async |_: RefusedWrites| {
                 let Some(found) = self.stored_roles(std::iter::once(id)).await?.pop() else {
-                    return Ok::<_, Error>(Plan::Done(()));
+                    return Ok::<_, Error>(ChangePlan::Done(()));
                 };
                 let is_unchanged = Condition::Equals(VERSION.into(), number(found.version));
                 let writes = vec![
@@ -358,7 +360,7 @@ impl Store {
                     Write::Delete(found.name_key(), Condition::Always),
                     Write::Delete(access_rows::ListedRole::key(&Ordinal(found.id)), Condition::Always),
                 ];
-                Ok(Plan::Write(writes, ()))
+                Ok(ChangePlan::Write(writes, ()))
             })
             .await
     }
@@ -389,44 +391,44 @@ impl Store {
     /// role has the maximum number of grants.
     pub(crate) async fn role_grant(
         &self,
-        role: &Number,
+        role: &IntegerParameter,
         kind: GrantType,
         pattern: &str,
-        level: Level,
+        level: PermissionLevel,
     ) -> Result<RolePermission> {
         // Checks that the role exists before an id is allocated.
         let workspace = Workspace::parse(&self.role_get(role).await?.workspace).unwrap_or_default();
         let found = self.find_resource(&AuthorizerWrites::nothing(), &workspace, kind, pattern).await?;
         let resource = found.map(|(_, id)| id).unwrap_or_default();
-        let id = self.next_id(Kind::Grants).await?;
+        let id = self.next_id(IdKind::Grants).await?;
         let grant = &RoleGrant { id, level, kind, resource, pattern: pattern.to_owned() };
         self.access
-            .change("a role", async |_: Refusal| {
+            .change("a role", async |_: RefusedWrites| {
                 let found = self.role_get(role).await?;
-                let is_open = self.is_open(&found).await?;
+                let is_open = self.workspace_check(&found).await?;
                 if found.grants.iter().any(|other| (other.kind, other.pattern.as_str()) == (kind, pattern)) {
-                    return Err(exists(format!(
+                    return Err(already_exists(format!(
                         "Role permission (role_id={}, resource_type={}, resource_pattern={pattern}) already exists.",
                         role.0,
                         kind.name()
                     )));
                 }
                 let bytes: usize = found.grants.iter().map(|grant| grant.to_text().len()).sum();
-                if found.grants.len() >= MOST_GRANTS || bytes + grant.to_text().len() > MOST_BYTES {
+                if found.grants.len() >= MAX_GRANTS || bytes + grant.to_text().len() > MAX_GRANTS_BYTES {
                     return Err(Error::invalid(format!(
-                        "A role can have at most {MOST_GRANTS} grants, in at most {MOST_BYTES} bytes."
+                        "A role can have at most {MAX_GRANTS} grants, in at most {MAX_GRANTS_BYTES} bytes."
                     )));
                 }
                 let change = found.change().set((GRANTS, grant.id.to_string().as_str()), text(grant.to_text()));
                 let mut writes = vec![Write::Update(change), named_grant(grant.id, found.id)];
                 writes.extend(is_open);
-                Ok::<_, Error>(Plan::Write(writes, permission(found.id, grant)))
+                Ok::<_, Error>(ChangePlan::Write(writes, permission(found.id, grant)))
             })
             .await
     }
 
     /// Returns a grant and the role that it belongs to.
-    async fn role_of(&self, grant: &Number) -> Result<(StoredRole, RoleGrant)> {
+    async fn role_of(&self, grant: &IntegerParameter) -> Result<(StoredRole, RoleGrant)> {
         let Some(id) = grant.id() else { return Err(no_grant(grant)) };
         let named = self.access.get(&access_rows::GrantOfRole::key(&Ordinal(id))).await?;
         let role = named.and_then(|item| item.get(ROLE));
@@ -439,13 +441,13 @@ impl Store {
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.
-    pub(crate) async fn role_revoke(&self, grant: &Number) -> Result<()> {
+    pub(crate) async fn role_revoke(&self, grant: &IntegerParameter) -> Result<()> {
         self.access
-            .change("a role", async |_: Refusal| {
+            .change("a role", async |_: RefusedWrites| {
                 let (role, found) = self.role_of(grant).await?;
                 let change = role.change().remove((GRANTS, found.id.to_string().as_str()));
                 let named = Write::Delete(access_rows::GrantOfRole::key(&Ordinal(found.id)), Condition::Always);
-                Ok::<_, Error>(Plan::Write(vec![Write::Update(change), named], ()))
+                Ok::<_, Error>(ChangePlan::Write(vec![Write::Update(change), named], ()))
             })
             .await
     }
@@ -455,15 +457,15 @@ impl Store {
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`, and `INVALID_PARAMETER_VALUE` for a level that the resource type
     /// does not support.
-    pub(crate) async fn role_change_grant(&self, grant: &Number, level: &str) -> Result<RolePermission> {
+    pub(crate) async fn role_change_grant(&self, grant: &IntegerParameter, level: &str) -> Result<RolePermission> {
         self.access
-            .change("a role", async |_: Refusal| {
+            .change("a role", async |_: RefusedWrites| {
                 let (role, mut found) = self.role_of(grant).await?;
-                let is_open = self.is_open(&role).await?;
-                found.level = granted(level, found.kind.name())?.0;
+                let is_open = self.workspace_check(&role).await?;
+                found.level = parse_grant(level, found.kind.name())?.0;
                 let change = role.change().set((GRANTS, found.id.to_string().as_str()), text(found.to_text()));
                 let writes = std::iter::once(Write::Update(change)).chain(is_open).collect();
-                Ok::<_, Error>(Plan::Write(writes, permission(role.id, &found)))
+                Ok::<_, Error>(ChangePlan::Write(writes, permission(role.id, &found)))
             })
             .await
     }

@@ -12,14 +12,14 @@ use table::{Condition, Failure, Item, Query, Update, Write, number, text};
 use super::Store;
 
 /// Lifetime of a session in seconds: a day of work, however long it is. It is not extended by use.
-pub const SESSION: u64 = 24 * 3_600;
+pub const SESSION_SECONDS: u64 = 24 * 3_600;
 
 /// Maximum number of concurrent sessions per user.
-pub const MOST_SESSIONS: usize = 100;
+pub const MAX_SESSIONS: usize = 100;
 
 /// The numbers of sessions and tokens that were ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedCredentials {
     /// Number of browser sessions.
     pub sessions: usize,
     /// Number of API tokens.
@@ -28,7 +28,7 @@ pub struct Ended {
 
 impl Store {
     /// Opens a session if the password is correct and the user is not disabled; otherwise returns
-    /// `None`. `from` is the caller's address. If the user already has [`MOST_SESSIONS`] sessions,
+    /// `None`. `from` is the caller's address. If the user already has [`MAX_SESSIONS`] sessions,
     /// the oldest one is ended. Three requests, with about one read unit per 15 sessions of the
     /// user, and one more request if a session is ended.
     ///
@@ -50,7 +50,7 @@ impl Store {
         };
         self.end_oldest(name).await?;
         let secret = UserSecret::new(name.clone());
-        let end = runtime::clock::now_ms() / 1_000 + i64::try_from(SESSION).unwrap_or(i64::MAX);
+        let end = runtime::clock::now_ms() / 1_000 + i64::try_from(SESSION_SECONDS).unwrap_or(i64::MAX);
         let session = Item::new(session_key(name, &secret.digest()))
             .with(USER_ID, number(account.user.id))
             .with(OPENED_WITH, text(hash.fingerprint()))
@@ -61,12 +61,12 @@ impl Store {
     }
 
     /// Ends the oldest sessions of a user to make room for one more. If a user signs in several
-    /// times at once, there may briefly be a few more than [`MOST_SESSIONS`].
+    /// times at once, there may briefly be a few more than [`MAX_SESSIONS`].
     async fn end_oldest(&self, name: &UserName) -> Result<()> {
         let mut sessions = self.access.query(Query::of(access_rows::Session::all(name))).await?;
         // All sessions have the same lifetime, so the first to expire is the oldest.
         sessions.sort_by_key(|session| session.get(EXPIRES));
-        let ended = (sessions.len() + 1).saturating_sub(MOST_SESSIONS);
+        let ended = (sessions.len() + 1).saturating_sub(MAX_SESSIONS);
         let ended: Vec<_> = sessions.iter().take(ended).filter_map(Item::key).collect();
         if ended.is_empty() {
             return Ok(());
@@ -98,9 +98,9 @@ impl Store {
     ///
     /// # Errors
     /// The tables cannot be read.
-    pub async fn is_known(&self, arrived: &RequestHead) -> Result<bool> {
-        let known = match self.basic.authenticate(arrived).await {
-            Ok(identity) => self.basic.confirm(identity).await,
+    pub async fn has_valid_credentials(&self, arrived: &RequestHead) -> Result<bool> {
+        let known = match self.authorizer.authenticate(arrived).await {
+            Ok(identity) => self.authorizer.confirm(identity).await,
             refused => refused,
         };
         match known {
@@ -117,8 +117,8 @@ impl Store {
     ///
     /// # Errors
     /// The table cannot be read or written.
-    pub async fn all_end(&self) -> Result<Ended> {
-        let mut ended = Ended::default();
+    pub async fn all_end(&self) -> Result<EndedCredentials> {
+        let mut ended = EndedCredentials::default();
         for user in self.users().await? {
             let name = &user.user.name;
             let sessions = self.access.query(Query::of(access_rows::Session::all(name))).await?;

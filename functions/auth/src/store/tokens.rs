@@ -8,14 +8,14 @@ use permissions::{Token, UserSecret, token_key};
 use table::{Condition, Item, Query, number, text};
 
 use super::Store;
-use super::ids::Kind;
+use super::integer_ids::IdKind;
 
 /// Maximum number of tokens per user. Expired tokens do not count.
-pub const MOST_TOKENS: usize = 100;
+pub const MAX_TOKENS: usize = 100;
 /// Maximum length of a token's name in bytes.
-const LONGEST_NAME: usize = 200;
+const MAX_NAME_BYTES: usize = 200;
 /// Maximum lifetime in days of a token that expires.
-const LONGEST_DAYS: u32 = 3_660;
+const MAX_DAYS: u32 = 3_660;
 
 /// A token to be created.
 #[derive(Clone, Debug)]
@@ -36,20 +36,20 @@ impl Store {
     /// invalid name or lifetime, or if the user has the maximum number of tokens.
     pub async fn token_create(&self, user: &UserName, new: NewToken) -> Result<(UserSecret, Token)> {
         let name = new.name.trim().to_owned();
-        if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
-            return Err(Error::invalid(format!("The name of a token must have 1 to {LONGEST_NAME} bytes.")));
+        if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
+            return Err(Error::invalid(format!("The name of a token must have 1 to {MAX_NAME_BYTES} bytes.")));
         }
-        if new.days.is_some_and(|days| days == 0 || days > LONGEST_DAYS) {
-            return Err(Error::invalid(format!("A token expires after 1 to {LONGEST_DAYS} days, or never.")));
+        if new.days.is_some_and(|days| days == 0 || days > MAX_DAYS) {
+            return Err(Error::invalid(format!("A token expires after 1 to {MAX_DAYS} days, or never.")));
         }
         let found = self.user_get(user).await?;
-        if self.tokens_of(user, found.user.id).await?.len() >= MOST_TOKENS {
-            return Err(Error::invalid(format!("The user already has {MOST_TOKENS} tokens. Revoke one first.")));
+        if self.tokens_of(user, found.user.id).await?.len() >= MAX_TOKENS {
+            return Err(Error::invalid(format!("The user already has {MAX_TOKENS} tokens. Revoke one first.")));
         }
         let secret = UserSecret::new(user.clone());
         let now = runtime::clock::now_ms();
         let token = Token {
-            id: self.next_id(Kind::Tokens).await?,
+            id: self.next_id(IdKind::Tokens).await?,
             user_id: found.user.id,
             digest: secret.digest(),
             name,

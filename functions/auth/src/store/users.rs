@@ -8,16 +8,16 @@ use key_schema::{Key, Ordinal, access_rows, rows};
 use mlflow_api::auth::User;
 use mlflow_api::{Error, ErrorCode, Result, UserName};
 use permissions::{Account, PasswordHash};
-use table::{Condition, Failure, Item, Map, Plan, Query, Update, Write, map, number, text};
+use table::{ChangePlan, Condition, Failure, Item, Map, Query, Update, Write, map, number, text};
 
 use super::Store;
-use super::ids::{Kind, one_administrator_less, one_administrator_more};
-use crate::names::new_user_name;
+use super::integer_ids::{IdKind, decrement_administrators, increment_administrators};
+use crate::user_names::new_user_name;
 
 /// A user as read from the table.
-pub struct Found(pub(super) Account);
+pub struct StoredUser(pub(super) Account);
 
-impl std::ops::Deref for Found {
+impl std::ops::Deref for StoredUser {
     type Target = Account;
 
     fn deref(&self) -> &Account {
@@ -25,7 +25,7 @@ impl std::ops::Deref for Found {
     }
 }
 
-impl Found {
+impl StoredUser {
     /// Returns the user as the API represents it.
     #[must_use]
     pub fn answer(&self) -> User {
@@ -41,7 +41,7 @@ impl Store {
     /// `RESOURCE_ALREADY_EXISTS`.
     pub async fn user_create(&self, name: &UserName, password: String, is_admin: bool) -> Result<User> {
         let hash = self.passwords().hash(password).await?;
-        self.user_make(name, Some(&hash), is_admin).await
+        self.user_put(name, Some(&hash), is_admin).await
     }
 
     /// Creates a user without a password, which can authenticate with tokens only (a service). Two
@@ -56,11 +56,11 @@ impl Store {
         {
             return Err(error);
         }
-        self.user_make(name, None, false).await
+        self.user_put(name, None, false).await
     }
 
-    async fn user_make(&self, name: &UserName, hash: Option<&PasswordHash>, is_admin: bool) -> Result<User> {
-        let id = self.next_id(Kind::Users).await?;
+    async fn user_put(&self, name: &UserName, hash: Option<&PasswordHash>, is_admin: bool) -> Result<User> {
+        let id = self.next_id(IdKind::Users).await?;
         let item = Item::new(access_rows::User::key(name))
             .with(USER_ID, number(id))
             .with(IS_ADMIN, number(u32::from(is_admin)))
@@ -72,7 +72,7 @@ impl Store {
         };
         let listed = Item::new(access_rows::ListedUser::key(&Ordinal(id))).with(USER, text(name.as_str()));
         let mut others = vec![Write::Put(listed, Condition::Always)];
-        others.extend(is_admin.then(one_administrator_more));
+        others.extend(is_admin.then(increment_administrators));
         match self.access.create(item, others).await {
             Ok(()) => Ok(User { id, username: name.to_string(), is_admin }),
             Err(Failure::Cancelled(_)) => {
@@ -96,21 +96,21 @@ impl Store {
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.
-    pub async fn user_get(&self, name: &UserName) -> Result<Found> {
+    pub async fn user_get(&self, name: &UserName) -> Result<StoredUser> {
         let account = Account::find(&self.access, name).await?;
-        account.map(Found).ok_or_else(|| UserName::not_found(name.as_str()))
+        account.map(StoredUser).ok_or_else(|| UserName::not_found(name.as_str()))
     }
 
     /// Returns all users, ordered by id. One request, and one more per hundred users.
     ///
     /// # Errors
     /// The table cannot be read.
-    pub async fn users(&self) -> Result<Vec<Found>> {
+    pub async fn users(&self) -> Result<Vec<StoredUser>> {
         let listed = self.access.query(Query::of(access_rows::ListedUser::all())).await?;
         let names = listed.iter().filter_map(|item| UserName::named(item.get(USER)?));
         let keys: Vec<_> = names.map(|name| access_rows::User::key(&name)).collect();
         let items = self.access.get_many(&keys).await?;
-        let accounts = keys.iter().filter_map(|key| items.get(key)).map(|item| Account::of(item).map(Found));
+        let accounts = keys.iter().filter_map(|key| items.get(key)).map(|item| Account::of(item).map(StoredUser));
         let mut accounts = accounts.collect::<Result<Vec<_>>>()?;
         accounts.sort_by_key(|found| found.user.id);
         accounts.dedup_by_key(|found| found.user.id);
@@ -148,10 +148,10 @@ impl Store {
     /// `RESOURCE_DOES_NOT_EXIST`, and `BAD_REQUEST` for the last administrator.
     pub async fn user_set_disabled(&self, name: &UserName, is_disabled: bool) -> Result<()> {
         self.access
-            .change("a user", async |refusal: table::Refusal| {
+            .change("a user", async |refusal: table::RefusedWrites| {
                 let found = self.user_get(name).await?;
                 if found.is_disabled == is_disabled {
-                    return Ok::<_, Error>(Plan::Done(()));
+                    return Ok::<_, Error>(ChangePlan::Done(()));
                 }
                 if found.user.is_admin && is_disabled && refusal.is_of(1) {
                     return Err(last_administrator());
@@ -163,9 +163,9 @@ impl Store {
                 let mut writes = vec![Write::Update(update)];
                 // Disabled users do not count as administrators.
                 if found.user.is_admin {
-                    writes.push(if is_disabled { one_administrator_less() } else { one_administrator_more() });
+                    writes.push(if is_disabled { decrement_administrators() } else { increment_administrators() });
                 }
-                Ok(Plan::Write(writes, ()))
+                Ok(ChangePlan::Write(writes, ()))
             })
             .await
     }
@@ -176,10 +176,10 @@ impl Store {
     /// `RESOURCE_DOES_NOT_EXIST`, and `BAD_REQUEST` for the last administrator.
     pub async fn user_set_admin(&self, name: &UserName, is_admin: bool) -> Result<()> {
         self.access
-            .change("a user", async |refusal: table::Refusal| {
+            .change("a user", async |refusal: table::RefusedWrites| {
                 let found = self.user_get(name).await?;
                 if found.user.is_admin == is_admin {
-                    return Ok::<_, Error>(Plan::Done(()));
+                    return Ok::<_, Error>(ChangePlan::Done(()));
                 }
                 if refusal.is_of(1) {
                     return Err(last_administrator());
@@ -190,9 +190,9 @@ impl Store {
                     .only_if(unchanged(&found));
                 let mut writes = vec![Write::Update(update)];
                 if !found.is_disabled {
-                    writes.push(if is_admin { one_administrator_more() } else { one_administrator_less() });
+                    writes.push(if is_admin { increment_administrators() } else { decrement_administrators() });
                 }
-                Ok(Plan::Write(writes, ()))
+                Ok(ChangePlan::Write(writes, ()))
             })
             .await
     }
@@ -216,7 +216,7 @@ impl Store {
         let signed = signed.iter().filter_map(Item::key).filter(|key| *key != access_rows::User::key(name));
         self.access.write_many(Vec::new(), &signed.collect::<Vec<_>>()).await?;
         self.access
-            .change("a user", async |refusal: table::Refusal| {
+            .change("a user", async |refusal: table::RefusedWrites| {
                 let found = self.user_get(name).await?;
                 if found.user.is_admin && refusal.is_of(2) {
                     return Err(last_administrator());
@@ -225,15 +225,15 @@ impl Store {
                     Write::Delete(access_rows::User::key(name), unchanged(&found)),
                     Write::Delete(access_rows::ListedUser::key(&Ordinal(found.user.id)), Condition::Always),
                 ];
-                writes.extend((found.user.is_admin && !found.is_disabled).then(one_administrator_less));
-                Ok::<_, Error>(Plan::Write(writes, ()))
+                writes.extend((found.user.is_admin && !found.is_disabled).then(decrement_administrators));
+                Ok::<_, Error>(ChangePlan::Write(writes, ()))
             })
             .await
     }
 }
 
 /// Returns the condition that a user has not changed since it was read.
-pub(super) fn unchanged(found: &Found) -> Condition {
+pub(super) fn unchanged(found: &StoredUser) -> Condition {
     let is = |attribute: Attribute<Count>, value: u32| Condition::Equals(attribute.into(), number(value));
     is(USER_ID, found.user.id).and(is(VERSION, found.user.version))
 }

@@ -1,23 +1,23 @@
 //! The experiments of a dataset.
 
 use access::{Action, Needs, Scope, Target};
-use mlflow_api::evaluation_datasets::{DatasetExperiments, OneDataset};
+use mlflow_api::evaluation_datasets::{DatasetExperimentsResponse, DatasetResponse};
 use mlflow_api::requests::evaluation_datasets as message;
 use mlflow_api::{ExperimentId, Request, Result};
 use service::Endpoint;
 
 use super::lifecycle::{check_workspace, experiments};
-use crate::asked::AskedId;
+use crate::request_targets::DatasetTarget;
 use crate::store::Store;
 
-pub(crate) struct Experiments(AskedId);
+pub(crate) struct Experiments(DatasetTarget);
 
 impl Endpoint for Experiments {
     type Store = Store;
-    type Answer = DatasetExperiments;
+    type Answer = DatasetExperimentsResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        Ok(Self(AskedId::of(request)))
+        Ok(Self(DatasetTarget::of(request)))
     }
 
     fn needs(&self) -> Needs {
@@ -26,7 +26,7 @@ impl Endpoint for Experiments {
 
     /// Returns only the experiments that the caller may read. Texts that are not ids of experiments
     /// need no permission.
-    async fn act(self, scope: &Scope, store: &Store) -> Result<DatasetExperiments> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<DatasetExperimentsResponse> {
         let asked = self.0.granted(scope)?;
         let mut experiment_ids = store.dataset_experiments(&asked).await?;
         if let Some(dataset) = &asked.dataset {
@@ -34,22 +34,22 @@ impl Endpoint for Experiments {
                 ExperimentId::parse(text).map_or(true, |experiment| scope.shows_experiment(dataset, experiment))
             });
         }
-        Ok(DatasetExperiments { experiment_ids })
+        Ok(DatasetExperimentsResponse { experiment_ids })
     }
 }
 
 pub(crate) struct AddExperiments {
-    dataset: AskedId,
+    dataset: DatasetTarget,
     experiments: Vec<String>,
 }
 
 impl Endpoint for AddExperiments {
     type Store = Store;
-    type Answer = OneDataset;
+    type Answer = DatasetResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::DatasetExperimentIds = request.read()?;
-        Ok(Self { dataset: AskedId::of(request), experiments: message.experiment_ids })
+        Ok(Self { dataset: DatasetTarget::of(request), experiments: message.experiment_ids })
     }
 
     /// Includes the experiments that will list the dataset.
@@ -58,25 +58,25 @@ impl Endpoint for AddExperiments {
         Needs::of(Action::Update, self.dataset.targets()).and(Action::Update, experiments)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneDataset> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<DatasetResponse> {
         let dataset = self.dataset.granted(scope)?;
         check_workspace(scope, &self.experiments)?;
-        Ok(OneDataset { dataset: store.dataset_add_experiments(&dataset, &self.experiments).await? })
+        Ok(DatasetResponse { dataset: store.dataset_add_experiments(&dataset, &self.experiments).await? })
     }
 }
 
 pub(crate) struct RemoveExperiments {
-    dataset: AskedId,
+    dataset: DatasetTarget,
     experiments: Vec<String>,
 }
 
 impl Endpoint for RemoveExperiments {
     type Store = Store;
-    type Answer = OneDataset;
+    type Answer = DatasetResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::DatasetExperimentIds = request.read()?;
-        Ok(Self { dataset: AskedId::of(request), experiments: message.experiment_ids })
+        Ok(Self { dataset: DatasetTarget::of(request), experiments: message.experiment_ids })
     }
 
     /// Includes the experiments that list the dataset.
@@ -85,8 +85,8 @@ impl Endpoint for RemoveExperiments {
         Needs::of(Action::Update, self.dataset.targets()).and(Action::Update, experiments)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneDataset> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<DatasetResponse> {
         let dataset = self.dataset.granted(scope)?;
-        Ok(OneDataset { dataset: store.dataset_remove_experiments(&dataset, &self.experiments).await? })
+        Ok(DatasetResponse { dataset: store.dataset_remove_experiments(&dataset, &self.experiments).await? })
     }
 }

@@ -1,13 +1,13 @@
 //! Creating, reading, searching and deleting datasets, and their tags.
 
 use access::{Action, Needs, Resource, Scope, Target};
-use mlflow_api::evaluation_datasets::{Datasets, OneDataset};
+use mlflow_api::evaluation_datasets::{DatasetResponse, SearchDatasetsResponse};
 use mlflow_api::requests::evaluation_datasets as message;
-use mlflow_api::tracking::Empty;
+use mlflow_api::tracking::EmptyResponse;
 use mlflow_api::{Error, ExperimentId, Json, Request, Result, limits};
 use service::Endpoint;
 
-use crate::asked::AskedId;
+use crate::request_targets::DatasetTarget;
 use crate::store::{DatasetSearch, NewDataset, Store, column};
 
 /// Page size for requests without `max_results` (`SearchEvaluationDatasets` in `service.proto`).
@@ -36,7 +36,7 @@ pub(crate) struct Create(NewDataset);
 
 impl Endpoint for Create {
     type Store = Store;
-    type Answer = OneDataset;
+    type Answer = DatasetResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::CreateDataset = request.read()?;
@@ -75,48 +75,48 @@ impl Endpoint for Create {
             .or(Needs::create(Resource::EvaluationDataset))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneDataset> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<DatasetResponse> {
         check_workspace(scope, &self.0.experiment_ids)?;
-        Ok(OneDataset { dataset: store.dataset_create(scope.workspace(), &self.0).await? })
+        Ok(DatasetResponse { dataset: store.dataset_create(scope.workspace(), &self.0).await? })
     }
 }
 
-pub(crate) struct Get(AskedId);
+pub(crate) struct Get(DatasetTarget);
 
 impl Endpoint for Get {
     type Store = Store;
-    type Answer = OneDataset;
+    type Answer = DatasetResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        Ok(Self(AskedId::of(request)))
+        Ok(Self(DatasetTarget::of(request)))
     }
 
     fn needs(&self) -> Needs {
         Needs::of(Action::Read, self.0.targets())
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<OneDataset> {
-        Ok(OneDataset { dataset: store.dataset_get(&self.0.granted(scope)?).await? })
+    async fn act(self, scope: &Scope, store: &Store) -> Result<DatasetResponse> {
+        Ok(DatasetResponse { dataset: store.dataset_get(&self.0.granted(scope)?).await? })
     }
 }
 
-pub(crate) struct Delete(AskedId);
+pub(crate) struct Delete(DatasetTarget);
 
 impl Endpoint for Delete {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        Ok(Self(AskedId::of(request)))
+        Ok(Self(DatasetTarget::of(request)))
     }
 
     fn needs(&self) -> Needs {
         Needs::of(Action::Delete, self.0.targets())
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         store.dataset_delete(scope.workspace(), &self.0.granted(scope)?).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }
 
@@ -127,7 +127,7 @@ pub(crate) struct Search {
 
 impl Endpoint for Search {
     type Store = Store;
-    type Answer = Datasets;
+    type Answer = SearchDatasetsResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::SearchEvaluationDatasets = request.read()?;
@@ -158,7 +158,7 @@ impl Endpoint for Search {
             .showing([Resource::EvaluationDataset])
     }
 
-    async fn act(mut self, scope: &Scope, store: &Store) -> Result<Datasets> {
+    async fn act(mut self, scope: &Scope, store: &Store) -> Result<SearchDatasetsResponse> {
         let named = &mut self.search.experiment_ids;
         let is_here = |text: &String| match ExperimentId::parse(text) {
             Ok(experiment) => Ok(scope.listed_experiment(experiment)?.is_some()),
@@ -166,7 +166,7 @@ impl Endpoint for Search {
         };
         let here = named.iter().map(is_here).collect::<Result<Vec<_>>>()?;
         if !here.is_empty() && here.iter().all(|is_here| !is_here) {
-            return Ok(Datasets { datasets: Vec::new(), next_page_token: None });
+            return Ok(SearchDatasetsResponse { datasets: Vec::new(), next_page_token: None });
         }
         let mut here = here.into_iter();
         named.retain(|_| here.next().unwrap_or_default());
@@ -175,48 +175,48 @@ impl Endpoint for Search {
 }
 
 pub(crate) struct SetTags {
-    dataset: AskedId,
+    dataset: DatasetTarget,
     tags: Json,
 }
 
 impl Endpoint for SetTags {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::SetDatasetTags = request.read()?;
-        Ok(Self { dataset: AskedId::of(request), tags: json("tags", &message.tags)? })
+        Ok(Self { dataset: DatasetTarget::of(request), tags: json("tags", &message.tags)? })
     }
 
     fn needs(&self) -> Needs {
         Needs::of(Action::Update, self.dataset.targets())
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         store.dataset_set_tags(&self.dataset.granted(scope)?, self.tags).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }
 
 pub(crate) struct DeleteTag {
-    dataset: AskedId,
+    dataset: DatasetTarget,
     key: String,
 }
 
 impl Endpoint for DeleteTag {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        Ok(Self { dataset: AskedId::of(request), key: request.path_part("key").to_owned() })
+        Ok(Self { dataset: DatasetTarget::of(request), key: request.path_part("key").to_owned() })
     }
 
     fn needs(&self) -> Needs {
         Needs::of(Action::Update, self.dataset.targets())
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         store.dataset_delete_tag(&self.dataset.granted(scope)?, &self.key).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }

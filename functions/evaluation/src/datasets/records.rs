@@ -1,50 +1,50 @@
 //! Endpoints for the records of datasets.
 
 use access::{Action, Needs, Scope};
-use mlflow_api::evaluation_datasets::{DatasetRecords, DeletedRecords, MergedRecords};
+use mlflow_api::evaluation_datasets::{DatasetRecordsResponse, DeleteRecordsResponse, MergeRecordsResponse};
 use mlflow_api::requests::evaluation_datasets as message;
 use mlflow_api::{Error, Json, Request, Result};
 use service::Endpoint;
 
 use super::lifecycle::json;
-use crate::asked::AskedId;
+use crate::request_targets::DatasetTarget;
 use crate::store::Store;
 
 /// Page size for requests without `max_results`.
 const DEFAULT_RECORDS: usize = 1_000;
 
 pub(crate) struct MergeRecords {
-    dataset: AskedId,
+    dataset: DatasetTarget,
     records: Json,
 }
 
 impl Endpoint for MergeRecords {
     type Store = Store;
-    type Answer = MergedRecords;
+    type Answer = MergeRecordsResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::UpsertDatasetRecords = request.read()?;
-        Ok(Self { dataset: AskedId::of(request), records: json("records", &message.records)? })
+        Ok(Self { dataset: DatasetTarget::of(request), records: json("records", &message.records)? })
     }
 
     fn needs(&self) -> Needs {
         Needs::of(Action::Update, self.dataset.targets())
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<MergedRecords> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<MergeRecordsResponse> {
         store.dataset_merge_records(&self.dataset.granted(scope)?, self.records).await
     }
 }
 
 pub(crate) struct Records {
-    dataset: AskedId,
+    dataset: DatasetTarget,
     max_results: usize,
     page_token: String,
 }
 
 impl Endpoint for Records {
     type Store = Store;
-    type Answer = DatasetRecords;
+    type Answer = DatasetRecordsResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::GetDatasetRecords = request.read()?;
@@ -56,38 +56,38 @@ impl Endpoint for Records {
                 ))
             })?,
         };
-        Ok(Self { dataset: AskedId::of(request), max_results, page_token: message.page_token })
+        Ok(Self { dataset: DatasetTarget::of(request), max_results, page_token: message.page_token })
     }
 
     fn needs(&self) -> Needs {
         Needs::of(Action::Read, self.dataset.targets())
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<DatasetRecords> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<DatasetRecordsResponse> {
         store.dataset_records(&self.dataset.granted(scope)?, self.max_results, &self.page_token).await
     }
 }
 
 pub(crate) struct DeleteRecords {
-    dataset: AskedId,
+    dataset: DatasetTarget,
     records: Vec<String>,
 }
 
 impl Endpoint for DeleteRecords {
     type Store = Store;
-    type Answer = DeletedRecords;
+    type Answer = DeleteRecordsResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::DeleteDatasetRecords = request.read()?;
-        Ok(Self { dataset: AskedId::of(request), records: message.dataset_record_ids })
+        Ok(Self { dataset: DatasetTarget::of(request), records: message.dataset_record_ids })
     }
 
     fn needs(&self) -> Needs {
         Needs::of(Action::Update, self.dataset.targets())
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<DeletedRecords> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<DeleteRecordsResponse> {
         let dataset = self.dataset.granted(scope)?;
-        Ok(DeletedRecords { deleted_count: store.dataset_delete_records(&dataset, &self.records).await? })
+        Ok(DeleteRecordsResponse { deleted_count: store.dataset_delete_records(&dataset, &self.records).await? })
     }
 }

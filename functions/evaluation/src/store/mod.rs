@@ -7,7 +7,7 @@ mod scorer;
 mod store;
 
 pub(crate) use evaluation_dataset::column;
-pub use evaluation_dataset::{AskedDataset, DatasetSearch, NewDataset};
+pub use evaluation_dataset::{DatasetReference, DatasetSearch, NewDataset};
 pub use scorer::ScorerName;
 pub(crate) use scorer::check_scorer;
 pub use store::Store;

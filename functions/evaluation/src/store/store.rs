@@ -3,29 +3,33 @@
 use std::time::Duration;
 
 use access::{AuthorizerWrites, Scope};
-use entities::experiments::Experiments;
+use entities::experiments::ExperimentLeases;
 use table::Table;
 
 /// The evaluation domain's store. Cheap to clone. A process has one.
 #[derive(Clone)]
 pub struct Store {
     pub(super) table: Table,
-    pub(super) experiments: Experiments,
-    pub(super) along: AuthorizerWrites,
+    pub(super) experiments: ExperimentLeases,
+    pub(super) authorizer_writes: AuthorizerWrites,
 }
 
 impl Store {
     /// Creates a store over the table.
     #[must_use]
     pub fn new(table: Table) -> Self {
-        Self::with_lease(table, entities::experiments::LEASE)
+        Self::with_lease(table, entities::experiments::LEASE_DURATION)
     }
 
     /// Creates a store with leases on experiments of another length. All processes that share a
     /// table must use the same length.
     #[must_use]
     pub fn with_lease(table: Table, lease: Duration) -> Self {
-        Self { experiments: Experiments::new(table.clone(), lease), table, along: AuthorizerWrites::nothing() }
+        Self {
+            experiments: ExperimentLeases::new(table.clone(), lease),
+            table,
+            authorizer_writes: AuthorizerWrites::nothing(),
+        }
     }
 }
 
@@ -35,6 +39,6 @@ impl service::DomainStore for Store {
     }
 
     fn for_request(&self, scope: &Scope) -> Self {
-        Self { along: scope.authorizer_writes().clone(), ..self.clone() }
+        Self { authorizer_writes: scope.authorizer_writes().clone(), ..self.clone() }
     }
 }

@@ -73,7 +73,7 @@ async fn searches_keep_their_place() {
 async fn a_dataset_in_the_list_of_another_text_is_not_found() {
     let site = Site::new().await;
     let server = &site.server;
-    let [one, other] = test_site::colliding::names();
+    let [one, other] = test_site::hash_collisions::names();
     for experiment in [&one, &other] {
         let new = json!({ "name": &experiment[800..], "experiment_ids": [experiment] });
         call(server, "POST", "datasets/create", &new).await.ok();
@@ -105,7 +105,7 @@ async fn the_experiments_of_a_dataset_are_those_that_the_caller_may_see() {
     let new = json!({ "name": "shared", "experiment_ids": [hidden, "no number", seen] });
     let created = call(&site.server, "POST", "datasets/create", &new).await.ok();
     let id = created["dataset"]["dataset_id"].as_str().unwrap().to_owned();
-    let experiments = async |server: &test_site::Api| {
+    let experiments = async |server: &test_site::TestClient| {
         let path = format!("/api/3.0/mlflow/datasets/{id}/experiment-ids");
         let mut found = server.get_at(&path, &[]).await.ok()["experiment_ids"].as_array().cloned().unwrap_or_default();
         found.sort_by_key(ToString::to_string);
@@ -113,11 +113,12 @@ async fn the_experiments_of_a_dataset_are_those_that_the_caller_may_see() {
     };
     assert_eq!(experiments(&site.server).await.len(), 3);
     let closed = Guard::Experiment(ExperimentId::parse(&hidden).unwrap());
-    let judge = test_site::Judge::new(Visibility::nothing(), move |(_, what): &(Action, Guard)| *what != closed);
+    let judge =
+        test_site::TestAuthorizer::new(Visibility::nothing(), move |(_, what): &(Action, Guard)| *what != closed);
     let judge = judge.looking();
     let store = evaluation::store::Store::new(site.table.clone());
     let frame = service::FunctionContext::new(store, Arc::new(judge));
-    let guarded = test_site::Api(service::router(evaluation::routes(), &frame));
+    let guarded = test_site::TestClient(service::router(evaluation::routes(), &frame));
     assert_eq!(experiments(&guarded).await, [json!(seen), json!("no number")]);
     let dataset = guarded.get_at(&format!("/api/3.0/mlflow/datasets/{id}"), &[]).await.ok();
     assert!(!dataset.to_string().contains("experiment_ids"), "{dataset}");

@@ -9,10 +9,10 @@ use http::Request;
 use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
-use crate::server::{Answer, Server, Site};
+use crate::server::{Server, Site, TestResponse};
 
 /// Sends a request to a path below `/api/3.0/mlflow/`.
-pub(crate) async fn call(server: &Server, method: &str, path: &str, body: &Value) -> Answer {
+pub(crate) async fn call(server: &Server, method: &str, path: &str, body: &Value) -> TestResponse {
     let request = Request::builder().method(method).uri(format!("/api/3.0/mlflow/{path}"));
     let request = request.header(CONTENT_TYPE, "application/json").body(Body::from(body.to_string()));
     server.send(request.unwrap()).await
@@ -35,7 +35,7 @@ pub(crate) async fn dataset(server: &Server, name: &str) -> String {
     created["dataset"]["dataset_id"].as_str().unwrap().to_owned()
 }
 
-pub(crate) async fn merge(server: &Server, dataset: &str, records: &Value) -> Answer {
+pub(crate) async fn merge(server: &Server, dataset: &str, records: &Value) -> TestResponse {
     let body = json!({ "records": records.to_string() });
     call(server, "POST", &format!("datasets/{dataset}/records"), &body).await
 }

@@ -2,7 +2,7 @@
 //! refused or interrupted.
 
 use key_schema::Key;
-use mlflow_api::answer_size::{AnswerSize, RESPONSE_BODY};
+use mlflow_api::response_size::{MAX_BODY_BYTES, ResponseSize};
 use serde_json::{Value, json};
 
 use crate::evaluation_datasets::{call, clear_up, counts, dataset, id, merge, noise, page, profile, records, rows};
@@ -58,8 +58,8 @@ async fn a_page_of_records_ends_by_what_the_answer_has() {
         let arguments: Vec<_> = token.iter().map(|token: &String| ("page_token", token.as_str())).collect();
         let path = format!("/api/3.0/mlflow/datasets/{dataset}/records");
         let answer = server.get_at(&path, &arguments).await.ok();
-        let bytes = AnswerSize::of(answer.to_string().as_bytes()).in_response();
-        assert!(bytes < RESPONSE_BODY, "{bytes} bytes");
+        let bytes = ResponseSize::of(answer.to_string().as_bytes()).bytes_in_response();
+        assert!(bytes < MAX_BODY_BYTES, "{bytes} bytes");
         let records: Vec<Value> = serde_json::from_str(answer["records"].as_str().unwrap()).unwrap();
         assert!(!records.is_empty());
         found.extend(records);

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use access::{AllowAll, Identity, Needs, Scope, Target};
 use embedded_engine::Engine;
-use evaluation::store::{AskedDataset, DatasetSearch, NewDataset, ScorerName, Store};
+use evaluation::store::{DatasetReference, DatasetSearch, NewDataset, ScorerName, Store};
 use mlflow_api::{EvaluationDatasetId, ExperimentId, Json, Workspace};
 use table::Table;
-use test_site::ledger::{Bench, Ledger, Section, budget};
+use test_site::ledger::{CostLedger, LedgerSection, MeteredProcesses, budget};
 use tracking::store::NewExperiment;
 
 const HEAD: &str = "\
@@ -20,11 +20,13 @@ the columns mean, and what a million of calls cost, is in [capacity.md](capacity
 [decision 15](../adr/0015-evaluation-datasets.md).
 ";
 
-const SECTIONS: &[Section] =
-    &[Section::Short(|ledger| Box::pin(datasets(ledger))), Section::Short(|ledger| Box::pin(scorers(ledger)))];
+const SECTIONS: &[LedgerSection] = &[
+    LedgerSection::Short(|ledger| Box::pin(datasets(ledger))),
+    LedgerSection::Short(|ledger| Box::pin(scorers(ledger))),
+];
 
 /// Creates a table with an experiment, and processes whose leases outlast the test.
-async fn bench() -> (Bench<Store>, ExperimentId) {
+async fn bench() -> (MeteredProcesses<Store>, ExperimentId) {
     let engine = Engine::memory().unwrap();
     let table = Table::new(engine.client(), "capacity");
     table.create_if_missing().await.unwrap();
@@ -32,7 +34,7 @@ async fn bench() -> (Bench<Store>, ExperimentId) {
     let experiments = tracking::store::Store::new(table.clone(), "s3://bucket/root");
     let new = NewExperiment { name: "experiment".to_owned(), ..NewExperiment::default() };
     let experiment = experiments.experiment_create(&Workspace::default(), &new).await.unwrap();
-    (Bench::new(table, |table| Store::with_lease(table, Duration::from_hours(1))), experiment)
+    (MeteredProcesses::new(table, |table| Store::with_lease(table, Duration::from_hours(1))), experiment)
 }
 
 /// Returns the scope of a call that updates this target.
@@ -78,21 +80,21 @@ fn new(experiment: ExperimentId, name: &str) -> NewDataset {
     }
 }
 
-async fn create(store: &Store, experiment: ExperimentId, name: &str) -> AskedDataset {
+async fn create(store: &Store, experiment: ExperimentId, name: &str) -> DatasetReference {
     let text = store.dataset_create(&Workspace::default(), &new(experiment, name)).await.unwrap().dataset_id;
     let id = EvaluationDatasetId::parse(&text).unwrap();
     let granted = scope(store, Target::EvaluationDataset(id.clone())).await.evaluation_dataset(&id).unwrap();
-    AskedDataset { text, dataset: Some(granted) }
+    DatasetReference { text, dataset: Some(granted) }
 }
 
 /// Returns all records of a dataset.
-async fn page(store: &Store, dataset: &AskedDataset) -> String {
+async fn page(store: &Store, dataset: &DatasetReference) -> String {
     let page = store.dataset_records(dataset, 1_000, "").await.unwrap();
     assert!(page.next_page_token.is_none());
     serde_json::from_str(page.records.get()).unwrap()
 }
 
-async fn datasets(ledger: &mut Ledger) {
+async fn datasets(ledger: &mut CostLedger) {
     ledger.section("Evaluation datasets, records of 1 KB");
     let (bench, experiment) = bench().await;
     let (bench, workspace) = (&bench, &Workspace::default());
@@ -146,7 +148,12 @@ async fn datasets(ledger: &mut Ledger) {
     many(ledger, bench, experiment, datasets).await;
 }
 
-async fn many(ledger: &mut Ledger, bench: &Bench<Store>, experiment: ExperimentId, datasets: [&AskedDataset; 2]) {
+async fn many(
+    ledger: &mut CostLedger,
+    bench: &MeteredProcesses<Store>,
+    experiment: ExperimentId,
+    datasets: [&DatasetReference; 2],
+) {
     let workspace = &Workspace::default();
     for dataset in datasets {
         for hundred in 1..10 {
@@ -236,7 +243,7 @@ fn ids_of(records: Json) -> Vec<String> {
     records.iter().filter_map(id).collect()
 }
 
-async fn scorers(ledger: &mut Ledger) {
+async fn scorers(ledger: &mut CostLedger) {
     ledger.section("Scorers");
     let (bench, experiment) = bench().await;
     let (bench, workspace) = (&bench, &Workspace::default());
@@ -306,5 +313,5 @@ async fn scorers(ledger: &mut Ledger) {
 
 #[test]
 fn the_ledger_of_the_evaluation_domain_is_up_to_date_and_within_its_budgets() {
-    Ledger::of(SECTIONS).check("capacity-evaluation.md", HEAD);
+    CostLedger::of(SECTIONS).check("capacity-evaluation.md", HEAD);
 }

@@ -2,18 +2,18 @@
 
 use futures::future::join_all;
 use key_schema::Key;
-use mlflow_api::answer_size::LONGEST;
+use mlflow_api::response_size::MAX_JSON_BYTES;
 use serde_json::{Value, json};
 
 use crate::evaluation_datasets::{call, noise};
-use crate::server::{Answer, Server, Site};
+use crate::server::{Server, Site, TestResponse};
 
-async fn register(server: &Server, experiment: &str, name: &str, serialized: &Value) -> Answer {
+async fn register(server: &Server, experiment: &str, name: &str, serialized: &Value) -> TestResponse {
     let body = json!({ "experiment_id": experiment, "name": name, "serialized_scorer": serialized.to_string() });
     call(server, "POST", "scorers/register", &body).await
 }
 
-async fn get(server: &Server, path: &str, arguments: &[(&str, &str)]) -> Answer {
+async fn get(server: &Server, path: &str, arguments: &[(&str, &str)]) -> TestResponse {
     server.get_at(&format!("/api/3.0/mlflow/scorers/{path}"), arguments).await
 }
 
@@ -22,7 +22,7 @@ async fn versions(server: &Server, experiment: &str, name: &str) -> Vec<u64> {
     found["scorers"].as_array().unwrap().iter().map(|scorer| scorer["scorer_version"].as_u64().unwrap()).collect()
 }
 
-async fn delete(server: &Server, experiment: &str, name: &str, version: Option<u64>) -> Answer {
+async fn delete(server: &Server, experiment: &str, name: &str, version: Option<u64>) -> TestResponse {
     call(server, "DELETE", "scorers/delete", &json!({ "experiment_id": experiment, "name": name, "version": version }))
         .await
 }
@@ -332,8 +332,8 @@ async fn lists_that_no_answer_holds_are_refused() {
     let site = Site::new().await;
     let (server, experiment) = (&site.server, site.server.experiment("e").await);
     let arguments = [("experiment_id", experiment.as_str())];
-    let long = json!({ "text": "x".repeat(LONGEST / 7) });
-    let refused = |answer: Answer| {
+    let long = json!({ "text": "x".repeat(MAX_JSON_BYTES / 7) });
+    let refused = |answer: TestResponse| {
         let message = answer.refused(400, "INVALID_PARAMETER_VALUE");
         assert!(message.starts_with("The list of scorers"), "{message}");
     };
@@ -358,7 +358,7 @@ async fn lists_that_no_answer_holds_are_refused() {
 async fn a_row_of_another_name_is_not_the_scorers() {
     let site = Site::new().await;
     let server = &site.server;
-    let [one, other] = test_site::colliding::names();
+    let [one, other] = test_site::hash_collisions::names();
     for name in [&one, &other] {
         assert_eq!(register(server, "0", name, &json!({ "of": name })).await.ok()["version"], 1);
     }

@@ -3,37 +3,37 @@
 use std::ops::Deref;
 use std::time::Duration;
 
-use fts_indexer::{Batch, Indexer};
+use fts_indexer::{Indexer, StreamBatch};
 use serde_json::{Value, json};
 use table::Table;
-pub(crate) use test_site::{Answer, TABLE};
-use test_site::{Api, ROOT};
+use test_site::{ROOT, TestClient};
+pub(crate) use test_site::{TABLE, TestResponse};
 
 /// Length of the leases. Short, because most tests only wait for them to expire.
 const LEASE: Duration = Duration::from_millis(20);
 
 /// One process of the server, with this function and the one that stores experiments.
 #[derive(Clone)]
-pub(crate) struct Server(Api);
+pub(crate) struct Server(TestClient);
 
 /// A server over a table of its own, with an engine that injects faults.
 pub(crate) struct Site {
-    base: test_site::Site,
+    base: test_site::TestEnvironment,
     /// The server whose requests meet the faults.
     pub(crate) server: Server,
 }
 
 impl Deref for Site {
-    type Target = test_site::Site;
+    type Target = test_site::TestEnvironment;
 
-    fn deref(&self) -> &test_site::Site {
+    fn deref(&self) -> &test_site::TestEnvironment {
         &self.base
     }
 }
 
 impl Site {
     pub(crate) async fn new() -> Self {
-        let site = test_site::Site::new().await;
+        let site = test_site::TestEnvironment::new().await;
         let server = Server::on(&site.faulty(), LEASE).await;
         site.faults.reset_calls();
         Self { base: site, server }
@@ -51,15 +51,15 @@ impl Site {
 
     /// Passes stream records to the indexer, which has to process all of them.
     pub(crate) async fn index(&self, records: Vec<Value>) {
-        let answer = Indexer::new(self.table.clone()).handle(Batch { records }).await;
+        let answer = Indexer::new(self.table.clone()).handle(StreamBatch { records }).await;
         assert!(answer.batch_item_failures.is_empty(), "{answer:?}");
     }
 }
 
 impl Deref for Server {
-    type Target = Api;
+    type Target = TestClient;
 
-    fn deref(&self) -> &Api {
+    fn deref(&self) -> &TestClient {
         &self.0
     }
 }
@@ -69,7 +69,7 @@ impl Server {
         let tracking = tracking::store::Store::with_lease(table.clone(), ROOT, lease);
         tracking.experiment_create_default(&mlflow_api::Workspace::default()).await.unwrap();
         let evaluation = evaluation::store::Store::with_lease(table.clone(), lease);
-        Self(Api(service::join_routers(
+        Self(TestClient(service::join_routers(
             evaluation::router(&evaluation, test_site::everybody()),
             [tracking::router(&tracking, test_site::everybody())],
         )))

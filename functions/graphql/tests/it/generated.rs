@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use embedded_engine::Engine;
 use serde_json::{Value, json};
 use service::{FunctionContext, InternalCalls};
 use table::Table;
-use test_site::ledger::{Bench, Ledger, budget};
-use test_site::{Api, ROOT, everybody};
+use test_site::ledger::{CostLedger, MeteredProcesses, budget};
+use test_site::{ROOT, TestClient, everybody};
 
 const HEAD: &str = "\
 # What GraphQL queries cost
@@ -33,22 +33,22 @@ const RUN: &str = "info { runName } data { metrics { key value } params { key } 
 const OF_RUN: &str = "experiment { name } modelVersions { name }";
 
 /// Starts a process with all domains that the queries call.
-fn process(table: Table) -> Api {
+fn process(table: Table) -> TestClient {
     let tracking = tracking::store::Store::new(table.clone(), ROOT);
     let registry = registry::store::Store::new(table.clone(), ROOT);
     // There are no artifacts. The page about artifacts includes the cost of listing files in a
     // bucket.
-    let files = artifacts::store::Store::new(table.clone(), Artifacts::in_directory(Path::new("/nothing is here")));
+    let files = artifacts::store::Store::new(table.clone(), ArtifactStore::in_directory(Path::new("/nothing is here")));
     let calls = InternalCalls::default()
         .with(tracking::routes(), &FunctionContext::new(tracking.clone(), everybody()))
         .with(registry::routes(), &FunctionContext::new(registry.clone(), everybody()))
         .with(artifacts::routes(), &FunctionContext::new(files, everybody()));
     let graphql = graphql::Store::new(table, calls).unwrap();
     let others = [registry::router(&registry, everybody()), graphql::router(&graphql, everybody())];
-    Api(service::join_routers(tracking::router(&tracking, everybody()), others))
+    TestClient(service::join_routers(tracking::router(&tracking, everybody()), others))
 }
 
-async fn query(api: &Api, query: &str, input: Value) -> Value {
+async fn query(api: &TestClient, query: &str, input: Value) -> Value {
     let body = json!({ "query": query, "variables": { "i": input } });
     let answer = api.call_at("POST", "/graphql", body.to_string()).await.ok();
     assert_eq!(answer["errors"], Value::Null, "{query}");
@@ -57,7 +57,7 @@ async fn query(api: &Api, query: &str, input: Value) -> Value {
 
 /// Creates an experiment with runs, each with metrics, params and a model version. Returns the ids
 /// of the experiment and of the runs.
-async fn experiment(api: &Api, name: &str) -> (String, Vec<String>) {
+async fn experiment(api: &TestClient, name: &str) -> (String, Vec<String>) {
     let text = |value: &Value, pointer: &str| value.pointer(pointer).unwrap().as_str().unwrap().to_owned();
     let tags = json!([{ "key": "team", "value": "vision" }]);
     let id = text(&api.post("experiments/create", json!({ "name": name, "tags": tags })).await.ok(), "/experiment_id");
@@ -80,7 +80,7 @@ async fn experiment(api: &Api, name: &str) -> (String, Vec<String>) {
 
 /// Creates a run with 20 datasets, and with proxied artifacts. Returns the ids of its experiment
 /// and of the run.
-async fn run_with_datasets(api: &Api, name: &str) -> (String, String) {
+async fn run_with_datasets(api: &TestClient, name: &str) -> (String, String) {
     let text = |value: &Value, pointer: &str| value.pointer(pointer).unwrap().as_str().unwrap().to_owned();
     let new = json!({ "name": format!("{name} with datasets"), "artifact_location": "mlflow-artifacts:/x" });
     let id = text(&api.post("experiments/create", new).await.ok(), "/experiment_id");
@@ -98,10 +98,10 @@ async fn run_with_datasets(api: &Api, name: &str) -> (String, String) {
 async fn the_ledger_of_graphql_is_up_to_date_and_within_its_budgets() {
     let table = Table::new(Engine::memory().unwrap().client(), "capacity");
     table.create_if_missing().await.unwrap();
-    let bench = &Bench::new(table, process);
+    let bench = &MeteredProcesses::new(table, process);
     let [first, second] = [experiment(&bench.store, "one").await, experiment(&bench.store, "two").await];
     let on = || [&first, &second];
-    let mut ledger = Ledger::default();
+    let mut ledger = CostLedger::default();
     ledger.section("An experiment of 50 runs, 500 points of a metric and a model version each");
     let most = budget([1.0, 0.0, 1.0], [1.0, 0.0, 1.0]);
     ledger
@@ -173,7 +173,7 @@ async fn the_ledger_of_graphql_is_up_to_date_and_within_its_budgets() {
 }
 
 /// Measures queries for the other endpoints.
-async fn of_one_run(ledger: &mut Ledger, bench: &Bench<Api>) {
+async fn of_one_run(ledger: &mut CostLedger, bench: &MeteredProcesses<TestClient>) {
     let [first, second] = [run_with_datasets(&bench.store, "one").await, run_with_datasets(&bench.store, "two").await];
     let on = || [&first, &second];
     ledger.section("A run with 20 datasets and with artifacts behind the server");

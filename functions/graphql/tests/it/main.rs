@@ -1,6 +1,6 @@
 //! Tests the GraphQL endpoint over a private table.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-mod answers;
 mod generated;
-mod needs;
+mod query_permissions;
+mod query_results;

@@ -1,13 +1,13 @@
 //! Permanent deletion, tested on a private table with concurrent clients and a running indexer.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-mod full;
-mod histories;
-mod lab;
-mod policy;
-mod races;
-mod refusals;
+mod concurrent_removals;
+mod entity_policy;
+mod full_partition;
+mod history_policy;
+mod rejected_removals;
 mod removal;
+mod test_server;
 
 /// The libc allocator took a fifth of the time of such tests.
 #[global_allocator]

@@ -1,21 +1,21 @@
 //! The entities that are removed, and those that are kept.
 
-use entities::fields::{OwnFields, OwnSetting};
+use entities::indexed_fields_setting::{ExperimentFieldPatterns, ExperimentFieldsSetting};
 use entities::{StoredTrace, now_ms};
 use key_schema::attributes::DELETED_TIME;
 use key_schema::{Ascending, Descending, Ordinal, WideDigest, rows};
 use mlflow_api::{ExperimentId, RunId, TraceId};
 use serde_json::json;
 use table::{Condition, Item, Map, Update, bytes, map, number, text};
-use trace_blocks::{PackedBlock, SpansToPack, ToPack, TraceKey, TracePartition, pack};
+use trace_blocks::{BlockItems, SpansToPack, TraceKey, TracePartition, TraceToPack, pack};
 
-use crate::lab::Lab;
+use crate::test_server::TestServer;
 
 const DAY: i64 = 86_400_000;
 
 #[tokio::test]
 async fn a_run_leaves_nothing_but_the_datasets_of_its_experiment() {
-    let lab = Lab::new().await;
+    let lab = TestServer::new().await;
     let experiment = lab.experiment("e").await;
     let other = lab.run(&experiment).await;
     lab.index().await;
@@ -41,7 +41,7 @@ async fn a_run_leaves_nothing_but_the_datasets_of_its_experiment() {
 
 #[tokio::test]
 async fn a_run_that_was_never_indexed_leaves_nothing_either() {
-    let lab = Lab::new().await;
+    let lab = TestServer::new().await;
     let run = lab.run("0").await;
     lab.post("runs/delete", json!({ "run_id": run })).await;
     lab.collect(None).await;
@@ -52,7 +52,7 @@ async fn a_run_that_was_never_indexed_leaves_nothing_either() {
 
 #[tokio::test]
 async fn a_logged_model_leaves_nothing() {
-    let lab = Lab::new().await;
+    let lab = TestServer::new().await;
     let run = lab.run("0").await;
     let (model, other) = (lab.model("0", &run).await, lab.model("0", &run).await);
     assert!(!lab.items(&format!("MODEL#{model}")).await.is_empty(), "it has points of its own");
@@ -65,7 +65,7 @@ async fn a_logged_model_leaves_nothing() {
 }
 
 /// Writes the rows of a trace like the traces function.
-async fn trace(lab: &Lab, experiment: &str) {
+async fn trace(lab: &TestServer, experiment: &str) {
     let (id, trace) = (ExperimentId::parse(experiment).unwrap(), TraceId::new(7));
     let (day, time) = (Ascending(3), 3 * DAY + 1);
     let empty = || map(Map::new());
@@ -92,7 +92,7 @@ async fn trace(lab: &Lab, experiment: &str) {
     let trace = StoredTrace::of(packed.clone()).unwrap();
     let end = TraceKey::of(&trace);
     let spans = SpansToPack::of(trace.id(), &[]);
-    let PackedBlock { block, spans } = pack(&partition, &end, vec![ToPack { trace, spans }], 1, 1).unwrap();
+    let BlockItems { block, spans } = pack(&partition, &end, vec![TraceToPack { trace, spans }], 1, 1).unwrap();
     items.extend(spans.into_iter().chain([packed, block]));
     items.push(Item::new(partition.spans_key(&WideDigest(7))).with("content", bytes(vec![1])));
     items.push(Item::new(partition.packing_key()).with("to_pack", number(1)));
@@ -102,7 +102,7 @@ async fn trace(lab: &Lab, experiment: &str) {
 
 #[tokio::test]
 async fn an_experiment_leaves_nothing() {
-    let lab = Lab::new().await;
+    let lab = TestServer::new().await;
     let bystander = lab.experiment("bystander").await;
     lab.run(&bystander).await;
     lab.index().await;
@@ -116,9 +116,12 @@ async fn an_experiment_leaves_nothing() {
     lab.delete_model(&second_model).await;
     lab.index().await;
     trace(&lab, &experiment).await;
-    let fields = OwnSetting { indexed: OwnFields::nothing(), searched: OwnFields::nothing() };
+    let fields = ExperimentFieldsSetting {
+        indexed: ExperimentFieldPatterns::nothing(),
+        searched: ExperimentFieldPatterns::nothing(),
+    };
     let id = ExperimentId::parse(&experiment).unwrap();
-    fields.write_after(&OwnSetting::default(), &lab.site.table, id).await.unwrap();
+    fields.write_after(&ExperimentFieldsSetting::default(), &lab.site.table, id).await.unwrap();
     lab.post("experiments/delete", json!({ "experiment_id": experiment })).await;
 
     let outcome = lab.collect(None).await;
@@ -141,7 +144,7 @@ async fn an_experiment_leaves_nothing() {
 
 #[tokio::test]
 async fn blocks_that_cannot_be_read_stay_and_others_go() {
-    let lab = Lab::new().await;
+    let lab = TestServer::new().await;
     let experiment = lab.experiment("e").await;
     trace(&lab, &experiment).await;
     // A newer block.
@@ -168,7 +171,7 @@ async fn blocks_that_cannot_be_read_stay_and_others_go() {
 
 #[tokio::test]
 async fn only_what_was_deleted_long_ago_goes() {
-    let lab = Lab::new().await;
+    let lab = TestServer::new().await;
     let (old, young) = (lab.run("0").await, lab.run("0").await);
     for run in [&old, &young] {
         lab.post("runs/delete", json!({ "run_id": run })).await;
@@ -185,7 +188,7 @@ async fn only_what_was_deleted_long_ago_goes() {
 
 #[tokio::test]
 async fn what_was_restored_stays() {
-    let lab = Lab::new().await;
+    let lab = TestServer::new().await;
     let kept = lab.experiment("kept").await;
     let (run, of_kept) = (lab.run("0").await, lab.run(&kept).await);
     for verb in ["delete", "restore"] {
@@ -217,9 +220,9 @@ async fn what_was_restored_stays() {
 
 #[tokio::test]
 async fn artifacts_that_cannot_be_reached_keep_what_they_belong_to() {
-    let lab = Lab::new().await;
+    let lab = TestServer::new().await;
     let new = json!({ "name": "far", "artifact_location": "s3://elsewhere/x" });
-    let experiment = crate::lab::text(&lab.post("experiments/create", new).await["experiment_id"]);
+    let experiment = crate::test_server::text(&lab.post("experiments/create", new).await["experiment_id"]);
     let run = lab.run(&experiment).await;
     lab.post("runs/delete", json!({ "run_id": run })).await;
     let before = lab.dump().await;
@@ -233,6 +236,6 @@ async fn artifacts_that_cannot_be_reached_keep_what_they_belong_to() {
     lab.post("runs/delete", json!({ "run_id": run })).await;
 
     let leaving = lab.retention().leaving_artifacts(true);
-    assert_eq!(crate::lab::collect(&leaving, None).await.removed.len(), 1);
+    assert_eq!(crate::test_server::collect(&leaving, None).await.removed.len(), 1);
     assert_eq!(lab.items(&run).await, Vec::<String>::new());
 }

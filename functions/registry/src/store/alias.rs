@@ -8,15 +8,15 @@ use key_schema::index::AliasedVersions;
 use key_schema::{IndexEntry, Key, ModelKey, Ordinal, rows};
 use mlflow_api::registry::{LATEST_ALIAS, ModelVersion, VersionNumber};
 use mlflow_api::{Error, RegisteredModelName, Result, limits_registry as limits};
-use table::{Condition, Item, Plan, Query, Update, Write, number};
+use table::{ChangePlan, Condition, Item, Query, Update, Write, number};
 
 use super::Store;
 use super::attributes::ALIASES;
 use super::model_item::{Model, model_key};
-use super::version_item::Found;
+use super::version_item::VersionItem;
 
 /// Maximum number of items that one request reads: the model, and versions with aliases.
-const BESIDE: usize = 25;
+const MAX_ITEMS: usize = 25;
 
 impl Store {
     /// Reads the version of an alias. Takes one request. One more is needed if the model was
@@ -44,13 +44,13 @@ impl Store {
             None => self.table.get(&key).await?,
         };
         let item = item.ok_or_else(|| VersionNumber::from(number).not_found(name))?;
-        self.version_whole(&Found { model, number, item }).await
+        self.version_from_item(&VersionItem { model, number, item }).await
     }
 
     /// Reads the model, if it is in this partition, and versions that have aliases. Takes one
     /// request.
     async fn aliased(&self, key: &ModelKey) -> Result<Vec<Item>> {
-        let query = Query::of(AliasedVersions::all(key)).whole().limit(BESIDE);
+        let query = Query::of(AliasedVersions::all(key)).whole().limit(MAX_ITEMS);
         Ok(self.table.query_page(&query).await?.items)
     }
 
@@ -61,7 +61,7 @@ impl Store {
         let none = || Error::not_found(format!("Latest version not found for model {name}."));
         let number = greatest.ok_or_else(none)?;
         let item = self.table.get(&rows::ModelVersion::key(&model.home(), &Ordinal(number))).await?;
-        self.version_whole(&Found { model, number, item: item.ok_or_else(none)? }).await
+        self.version_from_item(&VersionItem { model, number, item: item.ok_or_else(none)? }).await
     }
 
     /// Sets an alias of a version. Takes two requests.
@@ -73,10 +73,10 @@ impl Store {
         let version = &version;
         self.table
             .change("a model", |_| async move {
-                let Found { model, number: wanted, .. } = self.version_find(name, version).await?;
+                let VersionItem { model, number: wanted, .. } = self.version_find(name, version).await?;
                 let before = model.aliases().get(alias).copied();
                 if before == Some(wanted) {
-                    return Ok(Plan::Done(()));
+                    return Ok(ChangePlan::Done(()));
                 }
                 let home = model.home();
                 let listed = Update::new(rows::ModelVersion::key(&home, &Ordinal(wanted)))
@@ -84,7 +84,7 @@ impl Store {
                 let mut writes =
                     vec![Write::Update(model.unchanged().set((ALIASES, alias), number(wanted))), Write::Update(listed)];
                 writes.extend(before.and_then(|before| without_alias(&model, before)));
-                Ok::<_, Error>(Plan::Write(writes, ()))
+                Ok::<_, Error>(ChangePlan::Write(writes, ()))
             })
             .await
     }
@@ -96,11 +96,11 @@ impl Store {
         limits::alias(alias)?;
         self.table
             .change("a model", |refusal| async move {
-                let model = self.model_or_refused(name, refusal).await?;
-                let Some(version) = model.aliases().get(alias).copied() else { return Ok(Plan::Done(())) };
+                let model = self.model_after_refusal(name, refusal).await?;
+                let Some(version) = model.aliases().get(alias).copied() else { return Ok(ChangePlan::Done(())) };
                 let removal = Write::Update(model.unchanged().remove((ALIASES, alias)));
                 let writes = std::iter::once(removal).chain(without_alias(&model, version)).collect();
-                Ok::<_, Error>(Plan::Write(writes, ()))
+                Ok::<_, Error>(ChangePlan::Write(writes, ()))
             })
             .await
     }

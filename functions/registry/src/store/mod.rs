@@ -6,16 +6,16 @@
 //! (`docs/adr/0014-model-homes.md`).
 
 mod alias;
-mod home;
 mod logged_model;
 mod model;
+mod model_criteria;
 mod model_delete;
+mod model_entry;
+mod model_home;
 mod model_item;
 mod model_list;
-mod model_listed;
 mod model_search;
 mod model_tag;
-mod model_wanted;
 mod version;
 mod version_change;
 mod version_item;
@@ -26,7 +26,7 @@ mod version_tag;
 use std::sync::Arc;
 
 use access::{AuthorizerWrites, Scope};
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use key_schema::{ModelKey, attributes};
 use table::Table;
 
@@ -39,13 +39,13 @@ pub use version_source::{Owners, VersionSource};
 pub struct Store {
     table: Table,
     artifact_root: Arc<str>,
-    artifacts: Artifacts,
-    along: AuthorizerWrites,
+    artifacts: ArtifactStore,
+    authorizer_writes: AuthorizerWrites,
 }
 
 /// The parameters of a search, as the client sent them.
 #[derive(Clone, Debug, Default)]
-pub struct Search {
+pub struct RegistrySearch {
     /// Filter string.
     pub filter: String,
     /// Order clauses.
@@ -67,25 +67,25 @@ impl Store {
         Self {
             table,
             artifact_root: artifact_root.into(),
-            artifacts: Artifacts::below(artifact_root),
-            along: AuthorizerWrites::nothing(),
+            artifacts: ArtifactStore::below(artifact_root),
+            authorizer_writes: AuthorizerWrites::nothing(),
         }
     }
 
     /// Returns the key of the rows of the model with this name, unless its home is elsewhere.
     fn key_of(&self, name: &str) -> ModelKey {
-        ModelKey::of(&self.along.workspace(), name)
+        ModelKey::of(&self.authorizer_writes.workspace(), name)
     }
 
     /// Returns the store with this artifact storage, independent of its artifact root.
     #[must_use]
-    pub fn with_artifacts(self, artifacts: Artifacts) -> Self {
+    pub fn with_artifacts(self, artifacts: ArtifactStore) -> Self {
         Self { artifacts, ..self }
     }
 
     /// Returns the artifact storage that the server manages.
     #[must_use]
-    pub fn artifacts(&self) -> &Artifacts {
+    pub fn artifacts(&self) -> &ArtifactStore {
         &self.artifacts
     }
 }
@@ -96,6 +96,6 @@ impl service::DomainStore for Store {
     }
 
     fn for_request(&self, scope: &Scope) -> Self {
-        Self { along: scope.authorizer_writes().clone(), ..self.clone() }
+        Self { authorizer_writes: scope.authorizer_writes().clone(), ..self.clone() }
     }
 }

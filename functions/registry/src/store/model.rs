@@ -6,13 +6,16 @@ use key_schema::index::AliasedVersions;
 use key_schema::{ModelKey, ModelKind, Ordinal, rows};
 use mlflow_api::registry::{IS_PROMPT_TAG, ModelStage, ModelVersion, RegisteredModel};
 use mlflow_api::{Error, ErrorCode, RegisteredModelName, Result, Workspace, limits_registry as limits, python};
-use table::{Condition, Failure, Item, Map, Plan, Query, Reason, Refusal, Update, Value, Write, map, number, text};
+use table::{
+    ChangePlan, Condition, Failure, Item, Map, Query, RefusedWrites, Update, Value, Write, WriteRefusal, map, number,
+    text,
+};
 
 use super::Store;
 use super::attributes::{
     ALIASES, CREATED, DESCRIPTION, EDITS, HOME, ID, LATEST, NAME, RENAMED, TAG_ROWS, TAGS, UPDATED, VERSIONS,
 };
-use super::home::{home_key, home_row};
+use super::model_home::{home_key, home_row};
 use super::model_item::{
     Model, kind_of_tag, list_changed, list_key, list_row, model_entity, model_key, model_not_found,
 };
@@ -59,7 +62,7 @@ impl Store {
             .with(LATEST, map(Map::new()))
             .with(ALIASES, map(Map::new()))
             .indexed(AliasedVersions::key(&Ordinal(0)));
-        let item = self.along.with_owner(in_workspace(item, workspace));
+        let item = self.authorizer_writes.with_owner(in_workspace(item, workspace));
         let resource = if kind == ModelKind::Prompt { Resource::Prompt } else { Resource::RegisteredModel };
         for home in [key.clone(), key.beside(&id)] {
             let item = if home == key { item.clone() } else { item.clone().with(HOME, text(home.to_attribute())) };
@@ -74,9 +77,9 @@ impl Store {
                 Write::Put(home_row(workspace, &home, &id, name), Condition::item_missing()),
                 Write::Put(list_row(workspace, name, kind, created), Condition::Always),
             ];
-            others.extend(self.along.writes_of_creation(resource, &guarded, &id, &home.to_attribute()));
+            others.extend(self.authorizer_writes.writes_of_creation(resource, &guarded, &id, &home.to_attribute()));
             // The model's own item is the first one of the transaction.
-            let check = self.along.workspace_open_condition(workspace).map(|check| {
+            let check = self.authorizer_writes.workspace_open_condition(workspace).map(|check| {
                 others.push(check);
                 others.len()
             });
@@ -87,8 +90,8 @@ impl Store {
                     return model_entity(&model, &tag_rows, Vec::new());
                 }
                 Err(Failure::Cancelled(reasons)) => {
-                    if let Some(Reason::Refused(Some(item))) = reasons.first() {
-                        return Err(taken(name, item, is_tagged(&new.tags)));
+                    if let Some(WriteRefusal::Refused(Some(item))) = reasons.first() {
+                        return Err(name_taken(name, item, is_tagged(&new.tags)));
                     }
                     if let Some(closed) = if_closed(workspace, check.and_then(|check| reasons.get(check))) {
                         return Err(closed);
@@ -102,7 +105,7 @@ impl Store {
 
     /// Returns the model with this name. Uses the item that came with a failed condition, if there
     /// is one, and reads it otherwise.
-    pub(super) async fn model_or_refused(&self, name: &str, refusal: Refusal) -> Result<Model> {
+    pub(super) async fn model_after_refusal(&self, name: &str, refusal: RefusedWrites) -> Result<Model> {
         match refusal.item(0) {
             Some(item) => self.model_named(name, Some(item)),
             None => self.model_find(name).await,
@@ -119,7 +122,11 @@ impl Store {
     /// name may have been reused by another model in the meantime.
     pub(super) fn model_named(&self, name: &str, item: Option<Item>) -> Result<Model> {
         let model = Model::named(name, item)?;
-        if self.along.is_authorized_model(name, model.id()) { Ok(model) } else { Err(model_not_found(name)) }
+        if self.authorizer_writes.is_authorized_model(name, model.id()) {
+            Ok(model)
+        } else {
+            Err(model_not_found(name))
+        }
     }
 
     /// Reads a model. Takes one request, one more if it has versions, and one for each part of it
@@ -127,7 +134,7 @@ impl Store {
     pub async fn model_get(&self, name: &Granted<RegisteredModelName>) -> Result<RegisteredModel> {
         let name = name.as_str();
         let model = self.model_find(name).await?;
-        self.model_whole(&model).await
+        self.model_from_item(&model).await
     }
 
     /// Changes a model's description and returns the model. Takes one request more than reading the
@@ -143,15 +150,15 @@ impl Store {
         let model = self
             .table
             .change("a model", |refusal| async move {
-                let model = self.model_or_refused(name, refusal).await?;
+                let model = self.model_after_refusal(name, refusal).await?;
                 let now = now_ms();
                 let update = model.unchanged().set(DESCRIPTION, text(description)).set(UPDATED, number(now));
                 let writes = vec![Write::Update(update), list_changed(workspace, &model, now)];
                 let item = model.item.with(DESCRIPTION, text(description)).with(UPDATED, number(now));
-                Ok::<_, Error>(Plan::Write(writes, Model::of(item)?))
+                Ok::<_, Error>(ChangePlan::Write(writes, Model::of(item)?))
             })
             .await?;
-        self.model_whole(&model).await
+        self.model_from_item(&model).await
     }
 
     /// Renames a model and returns it. Takes two requests, regardless of the number of versions, in
@@ -162,7 +169,7 @@ impl Store {
         name: &Granted<RegisteredModelName>,
         new: &RegisteredModelName,
     ) -> Result<RegisteredModel> {
-        let along = self.along.writes_of_renaming(name, new);
+        let along = self.authorizer_writes.writes_of_renaming(name, new);
         let along = &along;
         let (name, new_name) = (name.as_str(), new.as_str());
         limits::new_model_name(new_name)?;
@@ -171,7 +178,10 @@ impl Store {
                 let is_moved = name != new_name;
                 if let Some(closed) = if_closed(
                     workspace,
-                    refusal.0.get(5).filter(|_| is_moved && self.along.workspace_open_condition(workspace).is_some()),
+                    refusal
+                        .0
+                        .get(5)
+                        .filter(|_| is_moved && self.authorizer_writes.workspace_open_condition(workspace).is_some()),
                 ) {
                     return Err(closed);
                 }
@@ -192,24 +202,24 @@ impl Store {
                 let writes = if is_moved {
                     let kind = model.kind();
                     let mut writes = vec![
-                        Write::Put(moved(&model, new_name, now), Condition::item_missing()),
+                        Write::Put(renamed_item(&model, new_name, now), Condition::item_missing()),
                         Write::Delete(model_key(&model.key()), model.is_unchanged()),
                         Write::Put(list_row(workspace, new_name, kind, now), Condition::Always),
                         Write::Delete(list_key(workspace, name, kind), Condition::Always),
                         Write::Update(at_home),
                     ];
-                    writes.extend(self.along.workspace_open_condition(workspace));
+                    writes.extend(self.authorizer_writes.workspace_open_condition(workspace));
                     writes.extend(along.iter().cloned());
                     writes
                 } else {
                     let update = model.unchanged().set(UPDATED, number(now)).set(RENAMED, number(now));
                     vec![Write::Update(update), Write::Update(at_home), list_changed(workspace, &model, now)]
                 };
-                Ok(Plan::Write(writes, ()))
+                Ok(ChangePlan::Write(writes, ()))
             })
             .await?;
         let model = self.model_find(new_name).await?;
-        self.model_whole(&model).await
+        self.model_from_item(&model).await
     }
 
     /// Returns the version with the highest number in each stage, or in each of the stages that
@@ -233,7 +243,7 @@ impl Store {
 
     /// Builds a model from its item. Reads its rows of tags and its latest versions, if there are
     /// any.
-    pub(super) async fn model_whole(&self, model: &Model) -> Result<RegisteredModel> {
+    pub(super) async fn model_from_item(&self, model: &Model) -> Result<RegisteredModel> {
         let versions = self.versions_of(model, model.latest().into_values().collect()).await?;
         let rows = self.model_tag_rows(model).await?;
         model_entity(model, &rows, versions)
@@ -266,7 +276,7 @@ impl Store {
 }
 
 /// Returns the item of a model under a new name.
-fn moved(model: &Model, new_name: &str, now: i64) -> Item {
+fn renamed_item(model: &Model, new_name: &str, now: i64) -> Item {
     let mut item = model.item.clone();
     let key = ModelKey::of(&model.workspace, new_name);
     item.0.extend(Item::new(model_key(&key)).0);
@@ -290,7 +300,7 @@ fn is_tagged(tags: &[(String, String)]) -> bool {
 }
 
 /// Returns MLflow's error about a name that is in use (`handle_resource_already_exist_error`).
-fn taken(name: &str, item: &Item, new_is_prompt: bool) -> Error {
+fn name_taken(name: &str, item: &Item, new_is_prompt: bool) -> Error {
     if item.get(NAME) != Some(name) {
         return Error::key_taken("registered model");
     }

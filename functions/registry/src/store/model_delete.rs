@@ -1,19 +1,19 @@
 //! Deleting models.
 
 use access::{Granted, Guard};
-use key_schema::{Key, ModelKey, Ordinal, part, rows};
+use key_schema::{Key, ModelKey, Ordinal, key_parts, rows};
 use mlflow_api::{RegisteredModelName, Result, Workspace};
-use table::{Condition, Failure, Item, Plan, Query, Update, Write, text};
+use table::{ChangePlan, Condition, Failure, Item, Query, Update, Write, text};
 
 use super::Store;
 use super::attributes::{ID, NAME, RUN};
-use super::home::home_key;
+use super::model_home::home_key;
 use super::model_item::{list_key, model_key};
 
 /// Maximum number of deletions in one transaction, in addition to the check of the home.
-const DELETIONS: usize = 98;
+const MAX_DELETIONS: usize = 98;
 /// Maximum number of bytes of items in one transaction. DynamoDB's limit is 4 MB.
-const BYTES: usize = 3 << 20;
+const MAX_TRANSACTION_BYTES: usize = 3 << 20;
 
 impl Store {
     /// Deletes a model. From the second request on, the model is invisible to all clients,
@@ -22,13 +22,14 @@ impl Store {
     /// gets another home. Deleting the model again completes the deletion, unless the model had
     /// been renamed, in which case its home can no longer be found.
     pub async fn model_delete(&self, workspace: &Workspace, name: &Granted<RegisteredModelName>) -> Result<()> {
-        let along = self.along.writes_of_deletion(&Guard::RegisteredModel(RegisteredModelName::clone(name)));
+        let along =
+            self.authorizer_writes.writes_of_deletion(&Guard::RegisteredModel(RegisteredModelName::clone(name)));
         let along = &along;
         let name = name.as_str();
         let model = self
             .table
             .change("a model", |refusal| async move {
-                let model = match self.model_or_refused(name, refusal).await {
+                let model = match self.model_after_refusal(name, refusal).await {
                     Ok(model) => model,
                     Err(error) => {
                         self.home_clear_deserted(workspace, &self.key_of(name)).await?;
@@ -41,7 +42,7 @@ impl Store {
                     Write::Update(Update::new(home_key(&model.home())).only_if(model.is_same()).remove(NAME)),
                 ];
                 writes.extend(along.iter().cloned());
-                Ok(Plan::Write(writes, model))
+                Ok(ChangePlan::Write(writes, model))
             })
             .await?;
         self.home_clear(workspace, &model.home(), model.id()).await
@@ -69,7 +70,7 @@ impl Store {
                 if page.items.is_empty() {
                     break;
                 }
-                for part in parts(workspace, home, &page.items) {
+                for part in transactions(workspace, home, &page.items) {
                     let check = Write::Check(home_key(home), deserted.clone());
                     let deletions = part.into_iter().map(|key| Write::Delete(key, Condition::Always));
                     let writes: Vec<_> = std::iter::once(check).chain(deletions).collect();
@@ -91,16 +92,18 @@ impl Store {
 
 /// Returns the keys of items, and of the rows that find versions by their runs, in parts that each
 /// fit into a transaction.
-fn parts(workspace: &Workspace, home: &ModelKey, items: &[Item]) -> Vec<Vec<Key>> {
+fn transactions(workspace: &Workspace, home: &ModelKey, items: &[Item]) -> Vec<Vec<Key>> {
     let mut parts: Vec<Vec<Key>> = Vec::new();
     let mut bytes = usize::MAX;
     for item in items {
         let Some(key) = item.key() else { continue };
         let of_run = item.get(RUN).filter(|run| !run.is_empty()).and_then(|run| {
-            let version = Ordinal(part::version_of_document(&key.sk)?);
+            let version = Ordinal(key_parts::version_of_document(&key.sk)?);
             Some(rows::VersionOfRun::key(&ModelKey::of(workspace, run), home, &version))
         });
-        let is_full = parts.last().is_none_or(|part| part.len() + 2 > DELETIONS || bytes + item.size() > BYTES);
+        let is_full = parts
+            .last()
+            .is_none_or(|part| part.len() + 2 > MAX_DELETIONS || bytes + item.size() > MAX_TRANSACTION_BYTES);
         if is_full {
             parts.push(Vec::new());
             bytes = 0;

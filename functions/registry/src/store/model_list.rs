@@ -4,54 +4,54 @@
 
 use std::collections::{HashMap, HashSet};
 
-use entities::listing::{Page, Reading, add_listed, within_time};
+use entities::listing::{ReadBudget, ResponsePage, add_listed, within_time};
 use entities::{read_all, unreadable};
 use futures::future::ready;
 use futures::stream::TryStreamExt;
 use key_schema::index::ModelsByChange;
 use key_schema::{Descending, Key, KeyRange, ModelKind, Name, Segment, rows};
 use mlflow_api::{Error, Result, Workspace};
-use search::{Direction, FirstValue, RegisteredModelSortBy, SortKey, Term, TimeRange};
+use search::{FirstValue, OrderTerm, RegisteredModelSortBy, SortDirection, SortKey, TimeRange};
 use table::{Item, Query};
 
 use super::Store;
 use super::attributes::NAME;
+use super::model_criteria::ModelCriteria;
+use super::model_entry::{ModelEntry, group_of};
 use super::model_item::list_key;
-use super::model_listed::{Listed, group_of};
-use super::model_wanted::Wanted;
 
 /// Minimum number of entries to read if the filter may reject some.
-const PORTION: usize = 100;
+const MIN_BATCH_SIZE: usize = 100;
 /// Number of models with a common prefix up to which all of them are read, regardless of the order.
-const FEW: usize = 100;
+const MAX_NAMES_READ: usize = 100;
 
 /// A list in the order of a search.
 pub(super) struct ModelList {
     kind: ModelKind,
     by: RegisteredModelSortBy,
-    direction: Direction,
+    direction: SortDirection,
 }
 
 impl ModelList {
     /// Returns the list of models of a kind whose order is that of a search.
-    pub(super) fn of(kind: ModelKind, wanted: &Wanted<'_>) -> Option<Self> {
-        let Term { by, direction } = wanted.order.terms.first().cloned()?;
+    pub(super) fn of(kind: ModelKind, wanted: &ModelCriteria<'_>) -> Option<Self> {
+        let OrderTerm { by, direction } = wanted.order.terms.first().cloned()?;
         Some(Self { kind, by, direction })
     }
 
     /// Checks whether a filter with a prefix of the name matches so few names that reading these is
     /// better than reading this list.
-    pub(super) async fn is_longer_than_names(&self, wanted: &Wanted<'_>) -> Result<bool> {
+    pub(super) async fn prefers_names(&self, wanted: &ModelCriteria<'_>) -> Result<bool> {
         let Some(beginning) = wanted.filter.name_beginning() else { return Ok(false) };
         if self.by == RegisteredModelSortBy::Name {
             return Ok(false);
         }
-        let names = Query::of(names_of(wanted.workspace, self.kind, Some(beginning))).limit(FEW);
+        let names = Query::of(names_of(wanted.workspace, self.kind, Some(beginning))).limit(MAX_NAMES_READ);
         Ok(wanted.store.table.query_page(&names).await?.next.is_none())
     }
 
     /// Returns the range of the list that may contain entries after the previous page.
-    fn range(&self, wanted: &Wanted<'_>) -> KeyRange {
+    fn range(&self, wanted: &ModelCriteria<'_>) -> KeyRange {
         let after = wanted.after.as_ref().and_then(SortKey::first_value);
         match self.by {
             RegisteredModelSortBy::Name => {
@@ -62,9 +62,9 @@ impl ModelList {
                 let key = key.strip_suffix(&text).map(|before| format!("{before}{group}")).unwrap_or_default();
                 let Some(place) = range.place(&key).map(str::to_owned) else { return range };
                 match self.direction {
-                    Direction::Ascending => range.starting(&place),
-                    Direction::Descending if group != text => range.until_beginning(&place),
-                    Direction::Descending => range.until(&place),
+                    SortDirection::Ascending => range.starting(&place),
+                    SortDirection::Descending if group != text => range.until_beginning(&place),
+                    SortDirection::Descending => range.until(&place),
                 }
             }
             RegisteredModelSortBy::LastUpdated => {
@@ -73,8 +73,8 @@ impl ModelList {
                 within_time(
                     range,
                     match self.direction {
-                        Direction::Ascending => TimeRange { from: Some(time), until: None },
-                        Direction::Descending => TimeRange { from: None, until: Some(time) },
+                        SortDirection::Ascending => TimeRange { from: Some(time), until: None },
+                        SortDirection::Descending => TimeRange { from: None, until: Some(time) },
                     },
                 )
             }
@@ -83,7 +83,7 @@ impl ModelList {
 
     /// Returns the entries of a page of the list. Names that are truncated in the keys are looked
     /// up. Models that have been deleted by then have no entry.
-    async fn entries(&self, wanted: &Wanted<'_>, rows: &[Item]) -> Result<Vec<Listed>> {
+    async fn entries(&self, wanted: &ModelCriteria<'_>, rows: &[Item]) -> Result<Vec<ModelEntry>> {
         let mut whole = HashMap::new();
         if self.by == RegisteredModelSortBy::LastUpdated {
             let is_cut = |key: &Key| rows::ModelName::parse(key).is_none();
@@ -96,14 +96,14 @@ impl ModelList {
         for row in rows {
             let unreadable = || unreadable(row, "a place in a list of models");
             let entry = match self.by {
-                RegisteredModelSortBy::Name => Listed::named(row.get(NAME).ok_or_else(unreadable)?.to_owned()),
+                RegisteredModelSortBy::Name => ModelEntry::named(row.get(NAME).ok_or_else(unreadable)?.to_owned()),
                 RegisteredModelSortBy::LastUpdated => {
                     let Descending(changed) = row.entry::<ModelsByChange>().ok_or_else(unreadable)?.changed;
                     let key = row.key().ok_or_else(unreadable)?;
                     let of_row = || Some(whole.get(&key)?.get(NAME)?.to_owned());
                     let name = rows::ModelName::parse(&key).map(|row| row.name.0).or_else(of_row);
                     let Some(name) = name else { continue };
-                    Listed { name, changed: Some(changed), group: changed.to_string() }
+                    ModelEntry { name, changed: Some(changed), group: changed.to_string() }
                 }
             };
             entries.push(entry);
@@ -116,11 +116,11 @@ impl ModelList {
     /// while the list by last change is read may be missed: it has moved to the top.
     pub(super) async fn page(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &ModelCriteria<'_>,
         page_size: usize,
-        mut reading: Reading,
-    ) -> Result<Page<SortKey>> {
-        let mut page = Page::new(page_size);
+        mut reading: ReadBudget,
+    ) -> Result<ResponsePage<SortKey>> {
+        let mut page = ResponsePage::new(page_size);
         let mut query = Query::of(self.range(wanted));
         if self.direction == self.end_of_list() {
             query = query.backwards();
@@ -134,18 +134,18 @@ impl ModelList {
             // of the previous page. If entries may be rejected, the number read doubles each time,
             // so that few sequential requests are needed even if few entries pass.
             let few = page.missing() + 2 + usize::from(wanted.after.is_some());
-            query = query.limit(if wanted.refuses_none() { few } else { few.max(PORTION + 1).max(entries_read) });
+            query = query.limit(if wanted.passes_all() { few } else { few.max(MIN_BATCH_SIZE + 1).max(entries_read) });
             let rows = wanted.store.table.query_page(&query).await?;
             entries_read += rows.items.len();
             entries.extend(self.entries(wanted, &rows.items).await?);
             // Entries of a group can only be put in the search's order once all of them have been
             // read.
-            let last = entries.last().map(|entry: &Listed| entry.group.clone()).filter(|_| rows.next.is_some());
+            let last = entries.last().map(|entry: &ModelEntry| entry.group.clone()).filter(|_| rows.next.is_some());
             let whole = entries.iter().take_while(|entry| Some(&entry.group) != last.as_ref()).count();
-            let of_page = entries.drain(..whole).filter(|entry| wanted.may_come(entry));
+            let of_page = entries.drain(..whole).filter(|entry| wanted.may_be_on_page(entry));
             let mut portion: Vec<_> = of_page.filter(|entry| seen.insert(entry.name.clone())).collect();
             portion.sort_by_cached_key(|entry| wanted.order.key(entry));
-            add_listed(wanted, &portion, wanted.refuses_models(), &mut page, &mut reading, &mut models_read).await?;
+            add_listed(wanted, &portion, wanted.may_reject_models(), &mut page, &mut reading, &mut models_read).await?;
             match rows.next {
                 Some(next) if !page.has_ended() => {
                     query = query.starting_at(next);
@@ -161,10 +161,10 @@ impl ModelList {
 
     /// Returns the direction in which the list is read from its end. Names ascend in the list, and
     /// times descend.
-    fn end_of_list(&self) -> Direction {
+    fn end_of_list(&self) -> SortDirection {
         match self.by {
-            RegisteredModelSortBy::Name => Direction::Descending,
-            RegisteredModelSortBy::LastUpdated => Direction::Ascending,
+            RegisteredModelSortBy::Name => SortDirection::Descending,
+            RegisteredModelSortBy::LastUpdated => SortDirection::Ascending,
         }
     }
 }

@@ -3,63 +3,66 @@
 use std::collections::HashMap;
 
 use access::Visibility;
-use entities::listing::{Page, Reading, fill};
+use entities::listing::{ReadBudget, ResponsePage, fill};
 use futures::future::try_join_all;
 use key_schema::{Key, ModelKey, ModelKind, Ordinal, rows};
-use mlflow_api::registry::{Models, RegisteredModel};
+use mlflow_api::registry::{RegisteredModel, SearchModelsResponse};
 use mlflow_api::{Result, Workspace, limits_registry as limits};
 use search::{Fingerprint, RegisteredModelFilter, SortKey, decode_page_token, parse_registered_model_search};
 
 use super::attributes::NAME;
+use super::model_criteria::{ModelCriteria, SearchableModel, is_visible};
+use super::model_entry::ModelEntry;
 use super::model_item::{Model, model_entity, model_key};
 use super::model_list::ModelList;
-use super::model_listed::Listed;
-use super::model_wanted::{Candidate, Wanted, is_visible};
 use super::version_item::version_entity;
-use super::{Search, Store};
+use super::{RegistrySearch, Store};
 
 impl Store {
     /// Searches registered models, ordered by name or last change, in either direction. Takes one
     /// request for the page's part of that list, one per 100 models of the page, and one per 100 of
     /// their latest versions. Models that the filter rejects cost the same again. A search for
     /// models and prompts at once reads all of those whose names may pass.
-    pub async fn model_search(&self, workspace: &Workspace, visible: &Visibility, search: &Search) -> Result<Models> {
+    pub async fn model_search(
+        &self,
+        workspace: &Workspace,
+        visible: &Visibility,
+        search: &RegistrySearch,
+    ) -> Result<SearchModelsResponse> {
         limits::max_models(search.max_results)?;
         let (filter, order) = parse_registered_model_search(&search.filter, &search.order_by)?;
         let fingerprint = Fingerprint::of_registered_model_search(&search.filter, &search.order_by);
         let after: Option<SortKey> = decode_page_token(fingerprint, &search.page_token)?;
         let page_size = usize::try_from(search.max_results).unwrap_or_default();
-        let reading = Reading::default();
+        let reading = ReadBudget::default();
         let store = Self { table: reading.of(&self.table), ..self.clone() };
-        let wanted = Wanted { store, workspace, visible, filter, order, after, hides_runs: search.hides_runs };
+        let wanted = ModelCriteria { store, workspace, visible, filter, order, after, hides_runs: search.hides_runs };
         let page = match kinds(&wanted.filter) {
             [kind] => {
                 let list = ModelList::of(*kind, &wanted);
                 match list {
-                    Some(list) if !list.is_longer_than_names(&wanted).await? => {
-                        list.page(&wanted, page_size, reading).await?
-                    }
+                    Some(list) if !list.prefers_names(&wanted).await? => list.page(&wanted, page_size, reading).await?,
                     _ => self.models_of_names(&wanted, &[*kind], page_size, reading).await?,
                 }
             }
             kinds => self.models_of_names(&wanted, kinds, page_size, reading).await?,
         };
         let (registered_models, next_page_token) = page.finish(fingerprint)?;
-        Ok(Models { registered_models, next_page_token })
+        Ok(SearchModelsResponse { registered_models, next_page_token })
     }
 
     /// Returns a page of all models of some kinds whose names may pass.
     async fn models_of_names(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &ModelCriteria<'_>,
         kinds: &[ModelKind],
         page_size: usize,
-        reading: Reading,
-    ) -> Result<Page<SortKey>> {
+        reading: ReadBudget,
+    ) -> Result<ResponsePage<SortKey>> {
         let beginning = wanted.filter.name_beginning();
         let names = kinds.iter().map(|kind| self.model_names(wanted.workspace, *kind, beginning));
         let names = try_join_all(names).await?.into_iter().flatten().filter(|name| wanted.name_passes(name));
-        let listed: Vec<_> = names.map(Listed::named).collect();
+        let listed: Vec<_> = names.map(ModelEntry::named).collect();
         fill(wanted, &listed, false, page_size, reading).await
     }
 
@@ -77,7 +80,11 @@ impl Store {
 
     /// Builds models with those of their latest versions that are visible. Takes one request per
     /// 100 versions, and one for each version that has tags that are too large for its document.
-    pub(super) async fn models_whole(&self, found: &[Candidate], visible: &Visibility) -> Result<Vec<RegisteredModel>> {
+    pub(super) async fn models_from_items(
+        &self,
+        found: &[SearchableModel],
+        visible: &Visibility,
+    ) -> Result<Vec<RegisteredModel>> {
         let key = |home: &ModelKey, version: u32| rows::ModelVersion::key(home, &Ordinal(version));
         let latest = |model: &Model| {
             let shown = is_visible(visible, model, true).then(|| model.latest().into_values());
@@ -87,14 +94,14 @@ impl Store {
         };
         let keys: Vec<_> = found
             .iter()
-            .flat_map(|Candidate { model, .. }| {
+            .flat_map(|SearchableModel { model, .. }| {
                 let home = model.home();
                 latest(model).into_iter().map(move |version| key(&home, version)).collect::<Vec<_>>()
             })
             .collect();
         let items = if keys.is_empty() { HashMap::new() } else { self.table.get_many(&keys).await? };
         let items = &items;
-        let models = found.iter().map(|Candidate { model, tag_rows, .. }| async move {
+        let models = found.iter().map(|SearchableModel { model, tag_rows, .. }| async move {
             let home = model.home();
             let mut versions = Vec::new();
             for version in latest(model) {

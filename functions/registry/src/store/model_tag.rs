@@ -3,11 +3,11 @@
 use access::Granted;
 use std::sync::OnceLock;
 
-use entities::documents::{Change, Document};
+use entities::documents::{Document, DocumentChange};
 use key_schema::{Key, ModelKey, Name, rows};
 use mlflow_api::registry::IS_PROMPT_TAG;
 use mlflow_api::{Error, RegisteredModelName, Result, Workspace, limits_registry as limits};
-use table::{Condition, Item, Plan, Update, Write, number, text};
+use table::{ChangePlan, Condition, Item, Update, Write, number, text};
 
 use super::Store;
 use super::attributes::{EDITS, ID, NAME, TAGS};
@@ -20,7 +20,7 @@ pub(super) struct ModelDocument<'a> {
     /// Id of the model that the request was authorized for, if authorization checked one. The name
     /// may have been reused by another model in the meantime.
     id: Option<&'a str>,
-    seen: OnceLock<Model>,
+    model: OnceLock<Model>,
 }
 
 impl Document for ModelDocument<'_> {
@@ -29,14 +29,14 @@ impl Document for ModelDocument<'_> {
     }
 
     fn tag_row(&self, tag: &Name) -> Key {
-        let home = self.seen.get().map_or_else(|| self.key.clone(), Model::home);
+        let home = self.model.get().map_or_else(|| self.key.clone(), Model::home);
         rows::ModelTag::key(&home, tag)
     }
 
     /// Makes sure that a change that was planned for one model is not applied to another model with
     /// its name, and that a change by name is not applied to another name.
     fn writable(&self) -> Condition {
-        match self.seen.get() {
+        match self.model.get() {
             Some(model) => Condition::Equals(ID.into(), text(model.id())),
             None => match self.id {
                 Some(id) => Condition::Equals(ID.into(), text(id)),
@@ -54,7 +54,7 @@ impl Document for ModelDocument<'_> {
         if self.id.is_some_and(|id| id != model.id()) {
             return Err(model_not_found(self.name));
         }
-        if self.seen.get_or_init(|| model.clone()).id() == model.id() {
+        if self.model.get_or_init(|| model.clone()).id() == model.id() {
             return Ok(());
         }
         Err(Error::unavailable("a model was replaced by another of its name"))
@@ -64,7 +64,12 @@ impl Document for ModelDocument<'_> {
 impl Store {
     /// Returns the document of the model with this name.
     pub(super) fn model_document<'a>(&'a self, name: &'a str) -> ModelDocument<'a> {
-        ModelDocument { name, key: self.key_of(name), id: self.along.model_id(name), seen: OnceLock::new() }
+        ModelDocument {
+            name,
+            key: self.key_of(name),
+            id: self.authorizer_writes.model_id(name),
+            model: OnceLock::new(),
+        }
     }
 
     /// Sets a tag of a model. Takes one request, three more for values of more than 1 KB, and two
@@ -82,7 +87,7 @@ impl Store {
         if key == IS_PROMPT_TAG {
             return self.model_set_kind(workspace, name, Some(value)).await;
         }
-        let change = Change { tags: vec![(key.to_owned(), value.to_owned())], ..Change::default() };
+        let change = DocumentChange { tags: vec![(key.to_owned(), value.to_owned())], ..DocumentChange::default() };
         entities::documents::change(&self.table, &self.model_document(name), change).await?;
         Ok(())
     }
@@ -111,7 +116,7 @@ impl Store {
         let kind = kind_of_tag(value);
         self.table
             .change("a model", |refusal| async move {
-                let model = self.model_or_refused(name, refusal).await?;
+                let model = self.model_after_refusal(name, refusal).await?;
                 let before = model.kind();
                 let path = (TAGS, IS_PROMPT_TAG);
                 let update = model.unchanged();
@@ -126,7 +131,7 @@ impl Store {
                     writes.push(Write::Delete(list_key(workspace, name, before), Condition::Always));
                     writes.push(Write::Put(list_row(workspace, name, kind, model.changed()), Condition::Always));
                 }
-                Ok::<_, Error>(Plan::Write(writes, ()))
+                Ok::<_, Error>(ChangePlan::Write(writes, ()))
             })
             .await
     }

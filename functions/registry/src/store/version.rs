@@ -6,20 +6,20 @@ use entities::now_ms;
 use key_schema::{ModelKey, Ordinal, rows};
 use mlflow_api::registry::{ModelStage, ModelVersion, VersionNumber};
 use mlflow_api::{Error, RegisteredModelName, Result, Workspace, limits_registry as limits};
-use table::{Condition, Item, Plan, Query, Write, number, text};
+use table::{ChangePlan, Condition, Item, Query, Write, number, text};
 
 use super::Store;
 use super::attributes::{
     CREATED, DESCRIPTION, HOME, LATEST, RUN, RUN_LINK, SOURCE, STORAGE, TAG_ROWS, UPDATED, VERSION_STAGE, VERSIONS,
 };
 use super::model_item::{Model, list_changed};
-use super::version_item::{Found, version_entity};
-use super::version_source::{Owners, Resolved, VersionSource};
+use super::version_item::{VersionItem, version_entity};
+use super::version_source::{Owners, ResolvedSource, VersionSource};
 
 /// Maximum size of a tag, in bytes, that goes into a version's document while the document is not
 /// full. It is large because versions are rarely written and always read as a whole, and because
 /// the text of a prompt is a tag.
-pub(super) const INLINE_VALUE: usize = 32 << 10;
+pub(super) const MAX_INLINE_VALUE_BYTES: usize = 32 << 10;
 
 /// A version to create.
 #[derive(Clone, Debug, Default)]
@@ -71,7 +71,7 @@ impl Store {
                     .set(VERSIONS, number(version))
                     .set((LATEST, ModelStage::None.name()), number(version))
                     .set(UPDATED, number(now));
-                let of_run = of_run(&model, version, source.run_id.as_deref());
+                let of_run = run_row(&model, version, source.run_id.as_deref());
                 let mut others = vec![Write::Update(update), list_changed(workspace, &model, now)];
                 others.extend(of_run.map(|row| Write::Put(row, Condition::Always)));
                 if let Some(id) = source.model_id.as_deref().filter(|_| !new.is_prompt) {
@@ -80,18 +80,18 @@ impl Store {
                 }
                 entities::documents::take_all_rows(&mut others, tag_rows.clone())?;
                 let entity = version_entity(&model.name, version, &item, &tag_rows, 0)?;
-                Ok::<_, Error>(Plan::Create(item, others, entity))
+                Ok::<_, Error>(ChangePlan::Create(item, others, entity))
             })
             .await
     }
 
     /// Reads a version and its model. Takes one request, or two if the model's home is elsewhere.
-    pub(super) async fn version_find(&self, name: &str, wanted: &VersionNumber) -> Result<Found> {
+    pub(super) async fn version_find(&self, name: &str, wanted: &VersionNumber) -> Result<VersionItem> {
         let not_found = || wanted.not_found(name);
         let number = wanted.number.ok_or_else(not_found)?;
         let StoredVersion { model, number, version } =
-            read_version(&self.table, &self.along, name, number).await?.ok_or_else(not_found)?;
-        Ok(Found { model: Model::of(model)?, number, item: version })
+            read_version(&self.table, &self.authorizer_writes, name, number).await?.ok_or_else(not_found)?;
+        Ok(VersionItem { model: Model::of(model)?, number, item: version })
     }
 
     /// Reads a version. Takes one request, one more if its model was renamed, and one more if it
@@ -100,7 +100,7 @@ impl Store {
         let name = name.as_str();
         limits::model_name(name)?;
         let found = self.version_find(name, &limits::version(version)?).await?;
-        self.version_whole(&found).await
+        self.version_from_item(&found).await
     }
 
     /// Returns a version as it is stored. Takes one request, or two if its model was renamed.
@@ -113,11 +113,11 @@ impl Store {
         let wanted = limits::version(version)?;
         let not_found = || wanted.not_found(name);
         let number = wanted.number.ok_or_else(not_found)?;
-        read_version(&self.table, &self.along, name, number).await?.ok_or_else(not_found)
+        read_version(&self.table, &self.authorizer_writes, name, number).await?.ok_or_else(not_found)
     }
 
     /// Builds a version from its item. Reads its rows of tags, if there are any.
-    pub(super) async fn version_whole(&self, found: &Found) -> Result<ModelVersion> {
+    pub(super) async fn version_from_item(&self, found: &VersionItem) -> Result<ModelVersion> {
         let model = &found.model;
         let rows = self.version_tag_rows(&model.home(), found.number, &found.item).await?;
         let version = version_entity(&model.name, found.number, &found.item, &rows, model.renamed())?;
@@ -133,7 +133,7 @@ impl Store {
     }
 }
 
-fn new_item(model: &Model, version: u32, new: &NewVersion, source: &Resolved) -> (Item, Vec<Item>) {
+fn new_item(model: &Model, version: u32, new: &NewVersion, source: &ResolvedSource) -> (Item, Vec<Item>) {
     let home = model.home();
     let mut item = Item::new(rows::ModelVersion::key(&home, &Ordinal(version)))
         .with(CREATED, number(now_ms()))
@@ -147,13 +147,13 @@ fn new_item(model: &Model, version: u32, new: &NewVersion, source: &Resolved) ->
     if source.storage != source.uri {
         item = item.with(STORAGE, text(&source.storage));
     }
-    entities::documents::new_document_with(INLINE_VALUE, item, &new.tags, |tag| {
+    entities::documents::new_document_with(MAX_INLINE_VALUE_BYTES, item, &new.tags, |tag| {
         rows::ModelVersionTag::key(&home, &Ordinal(version), tag)
     })
 }
 
 /// Returns the row that finds a version by its run.
-fn of_run(model: &Model, version: u32, run: Option<&str>) -> Option<Item> {
+fn run_row(model: &Model, version: u32, run: Option<&str>) -> Option<Item> {
     let run = run.filter(|run| !run.is_empty())?;
     let home = model.home();
     Some(

@@ -3,25 +3,25 @@
 use access::Granted;
 use std::collections::BTreeMap;
 
-use entities::documents::Change;
+use entities::documents::DocumentChange;
 use entities::now_ms;
 use key_schema::index::VersionsInStage;
-use key_schema::{Field, IndexEntry, ModelKey, Ordinal, part, rows};
+use key_schema::{Field, IndexEntry, ModelKey, Ordinal, key_parts, rows};
 use mlflow_api::registry::{ModelStage, ModelVersion};
 use mlflow_api::{Error, ErrorCode, RegisteredModelName, Result, Workspace, limits_registry as limits};
-use table::{Condition, Failure, Item, Plan, Query, Update, Value, Write, number, text};
+use table::{ChangePlan, Condition, Failure, Item, Query, Update, Value, Write, number, text};
 
 use super::Store;
 use super::attributes::{ALIASES, DESCRIPTION, LATEST, RUN, TAG_ROWS, UPDATED, VERSION_STAGE};
 use super::model_item::{Model, list_changed, versions_map};
-use super::version_item::{Found, stage_of};
+use super::version_item::{VersionItem, stage_of};
 use super::version_tag::VersionDocument;
 
 /// Maximum number of versions that are archived in one transaction. A transaction has up to 100
 /// writes.
-const ARCHIVED_AT_ONCE: usize = 90;
+const MAX_ARCHIVED: usize = 90;
 /// Page size for finding the version with the highest number that is in no stage.
-const PAGE: usize = 50;
+const PAGE_SIZE: usize = 50;
 
 impl Store {
     /// Changes or removes a version's description, and returns the version. Takes two requests.
@@ -36,13 +36,13 @@ impl Store {
         let version = limits::version(version)?;
         let mut found = self.version_find(name, &version).await?;
         let document = VersionDocument { name, home: found.model.home(), version: &version };
-        let mut change = Change { set: vec![(UPDATED.name(), number(now_ms()))], ..Change::default() };
+        let mut change = DocumentChange { set: vec![(UPDATED.name(), number(now_ms()))], ..DocumentChange::default() };
         match description {
             Some(description) => change.set.push((DESCRIPTION.name(), text(description))),
             None => change.remove.push(DESCRIPTION.name()),
         }
         found.item = entities::documents::change(&self.table, &document, change).await?;
-        self.version_whole(&found).await
+        self.version_from_item(&found).await
     }
 
     /// Moves a version to a stage, archives the other versions in that stage if requested, and
@@ -77,12 +77,12 @@ impl Store {
                 others = self.versions_in_stage(&found.model, to).await?;
                 others.retain(|other| *other != found.number);
             }
-            let is_last_part = others.len() <= ARCHIVED_AT_ONCE;
-            others.truncate(ARCHIVED_AT_ONCE);
+            let is_last_part = others.len() <= MAX_ARCHIVED;
+            others.truncate(MAX_ARCHIVED);
             let mut moves: Vec<_> =
-                others.into_iter().map(|other| Move::new(other, to, ModelStage::Archived)).collect();
+                others.into_iter().map(|other| StageMove::new(other, to, ModelStage::Archived)).collect();
             if is_last_part {
-                moves.push(Move::new(found.number, found.stage(), to));
+                moves.push(StageMove::new(found.number, found.stage(), to));
             }
             if !self.versions_move(workspace, &found.model, &moves).await? {
                 continue;
@@ -91,7 +91,7 @@ impl Store {
             if is_last_part {
                 let item = self.table.get(&found.key()).await?;
                 found.item = item.ok_or_else(|| version.not_found(name))?;
-                return self.version_whole(&found).await;
+                return self.version_from_item(&found).await;
             }
         }
     }
@@ -130,7 +130,7 @@ impl Store {
                         rows::VersionOfRun::key(&ModelKey::of(workspace, run), &model.home(), &Ordinal(found.number));
                     writes.push(Write::Delete(of_run, Condition::Always));
                 }
-                Ok::<_, Error>(Plan::Write(writes, found))
+                Ok::<_, Error>(ChangePlan::Write(writes, found))
             })
             .await?;
         self.version_clear(&found).await
@@ -138,7 +138,7 @@ impl Store {
 
     /// Deletes the rows of a deleted version. The number of the version is never reused, so rows
     /// that are left by an interrupted call are never shown.
-    async fn version_clear(&self, found: &Found) -> Result<()> {
+    async fn version_clear(&self, found: &VersionItem) -> Result<()> {
         if !found.item.has(TAG_ROWS) {
             return Ok(());
         }
@@ -149,17 +149,17 @@ impl Store {
 
     /// Moves versions between stages, and updates the model's record of the highest version in
     /// each. Returns `false` if another request changed the model or a version concurrently.
-    async fn versions_move(&self, workspace: &Workspace, model: &Model, moves: &[Move]) -> Result<bool> {
+    async fn versions_move(&self, workspace: &Workspace, model: &Model, moves: &[StageMove]) -> Result<bool> {
         let leaving: Vec<_> = moves.iter().map(|one| (one.version, one.from)).collect();
         let mut latest = self.latest_without(model, &leaving).await?;
-        for Move { version, to, .. } in moves {
+        for StageMove { version, to, .. } in moves {
             let greatest = latest.entry(*to).or_default();
             *greatest = (*greatest).max(*version);
         }
         let now = now_ms();
         let update = model.unchanged().set(LATEST, latest_map(&latest)).set(UPDATED, number(now));
         let home = model.home();
-        let versions = moves.iter().map(|Move { version, from, to }| {
+        let versions = moves.iter().map(|StageMove { version, from, to }| {
             let version = Ordinal(*version);
             let update = Update::new(rows::ModelVersion::key(&home, &version))
                 .only_if(Condition::Equals(VERSION_STAGE.into(), text(from.name())))
@@ -204,11 +204,11 @@ impl Store {
         }
         // There is no index of versions without a stage. Most versions have none, so the next one
         // is usually near.
-        let mut query = Query::of(rows::ModelVersion::all(&model.home())).backwards().limit(PAGE);
+        let mut query = Query::of(rows::ModelVersion::all(&model.home())).backwards().limit(PAGE_SIZE);
         loop {
             let page = self.table.query_page(&query).await?;
             let in_no_stage = page.items.iter().filter(|item| stage_of(item) == ModelStage::None);
-            let mut versions = in_no_stage.filter_map(|item| part::version_of_document(&item.key()?.sk));
+            let mut versions = in_no_stage.filter_map(|item| key_parts::version_of_document(&item.key()?.sk));
             if let Some(found) = versions.find(|version| !but_for.contains(version)) {
                 return Ok(Some(found));
             }
@@ -228,13 +228,13 @@ impl Store {
 }
 
 /// A move of a version from one stage to another.
-struct Move {
+struct StageMove {
     version: u32,
     from: ModelStage,
     to: ModelStage,
 }
 
-impl Move {
+impl StageMove {
     fn new(version: u32, from: ModelStage, to: ModelStage) -> Self {
         Self { version, from, to }
     }

@@ -15,13 +15,13 @@ use super::model_item::Model;
 const READY: &str = "READY";
 
 /// A version as it was read, with its model.
-pub(super) struct Found {
+pub(super) struct VersionItem {
     pub(super) model: Model,
     pub(super) number: u32,
     pub(super) item: Item,
 }
 
-impl Found {
+impl VersionItem {
     pub(super) fn key(&self) -> Key {
         rows::ModelVersion::key(&self.model.home(), &Ordinal(self.number))
     }

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use access::Visibility;
 
-use entities::listing::{Found, Pace, Page, Top};
+use entities::listing::{CooperativeYield, FirstEntities, ResponsePage, SelectedEntities};
 use entities::read_all;
 use futures::future::ready;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::AliasedVersions;
-use key_schema::{Key, ModelKey, ModelKind, Ordinal, part, rows};
-use mlflow_api::registry::{FoundVersions, IS_PROMPT_TAG, ModelVersion};
+use key_schema::{Key, ModelKey, ModelKind, Ordinal, key_parts, rows};
+use mlflow_api::registry::{IS_PROMPT_TAG, ModelVersion, SearchVersionsResponse};
 use mlflow_api::{Error, Result, Workspace, limits_registry as limits};
 use search::{
     Fingerprint, SortKey, VersionFields, VersionFilter, VersionOrder, decode_page_token, parse_version_search,
@@ -18,22 +18,22 @@ use search::{
 use table::{Item, Query};
 
 use super::attributes::{HOME, NAME, RENAMED};
-use super::home::{home_key, is_in};
+use super::model_criteria::{is_visible, may_be_visible};
+use super::model_home::{home_key, is_in};
 use super::model_item::{Model, tag};
-use super::model_wanted::{is_visible, may_be_visible};
 use super::version_item::version_entity;
-use super::{Search, Store};
+use super::{RegistrySearch, Store};
 
 /// Number of models or runs whose versions are read concurrently.
-const AT_ONCE: usize = 16;
+const CONCURRENCY: usize = 16;
 
 /// Batch size for reading models.
-const MODELS_AT_ONCE: usize = 400;
+const MODEL_BATCH_SIZE: usize = 400;
 /// Batch size for reading the versions of runs.
-const VERSIONS_AT_ONCE: usize = 400;
+const VERSION_BATCH_SIZE: usize = 400;
 
 /// The fields of a version that a search can use.
-struct Candidate {
+struct SearchableVersion {
     number: i64,
     version: ModelVersion,
     /// Whether the version's item is in the index of versions with aliases.
@@ -41,14 +41,14 @@ struct Candidate {
 }
 
 /// A version that passes the filter.
-struct Hit {
+struct MatchingVersion {
     number: i64,
     version: ModelVersion,
     /// The home of the version's model, if the version has aliases that have not been read yet.
-    unread: Option<String>,
+    aliases_home: Option<String>,
 }
 
-impl Candidate {
+impl SearchableVersion {
     /// Returns the approximate size of the version, in bytes.
     fn size(&self) -> usize {
         let version = &self.version;
@@ -58,7 +58,7 @@ impl Candidate {
     }
 }
 
-impl VersionFields for Candidate {
+impl VersionFields for SearchableVersion {
     fn name(&self) -> &str {
         &self.version.name
     }
@@ -101,22 +101,22 @@ impl Store {
         &self,
         workspace: &Workspace,
         visible: &Visibility,
-        search: &Search,
-    ) -> Result<FoundVersions> {
+        search: &RegistrySearch,
+    ) -> Result<SearchVersionsResponse> {
         limits::max_versions(search.max_results)?;
         let (filter, order) = parse_version_search(&search.filter, &search.order_by)?;
         let fingerprint = Fingerprint::of_version_search(&search.filter, &search.order_by);
         let after: Option<SortKey> = decode_page_token(fingerprint, &search.page_token)?;
         let page_size = usize::try_from(search.max_results).unwrap_or_default();
-        let wanted = Wanted { workspace, filter, order, after, page_size, visible: visible.clone() };
+        let wanted = VersionCriteria { workspace, filter, order, after, page_size, visible: visible.clone() };
         // There is no list of the versions without a run.
         let found = match wanted.filter.among_runs().filter(|runs| !runs.contains(&"")) {
             Some(runs) => self.versions_of_runs(&runs, &wanted).await?,
             None => self.versions_of_models(&wanted).await?,
         };
         let mut unread = self.aliases_of_hits(&found).await?;
-        let mut page = Page::new(page_size);
-        for (key, Hit { number, mut version, unread: home }, _) in found.entities {
+        let mut page = ResponsePage::new(page_size);
+        for (key, MatchingVersion { number, mut version, aliases_home: home }, _) in found.entities {
             if let Some(aliases) = home.and_then(|home| unread.remove(&(home, number))) {
                 version.aliases = aliases;
             }
@@ -129,12 +129,15 @@ impl Store {
             page.ends_here();
         }
         let (model_versions, next_page_token) = page.finish(fingerprint)?;
-        Ok(FoundVersions { model_versions, next_page_token })
+        Ok(SearchVersionsResponse { model_versions, next_page_token })
     }
 
     /// Returns the versions of models whose names may pass.
-    async fn versions_of_models(&self, wanted: &Wanted<'_>) -> Result<Found<SortKey, Hit>> {
-        let Wanted { workspace, filter, .. } = wanted;
+    async fn versions_of_models(
+        &self,
+        wanted: &VersionCriteria<'_>,
+    ) -> Result<SelectedEntities<SortKey, MatchingVersion>> {
+        let VersionCriteria { workspace, filter, .. } = wanted;
         let names: Vec<String> = if let Some(names) = filter.among_names() {
             names.into_iter().map(str::to_owned).collect()
         } else {
@@ -147,14 +150,14 @@ impl Store {
             .into_iter()
             .filter(|name| filter.name_passes(name) && may_be_visible(&wanted.visible, name))
             .collect();
-        let mut top = Top::new(wanted.page_size);
-        for names in names.chunks(MODELS_AT_ONCE) {
+        let mut top = FirstEntities::new(wanted.page_size);
+        for names in names.chunks(MODEL_BATCH_SIZE) {
             let mut models = self.models_named(names).await?;
             models.retain(|model| !model.latest().is_empty() && is_visible(&wanted.visible, model, true));
             let are_here = models.iter().map(|model| is_in(&model.item, workspace)).collect::<Result<Vec<_>>>()?;
             let models = models.into_iter().zip(are_here).filter_map(|(model, is_here)| is_here.then_some(model));
             let versions = models.map(|model| async move { self.versions_of_model(&model, wanted).await });
-            let mut versions = stream::iter(versions.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
+            let mut versions = stream::iter(versions.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY);
             while let Some(found) = versions.try_next().await? {
                 top.merge(found);
             }
@@ -163,21 +166,25 @@ impl Store {
     }
 
     /// Returns the versions of a model that pass. Takes one request per MB.
-    async fn versions_of_model(&self, model: &Model, wanted: &Wanted<'_>) -> Result<Found<SortKey, Hit>> {
+    async fn versions_of_model(
+        &self,
+        model: &Model,
+        wanted: &VersionCriteria<'_>,
+    ) -> Result<SelectedEntities<SortKey, MatchingVersion>> {
         let query = Query::of(rows::ModelVersion::all(&model.home()));
         let mut pages = std::pin::pin!(entities::listing::pages(&self.table, query));
-        let mut of_model = OfModel::new(wanted);
+        let mut of_model = ModelVersionsFilter::new(wanted);
         let mut aliases = model.aliases_by_version();
         let mut look_at = |version: u32, item: &Item, rows: &[Item]| {
             let mut candidate = candidate(&model.name, version, item, rows, model.renamed())?;
             candidate.version.aliases = aliases.remove(&version).unwrap_or_default();
-            of_model.look_at(candidate, None);
+            of_model.add_if_passing(candidate, None);
             Ok::<_, Error>(())
         };
         // A version, and the rows of tags that follow it.
         let mut items: Vec<Item> = Vec::new();
         let number = |items: &[Item]| items.first().and_then(version_of);
-        let mut pace = Pace::default();
+        let mut pace = CooperativeYield::default();
         while let Some(page) = pages.try_next().await? {
             for item in page {
                 pace.keep().await;
@@ -197,7 +204,11 @@ impl Store {
     }
 
     /// Returns the versions that were created from one of these runs, and pass.
-    async fn versions_of_runs(&self, runs: &[&str], wanted: &Wanted<'_>) -> Result<Found<SortKey, Hit>> {
+    async fn versions_of_runs(
+        &self,
+        runs: &[&str],
+        wanted: &VersionCriteria<'_>,
+    ) -> Result<SelectedEntities<SortKey, MatchingVersion>> {
         let queries = runs.iter().map(|run| {
             let query = Query::of(rows::VersionOfRun::all(&ModelKey::of(wanted.workspace, run)));
             async move {
@@ -205,14 +216,14 @@ impl Store {
                 pages.and_then(|rows| ready(read_all(&rows, "a version of a run", place))).try_concat().await
             }
         });
-        let places: Vec<_> = stream::iter(queries.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await?;
+        let places: Vec<_> = stream::iter(queries.collect::<Vec<_>>()).buffered(CONCURRENCY).try_collect().await?;
         let places: BTreeSet<(String, u32)> = places.into_iter().flatten().collect();
         let places: Vec<_> = places.into_iter().collect();
-        let mut top = Top::new(wanted.page_size);
+        let mut top = FirstEntities::new(wanted.page_size);
         // The versions of one model follow each other.
-        let mut of_model = (String::new(), OfModel::new(wanted));
-        let mut pace = Pace::default();
-        for places in places.chunks(VERSIONS_AT_ONCE) {
+        let mut of_model = (String::new(), ModelVersionsFilter::new(wanted));
+        let mut pace = CooperativeYield::default();
+        for places in places.chunks(VERSION_BATCH_SIZE) {
             let homes: BTreeSet<_> = places.iter().map(|(home, _)| home_key(&ModelKey::from(home.as_str()))).collect();
             let keys: Vec<_> = places.iter().map(version_key).chain(homes).collect();
             let items = self.table.get_many(&keys).await?;
@@ -233,7 +244,8 @@ impl Store {
             for place in places {
                 pace.keep().await;
                 if place.0 != of_model.0 {
-                    let (_, done) = std::mem::replace(&mut of_model, (place.0.clone(), OfModel::new(wanted)));
+                    let (_, done) =
+                        std::mem::replace(&mut of_model, (place.0.clone(), ModelVersionsFilter::new(wanted)));
                     top.merge(done.finish());
                 }
                 let (Some(home), Some(item)) =
@@ -249,7 +261,7 @@ impl Store {
                 }
                 let rows = self.version_tag_rows(&ModelKey::from(place.0.as_str()), place.1, item).await?;
                 let renamed = home.get(RENAMED).unwrap_or_default();
-                of_model.1.look_at(candidate(name, place.1, item, &rows, renamed)?, Some(&place.0));
+                of_model.1.add_if_passing(candidate(name, place.1, item, &rows, renamed)?, Some(&place.0));
             }
         }
         top.merge(of_model.1.finish());
@@ -258,11 +270,14 @@ impl Store {
 
     /// Reads the missing aliases of the versions that were found. Returns them by home and version
     /// number. Takes one request per 100 models.
-    async fn aliases_of_hits(&self, found: &Found<SortKey, Hit>) -> Result<BTreeMap<(String, i64), Vec<String>>> {
-        let unread = found.entities.iter().filter(|(_, hit, _)| hit.unread.is_some());
+    async fn aliases_of_hits(
+        &self,
+        found: &SelectedEntities<SortKey, MatchingVersion>,
+    ) -> Result<BTreeMap<(String, i64), Vec<String>>> {
+        let unread = found.entities.iter().filter(|(_, hit, _)| hit.aliases_home.is_some());
         let names: BTreeSet<_> = unread.map(|(_, hit, _)| hit.version.name.clone()).collect();
         let mut aliases = BTreeMap::new();
-        for names in names.into_iter().collect::<Vec<_>>().chunks(MODELS_AT_ONCE) {
+        for names in names.into_iter().collect::<Vec<_>>().chunks(MODEL_BATCH_SIZE) {
             for model in self.models_named(names).await? {
                 let home = model.home().to_attribute();
                 let of_model = model.aliases_by_version().into_iter();
@@ -274,7 +289,7 @@ impl Store {
 }
 
 /// The conditions that a version has to meet to be on a page.
-struct Wanted<'a> {
+struct VersionCriteria<'a> {
     workspace: &'a Workspace,
     filter: VersionFilter,
     order: VersionOrder,
@@ -286,21 +301,21 @@ struct Wanted<'a> {
 /// The versions of one model that pass, as far as they have been examined. If one version is a
 /// prompt's, all versions of the model are treated as prompts, which are found only by searches for
 /// prompts.
-struct OfModel<'a> {
-    wanted: &'a Wanted<'a>,
-    top: Top<SortKey, Hit>,
+struct ModelVersionsFilter<'a> {
+    wanted: &'a VersionCriteria<'a>,
+    top: FirstEntities<SortKey, MatchingVersion>,
     has_prompt: bool,
 }
 
-impl<'a> OfModel<'a> {
-    fn new(wanted: &'a Wanted<'a>) -> Self {
-        Self { wanted, top: Top::new(wanted.page_size), has_prompt: false }
+impl<'a> ModelVersionsFilter<'a> {
+    fn new(wanted: &'a VersionCriteria<'a>) -> Self {
+        Self { wanted, top: FirstEntities::new(wanted.page_size), has_prompt: false }
     }
 
     /// Adds a version if it passes. If a home is given, the version's aliases have not been read
     /// yet.
-    fn look_at(&mut self, candidate: Candidate, home: Option<&str>) {
-        let Wanted { filter, order, after, .. } = self.wanted;
+    fn add_if_passing(&mut self, candidate: SearchableVersion, home: Option<&str>) {
+        let VersionCriteria { filter, order, after, .. } = self.wanted;
         self.has_prompt |= candidate.tag(IS_PROMPT_TAG) == Some("true");
         if !filter.matches(&candidate) {
             return;
@@ -308,27 +323,27 @@ impl<'a> OfModel<'a> {
         let key = order.key(&candidate);
         if after.as_ref().is_none_or(|after| key > *after) {
             let bytes = candidate.size();
-            let Candidate { number, version, is_aliased } = candidate;
+            let SearchableVersion { number, version, is_aliased } = candidate;
             let unread = home.filter(|_| is_aliased).map(str::to_owned);
-            self.top.add(key, Hit { number, version, unread }, bytes);
+            self.top.add(key, MatchingVersion { number, version, aliases_home: unread }, bytes);
         }
     }
 
-    fn finish(self) -> Found<SortKey, Hit> {
+    fn finish(self) -> SelectedEntities<SortKey, MatchingVersion> {
         let is_hidden = self.has_prompt && !self.wanted.filter.tags.prompts;
-        if is_hidden { Top::new(0).finish() } else { self.top.finish() }
+        if is_hidden { FirstEntities::new(0).finish() } else { self.top.finish() }
     }
 }
 
 /// Returns the number of the version whose own item this is, or `None` for a row of tags.
 fn version_of(item: &Item) -> Option<u32> {
-    item.key().and_then(|key| part::version_of_document(&key.sk))
+    item.key().and_then(|key| key_parts::version_of_document(&key.sk))
 }
 
-fn candidate(name: &str, version: u32, item: &Item, rows: &[Item], renamed: i64) -> Result<Candidate> {
+fn candidate(name: &str, version: u32, item: &Item, rows: &[Item], renamed: i64) -> Result<SearchableVersion> {
     let is_aliased = item.entry::<AliasedVersions>().is_some();
     let entity = version_entity(name, version, item, rows, renamed)?;
-    Ok(Candidate { number: i64::from(version), version: entity, is_aliased })
+    Ok(SearchableVersion { number: i64::from(version), version: entity, is_aliased })
 }
 
 fn version_key((home, version): &(String, u32)) -> Key {
@@ -338,5 +353,5 @@ fn version_key((home, version): &(String, u32)) -> Key {
 /// Returns the home and the number of the version that a run's row refers to. The home in the key
 /// may be truncated.
 fn place(row: &Item) -> Option<(String, u32)> {
-    Some((row.get(HOME)?.to_owned(), part::version_of_run(&row.key()?.sk)?))
+    Some((row.get(HOME)?.to_owned(), key_parts::version_of_run(&row.key()?.sk)?))
 }

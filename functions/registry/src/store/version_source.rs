@@ -9,7 +9,7 @@ use mlflow_api::{Error, ErrorCode, ModelId, RegisteredModelName, Result, locatio
 use super::Store;
 use super::attributes::RUN;
 use super::version_item::storage_of;
-use crate::source::{ModelUri, Source};
+use crate::source_uri::{ModelUri, SourceUri};
 
 /// A source as the client sent it.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +46,7 @@ impl VersionSource {
     /// Returns the registered model that the source is a version of, if it is one.
     #[must_use]
     pub fn registered_model(&self) -> Option<RegisteredModelName> {
-        let source = Source::parse(&self.uri);
+        let source = SourceUri::parse(&self.uri);
         let uri = source.model_uri().filter(|_| source.has_scheme("models") && source.authority.is_empty())?;
         match uri {
             ModelUri::Version(name, _)
@@ -60,7 +60,7 @@ impl VersionSource {
 
 /// A source that has passed all checks.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Resolved {
+pub(super) struct ResolvedSource {
     pub(super) uri: String,
     /// Location of the artifacts.
     pub(super) storage: String,
@@ -77,17 +77,17 @@ impl Store {
         asked: &VersionSource,
         owners: &Owners,
         is_prompt: bool,
-    ) -> Result<Resolved> {
+    ) -> Result<ResolvedSource> {
         if is_prompt && !PROMPT_SOURCES.contains(&asked.uri.as_str()) {
             return Err(Error::invalid(format!(
                 "Invalid prompt source: '{}'. Prompt sources must use an MLflow placeholder.",
                 asked.uri
             )));
         }
-        Source::parse(&asked.uri).check_length()?;
+        SourceUri::parse(&asked.uri).check_length()?;
         location::check_host(&asked.uri, &self.artifact_root, "source")?;
         let model_id = asked.model_id.clone().filter(|id| !id.is_empty());
-        let mut resolved = Resolved {
+        let mut resolved = ResolvedSource {
             uri: asked.uri.clone(),
             storage: asked.uri.clone(),
             run_id: Some(asked.run_id.clone().unwrap_or_default()),
@@ -96,12 +96,12 @@ impl Store {
         if is_prompt {
             return Ok(resolved);
         }
-        let source = Source::parse(&asked.uri);
+        let source = SourceUri::parse(&asked.uri);
         if source.has_scheme("models") {
             if !source.authority.is_empty() {
-                return Err(source.refused("Registered model sources must use the active model registry."));
+                return Err(source.source_error("Registered model sources must use the active model registry."));
             }
-            match source.model_uri().ok_or_else(|| source.owner_refused("model_id"))? {
+            match source.model_uri().ok_or_else(|| source.owner_error("model_id"))? {
                 ModelUri::Logged(id) => {
                     resolved.storage = self.source_logged(&source, id, owners, &mut resolved).await?;
                 }
@@ -119,40 +119,45 @@ impl Store {
     /// location of the logged model's artifacts.
     async fn source_logged(
         &self,
-        source: &Source<'_>,
+        source: &SourceUri<'_>,
         id: &str,
         owners: &Owners,
-        resolved: &mut Resolved,
+        resolved: &mut ResolvedSource,
     ) -> Result<String> {
         source.check_plain()?;
         if resolved.model_id.as_deref() != Some(id) {
-            return Err(source.owner_refused("model_id"));
+            return Err(source.owner_error("model_id"));
         }
         let model =
-            self.logged_model(owners.logged_model(id).ok()).await?.ok_or_else(|| source.owner_refused("model_id"))?;
+            self.logged_model(owners.logged_model(id).ok()).await?.ok_or_else(|| source.owner_error("model_id"))?;
         take_run(resolved, model.source_run);
         Ok(model.artifact_location)
     }
 
     /// Checks a source that has to belong to a logged model.
-    async fn source_of_model(&self, source: &Source<'_>, owners: &Owners, resolved: &mut Resolved) -> Result<()> {
+    async fn source_of_model(
+        &self,
+        source: &SourceUri<'_>,
+        owners: &Owners,
+        resolved: &mut ResolvedSource,
+    ) -> Result<()> {
         let id = resolved.model_id.clone().unwrap_or_default();
         if !source.is_local() {
             source.check_plain()?;
         }
         if source.has_scheme("runs") {
-            return Err(source.owner_refused("model_id"));
+            return Err(source.owner_error("model_id"));
         }
         let model = self.logged_model(owners.logged_model(&id).ok()).await?.ok_or_else(|| {
             let has_owner = source.is_local() || source.is_proxied();
-            if has_owner { source.owner_refused("model_id") } else { ModelId::not_found(&id) }
+            if has_owner { source.owner_error("model_id") } else { ModelId::not_found(&id) }
         })?;
         let is_its_own = source.is_below(&model.artifact_location);
         if source.is_local() && !is_its_own {
-            return Err(Source::local_refused(&source.local_path(), "model_id"));
+            return Err(SourceUri::local_path_error(&source.local_path(), "model_id"));
         }
-        if self.is_sent(source) && !is_its_own {
-            return Err(source.owner_refused("model_id"));
+        if self.is_sent_by_server(source) && !is_its_own {
+            return Err(source.owner_error("model_id"));
         }
         take_run(resolved, model.source_run);
         Ok(())
@@ -160,42 +165,42 @@ impl Store {
 
     /// Checks a source without a logged model. If it is managed by this server, it must belong to
     /// its run.
-    async fn source_of_run(&self, source: &Source<'_>, owners: &Owners, resolved: &Resolved) -> Result<()> {
+    async fn source_of_run(&self, source: &SourceUri<'_>, owners: &Owners, resolved: &ResolvedSource) -> Result<()> {
         let run = resolved.run_id.as_deref().filter(|run| !run.is_empty());
         if source.is_local() {
             if run.is_none() {
-                return Err(Source::local_refused(source.uri, "run_id"));
+                return Err(SourceUri::local_path_error(source.uri, "run_id"));
             }
             let artifacts = self.run_artifacts(source, owners).await?;
-            let refused = || Source::local_refused(&source.local_path(), "run_id");
+            let refused = || SourceUri::local_path_error(&source.local_path(), "run_id");
             return if source.is_below(&artifacts) { Ok(()) } else { Err(refused()) };
         }
         source.check_plain()?;
         if source.has_scheme("runs") {
             let is_its_own = source.authority.is_empty() && run.is_some() && source.run() == run;
-            return if is_its_own { Ok(()) } else { Err(source.owner_refused("run_id")) };
+            return if is_its_own { Ok(()) } else { Err(source.owner_error("run_id")) };
         }
-        if !self.is_sent(source) {
+        if !self.is_sent_by_server(source) {
             return Ok(());
         }
         if run.is_none() {
             // Such an object may be recorded, because `version_artifacts` sends no objects of
             // versions that name neither a run nor a logged model.
-            return if source.is_proxied() { Err(source.owner_refused("run_id")) } else { Ok(()) };
+            return if source.is_proxied() { Err(source.owner_error("run_id")) } else { Ok(()) };
         }
         let artifacts = self.run_artifacts(source, owners).await?;
-        if source.is_below(&artifacts) { Ok(()) } else { Err(source.owner_refused("run_id")) }
+        if source.is_below(&artifacts) { Ok(()) } else { Err(source.owner_error("run_id")) }
     }
 
     /// Resolves a source that is a version of a registered model: its artifacts, and its run unless
     /// the request names the same one.
     async fn source_registered(
         &self,
-        source: &Source<'_>,
+        source: &SourceUri<'_>,
         uri: ModelUri<'_>,
         asked: &VersionSource,
         owners: &Owners,
-    ) -> Result<Resolved> {
+    ) -> Result<ResolvedSource> {
         let (ModelUri::Version(name, _)
         | ModelUri::Latest(name)
         | ModelUri::Stage(name, _)
@@ -205,7 +210,7 @@ impl Store {
         let registered = registered.ok_or_else(|| Error::internal("a source was not resolved"))?;
         let model = self.model_find(name).await?;
         if model.is_prompt() {
-            return Err(source.refused("Prompt versions cannot be used as model version sources."));
+            return Err(source.source_error("Prompt versions cannot be used as model version sources."));
         }
         let version = match uri {
             ModelUri::Version(_, number) => number.to_owned(),
@@ -222,35 +227,35 @@ impl Store {
         };
         if differs(&asked.run_id, run_of_source) || differs(&asked.model_id, None) {
             let reason = "The run_id and model_id request parameters must match the referenced model version.";
-            return Err(source.refused(reason));
+            return Err(source.source_error(reason));
         }
-        let resolved = Resolved {
+        let resolved = ResolvedSource {
             uri: format!("models:/{name}/{}", found.number),
             storage: storage_of(&found.item).to_owned(),
             run_id: asked.run_id.clone().or_else(|| run_of_source.map(str::to_owned)),
             model_id: None,
         };
-        Source::parse(&resolved.uri).check_plain()?;
+        SourceUri::parse(&resolved.uri).check_plain()?;
         Ok(resolved)
     }
 
     /// Checks whether this server sends the files of a source to callers who may read the version.
     /// If so, the files have to belong to an entity that the version names.
-    fn is_sent(&self, source: &Source<'_>) -> bool {
+    fn is_sent_by_server(&self, source: &SourceUri<'_>) -> bool {
         source.is_proxied() || self.artifacts.keeps_object(source.uri)
     }
 
     /// Returns the location of a run's artifacts. Takes one request and two read units.
-    async fn run_artifacts(&self, source: &Source<'_>, owners: &Owners) -> Result<String> {
-        let at = owners.run.as_ref().ok_or_else(|| source.owner_refused("run_id"))?;
-        run_artifact_uri(&self.table, at).await?.ok_or_else(|| source.owner_refused("run_id"))
+    async fn run_artifacts(&self, source: &SourceUri<'_>, owners: &Owners) -> Result<String> {
+        let at = owners.run.as_ref().ok_or_else(|| source.owner_error("run_id"))?;
+        run_artifact_uri(&self.table, at).await?.ok_or_else(|| source.owner_error("run_id"))
     }
 }
 
 /// Gives a version without a run the run of its logged model. As in MLflow, the caller's permission
 /// to read the run is not checked. It was checked when the logged model was created, and nothing is
 /// written to the run's partition.
-fn take_run(resolved: &mut Resolved, run: Option<String>) {
+fn take_run(resolved: &mut ResolvedSource, run: Option<String>) {
     if resolved.run_id.as_deref().unwrap_or_default().is_empty() && run.is_some() {
         resolved.run_id = run;
     }

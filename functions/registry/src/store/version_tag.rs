@@ -1,7 +1,7 @@
 //! Tags of model versions.
 
 use access::Granted;
-use entities::documents::{Change, Document, INLINE_VALUE as SHORT};
+use entities::documents::{Document, DocumentChange, MAX_INLINE_VALUE_BYTES as SHORT};
 use entities::entry_name;
 use key_schema::{Key, ModelKey, Name, Ordinal, rows};
 use mlflow_api::registry::VersionNumber;
@@ -10,11 +10,11 @@ use table::{Condition, Failure, Item, Update, Write, number, text};
 
 use super::Store;
 use super::attributes::{TAG_ROWS, TAGS, UNSEEN};
-use super::home::is_at_home;
-use super::version::INLINE_VALUE;
+use super::model_home::is_at_home;
+use super::version::MAX_INLINE_VALUE_BYTES;
 
 /// Maximum number of tags that may be set in sequence before the size of the document is checked.
-const MOST_UNSEEN: i64 = 64;
+const MAX_UNCHECKED_TAGS: i64 = 64;
 
 /// A version's document.
 pub(super) struct VersionDocument<'a> {
@@ -39,7 +39,7 @@ impl Document for VersionDocument<'_> {
     }
 
     fn inline_value(&self) -> usize {
-        INLINE_VALUE
+        MAX_INLINE_VALUE_BYTES
     }
 
     fn writable(&self) -> Condition {
@@ -67,7 +67,7 @@ impl Store {
         limits::version_tag(key, value)?;
         let unseen = Condition::Any(vec![
             Condition::Missing(UNSEEN.into()),
-            Condition::Below(UNSEEN.into(), number(MOST_UNSEEN)),
+            Condition::Below(UNSEEN.into(), number(MAX_UNCHECKED_TAGS)),
         ]);
         let set = |update: Update| {
             let path = (TAGS, entry_name(key).into_owned());
@@ -79,7 +79,7 @@ impl Store {
         let home = self.version_find(name, &version).await?.model.home();
         let document = VersionDocument { name, home, version: &version };
         let tags = vec![(key.to_owned(), value.to_owned())];
-        let change = Change { tags, set: vec![(UNSEEN.name(), number(0))], ..Change::default() };
+        let change = DocumentChange { tags, set: vec![(UNSEEN.name(), number(0))], ..DocumentChange::default() };
         // Planned from the document, which is then marked as full if it is.
         entities::documents::change(&self.table, &document, change).await?;
         Ok(())
@@ -118,7 +118,11 @@ impl Store {
         let key = self.key_of(name);
         let update = Update::new(rows::ModelVersion::key(&key, &Ordinal(number)));
         let update = change(update).only_if(Condition::Missing(TAG_ROWS.into()));
-        match self.table.transact(&[Write::Update(update), is_at_home(&key, name, self.along.model_id(name))]).await {
+        match self
+            .table
+            .transact(&[Write::Update(update), is_at_home(&key, name, self.authorizer_writes.model_id(name))])
+            .await
+        {
             Ok(()) => Ok(true),
             Err(Failure::Cancelled(_) | Failure::TooLarge) => Ok(false),
             Err(failure) => Err(failure.into()),

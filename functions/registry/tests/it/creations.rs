@@ -4,8 +4,8 @@ use key_schema::rows;
 use mlflow_api::{ExperimentId, ModelId};
 use serde_json::{Value, json};
 use table::{Condition, Item, Map, map, number, text};
-use test_site::creations::{Creation, Ground};
-use test_site::{Api, Dump};
+use test_site::creations::{Creation, CreationSetup};
+use test_site::{TableDump, TestClient};
 
 use crate::server::{ROOT, Site};
 
@@ -36,7 +36,7 @@ async fn site() -> Site {
 }
 
 /// Returns the numbers of models, of versions, and of versions that the logged model lists.
-fn count(dump: &Dump) -> Vec<usize> {
+fn count(dump: &TableDump) -> Vec<usize> {
     let rows = |kind: &str| dump.keys().filter(|key| key.contains(kind)).count();
     let listed = dump.iter().find(|(key, _)| key.contains("LM#")).unwrap().1;
     let listed = listed["tags"]["M"]["mlflow.modelVersions"]["S"].as_str().unwrap_or("[]");
@@ -50,8 +50,8 @@ fn count(dump: &Dump) -> Vec<usize> {
 async fn check(path: &'static str, body: Value, adds: &'static [usize]) {
     let ground = async || {
         let site = site().await;
-        let (faulty, other) = (Api::clone(&site.impatient()), Api::clone(&site.other));
-        Ground { faulty, other, body: body.clone(), site: test_site::Site::clone(&site) }
+        let (faulty, other) = (TestClient::clone(&site.impatient()), TestClient::clone(&site.other));
+        CreationSetup { faulty, other, body: body.clone(), site: test_site::TestEnvironment::clone(&site) }
     };
     Creation { path, count, adds }.check(ground).await;
 }

@@ -119,7 +119,7 @@ async fn a_filter_that_refuses_nearly_all_takes_few_requests() {
         site.other.model(&format!("m {number:03}")).await;
     }
     site.other.set_tag("m 555", "team", "red").await.ok();
-    let meter = table::Meter::default();
+    let meter = table::UsageMeter::default();
     let server = Server::on(&site.table.metered(meter.clone()));
     for order in ["name", "name DESC", "timestamp DESC"] {
         meter.take();

@@ -5,20 +5,20 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use embedded_engine::faults::FaultInjector;
-use embedded_engine::limits::Limits;
+use embedded_engine::limits::EngineLimits;
 use registry::store::Store;
 use serde_json::{Value, json};
-use table::{Retry, Table};
-use test_site::Api;
-pub(crate) use test_site::{Answer, ROOT};
+use table::{RetryPolicy, Table};
+use test_site::TestClient;
+pub(crate) use test_site::{ROOT, TestResponse};
 
 /// One process of the server.
 #[derive(Clone)]
-pub(crate) struct Server(Api);
+pub(crate) struct Server(TestClient);
 
 /// A server over a table of its own, with an engine that injects faults.
 pub(crate) struct Site {
-    base: test_site::Site,
+    base: test_site::TestEnvironment,
     /// The server whose requests meet the faults.
     pub(crate) server: Server,
     /// Another process on the same table, whose requests meet no faults.
@@ -26,16 +26,16 @@ pub(crate) struct Site {
 }
 
 impl Deref for Site {
-    type Target = test_site::Site;
+    type Target = test_site::TestEnvironment;
 
-    fn deref(&self) -> &test_site::Site {
+    fn deref(&self) -> &test_site::TestEnvironment {
         &self.base
     }
 }
 
 impl Site {
     pub(crate) async fn new() -> Self {
-        let site = test_site::Site::new().await;
+        let site = test_site::TestEnvironment::new().await;
         let (server, other) = (Server::on(&site.faulty()), Server::on(&site.table));
         Self { base: site, server, other }
     }
@@ -43,12 +43,13 @@ impl Site {
     /// Creates a site in which transactions with a common item conflict, as in DynamoDB, even if
     /// they only check that item. A write takes a while.
     pub(crate) async fn with_conflicts() -> Self {
-        let mut base = test_site::Site::new().await;
-        let limits = Limits::new(&base.engine);
+        let mut base = test_site::TestEnvironment::new().await;
+        let limits = EngineLimits::new(&base.engine);
         limits.set_latency(Duration::from_millis(2));
         base.faults = FaultInjector::new(limits.http_client());
         // Allows for a busy machine, on which conflicts may take long to resolve.
-        let retry = Retry { attempts: 100, patience: Duration::from_mins(2), changes: 500, ..base.faulty().retry() };
+        let retry =
+            RetryPolicy { attempts: 100, patience: Duration::from_mins(2), changes: 500, ..base.faulty().retry() };
         let server = Server::on(&base.faulty().with_retry(retry.in_background()));
         Self { server, other: Server::on(&base.table), base }
     }
@@ -67,19 +68,19 @@ impl Site {
 }
 
 impl Deref for Server {
-    type Target = Api;
+    type Target = TestClient;
 
-    fn deref(&self) -> &Api {
+    fn deref(&self) -> &TestClient {
         &self.0
     }
 }
 
 impl Server {
     pub(crate) fn on(table: &Table) -> Self {
-        Self(Api(registry::router(&Store::new(table.clone(), ROOT), test_site::everybody())))
+        Self(TestClient(registry::router(&Store::new(table.clone(), ROOT), test_site::everybody())))
     }
 
-    pub(crate) async fn delete(&self, path: &str, body: Value) -> Answer {
+    pub(crate) async fn delete(&self, path: &str, body: Value) -> TestResponse {
         self.call("DELETE", path, body).await
     }
 
@@ -98,40 +99,40 @@ impl Server {
         answer["model_version"]["version"].as_str().unwrap().parse().unwrap()
     }
 
-    pub(crate) async fn model_of(&self, name: &str) -> Answer {
+    pub(crate) async fn model_of(&self, name: &str) -> TestResponse {
         self.get("registered-models/get", &[("name", name)]).await
     }
 
-    pub(crate) async fn version_at(&self, name: &str, version: u32) -> Answer {
+    pub(crate) async fn version_at(&self, name: &str, version: u32) -> TestResponse {
         self.get("model-versions/get", &[("name", name), ("version", &version.to_string())]).await
     }
 
-    pub(crate) async fn by_alias(&self, name: &str, alias: &str) -> Answer {
+    pub(crate) async fn by_alias(&self, name: &str, alias: &str) -> TestResponse {
         self.get("registered-models/alias", &[("name", name), ("alias", alias)]).await
     }
 
-    pub(crate) async fn set_alias(&self, name: &str, alias: &str, version: u32) -> Answer {
+    pub(crate) async fn set_alias(&self, name: &str, alias: &str, version: u32) -> TestResponse {
         let body = json!({ "name": name, "alias": alias, "version": version.to_string() });
         self.post("registered-models/alias", body).await
     }
 
-    pub(crate) async fn set_version_tag(&self, name: &str, version: u32, key: &str, value: &str) -> Answer {
+    pub(crate) async fn set_version_tag(&self, name: &str, version: u32, key: &str, value: &str) -> TestResponse {
         let body = json!({ "name": name, "version": version.to_string(), "key": key, "value": value });
         self.post("model-versions/set-tag", body).await
     }
 
-    pub(crate) async fn set_tag(&self, name: &str, key: &str, value: &str) -> Answer {
+    pub(crate) async fn set_tag(&self, name: &str, key: &str, value: &str) -> TestResponse {
         self.post("registered-models/set-tag", json!({ "name": name, "key": key, "value": value })).await
     }
 
-    pub(crate) async fn transition(&self, name: &str, version: u32, stage: &str, archive: bool) -> Answer {
+    pub(crate) async fn transition(&self, name: &str, version: u32, stage: &str, archive: bool) -> TestResponse {
         let body = json!({
             "name": name, "version": version.to_string(), "stage": stage, "archive_existing_versions": archive,
         });
         self.post("model-versions/transition-stage", body).await
     }
 
-    pub(crate) async fn rename(&self, name: &str, new_name: &str) -> Answer {
+    pub(crate) async fn rename(&self, name: &str, new_name: &str) -> TestResponse {
         self.post("registered-models/rename", json!({ "name": name, "new_name": new_name })).await
     }
 

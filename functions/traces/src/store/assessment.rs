@@ -5,8 +5,8 @@ use entities::{StoredTrace, now_ms};
 use mlflow_api::assessments::{Assessment, AssessmentChange};
 use mlflow_api::{AssessmentId, Error, ErrorCode, Result, TraceId};
 
-use super::change::{Change, StartingPoint, still};
-use super::draft::Draft;
+use super::document_change::{DocumentChange, KnownDocument, check_experiment};
+use super::document_draft::TraceDraft;
 use super::store::Store;
 
 /// Returns MLflow's error for a missing assessment.
@@ -31,10 +31,10 @@ struct Create<'a> {
     assessment: &'a Assessment,
 }
 
-impl Change for Create<'_> {
-    async fn plan(&self, _: &Store, stored: Option<&StoredTrace>) -> Result<Draft> {
-        let stored = still(stored, self.trace)?;
-        let mut draft = Draft::of(stored);
+impl DocumentChange for Create<'_> {
+    async fn plan(&self, _: &Store, stored: Option<&StoredTrace>) -> Result<TraceDraft> {
+        let stored = check_experiment(stored, self.trace)?;
+        let mut draft = TraceDraft::of(stored);
         match stored.assessment(self.id)? {
             // The request is a retry.
             Some(known) if is_same(&known, self.assessment) => return Ok(draft),
@@ -62,13 +62,13 @@ struct Modify<'a> {
     now: i64,
 }
 
-impl Change for Modify<'_> {
-    async fn plan(&self, _: &Store, stored: Option<&StoredTrace>) -> Result<Draft> {
-        let stored = still(stored, self.trace)?;
+impl DocumentChange for Modify<'_> {
+    async fn plan(&self, _: &Store, stored: Option<&StoredTrace>) -> Result<TraceDraft> {
+        let stored = check_experiment(stored, self.trace)?;
         let found = stored.assessment(self.id)?;
         let mut assessment = found.ok_or_else(|| no_assessment(self.trace.id(), self.id.as_str()))?;
         self.change.clone().apply(&mut assessment, self.now)?;
-        let mut draft = Draft::of(stored);
+        let mut draft = TraceDraft::of(stored);
         draft.set_assessment(self.id, &assessment);
         Ok(draft)
     }
@@ -79,10 +79,10 @@ struct Delete<'a> {
     id: &'a AssessmentId,
 }
 
-impl Change for Delete<'_> {
-    async fn plan(&self, _: &Store, stored: Option<&StoredTrace>) -> Result<Draft> {
-        let stored = still(stored, self.trace)?;
-        let mut draft = Draft::of(stored);
+impl DocumentChange for Delete<'_> {
+    async fn plan(&self, _: &Store, stored: Option<&StoredTrace>) -> Result<TraceDraft> {
+        let stored = check_experiment(stored, self.trace)?;
+        let mut draft = TraceDraft::of(stored);
         let Some(assessment) = stored.assessment(self.id)? else { return Ok(draft) };
         draft.remove_assessment(self.id);
         if let Some((id, old)) = overridden(stored, assessment.overrides.as_deref())? {
@@ -102,7 +102,7 @@ impl Store {
         assessment: &Assessment,
     ) -> Result<Assessment> {
         let create = Create { trace, id, assessment };
-        let written = self.trace_change(trace.id(), StartingPoint::granted(trace), Vec::new(), &create).await?;
+        let written = self.trace_change(trace.id(), KnownDocument::granted(trace), Vec::new(), &create).await?;
         written.assessment(id)?.ok_or_else(|| no_assessment(trace.id(), id.as_str()))
     }
 
@@ -123,7 +123,7 @@ impl Store {
     ) -> Result<(AssessmentId, Assessment)> {
         let id = AssessmentId::parse(id).ok_or_else(|| no_assessment(trace.id(), id))?;
         let modify = Modify { trace, id: &id, change, now: now_ms() };
-        let written = self.trace_change(trace.id(), StartingPoint::granted(trace), Vec::new(), &modify).await?;
+        let written = self.trace_change(trace.id(), KnownDocument::granted(trace), Vec::new(), &modify).await?;
         let assessment = written.assessment(&id)?.ok_or_else(|| no_assessment(trace.id(), id.as_str()))?;
         Ok((id, assessment))
     }
@@ -133,7 +133,7 @@ impl Store {
     pub async fn assessment_delete(&self, trace: &Granted<StoredTrace>, id: &str) -> Result<()> {
         let Some(id) = AssessmentId::parse(id) else { return Ok(()) };
         let delete = Delete { trace, id: &id };
-        self.trace_change(trace.id(), StartingPoint::granted(trace), Vec::new(), &delete).await?;
+        self.trace_change(trace.id(), KnownDocument::granted(trace), Vec::new(), &delete).await?;
         Ok(())
     }
 }

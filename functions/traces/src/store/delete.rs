@@ -13,23 +13,23 @@ use futures::stream::{self, StreamExt};
 use key_schema::{Key, rows};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use runtime::clock::Moment;
-use table::{Condition, Failure, Query, Reason, Write, number};
+use table::{Condition, Failure, Query, Write, WriteRefusal, number};
 use trace_blocks::day_of;
 
-use super::oldest::{Oldest, Standing, There};
+use super::deletion_scan::{OccupiedBy, OccupiedPlace, OldestPlaces};
 use super::store::Store;
 
 /// Number of traces that are deleted concurrently.
-const AT_ONCE: usize = 8;
+const CONCURRENCY: usize = 8;
 /// Maximum duration of one request to delete traces. The function's timeout is 29 seconds.
-const LONGEST: std::time::Duration = std::time::Duration::from_secs(20);
+const MAX_DURATION: std::time::Duration = std::time::Duration::from_secs(20);
 
 impl Store {
     /// Deletes the given traces if they belong to the experiment, and returns how many existed. One
     /// request per hundred traces. Two more per trace, to read and delete its spans; one more per
     /// 25 items of spans; and one to mark the trace if it was marked more than a minute ago.
     pub async fn traces_delete(&self, experiment: &Granted<ExperimentId>, ids: &[TraceId]) -> Result<u64> {
-        let mut heads = self.trace_heads(&ids.iter().collect::<Vec<_>>()).await?;
+        let mut heads = self.trace_unexpired_documents(&ids.iter().collect::<Vec<_>>()).await?;
         heads.retain(|_, trace| trace.experiment() == **experiment);
         let id = **experiment;
         self.traces_remove(heads.into_values().collect(), |trace| trace.experiment() == id).await
@@ -49,22 +49,22 @@ impl Store {
         let mut left = most.unwrap_or(usize::MAX);
         let mut deleted = 0;
         // Expired traces count as deleted. `gc` removes them.
-        let since = self.kept.since([id]).await?.of(id).unwrap_or(i64::MIN);
+        let since = self.retention_cache.since([id]).await?.of(id).unwrap_or(i64::MIN);
         let mut days = self.trace_days(id).await?;
         days.retain(|day| day.day <= day_of(latest) && day.day >= day_of(since));
         while let Some(day) = days.pop() {
-            let mut oldest = Oldest::of(id, day, latest);
+            let mut oldest = OldestPlaces::of(id, day, latest);
             while let Some(places) = oldest.next(self).await? {
                 let is_wanted =
                     |trace: &StoredTrace| trace.experiment() == id && (since..=latest).contains(&trace.request_time());
-                let there = self.traces_there(places).await?.into_iter();
+                let there = self.traces_at_places(places).await?.into_iter();
                 let traces: Vec<_> = there.filter(is_wanted).take(left).collect();
                 left -= traces.len();
                 deleted += self.traces_remove(traces, is_wanted).await?;
-                if left == 0 || (begun.age() > LONGEST && deleted > 0) {
+                if left == 0 || (begun.age() > MAX_DURATION && deleted > 0) {
                     return Ok(deleted);
                 }
-                if begun.age() > LONGEST {
+                if begun.age() > MAX_DURATION {
                     // A result of 0 would mean that no traces are left.
                     return Err(Error::unavailable("found no trace in time, because too many were deleted recently"));
                 }
@@ -75,19 +75,19 @@ impl Store {
 
     /// Returns the traces at these places. One request per hundred marks. Marks of traces that this
     /// process has deleted are skipped.
-    async fn traces_there(&self, places: Vec<There>) -> Result<Vec<StoredTrace>> {
-        let may_be_there = |there: &There| match there.standing {
-            Standing::Mark(at) => !self.known.was_deleted(&there.partition, &there.place, at),
-            Standing::Packed(_) => false,
+    async fn traces_at_places(&self, places: Vec<OccupiedPlace>) -> Result<Vec<StoredTrace>> {
+        let may_be_there = |there: &OccupiedPlace| match there.occupied_by {
+            OccupiedBy::Mark(at) => !self.trace_cache.was_deleted(&there.partition, &there.place, at),
+            OccupiedBy::Packed(_) => false,
         };
         let marked: Vec<_> =
             places.iter().filter(|there| may_be_there(there)).map(|there| &there.place.trace).collect();
-        let heads = self.trace_heads(&marked).await?;
-        let traces = places.into_iter().filter_map(|there| match there.standing {
-            Standing::Mark(_) => {
+        let heads = self.trace_unexpired_documents(&marked).await?;
+        let traces = places.into_iter().filter_map(|there| match there.occupied_by {
+            OccupiedBy::Mark(_) => {
                 heads.get(&there.place.trace).filter(|head| there.partition.holds(head, &there.place)).cloned()
             }
-            Standing::Packed(trace) => Some(trace),
+            OccupiedBy::Packed(trace) => Some(trace),
         });
         Ok(traces.collect())
     }
@@ -100,7 +100,7 @@ impl Store {
         let removals: Vec<_> = traces.into_iter().map(|trace| self.trace_remove(trace, &is_wanted)).collect();
         // Every removal has to complete. One that is interrupted would leave spans behind until the
         // packer processes the trace's mark.
-        let removed: Vec<Result<bool>> = stream::iter(removals).buffer_unordered(AT_ONCE).collect().await;
+        let removed: Vec<Result<bool>> = stream::iter(removals).buffer_unordered(CONCURRENCY).collect().await;
         let removed = removed.into_iter().collect::<Result<Vec<_>>>()?;
         Ok(removed.into_iter().filter(|is_removed| *is_removed).count() as u64)
     }
@@ -114,7 +114,7 @@ impl Store {
             let page = self.table.query_page(&query).await?;
             for item in &page.items {
                 bytes += item.size();
-                let is_with_it = together.len() < TOGETHER && bytes <= TOGETHER_BYTES;
+                let is_with_it = together.len() < MAX_SPANS_IN_TRANSACTION && bytes <= MAX_SPAN_BYTES_IN_TRANSACTION;
                 if is_with_it { &mut together } else { &mut rest }.extend(item.key());
             }
             match page.next {
@@ -144,10 +144,10 @@ impl Store {
             let writes: Vec<_> = std::iter::once(head).chain(with_it).collect();
             let begun = now_ms();
             let outcome = self.table.transact(&writes).await;
-            self.known.forget_trace(trace.id());
+            self.trace_cache.forget_trace(trace.id());
             match outcome {
                 Ok(()) => {
-                    self.known.keep_deleted(&trace, begun);
+                    self.trace_cache.keep_deleted(&trace, begun);
                     self.table.write_many(Vec::new(), &rest).await?;
                     if trace.judges_a_session() {
                         let row = rows::TraceOfSession::key(&trace.experiment(), trace.id());
@@ -156,7 +156,7 @@ impl Store {
                     return Ok(true);
                 }
                 Err(Failure::Cancelled(reasons)) => match reasons.into_iter().next() {
-                    Some(Reason::Refused(Some(item))) => {
+                    Some(WriteRefusal::Refused(Some(item))) => {
                         // If the item is a stub of links, another request has deleted the trace in
                         // the meantime.
                         let Some(now) = TraceItem::of(item)?.trace() else { return Ok(false) };
@@ -176,7 +176,7 @@ impl Store {
 
 /// Maximum number of span items in the transaction: a transaction has up to a hundred writes, and
 /// one is the document's.
-const TOGETHER: usize = 99;
+const MAX_SPANS_IN_TRANSACTION: usize = 99;
 /// Maximum size of these items in bytes. A transaction may have 4 MB, but each KB takes two write
 /// units, all of one partition.
-const TOGETHER_BYTES: usize = 400 << 10;
+const MAX_SPAN_BYTES_IN_TRANSACTION: usize = 400 << 10;

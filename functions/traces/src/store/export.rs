@@ -9,28 +9,28 @@ use std::sync::Arc;
 
 use access::Granted;
 use entities::experiments::check_is_active;
-use entities::listing::Pace;
+use entities::listing::CooperativeYield;
 use entities::{RunLocation, StoredTrace};
 use futures::stream::{self, StreamExt};
-use mlflow_api::limits::TAG_VALUE as VALUE;
+use mlflow_api::limits::MAX_TAG_VALUE_LENGTH as VALUE;
 use mlflow_api::limits::truncated;
 use mlflow_api::traces::{
-    ARTIFACT_LOCATION_TAG, COST, FINALIZED, NAME_TAG, SERVERS_TAGS, SESSION, SPANS_LOCATION_TAG, TOKEN_USAGE,
+    ARTIFACT_LOCATION_TAG, COST, FINALIZED_KEY, NAME_TAG, SERVER_TAGS, SESSION, SPANS_LOCATION_TAG, TOKEN_USAGE,
     TRACE_USER, TRACKING_STORE, TraceInfo, TraceState,
 };
 use mlflow_api::{Error, ExperimentId, Result, TraceId, location};
-use spans::{Export, Summary, Tags, Usage};
+use spans::{SharedTags, TraceExport, TraceSummary, TraceUsage};
 use tokio::sync::Mutex;
-use trace_blocks::Turn;
+use trace_blocks::LargeTraceTurn;
 
-use super::change::{Change, ROOM, StartingPoint};
-use super::draft::Draft;
+use super::document_change::{DocumentChange, KnownDocument, MAX_DOCUMENT_BYTES};
+use super::document_draft::TraceDraft;
+use super::export_batches::{PackedTrace, SummarizedTrace, pack_traces, split_into_batches, summarize_traces};
 use super::mark::{PutMark, reliable_since};
-use super::portion::{Packed, Summarized, packed, portions, summarized};
 use super::store::Store;
 
 /// Number of traces of one request whose documents are written concurrently.
-const AT_ONCE: usize = 16;
+const CONCURRENCY: usize = 16;
 
 /// Returns the artifact location of a trace.
 pub(super) fn artifact_location(experiment: &str, trace: &TraceId) -> String {
@@ -38,33 +38,33 @@ pub(super) fn artifact_location(experiment: &str, trace: &TraceId) -> String {
 }
 
 /// Returns the error for spans of a trace that belongs to another experiment.
-pub(super) fn of_another(trace: &TraceId, experiment: ExperimentId) -> Error {
+pub(super) fn other_experiment_error(trace: &TraceId, experiment: ExperimentId) -> Error {
     Error::invalid(format!("Trace with ID '{trace}' does not belong to experiment {experiment}."))
 }
 
 /// One trace of an export.
-struct Exported {
+struct ExportedTrace {
     trace: TraceId,
     experiment: ExperimentId,
     artifact_location: String,
-    resource: Tags,
-    summary: Summary,
+    resource: SharedTags,
+    summary: TraceSummary,
     /// Whether the caller may only add to an existing trace.
     adds_only: bool,
     /// The turn of the request, which bounds the spans in memory.
-    turn: Arc<Turn>,
+    turn: Arc<LargeTraceTurn>,
 }
 
 /// Where exported spans are written to.
-struct Destination<'a> {
+struct ExportDestination<'a> {
     experiment: ExperimentId,
     artifact_location: &'a str,
     run: Option<&'a Granted<RunLocation>>,
     adds_only: bool,
-    turn: Arc<Turn>,
+    turn: Arc<LargeTraceTurn>,
 }
 
-impl Exported {
+impl ExportedTrace {
     /// Returns the state according to the root span, if it is among the spans.
     fn state(&self) -> Option<TraceState> {
         self.summary.root.as_ref().and_then(|root| TraceState::from_name(root.state.as_str()))
@@ -72,9 +72,9 @@ impl Exported {
 
     /// Checks whether a client has finalized the trace, in which case its times, tokens and cost
     /// are kept. MLflow checks that only if the export has a session, tokens or cost.
-    fn is_final(&self, draft: &Draft) -> bool {
+    fn is_final(&self, draft: &TraceDraft) -> bool {
         let looks = self.summary.session.is_some() || !self.summary.usage.is_empty();
-        looks && draft.metadata(FINALIZED).is_some()
+        looks && draft.metadata(FINALIZED_KEY).is_some()
     }
 
     /// Returns the tags of the sender's resource and of the root span, which take precedence. Tags
@@ -82,10 +82,10 @@ impl Exported {
     fn tags(&self) -> impl Iterator<Item = (&str, &str)> {
         let of_both = self.resource.iter().chain(&self.summary.tags).map(|(key, value)| (key.as_str(), value.as_str()));
         let name = self.summary.trace_name.iter().map(|name| (NAME_TAG, name.as_str()));
-        of_both.chain(name).filter(|(key, _)| !SERVERS_TAGS.contains(key) && *key != ARTIFACT_LOCATION_TAG)
+        of_both.chain(name).filter(|(key, _)| !SERVER_TAGS.contains(key) && *key != ARTIFACT_LOCATION_TAG)
     }
 
-    fn take_times(&self, draft: &mut Draft) {
+    fn take_times(&self, draft: &mut TraceDraft) {
         let (time, start) = (draft.time(), draft.time().min(self.summary.start_ms));
         let known_end = draft.duration().map(|duration| time.saturating_add(duration));
         draft.set_time(start);
@@ -94,7 +94,7 @@ impl Exported {
         }
     }
 
-    fn take_root(&self, draft: &mut Draft) {
+    fn take_root(&self, draft: &mut TraceDraft) {
         if draft.is_in_progress()
             && let Some(state) = self.state()
         {
@@ -109,7 +109,7 @@ impl Exported {
         }
     }
 
-    fn take_metadata(&self, draft: &mut Draft, usage: &Usage) {
+    fn take_metadata(&self, draft: &mut TraceDraft, usage: &TraceUsage) {
         let is_final = self.is_final(draft);
         for (key, value) in [(TOKEN_USAGE, usage.tokens()), (COST, usage.cost())] {
             if let Some(value) = value.filter(|_| !(is_final && draft.metadata(key).is_some())) {
@@ -124,7 +124,7 @@ impl Exported {
     }
 }
 
-impl Change for Exported {
+impl DocumentChange for ExportedTrace {
     fn is_servers(&self) -> bool {
         true
     }
@@ -133,15 +133,15 @@ impl Change for Exported {
         true
     }
 
-    async fn plan(&self, store: &Store, stored: Option<&StoredTrace>) -> Result<Draft> {
+    async fn plan(&self, store: &Store, stored: Option<&StoredTrace>) -> Result<TraceDraft> {
         let mut draft = match stored {
             Some(stored) if stored.experiment() != self.experiment => {
-                return Err(of_another(&self.trace, self.experiment));
+                return Err(other_experiment_error(&self.trace, self.experiment));
             }
-            Some(stored) => Draft::of(stored),
+            Some(stored) => TraceDraft::of(stored),
             None => {
                 let state = self.state().unwrap_or(TraceState::InProgress);
-                let mut draft = Draft::new(&self.trace, self.experiment, self.summary.start_ms, state);
+                let mut draft = TraceDraft::new(&self.trace, self.experiment, self.summary.start_ms, state);
                 draft.set_tag(ARTIFACT_LOCATION_TAG, &self.artifact_location);
                 draft
             }
@@ -167,7 +167,7 @@ impl Change for Exported {
         // Tags that do not fit are dropped, because the spans are more important.
         let has = self.adds_only.then(|| draft.clone());
         let may_set = |key: &str| !has.as_ref().is_some_and(|draft| draft.has_tag(key));
-        draft.set_tags_within(ROOM, self.tags().filter(|(key, _)| may_set(key)));
+        draft.set_tags_within(MAX_DOCUMENT_BYTES, self.tags().filter(|(key, _)| may_set(key)));
         Ok(draft)
     }
 }
@@ -197,45 +197,45 @@ impl Store {
         &self,
         experiment: &Granted<ExperimentId>,
         run: Option<&Granted<RunLocation>>,
-        exports: Vec<Export>,
+        exports: Vec<TraceExport>,
         may_change: bool,
-    ) -> Result<Vec<Rejected>> {
+    ) -> Result<Vec<RejectedSpans>> {
         let id = **experiment;
         let state = self.experiments.state(id).await?.ok_or_else(|| id.not_found())?;
         check_is_active(id, state.stage)?;
         // All spans are checked before any are written: an error in one rejects the whole request.
         let bytes = exports.iter().map(|export| export.bytes).sum();
         let summarized =
-            runtime::clock::aside_from(bytes, move || summarized(exports)).await.map_err(Error::internal)??;
+            runtime::clock::aside_from(bytes, move || summarize_traces(exports)).await.map_err(Error::internal)??;
         let (artifact_location, turn) = (&state.artifact_location, Arc::default());
-        let to = Destination { experiment: id, artifact_location, run, adds_only: !may_change, turn };
+        let to = ExportDestination { experiment: id, artifact_location, run, adds_only: !may_change, turn };
         let mut rejected = Vec::new();
-        for portion in portions(summarized) {
-            rejected.extend(self.portion_log(&to, portion).await?);
+        for portion in split_into_batches(summarized) {
+            rejected.extend(self.batch_log(&to, portion).await?);
         }
         Ok(rejected)
     }
 
     /// Stores one portion.
-    async fn portion_log(&self, to: &Destination<'_>, portion: Vec<Summarized>) -> Result<Vec<Rejected>> {
+    async fn batch_log(&self, to: &ExportDestination<'_>, portion: Vec<SummarizedTrace>) -> Result<Vec<RejectedSpans>> {
         let experiment = to.experiment;
         let (mut writes, mut exported) = (Vec::new(), Vec::new());
-        for packed in packed(experiment, portion, to.adds_only).await? {
-            let Packed { trace, resource, summary, items } = packed;
-            let known = self.known.trace(&trace).filter(|known| known.experiment() == experiment);
+        for packed in pack_traces(experiment, portion, to.adds_only).await? {
+            let PackedTrace { trace, resource, summary, items } = packed;
+            let known = self.trace_cache.trace(&trace).filter(|known| known.experiment() == experiment);
             let marked = self.marks_of_export(experiment, &trace, known.as_ref(), summary.start_ms).await?;
             let bytes = self.counts_bytes.then(|| items.iter().map(table::Item::size).sum());
             writes.extend(marked.iter().map(|mark| mark.item_with(bytes)));
             writes.extend(items);
             let artifact_location = artifact_location(to.artifact_location, &trace);
             let (adds_only, turn) = (to.adds_only, Arc::clone(&to.turn));
-            let change = Exported { trace, experiment, artifact_location, resource, summary, adds_only, turn };
+            let change = ExportedTrace { trace, experiment, artifact_location, resource, summary, adds_only, turn };
             exported.push((change, known, marked));
         }
         self.put_with_marks(writes).await?;
         // The changes take turns, because planning a document with many thousand tags takes long
         // and must not block other requests.
-        let pace = &Mutex::new(Pace::default());
+        let pace = &Mutex::new(CooperativeYield::default());
         let changes: Vec<_> = exported
             .into_iter()
             .map(|(change, known, marked)| async move {
@@ -244,7 +244,7 @@ impl Store {
             })
             .collect();
         // All changes run to completion, even if one fails.
-        let outcomes: Vec<_> = stream::iter(changes).buffer_unordered(AT_ONCE).collect().await;
+        let outcomes: Vec<_> = stream::iter(changes).buffer_unordered(CONCURRENCY).collect().await;
         let rejected: Result<Vec<_>> = outcomes.into_iter().collect();
         Ok(rejected?.into_iter().flatten().collect())
     }
@@ -253,16 +253,16 @@ impl Store {
     /// Returns the spans if they were rejected.
     async fn export_log(
         &self,
-        change: Exported,
+        change: ExportedTrace,
         known: Option<StoredTrace>,
         marked: Vec<PutMark>,
         run: Option<&Granted<RunLocation>>,
-    ) -> Result<Option<Rejected>> {
-        let changed = self.trace_change(&change.trace, StartingPoint::Remembered(known), marked, &change).await;
+    ) -> Result<Option<RejectedSpans>> {
+        let changed = self.trace_change(&change.trace, KnownDocument::Cached(known), marked, &change).await;
         let trace = match changed {
             // Sending the spans again would not help.
             Err(error) if error.code.http_status() == 400 => {
-                return Ok(Some(Rejected { spans: change.summary.spans, error }));
+                return Ok(Some(RejectedSpans { spans: change.summary.spans, error }));
             }
             changed => changed?,
         };
@@ -292,7 +292,7 @@ impl Store {
 
 /// Spans of one trace that were rejected.
 #[derive(Clone, Debug)]
-pub struct Rejected {
+pub struct RejectedSpans {
     /// Number of spans.
     pub spans: usize,
     /// Reason for the rejection.

@@ -4,27 +4,27 @@ use std::collections::BTreeSet;
 
 use access::Granted;
 use entities::attributes::{Attribute, EDITS, EXPIRES, PROMPTS, RUNS, TextSet};
-use entities::{AwaitedTrace, RunLocation, StoredTrace, TraceItem, now_ms};
+use entities::{RunLocation, StoredTrace, TraceItem, TraceStub, now_ms};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::rows;
 use mlflow_api::{Error, ErrorCode, Result, TraceId};
 use rand::RngExt;
 use table::{Condition, Failure, Update, bytes_set, number};
 
-use super::change::{ROOM, no_room};
+use super::document_change::{MAX_DOCUMENT_BYTES, document_full};
 use super::store::Store;
 
 /// Number of traces that are linked concurrently.
-const AT_ONCE: usize = 16;
+const CONCURRENCY: usize = 16;
 /// Maximum number of runs that a trace may be linked to before it arrives.
-const MOST_RUNS: usize = 100;
+const MAX_RUNS: usize = 100;
 /// How long links to a trace that has not arrived are kept, in seconds: a week.
-const PATIENCE: i64 = 7 * 86_400;
+const STUB_LIFETIME_SECONDS: i64 = 7 * 86_400;
 
 /// Checks whether a trace can still be linked to a run. Links of a trace without space for them are
 /// dropped, rather than rejecting the whole request.
 fn is_unlinked(trace: &StoredTrace, run: &str) -> bool {
-    !trace.runs().iter().any(|known| known == run) && trace.item().size() + run.len() <= ROOM
+    !trace.runs().iter().any(|known| known == run) && trace.item().size() + run.len() <= MAX_DOCUMENT_BYTES
 }
 
 impl Store {
@@ -42,26 +42,30 @@ impl Store {
     ///
     /// # Errors
     /// `BAD_REQUEST` if a trace that has not arrived is linked to the maximum number of runs.
-    pub async fn traces_await(&self, traces: &BTreeSet<&TraceId>, run: &Granted<RunLocation>) -> Result<()> {
-        let links: Vec<_> = traces.iter().map(|trace| self.trace_await(trace, run)).collect();
-        stream::iter(links).buffer_unordered(AT_ONCE).try_collect::<Vec<_>>().await?;
+    pub async fn traces_link_before_arrival(
+        &self,
+        traces: &BTreeSet<&TraceId>,
+        run: &Granted<RunLocation>,
+    ) -> Result<()> {
+        let links: Vec<_> = traces.iter().map(|trace| self.trace_link_before_arrival(trace, run)).collect();
+        stream::iter(links).buffer_unordered(CONCURRENCY).try_collect::<Vec<_>>().await?;
         Ok(())
     }
 
-    async fn trace_await(&self, trace: &TraceId, run: &Granted<RunLocation>) -> Result<()> {
+    async fn trace_link_before_arrival(&self, trace: &TraceId, run: &Granted<RunLocation>) -> Result<()> {
         let id = run.run.as_str();
         let mut is_awaited = false;
         let mut attempts = self.table.attempts("a trace");
         loop {
             attempts.next().await?;
-            let expires = now_ms() / 1_000 + PATIENCE;
+            let expires = now_ms() / 1_000 + STUB_LIFETIME_SECONDS;
             let written = if is_awaited {
                 let update = Update::new(rows::Trace::key(trace)).only_if(Condition::Exists(EXPIRES.into()));
                 let update = update.add(RUNS, bytes_set([id.as_bytes().to_vec()])).add(EDITS, number(1));
                 self.table.apply(&update.set(EXPIRES, number(expires))).await
             } else {
                 let edits = i64::from(rand::rng().random::<u32>()) << 24;
-                let stub = AwaitedTrace::item(trace, id, run.experiment, edits, expires);
+                let stub = TraceStub::item(trace, id, run.experiment, edits, expires);
                 self.table.put(stub, &Condition::item_missing()).await
             };
             let found = match written {
@@ -71,14 +75,14 @@ impl Store {
             };
             match found {
                 Some(TraceItem::Trace(come)) => {
-                    let kept = self.kept.since([come.experiment()]).await?;
+                    let kept = self.retention_cache.since([come.experiment()]).await?;
                     let to_link = kept.has(&come) && is_unlinked(&come, id);
                     return if to_link { self.trace_link(&[come], id).await } else { Ok(()) };
                 }
-                Some(TraceItem::Awaited(known)) => {
-                    if known.runs().len() >= MOST_RUNS && !known.runs().iter().any(|known| known == id) {
+                Some(TraceItem::Stub(known)) => {
+                    if known.runs().len() >= MAX_RUNS && !known.runs().iter().any(|known| known == id) {
                         let message =
-                            format!("Trace {trace} does not exist yet and is already linked to {MOST_RUNS} runs.");
+                            format!("Trace {trace} does not exist yet and is already linked to {MAX_RUNS} runs.");
                         return Err(Error::new(ErrorCode::BadRequest, message));
                     }
                     is_awaited = true;
@@ -91,7 +95,7 @@ impl Store {
     /// Links traces to a run. The traces' experiment must have been checked to be writable.
     pub(super) async fn trace_link(&self, traces: &[StoredTrace], run: &str) -> Result<()> {
         let links: Vec<_> = traces.iter().map(|trace| self.trace_add(trace, RUNS, vec![run.to_owned()])).collect();
-        stream::iter(links).buffer_unordered(AT_ONCE).try_collect::<Vec<_>>().await?;
+        stream::iter(links).buffer_unordered(CONCURRENCY).try_collect::<Vec<_>>().await?;
         Ok(())
     }
 
@@ -103,8 +107,8 @@ impl Store {
         if new.is_empty() {
             return Ok(());
         }
-        if trace.item().size() + new.iter().map(String::len).sum::<usize>() > ROOM {
-            return Err(no_room(trace.id()));
+        if trace.item().size() + new.iter().map(String::len).sum::<usize>() > MAX_DOCUMENT_BYTES {
+            return Err(document_full(trace.id()));
         }
         let is_there = self.trace_add(trace, PROMPTS, new).await?;
         if is_there { Ok(()) } else { Err(TraceId::not_found(trace.id().as_str())) }

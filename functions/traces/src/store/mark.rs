@@ -5,7 +5,7 @@
 //! in its current state, no matter where a request was interrupted.
 //!
 //! Only the packer and the permanent removal of traces delete marks, at least three minutes after
-//! they were written. That is longer than a writer relies on a mark ([`RELIABLE`]), and longer than
+//! they were written. That is longer than a writer relies on a mark ([`MAX_RELIABLE_MARK_AGE`]), and longer than
 //! a request lasts. If a whole experiment is removed, its marks are deleted immediately: a deleted
 //! experiment accepts no traces.
 
@@ -14,7 +14,7 @@ use entities::{StoredTrace, now_ms};
 use key_schema::{Ascending, KeyRange, Segment, fnv1a_128, halves, rows};
 use mlflow_api::{ExperimentId, Result, TraceId};
 use table::{Condition, Failure, Item, Query, number};
-use trace_blocks::{RELIABLE, TraceKey, TracePartition, day_of};
+use trace_blocks::{MAX_RELIABLE_MARK_AGE, TraceKey, TracePartition, day_of};
 
 use super::store::Store;
 
@@ -29,7 +29,7 @@ pub struct TraceDay {
 
 /// Returns the time before which a mark is too old for a request to rely on.
 pub(super) fn reliable_since() -> i64 {
-    now_ms().saturating_sub(RELIABLE)
+    now_ms().saturating_sub(MAX_RELIABLE_MARK_AGE)
 }
 
 /// A mark that a request has written.
@@ -102,7 +102,7 @@ impl Store {
     /// previous day has no traces. No request if this process has read the day in the last seconds,
     /// otherwise one, and one more to create the day.
     async fn trace_shards(&self, experiment: ExperimentId, day: i64) -> Result<u32> {
-        if let Some(shards) = self.known.shards(experiment, day) {
+        if let Some(shards) = self.trace_cache.shards(experiment, day) {
             return Ok(shards);
         }
         let until = rows::TraceDay::all(&experiment).range().until(&Ascending(day).text());
@@ -114,7 +114,7 @@ impl Store {
                 self.trace_day_make(experiment, day, yesterday.map_or(1, |yesterday| yesterday.shards)).await?
             }
         };
-        self.known.keep_day(experiment, day, shards);
+        self.trace_cache.keep_day(experiment, day, shards);
         Ok(shards)
     }
 
@@ -134,7 +134,7 @@ impl Store {
     pub(super) async fn put_with_marks(&self, items: Vec<Item>) -> Result<()> {
         let put = self.table.write_many(items, &[]).await;
         if let Err(Failure::Throttled(_)) = &put {
-            self.known.forget_days();
+            self.trace_cache.forget_days();
         }
         Ok(put?)
     }

@@ -7,27 +7,27 @@
 //! copied into blocks, which searches read (`docs/adr/0034-blocks-of-traces.md`).
 
 mod assessment;
-mod change;
 mod delete;
-mod draft;
+mod deletion_scan;
+mod document_change;
+mod document_draft;
 mod export;
-mod known;
+mod export_batches;
 mod link;
 mod mark;
-mod oldest;
-mod portion;
 mod read;
 mod search;
-mod spans;
+mod span_items;
 mod start;
 #[expect(clippy::module_inception, reason = "the store itself, which the other files use")]
 mod store;
 mod tag;
+mod trace_cache;
 
-pub use export::Rejected;
-pub use read::{WholeTrace, has_spans_here};
+pub use export::RejectedSpans;
+pub use read::{WholeTrace, has_spans_in_table};
 pub(crate) use search::known_experiments;
-pub use search::{Correlation, TraceSearch};
+pub use search::{Correlation, TraceSearchRequest};
 pub use start::EndedTrace;
 pub use store::Store;
 pub(crate) use tag::no_tag;

@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use entities::{StoredTrace, read_traces};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use mlflow_api::answer_size::{LONGEST, to_json_within};
+use mlflow_api::response_size::{MAX_JSON_BYTES, to_json_within};
 use mlflow_api::traces::{SPANS_LOCATION_TAG, TRACKING_STORE, TraceInfo, TraceParts};
 use mlflow_api::{Error, Result, TraceId};
 use serde_json::value::RawValue;
-use trace_blocks::{TraceSpans, Turn};
+use trace_blocks::{LargeTraceTurn, TraceSpans};
 
 use super::store::Store;
 
 /// Number of traces whose spans are read concurrently.
-const AT_ONCE: usize = 8;
+const CONCURRENCY: usize = 8;
 
 /// A trace with its spans.
 #[derive(Debug)]
@@ -29,10 +29,10 @@ impl WholeTrace {
     /// Converts the trace to JSON.
     ///
     /// # Errors
-    /// [`too_long`](mlflow_api::answer_size::too_long) if the JSON exceeds the maximum size of any
+    /// [`too_long`](mlflow_api::response_size::too_long) if the JSON exceeds the maximum size of any
     /// response. Conversion stops at that size.
     pub fn parts(self) -> Result<TraceParts> {
-        self.parts_within(&AtomicUsize::new(LONGEST))
+        self.parts_within(&AtomicUsize::new(MAX_JSON_BYTES))
     }
 
     /// Converts one of several traces that share a budget of `room` bytes. The size of its JSON is
@@ -57,12 +57,12 @@ impl WholeTrace {
 
 /// Checks whether the spans of a trace are stored in the table rather than in an artifact file.
 #[must_use]
-pub fn has_spans_here(info: &TraceInfo) -> bool {
+pub fn has_spans_in_table(info: &TraceInfo) -> bool {
     info.tag(SPANS_LOCATION_TAG) == Some(TRACKING_STORE)
 }
 
 /// Returns MLflow's error for a trace whose spans are in an artifact file.
-fn elsewhere() -> Error {
+fn spans_in_artifact() -> Error {
     Error::new(mlflow_api::ErrorCode::BadRequest, "Trace data not stored in tracking store")
 }
 
@@ -75,10 +75,11 @@ impl Store {
 
     /// Reads those of the given traces that exist and have not expired. One request per hundred
     /// traces, and a read unit per 4 KB of each.
-    pub async fn trace_heads(&self, ids: &[&TraceId]) -> Result<HashMap<TraceId, StoredTrace>> {
+    pub async fn trace_unexpired_documents(&self, ids: &[&TraceId]) -> Result<HashMap<TraceId, StoredTrace>> {
         let mut traces = self.trace_documents(ids).await?;
         if !traces.is_empty() {
-            let kept = self.kept.since(traces.values().map(StoredTrace::experiment).collect::<Vec<_>>()).await?;
+            let kept =
+                self.retention_cache.since(traces.values().map(StoredTrace::experiment).collect::<Vec<_>>()).await?;
             traces.retain(|_, trace| kept.has(trace));
         }
         Ok(traces)
@@ -91,10 +92,10 @@ impl Store {
     /// caller does not accept a partial trace.
     pub async fn trace_get(&self, trace: &StoredTrace, allow_partial: bool) -> Result<WholeTrace> {
         let info = trace.info()?;
-        if !has_spans_here(&info) {
-            return Err(elsewhere());
+        if !has_spans_in_table(&info) {
+            return Err(spans_in_artifact());
         }
-        let spans = self.trace_spans_in(trace.experiment(), trace.id(), &Turn::default()).await?;
+        let spans = self.trace_spans_in(trace.experiment(), trace.id(), &LargeTraceTurn::default()).await?;
         let whole = WholeTrace { info, spans };
         if !allow_partial && (whole.spans.is_empty() || !whole.is_complete()) {
             let id = trace.id();
@@ -111,7 +112,7 @@ impl Store {
     ///
     /// # Errors
     /// MLflow's error if the spans of a trace are in an artifact file;
-    /// [`too_long`](mlflow_api::answer_size::too_long) as soon as the JSON exceeds the maximum size
+    /// [`too_long`](mlflow_api::response_size::too_long) as soon as the JSON exceeds the maximum size
     /// of any response.
     pub async fn trace_get_many(
         &self,
@@ -119,10 +120,10 @@ impl Store {
         shown: impl Fn(TraceInfo) -> TraceInfo + Sync,
     ) -> Result<Vec<TraceParts>> {
         let infos: Vec<_> = traces.iter().map(|trace| trace.info()).collect::<Result<_>>()?;
-        if !infos.iter().all(has_spans_here) {
-            return Err(elsewhere());
+        if !infos.iter().all(has_spans_in_table) {
+            return Err(spans_in_artifact());
         }
-        let (room, turn) = (AtomicUsize::new(LONGEST), Turn::default());
+        let (room, turn) = (AtomicUsize::new(MAX_JSON_BYTES), LargeTraceTurn::default());
         let reads = infos.into_iter().map(|info| async {
             let spans = self.trace_spans_in(info.experiment, &info.id, &turn).await?;
             let whole = WholeTrace { info: shown(info), spans };
@@ -134,7 +135,7 @@ impl Store {
             whole.parts_within(&room).map(Some)
         });
         let reads: Vec<_> = reads.collect();
-        let whole: Vec<_> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
+        let whole: Vec<_> = stream::iter(reads).buffered(CONCURRENCY).try_collect().await?;
         Ok(whole.into_iter().flatten().collect())
     }
 }

@@ -4,17 +4,17 @@ use access::Granted;
 use entities::experiments::check_is_active;
 use entities::{StoredTrace, read_trace_item};
 use mlflow_api::json::read_value;
-use mlflow_api::limits::TAG_VALUE as VALUE;
+use mlflow_api::limits::MAX_TAG_VALUE_LENGTH as VALUE;
 use mlflow_api::traces::{
-    ARTIFACT_LOCATION_TAG, COST, FINALIZED, METADATA, NAME_TAG, SERVERS_TAGS, SESSION, SPANS_LOCATION_TAG, TOKEN_USAGE,
-    TraceInfo, TraceState,
+    ARTIFACT_LOCATION_TAG, COST, FINALIZED_KEY, MAX_METADATA_LENGTH, NAME_TAG, SERVER_TAGS, SESSION,
+    SPANS_LOCATION_TAG, TOKEN_USAGE, TraceInfo, TraceState,
 };
 use mlflow_api::{Error, ExperimentId, Result, limits, proto_json};
 use serde_json::{Map, Value};
 
-use super::change::{Change, StartingPoint, still};
-use super::draft::Draft;
-use super::export::{artifact_location, of_another};
+use super::document_change::{DocumentChange, KnownDocument, check_experiment};
+use super::document_draft::TraceDraft;
+use super::export::{artifact_location, other_experiment_error};
 use super::store::Store;
 use super::tag;
 
@@ -24,10 +24,10 @@ fn check(started: &TraceInfo) -> Result<()> {
         return Err(Error::invalid("The time of the trace is not between the years 1 and 9999."));
     }
     tag::check_name(started.tag(NAME_TAG))?;
-    started.metadata(SESSION).map_or(Ok(()), |session| limits::at_most("Session ID", METADATA, session))
+    started.metadata(SESSION).map_or(Ok(()), |session| limits::at_most("Session ID", MAX_METADATA_LENGTH, session))
 }
 
-struct Start<'a> {
+struct TraceStartChange<'a> {
     started: &'a TraceInfo,
     experiment: ExperimentId,
     artifact_location: String,
@@ -36,16 +36,16 @@ struct Start<'a> {
     adds_only: bool,
 }
 
-impl Change for Start<'_> {
-    async fn plan(&self, _: &Store, stored: Option<&StoredTrace>) -> Result<Draft> {
+impl DocumentChange for TraceStartChange<'_> {
+    async fn plan(&self, _: &Store, stored: Option<&StoredTrace>) -> Result<TraceDraft> {
         let started = self.started;
         let mut draft = match stored {
             Some(stored) if stored.experiment() != self.experiment => {
-                return Err(of_another(&started.id, self.experiment));
+                return Err(other_experiment_error(&started.id, self.experiment));
             }
-            Some(stored) if self.adds_only => return Ok(self.added_to(Draft::of(stored))),
-            Some(stored) => Draft::of(stored),
-            None => Draft::new(&started.id, self.experiment, started.request_time, started.state),
+            Some(stored) if self.adds_only => return Ok(self.fill_missing(TraceDraft::of(stored))),
+            Some(stored) => TraceDraft::of(stored),
+            None => TraceDraft::new(&started.id, self.experiment, started.request_time, started.state),
         };
         draft.set_time(started.request_time);
         draft.set_duration(started.duration);
@@ -61,7 +61,7 @@ impl Change for Start<'_> {
         draft.set_tag(ARTIFACT_LOCATION_TAG, &self.artifact_location);
         set_metadata(&mut draft, &started.metadata);
         if self.is_final {
-            draft.set_metadata(FINALIZED, "true");
+            draft.set_metadata(FINALIZED_KEY, "true");
         }
         for (id, assessment) in &started.assessments {
             draft.set_assessment(id, assessment);
@@ -70,9 +70,9 @@ impl Change for Start<'_> {
     }
 }
 
-impl Start<'_> {
+impl TraceStartChange<'_> {
     /// Adds the fields that the trace does not have yet, and keeps all others.
-    fn added_to(&self, mut draft: Draft) -> Draft {
+    fn fill_missing(&self, mut draft: TraceDraft) -> TraceDraft {
         let started = self.started;
         if draft.is_in_progress() {
             draft.set_state(started.state);
@@ -97,7 +97,7 @@ impl Start<'_> {
         set_tags(&mut draft, &tags);
         set_metadata(&mut draft, &metadata);
         if self.is_final {
-            draft.set_metadata(FINALIZED, "true");
+            draft.set_metadata(FINALIZED_KEY, "true");
         }
         for (id, assessment) in &started.assessments {
             if !draft.has_assessment(id) {
@@ -121,14 +121,14 @@ pub struct EndedTrace {
     pub tags: Vec<(String, String)>,
 }
 
-struct End<'a> {
+struct TraceEndChange<'a> {
     trace: &'a StoredTrace,
     ended: &'a EndedTrace,
 }
 
-impl Change for End<'_> {
-    async fn plan(&self, _: &Store, stored: Option<&StoredTrace>) -> Result<Draft> {
-        let mut draft = Draft::of(still(stored, self.trace)?);
+impl DocumentChange for TraceEndChange<'_> {
+    async fn plan(&self, _: &Store, stored: Option<&StoredTrace>) -> Result<TraceDraft> {
+        let mut draft = TraceDraft::of(check_experiment(stored, self.trace)?);
         draft.set_duration(Some(self.ended.end_time.saturating_sub(draft.time())));
         draft.set_state(self.ended.state);
         set_metadata(&mut draft, &self.ended.metadata);
@@ -137,13 +137,13 @@ impl Change for End<'_> {
     }
 }
 
-fn set_tags(draft: &mut Draft, tags: &[(String, String)]) {
-    for (key, value) in tags.iter().filter(|(key, _)| !SERVERS_TAGS.contains(&key.as_str())) {
+fn set_tags(draft: &mut TraceDraft, tags: &[(String, String)]) {
+    for (key, value) in tags.iter().filter(|(key, _)| !SERVER_TAGS.contains(&key.as_str())) {
         draft.set_tag(key, &limits::truncated(VALUE, value));
     }
 }
 
-fn set_metadata(draft: &mut Draft, metadata: &[(String, String)]) {
+fn set_metadata(draft: &mut TraceDraft, metadata: &[(String, String)]) {
     for (key, value) in metadata {
         match key.as_str() {
             TOKEN_USAGE => merge_numbers(draft, key, value, &TOKEN_KEYS, token_count),
@@ -167,7 +167,7 @@ const COST_KEYS: [&str; 3] = ["input_cost", "output_cost", "total_cost"];
 
 /// Updates the numbers of a metadata entry with those that the new value contains.
 pub(super) fn merge_numbers(
-    draft: &mut Draft,
+    draft: &mut TraceDraft,
     key: &str,
     value: &str,
     keys: &[&str],
@@ -196,15 +196,15 @@ pub(super) fn merge_numbers(
 /// Converts a number or a text to a 64-bit integer (`token_count_or_none`).
 fn token_count(value: &Value) -> Option<Value> {
     let number = match value {
-        Value::Number(number) => number.as_i64().map_or_else(|| whole(number.as_f64()?), Some),
-        Value::String(text) => text.trim().parse().ok().or_else(|| whole(text.trim().parse().ok()?)),
+        Value::Number(number) => number.as_i64().map_or_else(|| whole_number(number.as_f64()?), Some),
+        Value::String(text) => text.trim().parse().ok().or_else(|| whole_number(text.trim().parse().ok()?)),
         _ => None,
     };
     number.map(Value::from)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked before")]
-fn whole(number: f64) -> Option<i64> {
+fn whole_number(number: f64) -> Option<i64> {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     (number.fract() == 0.0 && (-LIMIT..LIMIT).contains(&number)).then_some(number as i64)
 }
@@ -231,10 +231,10 @@ impl Store {
         started: &TraceInfo,
         may_change: bool,
     ) -> Result<TraceInfo> {
-        let start = Start { adds_only: !may_change, ..self.trace_started(experiment, started, true).await? };
-        let known = match self.known.trace(&started.id) {
-            Some(known) => StartingPoint::Remembered(Some(known)),
-            None => StartingPoint::Read(read_trace_item(&self.table, &started.id).await?),
+        let start = TraceStartChange { adds_only: !may_change, ..self.trace_started(experiment, started, true).await? };
+        let known = match self.trace_cache.trace(&started.id) {
+            Some(known) => KnownDocument::Cached(Some(known)),
+            None => KnownDocument::Read(read_trace_item(&self.table, &started.id).await?),
         };
         let written = self.trace_change(&started.id, known, Vec::new(), &start).await?.info()?;
         if may_change {
@@ -265,22 +265,22 @@ impl Store {
         experiment: &Granted<ExperimentId>,
         started: &'a TraceInfo,
         is_final: bool,
-    ) -> Result<Start<'a>> {
+    ) -> Result<TraceStartChange<'a>> {
         check(started)?;
         let id = **experiment;
         let state = self.experiments.state(id).await?.ok_or_else(|| id.not_found())?;
         check_is_active(id, state.stage)?;
         let artifact_location = artifact_location(&state.artifact_location, &started.id);
-        Ok(Start { started, experiment: id, artifact_location, is_final, adds_only: false })
+        Ok(TraceStartChange { started, experiment: id, artifact_location, is_final, adds_only: false })
     }
 
     /// Ends a trace for a client of version 2. One request, or two if the trace was marked more
     /// than a minute ago.
     pub async fn trace_end_v2(&self, trace: &Granted<StoredTrace>, ended: &EndedTrace) -> Result<TraceInfo> {
         let session = ended.metadata.iter().find(|(name, _)| name == SESSION);
-        session.map_or(Ok(()), |(_, session)| limits::at_most("Session ID", METADATA, session))?;
+        session.map_or(Ok(()), |(_, session)| limits::at_most("Session ID", MAX_METADATA_LENGTH, session))?;
         tag::check_name(ended.tags.iter().find(|(key, _)| key == NAME_TAG).map(|(_, name)| name.as_str()))?;
-        let end = End { trace, ended };
-        self.trace_change(trace.id(), StartingPoint::granted(trace), Vec::new(), &end).await?.info()
+        let end = TraceEndChange { trace, ended };
+        self.trace_change(trace.id(), KnownDocument::granted(trace), Vec::new(), &end).await?.info()
     }
 }

@@ -3,22 +3,22 @@
 use std::time::Duration;
 
 use access::Scope;
-use artifact_store::Artifacts;
-use entities::experiments::Experiments;
-use entities::trace_retention::KeptTraces;
+use artifact_store::ArtifactStore;
+use entities::experiments::ExperimentLeases;
+use entities::trace_retention::TraceRetentionCache;
 use mlflow_api::Result;
 use table::Table;
 
-use super::known::Known;
+use super::trace_cache::TraceCache;
 
 /// The store of the traces domain. Cheap to clone. Each process has one.
 #[derive(Clone)]
 pub struct Store {
     pub(super) table: Table,
-    pub(super) experiments: Experiments,
-    pub(super) known: Known,
-    pub(super) kept: KeptTraces,
-    artifacts: Artifacts,
+    pub(super) experiments: ExperimentLeases,
+    pub(super) trace_cache: TraceCache,
+    pub(super) retention_cache: TraceRetentionCache,
+    artifacts: ArtifactStore,
     /// Whether marks record the size of the spans that are written with them, for counting usage.
     pub(super) counts_bytes: bool,
 }
@@ -26,19 +26,19 @@ pub struct Store {
 impl Store {
     /// Returns a store over the table. `artifacts` is where the files of traces are stored.
     #[must_use]
-    pub fn new(table: Table, artifacts: Artifacts) -> Self {
-        Self::with_lease(table, artifacts, entities::experiments::LEASE)
+    pub fn new(table: Table, artifacts: ArtifactStore) -> Self {
+        Self::with_lease(table, artifacts, entities::experiments::LEASE_DURATION)
     }
 
     /// Returns a store with another lease on experiments. All processes on one table must use the
     /// same lease.
     #[must_use]
-    pub fn with_lease(table: Table, artifacts: Artifacts, lease: Duration) -> Self {
+    pub fn with_lease(table: Table, artifacts: ArtifactStore, lease: Duration) -> Self {
         Self {
-            experiments: Experiments::new(table.clone(), lease),
-            kept: KeptTraces::new(table.clone()),
+            experiments: ExperimentLeases::new(table.clone(), lease),
+            retention_cache: TraceRetentionCache::new(table.clone()),
             table,
-            known: Known::default(),
+            trace_cache: TraceCache::default(),
             artifacts,
             counts_bytes: false,
         }
@@ -55,24 +55,24 @@ impl Store {
     /// # Errors
     /// The table cannot be read.
     pub async fn prepared(self) -> Result<Self> {
-        self.kept.since([]).await?;
+        self.retention_cache.since([]).await?;
         Ok(self)
     }
 
     /// Shares another store's cache of retention policies.
     #[must_use]
-    pub fn knowing(self, other: &Self) -> Self {
-        Self { kept: other.kept.clone(), ..self }
+    pub fn with_retention_cache_of(self, other: &Self) -> Self {
+        Self { retention_cache: other.retention_cache.clone(), ..self }
     }
 
     /// Returns the store over a table that counts its reads.
-    pub(super) fn over(&self, table: Table) -> Self {
+    pub(super) fn with_table(&self, table: Table) -> Self {
         Self { table, ..self.clone() }
     }
 
     /// Returns the location of artifacts.
     #[must_use]
-    pub fn artifacts(&self) -> &Artifacts {
+    pub fn artifacts(&self) -> &ArtifactStore {
         &self.artifacts
     }
 }
@@ -93,7 +93,7 @@ impl service::DomainStore for Store {
         if experiments.is_empty() {
             return Ok(scope);
         }
-        let kept = self.kept.since(experiments).await?;
+        let kept = self.retention_cache.since(experiments).await?;
         Ok(scope.retain_traces(|trace| kept.has(trace)))
     }
 }

@@ -5,17 +5,17 @@ use entities::attributes::{EDITS, EXPERIMENT, MARKED_AT, SHARD, START_TIME, TAGS
 use entities::{StoredTrace, TraceItem, entry_name};
 use key_schema::rows;
 use mlflow_api::limits::trace_tag;
-use mlflow_api::traces::{NAME_TAG, TAG_VALUE};
+use mlflow_api::traces::{MAX_TAG_VALUE_LENGTH, NAME_TAG};
 use mlflow_api::{Error, Result, TraceId, limits};
 use table::{Condition, Failure, Update, number, text};
 
-use super::change::{ROOM, no_room};
+use super::document_change::{MAX_DOCUMENT_BYTES, document_full};
 use super::mark::reliable_since;
 use super::store::Store;
 
 /// Checks the length of a trace's name.
 pub(crate) fn check_name(name: Option<&str>) -> Result<()> {
-    name.map_or(Ok(()), |name| limits::at_most("Trace name", TAG_VALUE, name))
+    name.map_or(Ok(()), |name| limits::at_most("Trace name", MAX_TAG_VALUE_LENGTH, name))
 }
 
 /// Checks a tag that a client sets, and truncates its value.
@@ -34,8 +34,8 @@ impl Store {
     /// Sets a tag of a trace. One request, or two if the trace was marked more than a minute ago.
     pub async fn trace_set_tag(&self, trace: &Granted<StoredTrace>, key: &str, value: &str) -> Result<()> {
         let value = check(key, value)?;
-        if trace.item().size() + key.len() + value.len() > ROOM {
-            return Err(no_room(trace.id()));
+        if trace.item().size() + key.len() + value.len() > MAX_DOCUMENT_BYTES {
+            return Err(document_full(trace.id()));
         }
         let name = entry_name(key);
         let update = Update::new(rows::Trace::key(trace.id())).set((TAGS, name.as_ref()), text(value));
@@ -48,7 +48,7 @@ impl Store {
     /// ago.
     pub async fn trace_delete_tag(&self, trace: &Granted<StoredTrace>, key: &str) -> Result<()> {
         let name = entry_name(key);
-        let path = || table::Path::from((TAGS, name.as_ref()));
+        let path = || table::AttributePath::from((TAGS, name.as_ref()));
         let update = Update::new(rows::Trace::key(trace.id())).remove(path()).add(EDITS, number(1));
         self.trace_update(trace, &update, &Condition::Exists(path()))
             .await?
@@ -82,11 +82,11 @@ impl Store {
             };
             match self.table.update(&update.only_if(condition.clone().and(is_marked))).await {
                 Ok(item) => {
-                    self.known.keep_trace(&StoredTrace::of(item)?);
+                    self.trace_cache.keep_trace(&StoredTrace::of(item)?);
                     return Ok(Some(()));
                 }
                 Err(Failure::Refused { item, after_lost_answer }) => {
-                    self.known.forget_trace(known.id());
+                    self.trace_cache.forget_trace(known.id());
                     let now = item.map(TraceItem::of).transpose()?.and_then(TraceItem::trace);
                     let now = now.filter(|now| now.experiment() == known.experiment());
                     let Some(now) = now else { return Ok(None) };

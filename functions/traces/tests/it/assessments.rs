@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::server::{ALL, Answer, Server, Site, id, info};
+use crate::server::{ALL, Server, Site, TestResponse, id, info};
 
-async fn call(server: &Server, method: &str, path: &str, body: Value) -> Answer {
+async fn call(server: &Server, method: &str, path: &str, body: Value) -> TestResponse {
     server.call_at(method, &format!("{ALL}/{}/assessments{path}", id(1)), body.to_string()).await
 }
 

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::marks::timed;
-use crate::packing::{pack_all, pack_some};
 use crate::server::{ALL, Server, Site, id, info, span};
+use crate::test_packer::{pack_all, pack_some};
 
 /// Start of the first trace of these tests, in ms.
 const BEGAN: i64 = 1_700_000_000_000;

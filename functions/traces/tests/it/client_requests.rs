@@ -4,16 +4,16 @@
 use std::time::Duration;
 
 use entities::now_ms;
-use fts_indexer::{Indexer, Packing};
+use fts_indexer::{Indexer, PackingThresholds};
 use mlflow_api::proto_json::time_text;
 use serde_json::{Value, json};
 
 use crate::blocks::all_searches;
-use crate::consumer::{counted, pack};
 use crate::expiry::{HOUR, set_tag};
 use crate::marks::timed;
-use crate::packing::{pack_all, pack_some};
 use crate::server::{ALL, Server, Site, id, info, span};
+use crate::stream_consumer::{counted, pack};
+use crate::test_packer::{pack_all, pack_some};
 
 /// Start of the trace with number 0, in ms. Each further trace starts half an hour later.
 const BEGAN: i64 = 1_700_000_000_000;
@@ -173,8 +173,14 @@ fn another_id_and_a_deletion_are_seen_at_once_however_late_the_index_is() {
 fn a_trace_that_the_index_does_not_have_yet_is_not_packed() {
     timed(async {
         let site = Site::new().await;
-        let sizes = Packing { least_new: 2, least_changed: 2, most: 8, rest: Duration::ZERO, ..Packing::default() };
-        let indexer = Indexer::new(site.faulty()).with_packing(sizes);
+        let sizes = PackingThresholds {
+            min_new_marks: 2,
+            min_changed_marks: 2,
+            max_traces: 8,
+            pause: Duration::ZERO,
+            ..PackingThresholds::default()
+        };
+        let indexer = Indexer::new(site.faulty()).with_packing_thresholds(sizes);
         site.server.start(&started(0, "0", Some("before"))).await.ok();
         site.faults.freeze_global_indexes(&site.engine).unwrap();
         // All on one day.

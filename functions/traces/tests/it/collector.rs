@@ -15,7 +15,7 @@ use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Sta
 use prost::Message;
 use serde_json::json;
 
-use crate::server::{ALL, Answer, Server, Site, id};
+use crate::server::{ALL, Server, Site, TestResponse, id};
 
 const BEGIN: u64 = 1_700_000_000_000_000_000;
 
@@ -59,7 +59,7 @@ pub(crate) fn program(attributes: Vec<KeyValue>, scopes: Vec<Vec<Span>>) -> Reso
 }
 
 /// Sends a request like the exporter.
-pub(crate) async fn send(server: &Server, resource_spans: Vec<ResourceSpans>) -> Answer {
+pub(crate) async fn send(server: &Server, resource_spans: Vec<ResourceSpans>) -> TestResponse {
     let mut body = GzEncoder::new(Vec::new(), Compression::fast());
     body.write_all(&ExportTraceServiceRequest { resource_spans }.encode_to_vec()).unwrap();
     let request = Request::post("/v1/traces")

@@ -1,12 +1,12 @@
 //! Expired traces are hidden, whether or not they have been removed.
 
 use entities::now_ms;
-use entities::trace_retention::TraceSetting;
+use entities::trace_retention::TraceRetentionSetting;
 use mlflow_api::proto_json::time_text;
 use serde_json::{Value, json};
 
-use crate::packing::{pack_all, pack_some};
-use crate::server::{ALL, Answer, Server, Site, id, info, span};
+use crate::server::{ALL, Server, Site, TestResponse, id, info, span};
+use crate::test_packer::{pack_all, pack_some};
 
 pub(crate) const HOUR: i64 = 3_600_000;
 const TAG: &str = "mlflow.trace.retention";
@@ -35,7 +35,7 @@ pub(crate) async fn set_tag(server: &Server, experiment: &str, value: &str) {
 }
 
 /// Sends a GET to a path with its query.
-async fn get(server: &Server, path: &str) -> Answer {
+async fn get(server: &Server, path: &str) -> TestResponse {
     server.call_at("GET", path, String::new()).await
 }
 
@@ -186,16 +186,16 @@ async fn an_experiment_may_say_otherwise_than_the_server() {
         found
     };
     for (kept, expected) in [(None, vec![1, 2, 3]), (Some("1h"), vec![2, 3]), (Some("off"), vec![1, 2, 3])] {
-        TraceSetting::write(&site.table, kept).await.unwrap();
+        TraceRetentionSetting::write(&site.table, kept).await.unwrap();
         assert_eq!(infos().await, expected, "{kept:?}");
     }
-    TraceSetting::write(&site.table, Some("1h")).await.unwrap();
+    TraceRetentionSetting::write(&site.table, Some("1h")).await.unwrap();
     for experiment in [&own, &forever] {
         let tag = json!({ "experiment_id": experiment, "key": TAG });
         site.server.post("experiments/delete-experiment-tag", tag).await.ok();
     }
     assert_eq!(infos().await, Vec::<u32>::new());
-    assert!(TraceSetting::write(&site.table, Some("1w")).await.is_err());
+    assert!(TraceRetentionSetting::write(&site.table, Some("1w")).await.is_err());
 }
 
 #[tokio::test]

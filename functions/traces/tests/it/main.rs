@@ -1,29 +1,29 @@
 //! Tests the traces function over the embedded engine.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
-mod adding;
+mod add_only_callers;
 mod assessments;
 mod blocks;
-mod bounds;
 mod client_requests;
 mod collector;
-mod consumer;
+mod concurrent_exporters;
 mod deletion;
-mod early;
+mod early_links;
+mod expansion_limits;
+mod experiment_isolation;
 mod expiry;
-mod exporters;
-mod exports;
-mod figures;
 mod generated;
-mod guarded;
 mod marks;
-mod packer;
-mod packing;
 mod partitions;
-mod recorded;
+mod recorded_metrics;
+mod recorded_searches;
 mod removal;
 mod search;
+mod search_while_packing;
 mod server;
+mod span_exports;
+mod stream_consumer;
+mod test_packer;
 mod traces;
 
 /// With libc's allocator, these tests spend a fifth of their time in it.

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use runtime::clock::{Simulation, now_ms};
+use runtime::clock::{SimulatedClock, now_ms};
 use serde_json::{Value, json};
 use test_site::key_of;
 
@@ -17,7 +17,7 @@ const BEGAN: i64 = 1_700_000_000_000;
 
 /// Runs a test with a simulated clock that jumps to the next timer.
 pub(crate) fn timed(test: impl Future<Output = ()>) {
-    let simulation = Simulation::begin();
+    let simulation = SimulatedClock::begin();
     let test = Box::pin(test);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

@@ -3,26 +3,26 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use key_schema::{Key, rows};
 use mlflow_api::proto_json::time_text;
 use mlflow_api::{ExperimentId, TraceId, Workspace};
-use retention::{Entity, Report, Retention};
+use retention::{RemovalReport, RemovedEntity, Retention};
 use serde_json::json;
 use table::{Condition, Table, bytes, text};
 use test_site::{all_troubles, key_of};
 
 use crate::expiry::{HOUR, assert_shown, set_tag, shown, trace};
 use crate::marks::timed;
-use crate::packing::{pack_all, pack_some};
 use crate::server::{ALL, Server, Site, id, info, span};
+use crate::test_packer::{pack_all, pack_some};
 
 /// Records what was reported.
 #[derive(Default)]
 struct Log(Mutex<(u64, Vec<String>)>);
 
-impl Report for Log {
-    fn removed(&self, _: Entity) {}
+impl RemovalReport for Log {
+    fn removed(&self, _: RemovedEntity) {}
 
     fn removed_traces(&self, _: ExperimentId, traces: u64) {
         self.0.lock().unwrap().0 += traces;
@@ -34,13 +34,13 @@ impl Report for Log {
         self.0.lock().unwrap().1.push(format!("files of {experiment}: {why}"));
     }
 
-    fn kept(&self, entity: Entity, why: &str) {
+    fn kept(&self, entity: RemovedEntity, why: &str) {
         self.0.lock().unwrap().1.push(format!("{entity} stays: {why}"));
     }
 }
 
 /// Removes expired traces and returns their number.
-async fn remove(table: &Table, artifacts: &Artifacts) -> mlflow_api::Result<u64> {
+async fn remove(table: &Table, artifacts: &ArtifactStore) -> mlflow_api::Result<u64> {
     let (retention, log) = (Retention::new(table.clone(), artifacts.clone()), Log::default());
     retention.remove_expired_traces(&Workspace::default(), &log).await?;
     retention.remove_trace_files(&Workspace::default(), &log).await?;
@@ -50,7 +50,7 @@ async fn remove(table: &Table, artifacts: &Artifacts) -> mlflow_api::Result<u64>
 }
 
 async fn would_remove(table: &Table) -> bool {
-    let retention = Retention::new(table.clone(), Artifacts::default());
+    let retention = Retention::new(table.clone(), ArtifactStore::default());
     !retention.expired_traces(&Workspace::default()).await.unwrap().is_empty()
 }
 
@@ -85,16 +85,16 @@ fn a_trace_goes_with_all_that_hangs_on_it() {
             make(&site.server).await;
             pack(&site, how).await;
             let kept = named(&site, &[3]).await;
-            assert_eq!(remove(&site.table, &Artifacts::default()).await.unwrap(), 0, "there is no policy");
+            assert_eq!(remove(&site.table, &ArtifactStore::default()).await.unwrap(), 0, "there is no policy");
             set_tag(&site.server, "0", "1d").await;
             assert!(would_remove(&site.table).await);
-            assert_eq!(remove(&site.table, &Artifacts::default()).await.unwrap(), 2);
+            assert_eq!(remove(&site.table, &ArtifactStore::default()).await.unwrap(), 2);
             assert!(!would_remove(&site.table).await, "days are listed, but are empty");
             assert_eq!(named(&site, &[1, 2]).await, Vec::<String>::new());
             assert_eq!(named(&site, &[3]).await, kept);
             let blocks = site.dump().await.into_keys().filter(|key| key.contains(" B#")).count();
             assert_eq!(blocks, usize::from(how > 0));
-            assert_eq!(remove(&site.table, &Artifacts::default()).await.unwrap(), 0);
+            assert_eq!(remove(&site.table, &ArtifactStore::default()).await.unwrap(), 0);
             // Removed traces do not reappear.
             set_tag(&site.server, "0", "off").await;
             assert_shown(shown(&site.other().await, "0").await, &[3]);
@@ -111,7 +111,7 @@ fn a_removal_may_stop_anywhere() {
             pack(&site, how).await;
             set_tag(&site.server, "0", "1d").await;
             let whole = site.copy().await;
-            remove(&whole.table, &Artifacts::default()).await.unwrap();
+            remove(&whole.table, &ArtifactStore::default()).await.unwrap();
             let expected = whole.dump().await;
             // A sample interrupts every third call, and different ones if all traces are packed.
             let (first, step) = if all_troubles() { (1, 1) } else { (u64::from(how), 3) };
@@ -119,11 +119,11 @@ fn a_removal_may_stop_anywhere() {
             for call in (first..).step_by(step) {
                 let copy = site.copy().await;
                 copy.faults.cut_off_at(call);
-                let outcome = remove(&copy.impatient(), &Artifacts::default()).await;
+                let outcome = remove(&copy.impatient(), &ArtifactStore::default()).await;
                 copy.faults.work_again();
                 assert_shown(shown(&copy.other().await, "0").await, &[3]);
                 let is_whole = outcome.is_ok();
-                remove(&copy.table, &Artifacts::default()).await.unwrap();
+                remove(&copy.table, &ArtifactStore::default()).await.unwrap();
                 let mut left = copy.dump().await;
                 // The lease of the interrupted process has expired, or will.
                 left.retain(|key, _| !key.ends_with(" L"));
@@ -159,7 +159,7 @@ fn what_cannot_be_read_keeps_nothing_else_from_being_removed() {
         for experiment in ["0", odd.as_str()] {
             set_tag(&site.server, experiment, "1d").await;
         }
-        let artifacts = Artifacts::in_directory(std::env::temp_dir().as_path());
+        let artifacts = ArtifactStore::in_directory(std::env::temp_dir().as_path());
         let error = remove(&site.table, &artifacts).await.unwrap_err();
         assert_eq!(error.cause.as_deref(), Some("1 blocks of traces cannot be read"));
         assert_eq!(named(&site, &[2, 3, 4]).await, Vec::<String>::new());
@@ -186,13 +186,13 @@ fn what_was_changed_or_has_moved_stays() {
             let tag = json!({ "key": "k", "value": "v" });
             site.server.call("PATCH", &format!("traces/{}/tags", id(2)), tag).await.ok();
             set_tag(&site.server, "0", "1d").await;
-            assert_eq!(remove(&site.table, &Artifacts::default()).await.unwrap(), 0);
+            assert_eq!(remove(&site.table, &ArtifactStore::default()).await.unwrap(), 0);
             let after = named(&site, &[1, 2, 3]).await;
             let lost: Vec<_> = before.iter().filter(|key| !after.contains(key) && !key.starts_with("TR#")).collect();
             assert_eq!(lost, Vec::<&String>::new());
             assert_shown(shown(&site.other().await, "0").await, &[1, 3]);
             runtime::clock::sleep(Duration::from_mins(15)).await;
-            assert_eq!(remove(&site.table, &Artifacts::default()).await.unwrap(), 1);
+            assert_eq!(remove(&site.table, &ArtifactStore::default()).await.unwrap(), 1);
             assert_eq!(named(&site, &[2]).await, Vec::<String>::new());
             assert_shown(shown(&site.other().await, "0").await, &[1, 3]);
             set_tag(&site.server, "0", "off").await;
@@ -227,7 +227,7 @@ fn files_go_with_their_traces() {
         named_like_it["trace_id"] = run.into();
         named_like_it["request_time"] = time_text(entities::now_ms() - 96 * HOUR).into();
         site.server.start(&named_like_it).await.ok();
-        let artifacts = Artifacts::in_directory(directory.path());
+        let artifacts = ArtifactStore::in_directory(directory.path());
         runtime::clock::sleep(Duration::from_mins(15)).await;
         assert_eq!(remove(&site.table, &artifacts).await.unwrap(), 0);
         assert!((1..=3).all(|number| file(number).exists()));
@@ -259,7 +259,7 @@ fn spans_that_came_lately_leave_nothing_behind() {
             set_tag(&site.server, "0", "1d").await;
             runtime::clock::sleep(Duration::from_mins(2)).await;
             for _ in 0..2 {
-                remove(&site.table, &Artifacts::default()).await.unwrap();
+                remove(&site.table, &ArtifactStore::default()).await.unwrap();
                 runtime::clock::sleep(Duration::from_mins(2)).await;
             }
             assert_eq!(named(&site, &[1, 2, 9]).await, Vec::<String>::new(), "{how}");

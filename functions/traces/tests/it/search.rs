@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::marks::timed;
-use crate::packing::pack_all;
 use crate::server::{ALL, Site, id, info, span};
+use crate::test_packer::pack_all;
 
 #[tokio::test]
 async fn a_trace_that_begins_at_another_time_is_found_once_and_at_that_time() {

@@ -4,11 +4,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use serde_json::{Value, json};
 use table::Table;
-pub(crate) use test_site::Answer;
-use test_site::{Api, ROOT};
+pub(crate) use test_site::TestResponse;
+use test_site::{ROOT, TestClient};
 
 /// A short lease, because most tests only wait for it to expire.
 const LEASE: Duration = Duration::from_millis(20);
@@ -18,26 +18,26 @@ pub(crate) const ALL: &str = "/api/3.0/mlflow/traces";
 /// A process of the server, with this function and the tracking function, which creates
 /// experiments.
 #[derive(Clone)]
-pub(crate) struct Server(pub(crate) Api);
+pub(crate) struct Server(pub(crate) TestClient);
 
 /// A server over a private table, with fault injection in between.
 pub(crate) struct Site {
-    base: test_site::Site,
+    base: test_site::TestEnvironment,
     /// The server whose requests are subject to the faults.
     pub(crate) server: Server,
 }
 
 impl Deref for Site {
-    type Target = test_site::Site;
+    type Target = test_site::TestEnvironment;
 
-    fn deref(&self) -> &test_site::Site {
+    fn deref(&self) -> &test_site::TestEnvironment {
         &self.base
     }
 }
 
 impl Site {
     pub(crate) async fn new() -> Self {
-        let site = test_site::Site::with_stream().await;
+        let site = test_site::TestEnvironment::with_stream().await;
         let server = Server::on(&site.faulty()).await;
         site.faults.reset_calls();
         Self { base: site, server }
@@ -57,9 +57,9 @@ impl Site {
 }
 
 impl Deref for Server {
-    type Target = Api;
+    type Target = TestClient;
 
-    fn deref(&self) -> &Api {
+    fn deref(&self) -> &TestClient {
         &self.0
     }
 }
@@ -108,8 +108,8 @@ impl Server {
     pub(crate) async fn guarded(table: &Table, authorizer: Arc<dyn access::Authorizer>) -> Self {
         let tracking = tracking::store::Store::with_lease(table.clone(), ROOT, LEASE);
         tracking.experiment_create_default(&mlflow_api::Workspace::default()).await.unwrap();
-        let traces = traces::store::Store::with_lease(table.clone(), Artifacts::below(ROOT), LEASE);
-        Self(Api(service::join_routers(
+        let traces = traces::store::Store::with_lease(table.clone(), ArtifactStore::below(ROOT), LEASE);
+        Self(TestClient(service::join_routers(
             traces::router(&traces, authorizer),
             [tracking::router(&tracking, test_site::everybody())],
         )))
@@ -121,19 +121,19 @@ impl Server {
     }
 
     /// Exports spans to the default experiment.
-    pub(crate) async fn export(&self, spans: &[Value]) -> Answer {
+    pub(crate) async fn export(&self, spans: &[Value]) -> TestResponse {
         self.call_at("POST", "/v1/traces", export(spans)).await
     }
 
     /// Exports spans to another experiment.
-    pub(crate) async fn export_to(&self, experiment: &str, spans: &[Value]) -> Answer {
+    pub(crate) async fn export_to(&self, experiment: &str, spans: &[Value]) -> TestResponse {
         let request = http::Request::post("/v1/traces").header("content-type", "application/json");
         let request = request.header("x-mlflow-experiment-id", experiment);
         self.send(request.body(axum::body::Body::from(export(spans))).unwrap()).await
     }
 
     /// Sends a trace without its spans.
-    pub(crate) async fn start(&self, info: &Value) -> Answer {
+    pub(crate) async fn start(&self, info: &Value) -> TestResponse {
         self.call_at("POST", ALL, json!({ "trace": { "trace_info": info } }).to_string()).await
     }
 

@@ -5,11 +5,11 @@ use access::{Action, Needs, Scope, Target};
 use mlflow_api::key_value::KeyValue;
 use mlflow_api::requests::logging::{self as message, MetricPoint};
 use mlflow_api::requests::runs::new_or_old;
-use mlflow_api::tracking::Empty;
+use mlflow_api::tracking::EmptyResponse;
 use mlflow_api::{Error, ModelId, Request, Result, RunId, limits, python};
 use service::Endpoint;
 
-use crate::store::{Batch, LoggedMetric, MeasuredModel, Models, Store, missing_model};
+use crate::store::{LogBatchData, LoggedMetric, MeasuredModel, ModelLocations, Store, missing_model};
 
 pub(crate) struct LogMetric {
     run: RunId,
@@ -18,7 +18,7 @@ pub(crate) struct LogMetric {
 
 impl Endpoint for LogMetric {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::LogMetric = request.read()?;
@@ -32,7 +32,7 @@ impl Endpoint for LogMetric {
             dataset_digest: message.dataset_digest,
             run_id: String::new(),
         };
-        point_is_whole(&point)?;
+        check_dataset_fields(&point)?;
         check_point(&point, "")?;
         let run = RunId::named(new_or_old(&message.run_id, &message.run_uuid))?;
         Ok(Self { run, metric: logged_metric(point)? })
@@ -42,48 +42,51 @@ impl Endpoint for LogMetric {
         needs(&self.run, std::slice::from_ref(&self.metric))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         let run = scope.run(&self.run)?;
         let models = models(scope, std::slice::from_ref(&self.metric))?;
         store.run_log_metric(&run, &self.metric, &models).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }
 
 pub(crate) struct LogBatch {
     run: RunId,
-    batch: Batch,
+    batch: LogBatchData,
 }
 
 impl Endpoint for LogBatch {
     type Store = Store;
-    type Answer = Empty;
+    type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::LogBatch = request.read()?;
-        message.metrics.iter().try_for_each(point_is_whole)?;
+        message.metrics.iter().try_for_each(check_dataset_fields)?;
         limits::run_id(&message.run_id)?;
         for (position, point) in message.metrics.iter().enumerate() {
             check_point(point, &format!("metrics[{position}]"))?;
         }
-        let params = kept(message.params, |key, value, place| limits::param(key, value, &format!("params[{place}]")))?;
-        let tags = kept(message.tags, |key, value, place| limits::run_tag(key, value, &format!("tags[{place}]")))?;
+        let params = checked_entries(message.params, |key, value, place| {
+            limits::param(key, value, &format!("params[{place}]"))
+        })?;
+        let tags =
+            checked_entries(message.tags, |key, value, place| limits::run_tag(key, value, &format!("tags[{place}]")))?;
         limits::batch(message.metrics.len(), params.len(), tags.len())?;
         check_params_differ(&params)?;
         let run = RunId::named(&message.run_id)?;
         let metrics = message.metrics.into_iter().map(logged_metric).collect::<Result<_>>()?;
-        Ok(Self { run, batch: Batch { metrics, params, tags } })
+        Ok(Self { run, batch: LogBatchData { metrics, params, tags } })
     }
 
     fn needs(&self) -> Needs {
         needs(&self.run, &self.batch.metrics)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         let run = scope.run(&self.run)?;
         let models = models(scope, &self.batch.metrics)?;
         store.run_log_batch(&run, self.batch, &models).await?;
-        Ok(Empty {})
+        Ok(EmptyResponse {})
     }
 }
 
@@ -95,7 +98,7 @@ fn needs(run: &RunId, metrics: &[LoggedMetric]) -> Needs {
 }
 
 /// Returns the locations of the logged models that the metrics name.
-fn models(scope: &Scope, metrics: &[LoggedMetric]) -> Result<Models> {
+fn models(scope: &Scope, metrics: &[LoggedMetric]) -> Result<ModelLocations> {
     let measured = metrics.iter().filter_map(|metric| metric.model.as_ref());
     let models = measured.map(|MeasuredModel { model, .. }| {
         let at = scope.logged_model(model).map_err(|_| missing_model(model.as_str()))?;
@@ -106,7 +109,7 @@ fn models(scope: &Scope, metrics: &[LoggedMetric]) -> Result<Models> {
 
 /// Checks that a point has both or none of the dataset's fields. MLflow's endpoint checks this
 /// before its store checks the rest.
-fn point_is_whole(point: &MetricPoint) -> Result<()> {
+fn check_dataset_fields(point: &MetricPoint) -> Result<()> {
     if point.dataset_name.is_empty() == point.dataset_digest.is_empty() {
         return Ok(());
     }
@@ -116,12 +119,12 @@ fn point_is_whole(point: &MetricPoint) -> Result<()> {
 fn check_point(point: &MetricPoint, path: &str) -> Result<()> {
     limits::metric_name(&point.key, &limits::json_path(path, "name"))?;
     limits::metric_timestamp(&point.key, point.value, point.timestamp, path)?;
-    limits::at_most("Metric name", limits::KEY, &point.key)?;
+    limits::at_most("Metric name", limits::MAX_KEY_LENGTH, &point.key)?;
     if point.model_id.is_empty() {
         return Ok(());
     }
-    limits::at_most("Dataset name", limits::DATASET_NAME, &point.dataset_name)?;
-    limits::at_most("Dataset digest", limits::DATASET_DIGEST, &point.dataset_digest)
+    limits::at_most("Dataset name", limits::MAX_DATASET_NAME_LENGTH, &point.dataset_name)?;
+    limits::at_most("Dataset digest", limits::MAX_DATASET_DIGEST_LENGTH, &point.dataset_digest)
 }
 
 fn logged_metric(point: MetricPoint) -> Result<LoggedMetric> {
@@ -136,7 +139,10 @@ fn logged_metric(point: MetricPoint) -> Result<LoggedMetric> {
 }
 
 /// Checks params or tags, and returns them as they will be stored.
-fn kept(entries: Vec<KeyValue>, check: impl Fn(&str, &str, usize) -> Result<String>) -> Result<Vec<(String, String)>> {
+fn checked_entries(
+    entries: Vec<KeyValue>,
+    check: impl Fn(&str, &str, usize) -> Result<String>,
+) -> Result<Vec<(String, String)>> {
     let entries = entries.into_iter().enumerate();
     let entries = entries.map(|(position, KeyValue { key, value })| {
         let value = check(&key, &value, position)?;

@@ -3,14 +3,14 @@
 use std::collections::{BTreeSet, HashMap};
 
 use access::Granted;
-use entities::documents::{Change, Document};
+use entities::documents::{Document, DocumentChange};
 use entities::journal::Series;
 use entities::points::Point;
 use entities::{ModelLocation, RunLocation};
 use mlflow_api::{ModelId, Result};
 
 use crate::store::Store;
-use crate::store::logged_model::{ModelMetric, missing_model};
+use crate::store::logged_model::{LoggedModelPoint, missing_model};
 use crate::store::run::RunDocument;
 use crate::store::run::add_tag;
 
@@ -41,11 +41,11 @@ pub struct MeasuredModel {
 }
 
 /// The logged models that a call names, by id. Models that do not exist are not in the map.
-pub type Models = HashMap<ModelId, Granted<ModelLocation>>;
+pub type ModelLocations = HashMap<ModelId, Granted<ModelLocation>>;
 
 /// A batch of data to log.
 #[derive(Clone, Debug, Default)]
-pub struct Batch {
+pub struct LogBatchData {
     /// Metrics.
     pub metrics: Vec<LoggedMetric>,
     /// Params.
@@ -63,14 +63,14 @@ impl Store {
         &self,
         at: &Granted<RunLocation>,
         metric: &LoggedMetric,
-        models: &Models,
+        models: &ModelLocations,
     ) -> Result<()> {
         let (experiment, run) = self.run_to_log(at).await?;
         let document = RunDocument { at, experiment: &experiment, single_param: false };
         let metrics = std::slice::from_ref(metric);
-        let of_models = of_models(at, metrics, models)?;
+        let of_models = metrics_of_models(at, metrics, models)?;
         self.check_models(&document, &of_models).await?;
-        self.metrics_log(&document, &run, series(metrics), Change::default()).await?;
+        self.metrics_log(&document, &run, series(metrics), DocumentChange::default()).await?;
         self.logged_model_log_metrics(&of_models).await
     }
 
@@ -78,24 +78,29 @@ impl Store {
     /// for the points, it is a single update. Params and tags are written atomically, unless more
     /// than 99 of them are too large for the document. Logging a batch twice has the same effect as
     /// logging it once.
-    pub async fn run_log_batch(&self, at: &Granted<RunLocation>, batch: Batch, models: &Models) -> Result<()> {
+    pub async fn run_log_batch(
+        &self,
+        at: &Granted<RunLocation>,
+        batch: LogBatchData,
+        models: &ModelLocations,
+    ) -> Result<()> {
         if batch.metrics.is_empty() {
             return self.run_log_texts(at, batch).await;
         }
         let (experiment, run) = self.run_to_log(at).await?;
         let document = RunDocument { at, experiment: &experiment, single_param: false };
-        let of_models = of_models(at, &batch.metrics, models)?;
+        let of_models = metrics_of_models(at, &batch.metrics, models)?;
         self.check_models(&document, &of_models).await?;
-        let change = texts(batch.params, batch.tags);
+        let change = texts_change(batch.params, batch.tags);
         self.metrics_log(&document, &run, series(&batch.metrics), change).await?;
         self.logged_model_log_metrics(&of_models).await
     }
 
     /// Logs a batch without metrics.
-    async fn run_log_texts(&self, at: &RunLocation, batch: Batch) -> Result<()> {
+    async fn run_log_texts(&self, at: &RunLocation, batch: LogBatchData) -> Result<()> {
         let experiment = self.run_experiment(at).await?;
         let document = RunDocument { at, experiment: &experiment, single_param: false };
-        let change = texts(batch.params, batch.tags);
+        let change = texts_change(batch.params, batch.tags);
         if change.params.is_empty() && change.tags.is_empty() && change.set.is_empty() {
             // There is nothing to write, but the run still has to be checked.
             return document.check(self.table.get(&at.key()).await?.as_ref());
@@ -107,7 +112,7 @@ impl Store {
     /// Checks that the run can be written to and that all logged models of the metrics exist,
     /// before anything is written. Takes one request, or none if no metric belongs to a logged
     /// model.
-    async fn check_models(&self, document: &RunDocument<'_>, metrics: &[ModelMetric]) -> Result<()> {
+    async fn check_models(&self, document: &RunDocument<'_>, metrics: &[LoggedModelPoint]) -> Result<()> {
         if metrics.is_empty() {
             return Ok(());
         }
@@ -123,8 +128,8 @@ impl Store {
 }
 
 /// Returns the change that logs these params and tags.
-fn texts(params: Vec<(String, String)>, tags: Vec<(String, String)>) -> Change {
-    let mut change = Change { params, ..Change::default() };
+fn texts_change(params: Vec<(String, String)>, tags: Vec<(String, String)>) -> DocumentChange {
+    let mut change = DocumentChange { params, ..DocumentChange::default() };
     for (key, value) in tags {
         add_tag(&mut change, &key, value);
     }
@@ -132,11 +137,15 @@ fn texts(params: Vec<(String, String)>, tags: Vec<(String, String)>) -> Change {
 }
 
 /// Returns the metrics that belong to logged models.
-fn of_models(at: &RunLocation, metrics: &[LoggedMetric], models: &Models) -> Result<Vec<ModelMetric>> {
+fn metrics_of_models(
+    at: &RunLocation,
+    metrics: &[LoggedMetric],
+    models: &ModelLocations,
+) -> Result<Vec<LoggedModelPoint>> {
     let of_models = metrics.iter().filter_map(|metric| {
         let MeasuredModel { model, dataset_name, dataset_digest } = metric.model.clone()?;
         let Some(model) = models.get(&model) else { return Some(Err(missing_model(model.as_str()))) };
-        Some(Ok(ModelMetric {
+        Some(Ok(LoggedModelPoint {
             model: model.clone(),
             key: metric.key.clone(),
             value: metric.value,

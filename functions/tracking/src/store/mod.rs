@@ -2,10 +2,10 @@
 //! names of methods start with the resource.
 
 mod experiment;
+mod generated_names;
 mod log_batch;
 mod logged_model;
 mod metric;
-mod names;
 mod run;
 mod run_search;
 #[expect(clippy::module_inception, reason = "the store itself, which the other files use")]
@@ -13,11 +13,11 @@ mod store;
 
 pub(crate) use experiment::too_many_custom_views;
 pub use experiment::{ExperimentSearch, NewExperiment};
-pub use log_batch::{Batch, LoggedMetric, MeasuredModel, Models};
+pub use log_batch::{LogBatchData, LoggedMetric, MeasuredModel, ModelLocations};
 pub(crate) use logged_model::missing_model;
-pub use logged_model::{LoggedModelSearch, ModelMetric, NewLoggedModel};
-pub use metric::{AskedRun, SampleRange};
-pub(crate) use metric::{points_in_answer, points_on_page};
+pub use logged_model::{LoggedModelPoint, LoggedModelSearch, NewLoggedModel};
+pub use metric::{RequestedRun, SampleRange};
+pub(crate) use metric::{points_in_response, points_on_page};
 pub use run::{NewRun, RunChange};
 pub(crate) use run_search::known_experiments;
 pub use run_search::{RunSearch, SearchBounds};

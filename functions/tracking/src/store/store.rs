@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use access::{AuthorizerWrites, Scope};
-use artifact_store::Artifacts;
-use entities::experiments::Experiments;
+use artifact_store::ArtifactStore;
+use entities::experiments::ExperimentLeases;
 use run_index::IndexedFieldsCache;
 use table::Table;
 
-use crate::store::run::{LoggedRuns, POINTS_IN_DOCUMENT};
+use crate::store::run::{MAX_DOCUMENT_POINT_BYTES, RunCache};
 use crate::store::run_search::SearchBounds;
 
 /// The tracking store. Cheap to clone. A process has one.
@@ -17,14 +17,14 @@ use crate::store::run_search::SearchBounds;
 pub struct Store {
     pub(super) table: Table,
     pub(super) artifact_root: Arc<str>,
-    pub(super) artifacts: Artifacts,
+    pub(super) artifacts: ArtifactStore,
     pub(super) working_directory: Option<Arc<str>>,
-    pub(super) experiments: Experiments,
-    pub(super) logged_runs: LoggedRuns,
+    pub(super) experiments: ExperimentLeases,
+    pub(super) logged_runs: RunCache,
     pub(super) points_in_document: usize,
     pub(super) indexed_fields: IndexedFieldsCache,
     pub(super) search_bounds: SearchBounds,
-    pub(super) along: AuthorizerWrites,
+    pub(super) authorizer_writes: AuthorizerWrites,
     pub(super) has_workspaces: bool,
 }
 
@@ -33,7 +33,7 @@ impl Store {
     /// their artifacts below `artifact_root`.
     #[must_use]
     pub fn new(table: Table, artifact_root: &str) -> Self {
-        Self::with_lease(table, artifact_root, entities::experiments::LEASE)
+        Self::with_lease(table, artifact_root, entities::experiments::LEASE_DURATION)
     }
 
     /// Creates a store with leases of another length. All processes that share a table must use the
@@ -41,16 +41,16 @@ impl Store {
     #[must_use]
     pub fn with_lease(table: Table, artifact_root: &str, lease: Duration) -> Self {
         Self {
-            experiments: Experiments::new(table.clone(), lease),
-            logged_runs: LoggedRuns::new(lease),
-            points_in_document: POINTS_IN_DOCUMENT,
+            experiments: ExperimentLeases::new(table.clone(), lease),
+            logged_runs: RunCache::new(lease),
+            points_in_document: MAX_DOCUMENT_POINT_BYTES,
             indexed_fields: IndexedFieldsCache::new(table.clone()),
             table,
             artifact_root: artifact_root.into(),
-            artifacts: Artifacts::below(artifact_root),
+            artifacts: ArtifactStore::below(artifact_root),
             working_directory: None,
             search_bounds: SearchBounds::default(),
-            along: AuthorizerWrites::nothing(),
+            authorizer_writes: AuthorizerWrites::nothing(),
             has_workspaces: false,
         }
     }
@@ -64,7 +64,7 @@ impl Store {
 
     /// Returns the store with this artifact storage, independent of its artifact root.
     #[must_use]
-    pub fn with_artifacts(self, artifacts: Artifacts) -> Self {
+    pub fn with_artifacts(self, artifacts: ArtifactStore) -> Self {
         Self { artifacts, ..self }
     }
 
@@ -102,7 +102,7 @@ impl Store {
 
     /// Returns the artifact storage that the server manages.
     #[must_use]
-    pub fn artifacts(&self) -> &Artifacts {
+    pub fn artifacts(&self) -> &ArtifactStore {
         &self.artifacts
     }
 
@@ -119,6 +119,6 @@ impl service::DomainStore for Store {
     }
 
     fn for_request(&self, scope: &Scope) -> Self {
-        Self { along: scope.authorizer_writes().clone(), ..self.clone() }
+        Self { authorizer_writes: scope.authorizer_writes().clone(), ..self.clone() }
     }
 }

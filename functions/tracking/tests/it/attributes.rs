@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fts_indexer::{Batch, Indexer};
+use fts_indexer::{Indexer, StreamBatch};
 use key_schema::rows::RowDescription;
 use mlflow_api::ExperimentId;
-use run_index::{RunIndex, Unmarked};
+use run_index::{RunIndex, UnmarkedRuns};
 use serde_json::json;
 
-use crate::indexed::{changes, index};
+use crate::indexed_site::{changes, index};
 use test_site::key_of;
 
 use crate::server::Site;
@@ -70,17 +70,17 @@ async fn what_is_declared_is_written() {
         server.log_points(&long, &points).await.ok();
     }
     server.post("runs/update", json!({ "run_id": long, "status": "FINISHED", "end_time": 2 })).await.ok();
-    Indexer::new(site.table.clone()).handle(Batch { records: changes(&site).await }).await;
+    Indexer::new(site.table.clone()).handle(StreamBatch { records: changes(&site).await }).await;
     // A run that is postponed and then indexed.
     let running = server.run(&experiment).await;
     let indexer = Indexer::new(site.table.clone());
     for step in 0..2 {
         server.log_metric(&running, "m", (step, step, 0.5)).await.ok();
-        indexer.handle(Batch { records: changes(&site).await }).await;
+        indexer.handle(StreamBatch { records: changes(&site).await }).await;
     }
     indexer.with_clock(|| entities::now_ms() + 600_000).tick().await.unwrap();
     server.post("runs/delete", json!({ "run_id": running })).await.ok();
-    let mut unmarked = Unmarked::all(ExperimentId::parse(&experiment).unwrap());
+    let mut unmarked = UnmarkedRuns::all(ExperimentId::parse(&experiment).unwrap());
     RunIndex::new(site.table.clone()).mark_runs(&mut unmarked, 1_000).await.unwrap();
     assert!(unmarked.is_empty());
     // Attributes of special cases only: full, wide or large items, incomplete copies, and unusual

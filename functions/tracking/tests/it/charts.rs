@@ -2,23 +2,23 @@
 
 use std::ops::Range;
 
-use embedded_engine::faults::Trouble;
+use embedded_engine::faults::InjectedFault;
 use entities::chart::sample;
 use entities::points::Point as Packed;
-use entities::{Charted, RunLocation, read_journal_and_documents};
-use fts_indexer::{Batch as Records, Indexer};
+use entities::{ChartProgress, RunLocation, read_journal_and_documents};
+use fts_indexer::{Indexer, StreamBatch as Records};
 use mlflow_api::RunId;
 use serde_json::json;
-use table::Retry;
+use table::RetryPolicy;
 use test_site::all_troubles;
-use tracking::store::{Batch, LoggedMetric};
+use tracking::store::{LogBatchData, LoggedMetric};
 
-use crate::indexed::{changes, index};
+use crate::indexed_site::{changes, index};
 use crate::server::{Point, Server, Site, point, points};
 
 const TIME: i64 = 1_700_000_000_000;
 /// Maximum number of points in a sample.
-const MOST: i64 = 2_500;
+const MAX_POINTS: i64 = 2_500;
 
 async fn run(site: &Site) -> String {
     site.server.run(&site.server.experiment("e").await).await
@@ -31,7 +31,7 @@ fn at(step: i64) -> Point {
 async fn log_at(server: &Server, run: &str, points: impl Iterator<Item = Point>) {
     let metric = |(timestamp, step, value)| LoggedMetric { key: "m".to_owned(), value, timestamp, step, model: None };
     let metrics = points.map(metric).collect();
-    server.store.run_log_batch(run, &Batch { metrics, ..Batch::default() }).await.unwrap();
+    server.store.run_log_batch(run, &LogBatchData { metrics, ..LogBatchData::default() }).await.unwrap();
 }
 
 /// Logs steps in calls of `in_call` points each.
@@ -65,8 +65,8 @@ fn mlflows(all: Range<i64>, most: usize) -> Vec<i64> {
 pub(crate) async fn check_all(server: &Server, run: &str, all: Range<i64>) {
     let mut from = all.start;
     while from < all.end {
-        let window = from..(from + MOST).min(all.end);
-        let drawn = chart(server, run, Some(window.clone()), MOST).await;
+        let window = from..(from + MAX_POINTS).min(all.end);
+        let drawn = chart(server, run, Some(window.clone()), MAX_POINTS).await;
         assert!(drawn.iter().copied().eq(window.clone().map(at)), "{window:?}: {} points", drawn.len());
         from = window.end;
     }
@@ -78,7 +78,7 @@ async fn counted(site: &Site, run: &str) -> u64 {
     charted.points + charted.left
 }
 
-pub(crate) async fn charted(site: &Site, run: &str) -> Charted {
+pub(crate) async fn charted(site: &Site, run: &str) -> ChartProgress {
     let run = RunId::parse(run).unwrap();
     let at = RunLocation { experiment: run.experiment().unwrap(), run };
     read_journal_and_documents(&site.table, &at).await.unwrap().charted("m").unwrap()
@@ -123,7 +123,7 @@ async fn a_long_history_is_drawn_from_few_rows() {
     // The run is marked, so reading its journal takes one more request.
     let calls = ["BatchGetItem", "Query"].map(|name| site.faults.calls(name));
     assert_eq!(calls, [2, 2]);
-    assert_eq!(chart(&site.server, &run, None, MOST).await.len(), 2_500);
+    assert_eq!(chart(&site.server, &run, None, MAX_POINTS).await.len(), 2_500);
     assert_eq!(chart(&site.server, &run, None, 1).await, [at(logged - 1)]);
 
     // While the indexer is stopped, new points are drawn immediately, both after and before the
@@ -194,7 +194,7 @@ async fn points_in_no_order_are_drawn_once() {
     expected.sort_by_key(|(timestamp, step, _)| (*step, *timestamp));
     for from in [0, 1_500, 3_000, 4_500, 6_000, 7_500] {
         let of_range: Vec<_> = expected.iter().filter(|point| (from..from + 500).contains(&point.1)).copied().collect();
-        let drawn = chart(&site.server, &run, Some(from..from + 500), MOST).await;
+        let drawn = chart(&site.server, &run, Some(from..from + 500), MAX_POINTS).await;
         assert_eq!(drawn, of_range, "{from}");
     }
     let drawn = chart(&site.server, &run, None, 320).await;
@@ -215,8 +215,8 @@ async fn every_point_is_drawn_wherever_packing_stops() {
     log(&ground.server, &run, -20..0, 20).await;
     for failing in (1..).step_by(if all_troubles() { 1 } else { 8 }) {
         let site = ground.copy();
-        site.faults.trouble_at(Trouble::Disconnected, failing, u64::MAX);
-        let impatient = Retry { attempts: 1, ..Retry::default() };
+        site.faults.trouble_at(InjectedFault::Disconnected, failing, u64::MAX);
+        let impatient = RetryPolicy { attempts: 1, ..RetryPolicy::default() };
         let indexer = Indexer::new(site.faulty().with_retry(impatient)).with_interval(std::time::Duration::ZERO);
         let answer = indexer.handle(Records { records: changes(&site).await }).await;
         site.faults.work_again();
@@ -286,7 +286,7 @@ async fn times_that_are_far_ahead_make_nothing_late() {
     // Each row represents a thousand points.
     let charted_so_far = charted(&site, &run).await;
     assert_eq!((charted_so_far.rows, charted_so_far.points, charted_so_far.left), (14, 14_000, 0));
-    let drawn = chart(&site.server, &run, Some(10_500..12_500), MOST).await;
+    let drawn = chart(&site.server, &run, Some(10_500..12_500), MAX_POINTS).await;
     let expected = (10_500..11_000).map(at).chain((11_000..12_000).map(ahead)).chain((12_000..12_500).map(at));
     assert!(drawn.into_iter().eq(expected));
     for from in (15_000..27_000).step_by(1_000) {
@@ -295,7 +295,7 @@ async fn times_that_are_far_ahead_make_nothing_late() {
     }
     let charted = charted(&site, &run).await;
     assert!(charted.points + charted.left == 27_000 && charted.points >= 25_000, "{charted:?}");
-    let drawn = chart(&site.server, &run, Some(25_000..27_000), MOST).await;
+    let drawn = chart(&site.server, &run, Some(25_000..27_000), MAX_POINTS).await;
     assert!(drawn.into_iter().eq((25_000..27_000).map(ahead)));
 }
 

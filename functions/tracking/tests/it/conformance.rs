@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use embedded_engine::limits::{Limits, Throughput};
+use embedded_engine::limits::{EngineLimits, Throughput};
 use embedded_engine::{Engine, client_for_endpoint};
 use serde_json::{Value, json};
 use table::Table;
@@ -26,8 +26,8 @@ async fn over_a_loopback_port() {
 /// Runs over an engine with DynamoDB's limits, which engines usually do not enforce.
 #[tokio::test]
 async fn within_the_limits_of_dynamodb() {
-    let limits = Limits::new(&Engine::memory().unwrap());
-    limits.set_throughput(|_| Some(Throughput::OF_A_PARTITION));
+    let limits = EngineLimits::new(&Engine::memory().unwrap());
+    limits.set_throughput(|_| Some(Throughput::PARTITION_MAX));
     limits.set_collection_limit(|_| Some(10 << 30));
     walk(&fresh(Table::new(limits.client(), TABLE)).await).await;
     let usage = limits.usage();

@@ -3,25 +3,25 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use embedded_engine::faults::Trouble;
+use embedded_engine::faults::InjectedFault;
 use key_schema::rows;
 use serde_json::{Value, json};
 use table::{Condition, Item, number};
-use test_site::creations::{Creation, Ground};
-use test_site::{Api, Dump};
+use test_site::creations::{Creation, CreationSetup};
+use test_site::{TableDump, TestClient};
 use tokio::time::timeout;
 
 use crate::server::Site;
 
 /// Tests a creation that posts `body` for an experiment's id. `count` returns how many entities of
 /// each kind are in the table.
-async fn check(path: &'static str, count: fn(&Dump) -> Vec<usize>, body: fn(&str) -> Value) {
+async fn check(path: &'static str, count: fn(&TableDump) -> Vec<usize>, body: fn(&str) -> Value) {
     let ground = async || {
         let site = Site::new().await;
         let other = site.other().await;
         let body = body(&other.experiment("e").await);
-        let faulty = Api::clone(&*site.impatient().await);
-        Ground { faulty, other: Api::clone(&other), body, site: test_site::Site::clone(&site) }
+        let faulty = TestClient::clone(&*site.impatient().await);
+        CreationSetup { faulty, other: TestClient::clone(&other), body, site: test_site::TestEnvironment::clone(&site) }
     };
     Creation { path, count, adds: &[1] }.check(ground).await;
 }
@@ -40,7 +40,7 @@ fn is_row(key: &str, kind: &str, parts: usize) -> bool {
 
 #[tokio::test]
 async fn experiments() {
-    let count = |dump: &Dump| vec![dump.keys().filter(|key| key.contains(" EXPNAME#")).count()];
+    let count = |dump: &TableDump| vec![dump.keys().filter(|key| key.contains(" EXPNAME#")).count()];
     for body in [|_: &str| json!({ "name": "new" }), |_: &str| json!({ "name": "new", "tags": entries(90) })] {
         check("2.0/mlflow/experiments/create", count, body).await;
     }
@@ -48,7 +48,7 @@ async fn experiments() {
 
 #[tokio::test]
 async fn runs() {
-    let count = |dump: &Dump| vec![dump.keys().filter(|key| is_row(key, "R#", 2)).count()];
+    let count = |dump: &TableDump| vec![dump.keys().filter(|key| is_row(key, "R#", 2)).count()];
     let big = |id: &str| json!({ "experiment_id": id, "tags": entries(120) });
     for body in [|id: &str| json!({ "experiment_id": id }), big] {
         check("2.0/mlflow/runs/create", count, body).await;
@@ -57,7 +57,7 @@ async fn runs() {
 
 #[tokio::test]
 async fn logged_models() {
-    let count = |dump: &Dump| vec![dump.keys().filter(|key| is_row(key, "LM#", 2)).count()];
+    let count = |dump: &TableDump| vec![dump.keys().filter(|key| is_row(key, "LM#", 2)).count()];
     let big = |id: &str| json!({ "experiment_id": id, "name": "m", "params": entries(120) });
     for body in [|id: &str| json!({ "experiment_id": id, "name": "m" }), big] {
         check("2.0/mlflow/logged-models", count, body).await;
@@ -75,7 +75,7 @@ async fn rows_without_their_document_are_nobodys() {
     let server = site.impatient().await;
     // Succeeding requests: reading the experiment, and one of five requests for rows. The others,
     // and the transaction, are throttled.
-    site.faults.trouble_at(Trouble::Throttled, 3, u64::MAX);
+    site.faults.trouble_at(InjectedFault::Throttled, 3, u64::MAX);
     let body = json!({ "experiment_id": experiment, "tags": entries(200) });
     server.post("runs/create", body).await.refused(429, "RESOURCE_EXHAUSTED");
     site.faults.work_again();

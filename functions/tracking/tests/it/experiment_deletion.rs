@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
 
-use crate::server::{Answer, Server, Site};
+use crate::server::{Server, Site, TestResponse};
 
 /// Length of the leases. Long enough that a lease taken just before a deletion is still valid when
 /// the deletion starts.
@@ -26,7 +26,7 @@ async fn set_stage(server: &Server, what: &str, id: &str) {
 }
 
 /// Makes every kind of write to a run, and to the experiment itself.
-async fn writes(server: &Server, experiment: &str, run: &str) -> Vec<Answer> {
+async fn writes(server: &Server, experiment: &str, run: &str) -> Vec<TestResponse> {
     let batch = |what: &str, entry: Value| json!({ "run_id": run, what: [entry] });
     let model = json!({ "artifact_path": "p", "flavors": {}, "run_id": run, "utc_time_created": "now" }).to_string();
     let mut answers = vec![

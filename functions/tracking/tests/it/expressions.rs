@@ -16,9 +16,9 @@ use test_site::TABLE;
 use crate::server::Server;
 
 /// Maximum size of an expression, in bytes.
-const LONGEST: usize = 4_096;
+const MAX_BYTES: usize = 4_096;
 /// Maximum number of operators and functions in an expression.
-const MOST_OPERATORS: usize = 300;
+const MAX_OPERATORS: usize = 300;
 
 /// An HTTP client that keeps a copy of every request.
 #[derive(Clone, Debug)]
@@ -75,20 +75,20 @@ fn operators(expression: &str) -> usize {
     symbols + functions + words.sum::<usize>() + added.map(|(_, rest)| rest.split(',').count()).sum::<usize>()
 }
 
-struct Recorded {
+struct RecordedServer {
     server: Server,
     experiment: String,
     requests: Arc<Mutex<Vec<Value>>>,
 }
 
-impl Recorded {
+impl RecordedServer {
     async fn new() -> Self {
         let engine = Engine::memory().unwrap();
         let requests = Arc::default();
         let recorder = Recorder { inner: engine.http_client(), requests: Arc::clone(&requests) };
         let table = Table::new(client_over(SharedHttpClient::new(recorder)), TABLE);
         table.create_if_missing().await.unwrap();
-        let server = Server::on(&table, entities::experiments::LEASE).await;
+        let server = Server::on(&table, entities::experiments::LEASE_DURATION).await;
         let experiment = server.experiment("e").await;
         Self { server, experiment, requests }
     }
@@ -101,8 +101,8 @@ impl Recorded {
             expressions(request, &mut all);
         }
         for expression in &all {
-            assert!(expression.len() <= LONGEST, "{what}: {} bytes", expression.len());
-            assert!(operators(expression) <= MOST_OPERATORS, "{what}: {} operators", operators(expression));
+            assert!(expression.len() <= MAX_BYTES, "{what}: {} bytes", expression.len());
+            assert!(operators(expression) <= MAX_OPERATORS, "{what}: {} operators", operators(expression));
         }
         for request in &requests {
             let parts = request["TransactItems"].as_array().map_or(0, Vec::len);
@@ -132,7 +132,7 @@ fn operators_are_counted() {
 
 #[tokio::test]
 async fn batches_of_params_and_tags() {
-    let recorded = Recorded::new().await;
+    let recorded = RecordedServer::new().await;
     for (params, tags) in [(100, 100), (20, 100), (21, 0), (100, 0), (0, 100)] {
         for (key, value) in [(250, 250), (250, 20), (10, 10), (10, 1_100), (250, 6_000)] {
             let run = recorded.run().await;
@@ -159,7 +159,7 @@ async fn batches_of_params_and_tags() {
 
 #[tokio::test]
 async fn batches_of_metrics() {
-    let recorded = Recorded::new().await;
+    let recorded = RecordedServer::new().await;
     for metrics in [64, 65, 128, 300, 1_000] {
         let run = recorded.run().await;
         // Calls with many points put items, which takes no expression. The write that marks the run
@@ -181,7 +181,7 @@ async fn batches_of_metrics() {
 
 #[tokio::test]
 async fn the_other_requests() {
-    let recorded = Recorded::new().await;
+    let recorded = RecordedServer::new().await;
     let run = recorded.run().await;
     let models: Vec<_> = (0..250).map(|number| json!({ "model_id": format!("m-{number}"), "step": number })).collect();
     recorded.server.post("runs/outputs", json!({ "run_id": run, "models": models })).await.ok();

@@ -1,9 +1,11 @@
 //! Generates `docs/reference/capacity.md`: the metered costs of the tracking domain's calls. `UPDATE_DOCS=1`
 //! writes the file. The test fails if a call exceeds its budget.
 
-use crate::capacity::{experiments, indexing, inputs, large, logged_models, metrics, removal, runs, searches, steady};
-use runtime::clock::Simulation;
-use test_site::ledger::{Ledger, Section};
+use crate::capacity::{
+    experiments, indexing, inputs, large_runs, logged_models, metrics, removal, runs, searches, steady_logging,
+};
+use runtime::clock::SimulatedClock;
+use test_site::ledger::{CostLedger, LedgerSection};
 
 const HEAD: &str = "\
 # What calls cost
@@ -36,37 +38,37 @@ also cost:
 [cost.md](cost.md) adds it up, for each call of these pages.
 ";
 
-const SECTIONS: &[Section] = &[
-    Section::Short(|ledger| Box::pin(experiments::measure(ledger))),
-    Section::LongRest(|ledger| Box::pin(experiments::measure_long_lists(ledger))),
-    Section::Short(|ledger| Box::pin(runs::measure(ledger))),
-    Section::Short(|ledger| Box::pin(metrics::measure(ledger))),
-    Section::Short(|ledger| Box::pin(steady::measure(ledger))),
-    Section::LongRest(|ledger| Box::pin(steady::measure_wide(ledger))),
-    Section::Long(|ledger| Box::pin(steady::measure_many_calls(ledger))),
-    Section::Short(|ledger| Box::pin(inputs::measure(ledger))),
-    Section::Short(|ledger| Box::pin(logged_models::measure(ledger))),
-    Section::Long(|ledger| Box::pin(while_time_stands_still(searches::measure(ledger)))),
-    Section::Short(|ledger| Box::pin(while_time_stands_still(searches::measure_few(ledger)))),
-    Section::LongRest(|ledger| Box::pin(while_time_stands_still(searches::measure_few_running(ledger)))),
-    Section::Short(|ledger| Box::pin(indexing::measure(ledger))),
-    Section::Long(|ledger| Box::pin(indexing::measure_hours(ledger))),
-    Section::Short(|ledger| Box::pin(removal::measure(ledger))),
-    Section::Short(|ledger| Box::pin(large::wide(ledger))),
-    Section::LongRest(|ledger| Box::pin(large::wide_steps(ledger))),
-    Section::Long(|ledger| Box::pin(large::params_and_points(ledger))),
+const SECTIONS: &[LedgerSection] = &[
+    LedgerSection::Short(|ledger| Box::pin(experiments::measure(ledger))),
+    LedgerSection::LongRest(|ledger| Box::pin(experiments::measure_long_lists(ledger))),
+    LedgerSection::Short(|ledger| Box::pin(runs::measure(ledger))),
+    LedgerSection::Short(|ledger| Box::pin(metrics::measure(ledger))),
+    LedgerSection::Short(|ledger| Box::pin(steady_logging::measure(ledger))),
+    LedgerSection::LongRest(|ledger| Box::pin(steady_logging::measure_wide(ledger))),
+    LedgerSection::Long(|ledger| Box::pin(steady_logging::measure_many_calls(ledger))),
+    LedgerSection::Short(|ledger| Box::pin(inputs::measure(ledger))),
+    LedgerSection::Short(|ledger| Box::pin(logged_models::measure(ledger))),
+    LedgerSection::Long(|ledger| Box::pin(while_time_stands_still(searches::measure(ledger)))),
+    LedgerSection::Short(|ledger| Box::pin(while_time_stands_still(searches::measure_few(ledger)))),
+    LedgerSection::LongRest(|ledger| Box::pin(while_time_stands_still(searches::measure_few_running(ledger)))),
+    LedgerSection::Short(|ledger| Box::pin(indexing::measure(ledger))),
+    LedgerSection::Long(|ledger| Box::pin(indexing::measure_hours(ledger))),
+    LedgerSection::Short(|ledger| Box::pin(removal::measure(ledger))),
+    LedgerSection::Short(|ledger| Box::pin(large_runs::wide(ledger))),
+    LedgerSection::LongRest(|ledger| Box::pin(large_runs::wide_steps(ledger))),
+    LedgerSection::Long(|ledger| Box::pin(large_runs::params_and_points(ledger))),
 ];
 
 /// Runs a section with a simulated clock. An indexer call ends after 90 seconds, and cached data
 /// expires, so a slow machine would otherwise meter different costs than a fast one.
 async fn while_time_stands_still(section: impl Future<Output = ()>) {
-    let clock = Simulation::begin();
+    let clock = SimulatedClock::begin();
     tokio::select! { () = section => {}, () = clock.drive() => {} }
 }
 
 #[test]
 fn the_capacity_ledger_is_up_to_date_and_within_its_budgets() {
-    Ledger::of(SECTIONS).check("capacity.md", HEAD);
+    CostLedger::of(SECTIONS).check("capacity.md", HEAD);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -78,5 +80,5 @@ async fn a_hundred_thousand_runs_are_searched_at_the_cost_of_ten_thousand() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "fills a table for a minute; part of `make test-slow`"]
 async fn a_hundred_runs_of_a_million_points_are_drawn_as_one_is_read() {
-    large::a_hundred_charts().await;
+    large_runs::a_hundred_charts().await;
 }

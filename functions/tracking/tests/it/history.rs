@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use entities::points::{Point as Packed, digest, pack};
 use key_schema::{Ascending, rows};
 use mlflow_api::RunId;
-use mlflow_api::answer_size::{AnswerSize, RESPONSE_BODY};
+use mlflow_api::response_size::{MAX_BODY_BYTES, ResponseSize};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use table::{Condition, Item};
 use test_site::all_troubles;
-use tracking::store::{Batch, LoggedMetric};
+use tracking::store::{LogBatchData, LoggedMetric};
 
 use crate::server::{Point, Server, Site, points};
 
@@ -194,7 +194,7 @@ async fn pages_of_a_history_of_megabytes() {
         let points: Vec<_> = (start..start + 1_000)
             .map(|step| LoggedMetric { key: "m".to_owned(), value: 0.5, timestamp: step * 40_000, step, model: None })
             .collect();
-        let batch = Batch { metrics: points, ..Default::default() };
+        let batch = LogBatchData { metrics: points, ..Default::default() };
         server.store.run_log_batch(&run, &batch).await.unwrap();
     }
     let (whole, _) = server.store.metric_history(&run, "m", None, "").await.unwrap();
@@ -258,7 +258,7 @@ async fn a_history_too_long_for_one_answer_is_refused_and_not_cut() {
         (start..start + count).map(value).collect()
     };
     for start in 0..62 {
-        let batch = Batch { metrics: points_of(start * 1_000, 1_000), ..Default::default() };
+        let batch = LogBatchData { metrics: points_of(start * 1_000, 1_000), ..Default::default() };
         server.store.run_log_batch(&run, &batch).await.unwrap();
     }
     let arguments = [("run_id", run.as_str()), ("metric_key", metric.as_str())];
@@ -268,7 +268,7 @@ async fn a_history_too_long_for_one_answer_is_refused_and_not_cut() {
     loop {
         let page = [("max_results", "25000"), ("page_token", token.as_str())];
         let answer = server.get("metrics/get-history", &[&arguments[..], &page].concat()).await.ok();
-        assert!(AnswerSize::of(answer.to_string().as_bytes()).in_response() < RESPONSE_BODY);
+        assert!(ResponseSize::of(answer.to_string().as_bytes()).bytes_in_response() < MAX_BODY_BYTES);
         let steps: Vec<_> = points(&answer).iter().map(|point| point.1).collect();
         assert_eq!(steps, (found..found + i64::try_from(steps.len()).unwrap()).collect::<Vec<_>>());
         (found, pages) = (found + i64::try_from(steps.len()).unwrap(), pages + 1);

@@ -2,8 +2,8 @@
 //! regardless of the indexer's state: it may have indexed everything, nothing, only the earlier
 //! changes, or everything twice.
 
-use entities::Searched;
-use entities::fields::{OwnFields, OwnSetting};
+use entities::SearchableRun;
+use entities::indexed_fields_setting::{ExperimentFieldPatterns, ExperimentFieldsSetting};
 use mlflow_api::ExperimentId;
 use mlflow_api::inputs::{CONTEXT_TAG, Dataset, DatasetInput};
 use mlflow_api::requests::runs::SearchRuns;
@@ -12,9 +12,9 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use search::parse_run_search;
-use tracking::store::{Batch, LoggedMetric, NewExperiment, NewRun, RunChange, SearchBounds, Store};
+use tracking::store::{LogBatchData, LoggedMetric, NewExperiment, NewRun, RunChange, SearchBounds, Store};
 
-use crate::indexed::{changes, index, index_records};
+use crate::indexed_site::{changes, index, index_records};
 use crate::server::{LEASE, ROOT, Server, Site};
 
 const TIME: i64 = 1_700_000_000_000;
@@ -48,9 +48,12 @@ impl Corpus {
         if experiments > 1 {
             // The second experiment has its own fields in addition to the server's, and searches
             // cover both experiments.
-            let own = OwnFields { values: Some(vec!["tags.note".to_owned()]), text: Some(vec!["params.*".to_owned()]) };
-            let own = OwnSetting { indexed: own.clone(), searched: own };
-            own.write_after(&OwnSetting::default(), &site.table, ids[0]).await.unwrap();
+            let own = ExperimentFieldPatterns {
+                values: Some(vec!["tags.note".to_owned()]),
+                text: Some(vec!["params.*".to_owned()]),
+            };
+            let own = ExperimentFieldsSetting { indexed: own.clone(), searched: own };
+            own.write_after(&ExperimentFieldsSetting::default(), &site.table, ids[0]).await.unwrap();
         }
         let mut corpus = Self { site, random: StdRng::seed_from_u64(seed), experiments: ids, runs: Vec::new() };
         for _ in 0..runs {
@@ -105,7 +108,7 @@ impl Corpus {
     }
 
     async fn log(&mut self, run: &str, most: usize) {
-        let mut batch = Batch::default();
+        let mut batch = LogBatchData::default();
         for _ in 0..self.random.random_range(0..=most) {
             let key = self.pick(&METRICS).to_owned();
             let (value, step) = (self.metric_value(), self.random.random_range(0..5));
@@ -293,10 +296,10 @@ impl Corpus {
             let passes = |run: &&Run| {
                 search.experiment_ids.contains(&run.info.experiment_id)
                     && search.run_view_type.unwrap().shows(run.info.lifecycle_stage)
-                    && filter.matches(&Searched(run))
+                    && filter.matches(&SearchableRun(run))
             };
             let mut expected: Vec<_> = runs.iter().filter(passes).collect();
-            expected.sort_by_cached_key(|run| order.key(&Searched(run)));
+            expected.sort_by_cached_key(|run| order.key(&SearchableRun(run)));
             let expected: Vec<_> = expected.iter().map(|run| serde_json::to_value(run).unwrap()).collect();
             let mut found = Vec::new();
             for page in 0.. {

@@ -4,17 +4,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use embedded_engine::faults::Trouble;
+use embedded_engine::faults::InjectedFault;
 use entities::attributes::{CLOSING, JOURNAL, LEASED};
 use entities::now_ms;
-use fts_indexer::{Batch, Indexer};
+use fts_indexer::{Indexer, StreamBatch};
 use key_schema::IndexEntry;
 use key_schema::index::RunsChanged;
 use serde_json::{Value, json};
-use table::Retry;
+use table::RetryPolicy;
 use test_site::all_troubles;
 
-use crate::indexed::{changes, index};
+use crate::indexed_site::{changes, index};
 use crate::server::{Point, Server, Site, metric_json, point};
 
 /// Number of calls with ten metrics after which the next call adds to the journal and relies on the
@@ -78,7 +78,7 @@ fn later(site: &Site, time: Duration) -> Indexer {
 }
 
 async fn handle(site: &Site, indexer: &Indexer) {
-    let answer = indexer.handle(Batch { records: changes(site).await }).await;
+    let answer = indexer.handle(StreamBatch { records: changes(site).await }).await;
     assert!(answer.batch_item_failures.is_empty(), "{answer:?}");
 }
 
@@ -142,10 +142,10 @@ async fn each_point_is_read_once_wherever_packing_stops() {
         let site = Site::new().await;
         let run = run(&site).await;
         log_steps(&site.server, &run, 10, 1..=15).await;
-        site.faults.trouble_at(Trouble::Disconnected, failing, u64::MAX);
-        let impatient = Retry { attempts: 1, ..Retry::default() };
+        site.faults.trouble_at(InjectedFault::Disconnected, failing, u64::MAX);
+        let impatient = RetryPolicy { attempts: 1, ..RetryPolicy::default() };
         let indexer = Indexer::new(site.faulty().with_retry(impatient));
-        let answer = indexer.handle(Batch { records: changes(&site).await }).await;
+        let answer = indexer.handle(StreamBatch { records: changes(&site).await }).await;
         site.faults.work_again();
         let other = site.other().await;
         check(&other, &run, 10, 15).await;
@@ -176,7 +176,7 @@ async fn a_run_that_was_packed_and_not_concluded_is_packed_again() {
     let mut gate = site.faults.pause_before("UpdateItem", 1);
     let packing = tokio::spawn({
         let (indexer, records) = (Indexer::new(site.faulty()), changes(&site).await);
-        async move { indexer.handle(Batch { records }).await }
+        async move { indexer.handle(StreamBatch { records }).await }
     });
     gate.reached().await;
     other.log_metric(&run, "loss", at(13)).await.ok();
@@ -256,7 +256,7 @@ async fn a_late_addition_to_a_tail_survives() {
     let mut gate = site.faults.pause_before("DeleteItem", 1);
     let packing = tokio::spawn({
         let (indexer, records) = (Indexer::new(site.faulty()), changes(&site).await);
-        async move { indexer.handle(Batch { records }).await }
+        async move { indexer.handle(StreamBatch { records }).await }
     });
     gate.reached().await;
     log_step(&other, &run, 2, 61).await;

@@ -10,9 +10,9 @@ use http::Request;
 use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
-use crate::server::{Answer, Server, Site, by_key};
+use crate::server::{Server, Site, TestResponse, by_key};
 
-pub(crate) async fn call(server: &Server, method: &str, path: &str, body: Value) -> Answer {
+pub(crate) async fn call(server: &Server, method: &str, path: &str, body: Value) -> TestResponse {
     let request = Request::builder().method(method).uri(format!("/api/2.0/mlflow/logged-models{path}"));
     let request = request.header(CONTENT_TYPE, "application/json").body(Body::from(body.to_string()));
     server.send(request.unwrap()).await
@@ -28,11 +28,11 @@ async fn read(server: &Server, model: &str) -> Value {
     found["model"].clone()
 }
 
-async fn set_tags(server: &Server, model: &str, tags: Value) -> Answer {
+async fn set_tags(server: &Server, model: &str, tags: Value) -> TestResponse {
     call(server, "PATCH", &format!("/{model}/tags"), json!({ "tags": tags })).await
 }
 
-async fn log_params(server: &Server, model: &str, params: Value) -> Answer {
+async fn log_params(server: &Server, model: &str, params: Value) -> TestResponse {
     call(server, "POST", &format!("/{model}/params"), json!({ "model_id": model, "params": params })).await
 }
 

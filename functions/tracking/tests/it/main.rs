@@ -2,37 +2,37 @@
 //! lags behind.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-mod absent;
+mod artifact_locations;
 mod attributes;
 mod calls;
 mod capacity;
 mod charts;
 mod conformance;
-mod cost;
+mod constant_costs;
 mod creations;
 mod documents;
 mod experiment_deletion;
 mod experiment_lists;
+mod experiment_names;
 mod expressions;
-mod faults;
 mod generated;
 mod history;
-mod indexed;
 mod indexed_search;
+mod indexed_site;
 mod indexes;
-mod inputs;
 mod journal;
-mod layout;
-mod locations;
 mod logged_model_artifacts;
 mod logged_models;
-mod malformed;
-mod measured_models;
-mod names;
-mod packing;
-mod paging;
+mod model_metrics;
 mod params;
+mod rejected_requests;
 mod run_deletion;
+mod run_faults;
+mod run_inputs;
+mod run_packing;
+mod search_pages;
+mod table_layout;
+mod ui_placeholders;
 
 mod search_semantics;
 mod server;

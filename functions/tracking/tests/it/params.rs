@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use serde_json::json;
 
-use crate::server::{Answer, Server, Site};
+use crate::server::{Server, Site, TestResponse};
 
 /// How a task logs its value.
 #[derive(Clone, Copy)]
@@ -15,7 +15,7 @@ enum Way {
     BatchWithRows,
 }
 
-async fn log(server: &Server, run: &str, task: usize, way: Way, value: &str) -> Answer {
+async fn log(server: &Server, run: &str, task: usize, way: Way, value: &str) -> TestResponse {
     let more = |bytes: usize| json!({ "key": format!("more{task}"), "value": "m".repeat(bytes) });
     let batch = |more| json!({ "run_id": run, "params": [more, { "key": "k", "value": value }] });
     match way {

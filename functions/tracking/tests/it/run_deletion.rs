@@ -5,7 +5,7 @@ use key_schema::IndexEntry;
 use key_schema::index::RunsByStage;
 use serde_json::json;
 
-use crate::server::{Answer, Server, Site};
+use crate::server::{Server, Site, TestResponse};
 
 async fn delete(server: &Server, run: &str) {
     server.post("runs/delete", json!({ "run_id": run })).await.ok();
@@ -23,12 +23,12 @@ async fn run() -> (Site, Server, String) {
     (site, other, run)
 }
 
-fn log_first(site: &Site, run: &str) -> tokio::task::JoinHandle<Answer> {
+fn log_first(site: &Site, run: &str) -> tokio::task::JoinHandle<TestResponse> {
     let (server, run) = (site.server.clone(), run.to_owned());
     tokio::spawn(async move { server.log_metric(&run, "loss", (1, 1, 1.0)).await })
 }
 
-async fn log_many(server: &Server, run: &str, count: usize) -> Answer {
+async fn log_many(server: &Server, run: &str, count: usize) -> TestResponse {
     let metrics: Vec<_> = (1..count).map(|number| format!("metric {number}")).chain(["loss".to_owned()]).collect();
     let points: Vec<_> = metrics.iter().map(|metric| (metric.as_str(), (1, 1, 1.0))).collect();
     server.log_points(run, &points).await
@@ -47,7 +47,7 @@ enum Place {
 const PLACES: [Place; 3] = [Place::Document, Place::SharedTail, Place::OwnTail];
 
 /// Logs the first point of a metric in such a way that it goes to this place.
-async fn log_to(place: Place, site: &Site, other: &Server, run: &str) -> tokio::task::JoinHandle<Answer> {
+async fn log_to(place: Place, site: &Site, other: &Server, run: &str) -> tokio::task::JoinHandle<TestResponse> {
     if place == Place::SharedTail {
         // With these points in the document, there is no room for fourteen more.
         let names: Vec<_> = (0..33).map(|number| format!("other {number}")).collect();

@@ -7,8 +7,8 @@ use std::time::Duration;
 use axum::Router;
 use serde_json::{Value, json};
 use table::Table;
-use test_site::Api;
-pub(crate) use test_site::{Answer, ROOT};
+use test_site::TestClient;
+pub(crate) use test_site::{ROOT, TestResponse};
 use tracking::store::Store;
 
 use crate::calls::Calls;
@@ -19,13 +19,13 @@ pub(crate) const LEASE: Duration = Duration::from_millis(20);
 /// One process of the server.
 #[derive(Clone)]
 pub(crate) struct Server {
-    api: Api,
+    api: TestClient,
     pub(crate) store: Calls,
 }
 
 /// A server over a table of its own, with an engine that injects faults.
 pub(crate) struct Site {
-    base: test_site::Site,
+    base: test_site::TestEnvironment,
     /// The server whose requests meet the faults.
     pub(crate) server: Server,
 }
@@ -34,16 +34,16 @@ pub(crate) struct Site {
 pub(crate) type Point = (i64, i64, f64);
 
 impl Deref for Site {
-    type Target = test_site::Site;
+    type Target = test_site::TestEnvironment;
 
-    fn deref(&self) -> &test_site::Site {
+    fn deref(&self) -> &test_site::TestEnvironment {
         &self.base
     }
 }
 
 impl Site {
     pub(crate) async fn new() -> Self {
-        let site = test_site::Site::new().await;
+        let site = test_site::TestEnvironment::new().await;
         let server = Server::on(&site.faulty(), LEASE).await;
         site.faults.reset_calls();
         Self { base: site, server }
@@ -68,9 +68,9 @@ impl Site {
 }
 
 impl Deref for Server {
-    type Target = Api;
+    type Target = TestClient;
 
-    fn deref(&self) -> &Api {
+    fn deref(&self) -> &TestClient {
         &self.api
     }
 }
@@ -83,7 +83,7 @@ impl Server {
     }
 
     pub(crate) fn with(store: &Store) -> Self {
-        Self { api: Api(tracking::router(store, test_site::everybody())), store: Calls(store.clone()) }
+        Self { api: TestClient(tracking::router(store, test_site::everybody())), store: Calls(store.clone()) }
     }
 
     pub(crate) fn router(&self) -> Router {
@@ -106,22 +106,22 @@ impl Server {
         self.run_at(experiment, 1_700_000_000_000).await
     }
 
-    pub(crate) async fn log_metric(&self, run: &str, metric: &str, (timestamp, step, value): Point) -> Answer {
+    pub(crate) async fn log_metric(&self, run: &str, metric: &str, (timestamp, step, value): Point) -> TestResponse {
         let value = json_number(value);
         let point = json!({ "run_id": run, "key": metric, "value": value, "timestamp": timestamp, "step": step });
         self.post("runs/log-metric", point).await
     }
 
-    pub(crate) async fn log_points(&self, run: &str, points: &[(&str, Point)]) -> Answer {
+    pub(crate) async fn log_points(&self, run: &str, points: &[(&str, Point)]) -> TestResponse {
         let metrics: Vec<_> = points.iter().map(|(metric, point)| metric_json(metric, *point)).collect();
         self.post("runs/log-batch", json!({ "run_id": run, "metrics": metrics })).await
     }
 
-    pub(crate) async fn log_param(&self, run: &str, key: &str, value: &str) -> Answer {
+    pub(crate) async fn log_param(&self, run: &str, key: &str, value: &str) -> TestResponse {
         self.post("runs/log-parameter", json!({ "run_id": run, "key": key, "value": value })).await
     }
 
-    pub(crate) async fn set_tag(&self, run: &str, key: &str, value: &str) -> Answer {
+    pub(crate) async fn set_tag(&self, run: &str, key: &str, value: &str) -> TestResponse {
         self.post("runs/set-tag", json!({ "run_id": run, "key": key, "value": value })).await
     }
 

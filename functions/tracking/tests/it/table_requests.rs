@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use embedded_engine::faults::Trouble;
+use embedded_engine::faults::InjectedFault;
 use key_schema::{Key, KeyRange, rows};
 use mlflow_api::ExperimentId;
 use serde_json::json;
-use table::{Condition, Failure, Item, Meter, Query, Reason, Retry, Table, Update, Write, map, number, text};
+use table::{
+    Condition, Failure, Item, Query, RetryPolicy, Table, Update, UsageMeter, Write, WriteRefusal, map, number, text,
+};
 use test_site::TABLE;
 
 use crate::server::{Server, Site};
@@ -29,9 +31,9 @@ fn n(item: &Item) -> Option<i64> {
 }
 
 /// Returns a policy that gives up after two attempts.
-fn impatient() -> Retry {
+fn impatient() -> RetryPolicy {
     let pause = Duration::from_millis(1);
-    Retry { attempts: 2, first_pause: pause, longest_pause: pause, ..Retry::default() }
+    RetryPolicy { attempts: 2, first_pause: pause, longest_pause: pause, ..RetryPolicy::default() }
 }
 
 fn faulty(site: &Site) -> Table {
@@ -52,7 +54,7 @@ async fn what_is_created_is_known_by_its_nonce() {
     site.faults.lose_answer_every(0);
     // Creating the item again without a lost response is a conflict with the existing one.
     let Err(Failure::Cancelled(reasons)) = table.create(item("a", 1), Vec::new()).await else { panic!("it exists") };
-    let [Reason::Refused(Some(found))] = reasons.as_slice() else { panic!("{reasons:?}") };
+    let [WriteRefusal::Refused(Some(found))] = reasons.as_slice() else { panic!("{reasons:?}") };
     assert_eq!(n(found), Some(1));
 }
 
@@ -63,7 +65,7 @@ async fn what_was_created_may_have_been_changed_since() {
         let site = Site::new().await;
         let table = faulty(&site);
         let operation = if others.is_empty() { "PutItem" } else { "TransactWriteItems" };
-        site.faults.trouble_at(Trouble::AnswerLost, 1, 1);
+        site.faults.trouble_at(InjectedFault::AnswerLost, 1, 1);
         let mut gate = site.faults.pause_before(operation, 2);
         let created = tokio::spawn(async move { table.create(item("a", 1), others).await });
         gate.reached().await;
@@ -80,15 +82,15 @@ async fn a_creation_that_failed_says_whether_it_may_have_happened() {
         let site = Site::new().await;
         let table = faulty(&site).with_retry(impatient());
         let create = || table.create(item("a", 1), others.clone());
-        site.faults.trouble_at(Trouble::Disconnected, 1, u64::MAX);
+        site.faults.trouble_at(InjectedFault::Disconnected, 1, u64::MAX);
         assert!(matches!(create().await, Err(Failure::Unavailable(_))), "no request was sent");
-        site.faults.trouble_at(Trouble::Throttled, 1, u64::MAX);
+        site.faults.trouble_at(InjectedFault::Throttled, 1, u64::MAX);
         assert!(matches!(create().await, Err(Failure::Throttled(_))), "it was refused");
-        site.faults.trouble_at(Trouble::AnswerLost, 1, u64::MAX);
+        site.faults.trouble_at(InjectedFault::AnswerLost, 1, u64::MAX);
         assert!(matches!(create().await, Err(Failure::Unknown(_))));
         site.table.write_many(Vec::new(), &[key("a"), key("other")]).await.unwrap();
         // Both attempts lost their responses, but the final read did not.
-        site.faults.trouble_at(Trouble::AnswerLost, 1, 2);
+        site.faults.trouble_at(InjectedFault::AnswerLost, 1, 2);
         create().await.unwrap();
     }
 }
@@ -160,14 +162,15 @@ async fn a_transaction_sent_twice_happens_once() {
     assert_eq!((value(&site, "a").await, value(&site, "b").await), (Some(2), Some(1)));
     // Another call has another token.
     let Err(Failure::Cancelled(reasons)) = table.transact(&writes).await else { panic!("it must be cancelled") };
-    assert!(reasons.iter().all(|reason| matches!(reason, Reason::Refused(Some(_)))), "{reasons:?}");
+    assert!(reasons.iter().all(|reason| matches!(reason, WriteRefusal::Refused(Some(_)))), "{reasons:?}");
 }
 
 #[tokio::test]
 async fn patience_ends_in_an_answer_that_clients_repeat() {
     let site = Site::new().await;
     let (first_pause, longest_pause) = (Duration::from_millis(1), Duration::from_millis(2));
-    let retry = Retry { attempts: 4, throttled_attempts: 3, first_pause, longest_pause, ..Retry::default() };
+    let retry =
+        RetryPolicy { attempts: 4, throttled_attempts: 3, first_pause, longest_pause, ..RetryPolicy::default() };
     let server = Server::on(&faulty(&site).with_retry(retry), Duration::from_millis(20)).await;
     let experiment = server.experiment("e").await;
     let run = server.run(&experiment).await;
@@ -185,9 +188,9 @@ async fn patience_ends_in_an_answer_that_clients_repeat() {
         "error_class": "CP_REQUEST_RATE_LIMITED",
     });
     for (trouble, attempts, status, expected) in [
-        (Trouble::Throttled, 3, 429, throttled),
-        (Trouble::Disconnected, 4, 503, busy.clone()),
-        (Trouble::AnswerLost, 4, 503, busy),
+        (InjectedFault::Throttled, 3, 429, throttled),
+        (InjectedFault::Disconnected, 4, 503, busy.clone()),
+        (InjectedFault::AnswerLost, 4, 503, busy),
     ] {
         site.faults.trouble_at(trouble, 1, u64::MAX);
         for (path, body) in [
@@ -201,7 +204,7 @@ async fn patience_ends_in_an_answer_that_clients_repeat() {
         ] {
             site.faults.reset_calls();
             let answer = server.post(path, body).await;
-            if trouble == Trouble::AnswerLost && path.ends_with("/create") && answer.status == 409 {
+            if trouble == InjectedFault::AnswerLost && path.ends_with("/create") && answer.status == 409 {
                 answer.refused(409, "ABORTED");
                 continue;
             }
@@ -217,7 +220,7 @@ async fn patience_ends_in_an_answer_that_clients_repeat() {
 async fn patience_with_conflicts_ends() {
     let site = Site::new().await;
     let table = faulty(&site).with_retry(impatient());
-    site.faults.trouble_at(Trouble::Conflict, 1, u64::MAX);
+    site.faults.trouble_at(InjectedFault::Conflict, 1, u64::MAX);
     let write = [Write::Put(item("a", 1), Condition::item_missing())];
     assert!(matches!(table.transact(&write).await, Err(Failure::Unavailable(_))));
     assert_eq!(site.faults.calls("TransactWriteItems"), 2);
@@ -231,11 +234,11 @@ async fn a_lost_answer_before_a_throttled_attempt_is_not_forgotten() {
         let site = Site::new().await;
         let table = faulty(&site).with_retry(impatient());
         let operation = if others.is_empty() { "PutItem" } else { "TransactWriteItems" };
-        site.faults.trouble_at(Trouble::AnswerLost, 1, 1);
+        site.faults.trouble_at(InjectedFault::AnswerLost, 1, 1);
         let mut gate = site.faults.pause_after(operation, 1);
         let created = tokio::spawn(async move { table.create(item("a", 1), others).await });
         gate.reached().await;
-        site.faults.trouble_at(Trouble::Throttled, 1, u64::MAX);
+        site.faults.trouble_at(InjectedFault::Throttled, 1, u64::MAX);
         gate.open();
         let outcome = created.await.unwrap();
         assert!(matches!(outcome, Err(Failure::Unknown(_))), "{outcome:?}");
@@ -245,7 +248,7 @@ async fn a_lost_answer_before_a_throttled_attempt_is_not_forgotten() {
 #[tokio::test]
 async fn batches_and_queries_go_on_to_the_end() {
     let site = Site::new().await;
-    let meter = Meter::default();
+    let meter = UsageMeter::default();
     let table = faulty(&site).in_background().metered(meter.clone());
     site.faults.halve_batch_every(1);
     site.faults.refuse_every(5);

@@ -1,16 +1,16 @@
 //! The experiment tag that sets how long traces are kept.
 
-use entities::trace_retention::TraceSetting;
+use entities::trace_retention::TraceRetentionSetting;
 use serde_json::{Value, json};
 
-use crate::server::{Answer, Site};
+use crate::server::{Site, TestResponse};
 
 const TAG: &str = "mlflow.trace.retention";
 
 /// Returns how many experiments may have the tag, according to the setting that every process
 /// reads.
 async fn named(site: &Site) -> usize {
-    TraceSetting::read(&site.table).await.unwrap().own.len()
+    TraceRetentionSetting::read(&site.table).await.unwrap().own.len()
 }
 
 fn set(experiment: &Value) -> Value {
@@ -20,7 +20,7 @@ fn set(experiment: &Value) -> Value {
 #[tokio::test]
 async fn only_experiments_that_are_there_take_a_place_among_those_that_may_have_it() {
     let site = Site::new().await;
-    let create = async |name: &str| -> Answer {
+    let create = async |name: &str| -> TestResponse {
         let new = json!({ "name": name, "tags": [{ "key": TAG, "value": "7d" }] });
         site.server.post("experiments/create", new).await
     };

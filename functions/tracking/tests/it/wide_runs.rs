@@ -4,7 +4,7 @@ use futures::future::join_all;
 use serde_json::json;
 use test_site::all_troubles;
 
-use crate::indexed::index;
+use crate::indexed_site::index;
 use crate::server::{Point, Site, metric_json, point};
 
 async fn run(site: &Site) -> (String, String) {

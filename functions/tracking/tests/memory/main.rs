@@ -21,7 +21,7 @@ const RUNS: usize = 12;
 /// The longest profile of a dataset that MLflow accepts.
 const PROFILE: usize = 16_777_215;
 /// Maximum memory usage of the process, in bytes. It includes the engine and all of its data.
-const MOST_MEMORY: usize = 300 << 20;
+const MAX_MEMORY_BYTES: usize = 300 << 20;
 
 /// Returns the peak memory usage of the process since the last call, in bytes.
 fn peak_memory() -> usize {
@@ -78,5 +78,5 @@ async fn runs_with_long_datasets_come_in_pages_that_fit_into_memory() {
     println!("longest response: {longest} bytes, peak memory usage: {peak} bytes");
     assert_eq!(found.len(), RUNS);
     assert!(longest < PROFILE + 10_000, "the longest response has {longest} bytes");
-    assert!(peak < MOST_MEMORY, "the peak memory usage was {peak} bytes");
+    assert!(peak < MAX_MEMORY_BYTES, "the peak memory usage was {peak} bytes");
 }

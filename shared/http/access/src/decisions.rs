@@ -1,6 +1,6 @@
 //! Decides the needs of a request in batches, so that a refused request reads little.
 //!
-//! A request may name [`MAX_NAMED_ENTITIES`](crate::MAX_NAMED) entities. The first [`FIRST_BATCH`] are
+//! A request may name [`MAX_NAMED_ENTITIES`](crate::MAX_NAMED_ENTITIES) entities. The first [`FIRST_BATCH`] are
 //! looked up and authorized before any other is read, and each further batch is twice as large. A
 //! caller without any rights is therefore refused after the first batch. A caller who may touch
 //! some of the entities is refused after reading at most about twice as many. A request that names

@@ -52,7 +52,7 @@ impl Guard {
         }
     }
 
-    /// Returns the key of the item that holds the guard's [`Stored`] state. For a workspace, this
+    /// Returns the key of the item that holds the guard's [`StoredGuard`] state. For a workspace, this
     /// is the workspace's own item; the default workspace has none.
     #[must_use]
     pub fn key(&self, workspace: &Workspace) -> Option<Key> {

@@ -11,7 +11,7 @@
 //! any other id takes one request, as does the name of an experiment, and each batch of 100 traces.
 //! An authorizer that checks permissions reads all **guards** with one more request. A guard is the
 //! entity that permissions are stored for: an experiment, a scorer or a registered model. An
-//! [`Ask`] is an action on a kind of entity under one guard. [`Along`] holds the writes that the
+//! [`AccessCheck`] is an action on a kind of entity under one guard. [`AuthorizerWrites`] holds the writes that the
 //! authorizer adds to the request's transaction (`docs/adr/0038-frame-of-access.md`).
 //!
 //! An entity of another workspace counts as missing. If workspaces are enabled, a request that

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use mlflow_api::limits::SEARCHED_EXPERIMENTS;
+use mlflow_api::limits::MAX_SEARCHED_EXPERIMENTS;
 use mlflow_api::{
     Error, EvaluationDatasetId, ExperimentId, ModelId, RegisteredModelName, Result, RunId, TraceId, UserName,
 };
@@ -72,8 +72,8 @@ pub struct Need {
 }
 
 /// Maximum number of entities that one request may name for one action. Equal to the number of
-/// experiments that a search accepts ([`SEARCHED_EXPERIMENTS`]).
-pub const MAX_NAMED_ENTITIES: usize = SEARCHED_EXPERIMENTS;
+/// experiments that a search accepts ([`MAX_SEARCHED_EXPERIMENTS`]).
+pub const MAX_NAMED_ENTITIES: usize = MAX_SEARCHED_EXPERIMENTS;
 
 /// All needs of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

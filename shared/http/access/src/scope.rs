@@ -64,7 +64,7 @@ impl Scope {
     /// entities are decided in batches.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` for a request that names more than [`MAX_NAMED_ENTITIES`](crate::MAX_NAMED)
+    /// `INVALID_PARAMETER_VALUE` for a request that names more than [`MAX_NAMED_ENTITIES`](crate::MAX_NAMED_ENTITIES)
     /// entities. `PERMISSION_DENIED` if a need other than to list or to show is refused, or if the
     /// caller may not learn that an entity does not exist.
     pub async fn enter(

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use entities::quota::{Counted, day_of};
+use entities::quota::{QuotaKind, day_of};
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderName};
 use key_schema::attributes::{EXHAUSTED, GOES_TO};
@@ -41,11 +41,11 @@ pub(crate) fn requested_workspace(headers: &HeaderMap) -> Result<Workspace> {
 }
 
 /// Checks whether creating an entity of this kind counts towards a quantity.
-fn counts_towards(kind: Resource, quantity: Counted) -> bool {
+fn counts_towards(kind: Resource, quantity: QuotaKind) -> bool {
     match quantity {
-        Counted::Runs => kind == Resource::Run,
+        QuotaKind::Runs => kind == Resource::Run,
         // Spans create their trace, or are added to it.
-        Counted::Traces | Counted::Bytes => kind == Resource::Trace,
+        QuotaKind::Traces | QuotaKind::Bytes => kind == Resource::Trace,
     }
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn check(workspace: &Workspace, read: &AuthorizerItems, needs: &Needs
 fn check_quotas(workspace: &Workspace, item: &Item, needs: &Needs, today: i64) -> Result<()> {
     let exhausted = item.map(EXHAUSTED).into_iter().flatten();
     let today = exhausted.filter(|(_, day)| day.as_n().is_ok_and(|day| day.parse() == Ok(today)));
-    for counted in today.filter_map(|(name, _)| Counted::from_name(name)) {
+    for counted in today.filter_map(|(name, _)| QuotaKind::from_name(name)) {
         if needs.iter().any(|need| need.action == Action::Create && counts_towards(need.kind, counted)) {
             let message = format!(
                 "Workspace '{workspace}' has reached its daily quota of {}. The quota resets at midnight UTC.",

@@ -1,6 +1,6 @@
 //! Files as responses.
 
-use artifact_store::{ArtifactPath, DOWNLOAD, Download, Location, StoredFile};
+use artifact_store::{ArtifactPath, DOWNLOAD_EXPIRATION, Download, Location, StoredFile};
 use mlflow_api::Result;
 use service::{Attachment, EndpointResponse, FileUrl};
 
@@ -26,6 +26,6 @@ pub async fn send_file_or_url(location: &Location, path: &ArtifactPath, presigne
     if !presigned || !location.has_urls() {
         return send_file(location, path).await;
     }
-    let found = location.download_url(path, DOWNLOAD, "Presigned download").await?;
+    let found = location.download_url(path, DOWNLOAD_EXPIRATION, "Presigned download").await?;
     EndpointResponse::json(&FileUrl::new(found.url, found.length))
 }

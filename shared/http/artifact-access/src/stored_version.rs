@@ -1,7 +1,7 @@
 //! Stored model versions, and the location of their artifacts.
 
 use access::{Action, AuthorizerWrites, Needs, Target};
-use artifact_store::{ArtifactPath, Artifacts, Location, not_read};
+use artifact_store::{ArtifactPath, ArtifactStore, Location, not_read};
 use entities::attributes::{HOME, ID, NAME, RUN, SOURCE, STORAGE};
 use entities::{locate_run, run_artifact_uri};
 use key_schema::{ModelKey, Ordinal, rows};
@@ -65,7 +65,7 @@ impl StoredVersion {
     /// Returns the needs of a caller without a right to the version who reads the artifacts at
     /// [`storage`](Self::storage). Returns `None` if this server does not store them.
     #[must_use]
-    pub fn needs_of_storage(&self, artifacts: &Artifacts) -> Option<Needs> {
+    pub fn needs_of_storage(&self, artifacts: &ArtifactStore) -> Option<Needs> {
         Some(match self.location(artifacts).ok()? {
             VersionLocation::Stored(location) => needs(Action::Read, location.path()),
             VersionLocation::OfRun(run, _) => Needs::read(Target::Run(run)),
@@ -79,7 +79,7 @@ impl StoredVersion {
     /// `NOT_IMPLEMENTED` if the server does not store the artifacts, or stores them for another
     /// entity. An object in the server's bucket must belong to the run or the logged model that the
     /// version names; otherwise, the right to read the version does not cover it.
-    pub async fn artifacts(&self, table: &Table, artifacts: &Artifacts) -> Result<Location> {
+    pub async fn artifacts(&self, table: &Table, artifacts: &ArtifactStore) -> Result<Location> {
         match self.location(artifacts)? {
             VersionLocation::Stored(location) => Ok(location),
             VersionLocation::OfRun(run, path) => {
@@ -94,7 +94,7 @@ impl StoredVersion {
         }
     }
 
-    fn location(&self, artifacts: &Artifacts) -> Result<VersionLocation> {
+    fn location(&self, artifacts: &ArtifactStore) -> Result<VersionLocation> {
         let storage = self.storage();
         let run = self.version.get(RUN).filter(|run| !run.is_empty());
         if let Some((of, path)) = path_in_run(storage) {
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn an_object_that_belongs_to_nothing_is_not_served() {
-        let artifacts = Artifacts::below("s3://bucket/root");
+        let artifacts = ArtifactStore::below("s3://bucket/root");
         let (own, logged, copied) = ("s3://bucket/root/1/x", "models:/m-1", "models:/name/1");
         for (source, storage, run, is_served) in [
             (own, None, None, false),
@@ -169,7 +169,9 @@ mod tests {
             let found = version(source, storage, run).needs_of_storage(&artifacts);
             assert_eq!(found.is_some(), is_served, "{source} {storage:?} {run:?}");
         }
-        assert!(version("mlflow-artifacts:/1/x", None, Some("r")).needs_of_storage(&Artifacts::default()).is_none());
+        assert!(
+            version("mlflow-artifacts:/1/x", None, Some("r")).needs_of_storage(&ArtifactStore::default()).is_none()
+        );
     }
 
     #[test]

@@ -4,16 +4,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use access::{AllowAll, Authorizer, WorkspaceAuthorizer};
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use mlflow_api::UserName;
-use mlflow_api::auth::Level;
+use mlflow_api::auth::PermissionLevel;
 use permissions::{SignedRequests, UserAuthorizer};
 use service::InternalCalls;
 use table::Table;
 
 use crate::{EnvironmentSetting, Function, MountFailure};
 
-/// How callers are authenticated (see [`Mode`]).
+/// How callers are authenticated (see [`AccessMode`]).
 const ACCESS_VARIABLE: &str = "ACCESS_MODE";
 /// The user that unmapped IAM principals act as.
 const SIGNED_USER_VARIABLE: &str = "SIGNED_USER";
@@ -49,7 +49,7 @@ pub struct Environment {
     /// URI below which new experiments store artifacts.
     pub artifact_root: String,
     /// Artifacts that the server stores.
-    pub artifacts: Artifacts,
+    pub artifacts: ArtifactStore,
     /// Maximum size of an upload in bytes, or `None` for no limit.
     pub max_artifact_bytes: Option<u64>,
     /// The working directory. Relative paths from clients on the same machine are resolved against
@@ -91,7 +91,7 @@ impl Environment {
             has_workspaces: false,
             is_new_table: false,
             artifact_root: String::new(),
-            artifacts: Artifacts::default(),
+            artifacts: ArtifactStore::default(),
             max_artifact_bytes: None,
             working_directory: None,
             ui: None,
@@ -104,7 +104,7 @@ impl Environment {
     /// Enables users, who sign in with a name and a password. `default` is the level of users
     /// without a grant for a resource.
     #[must_use]
-    pub fn with_users(self, data: Table, access: Table, default: Level) -> Self {
+    pub fn with_users(self, data: Table, access: Table, default: PermissionLevel) -> Self {
         let basic = UserAuthorizer::new(data, access.clone(), default);
         Self { access: Some(access), ..self.with_user_authorizer(basic) }
     }
@@ -141,7 +141,7 @@ impl Environment {
     /// Sets the artifacts that the server stores, and the URI below which new experiments store
     /// theirs.
     #[must_use]
-    pub fn with_artifacts(self, root: &str, artifacts: Artifacts) -> Self {
+    pub fn with_artifacts(self, root: &str, artifacts: ArtifactStore) -> Self {
         Self { artifact_root: root.to_owned(), artifacts, ..self }
     }
 
@@ -161,7 +161,7 @@ impl Environment {
 
     /// Creates the environment from the environment variables of a Lambda, as far as these
     /// functions have them: `ACCESS_MODE`, the table ([`Table::from_environment`]), and the
-    /// variable of each [`Setting`]. Checks the table's layout, so that a connection exists before
+    /// variable of each [`EnvironmentSetting`]. Checks the table's layout, so that a connection exists before
     /// the first call. Takes one request, or two if the table is empty.
     ///
     /// # Errors
@@ -188,7 +188,7 @@ impl Environment {
         if have(EnvironmentSetting::Artifacts) {
             around.artifact_root =
                 variable("ARTIFACT_ROOT").ok_or("the environment variable ARTIFACT_ROOT is not set")?;
-            around.artifacts = Artifacts::from_environment(&around.artifact_root);
+            around.artifacts = ArtifactStore::from_environment(&around.artifact_root);
         }
         if have(EnvironmentSetting::MaxArtifactSize) {
             around.max_artifact_bytes = max_artifact_bytes(variable(MAX_ARTIFACT_SIZE_VARIABLE).as_deref())?;
@@ -247,9 +247,9 @@ fn has_workspaces(variable: Option<&str>) -> Result<bool, String> {
 }
 
 /// Parses the level. `NO_PERMISSIONS` if the variable is missing or empty.
-fn default_level(variable: Option<&str>) -> Result<Level, String> {
-    let Some(name) = variable else { return Ok(Level::NoPermissions) };
-    let level = Level::from_name(name).filter(|level| *level != Level::Deny);
+fn default_level(variable: Option<&str>) -> Result<PermissionLevel, String> {
+    let Some(name) = variable else { return Ok(PermissionLevel::NoPermissions) };
+    let level = PermissionLevel::from_name(name).filter(|level| *level != PermissionLevel::Deny);
     level.ok_or_else(|| {
         format!("{DEFAULT_PERMISSION_VARIABLE} must be READ, USE, EDIT, MANAGE or NO_PERMISSIONS, not {name}")
     })
@@ -297,7 +297,10 @@ mod tests {
         let refusal = |mode| AccessMode::of(mode).err();
         assert_eq!(refusal(None).as_deref(), Some("the environment variable ACCESS_MODE is not set"));
         assert_eq!(refusal(Some("NONE")).as_deref(), Some("ACCESS_MODE must be none, basic or both, not NONE"));
-        assert_eq!((default_level(None), default_level(Some("READ"))), (Ok(Level::NoPermissions), Ok(Level::Read)));
+        assert_eq!(
+            (default_level(None), default_level(Some("READ"))),
+            (Ok(PermissionLevel::NoPermissions), Ok(PermissionLevel::Read))
+        );
         assert!(default_level(Some("DENY")).is_err() && default_level(Some("read")).is_err());
     }
 }

@@ -12,7 +12,7 @@
 //! start of tracking writes: in an empty table, it creates the default experiment together with the
 //! layout's version.
 //!
-//! A [`Setting`] is an environment variable that only some functions receive. The other variables
+//! A [`EnvironmentSetting`] is an environment variable that only some functions receive. The other variables
 //! follow from how the function is declared.
 //!
 //! | variable | meaning |

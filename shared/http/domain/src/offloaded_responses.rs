@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use artifact_store::{Artifacts, OffloadedResponse, Prefix};
+use artifact_store::{ArtifactStore, BucketPrefix, OffloadedResponse};
 use futures::future::BoxFuture;
 use mlflow_api::Result;
 use service::{LongResponse, ResponseOffload};
 
 /// Stores responses next to the artifacts.
-struct BucketOffload(Prefix);
+struct BucketOffload(BucketPrefix);
 
 /// Returns the store for large responses, if the artifacts are in a bucket.
-pub(crate) fn offload_to(artifacts: &Artifacts) -> Option<Arc<dyn ResponseOffload>> {
+pub(crate) fn offload_to(artifacts: &ArtifactStore) -> Option<Arc<dyn ResponseOffload>> {
     artifacts.prefix().map(|prefix| Arc::new(BucketOffload(prefix.clone())) as Arc<dyn ResponseOffload>)
 }
 

@@ -63,7 +63,7 @@ async fn drain(mut body: Body) -> bool {
 /// A body that was not read to its end, and whether it was polled.
 type UnreadBody = Arc<Mutex<Option<(Body, bool)>>>;
 
-/// The body of a request, which is returned to [`Back`] if it is dropped before its end.
+/// The body of a request, which is returned to [`UnreadBody`] if it is dropped before its end.
 struct TrackedBody {
     body: Option<Body>,
     was_polled: bool,

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use access::{AccessCheck, AuthorizerItems, Identity, User};
 use key_schema::attributes::{HOME, NAME};
 use key_schema::{Key, rows};
-use mlflow_api::auth::{EVERYTHING, GrantType, Level};
+use mlflow_api::auth::{ALL_RESOURCES, GrantType, PermissionLevel};
 use mlflow_api::{Result, Workspace};
 use table::{Item, Query, TableKey};
 
@@ -178,7 +178,8 @@ impl UserAuthorizer {
         for (place, role) in of.into_iter().filter(|(place, _)| places.has(place)) {
             let name = place.workspace.to_string();
             let administers = |grant: &RoleGrant| {
-                (grant.kind, grant.pattern.as_str(), grant.level) == (GrantType::Workspace, EVERYTHING, Level::Manage)
+                (grant.kind, grant.pattern.as_str(), grant.level)
+                    == (GrantType::Workspace, ALL_RESOURCES, PermissionLevel::Manage)
             };
             if role_grants(role)?.iter().any(administers) {
                 found.administered.insert(name.clone());
@@ -193,7 +194,7 @@ impl UserAuthorizer {
 fn add_types(grants: &mut Grants, item: &Item, user: &User, place: &WorkspaceRef) {
     for (granted, kind, level) in type_levels(item, user.id) {
         if granted == *place {
-            grants.add(kind, EVERYTHING, level);
+            grants.add(kind, ALL_RESOURCES, level);
         }
     }
 }

@@ -66,7 +66,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_read_counts_for_a_moment() {
-        let clock = runtime::clock::Simulation::begin();
+        let clock = runtime::clock::SimulatedClock::begin();
         let recent = ItemCache::default();
         let key = |role| TableKey::here(Role::key(&Ordinal(role)));
         recent.insert(

@@ -70,7 +70,7 @@ impl Default for PasswordAttempts {
 }
 
 /// An attempt that has been taken from the buckets. It counts unless it is [given
-/// back](Attempt::give_back), even if the client disconnects before the outcome is known.
+/// back](PasswordAttempt::give_back), even if the client disconnects before the outcome is known.
 pub(crate) struct PasswordAttempt<'a> {
     taken: Vec<(&'a Mutex<Vec<Bucket>>, usize)>,
 }
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_stranger_uses_up_his_own_attempts() {
-        let clock = runtime::clock::Simulation::begin();
+        let clock = runtime::clock::SimulatedClock::begin();
         let attempts = PasswordAttempts::default();
         let taken = |name: &str, address: &str, times: usize| {
             (0..times).filter(|_| attempts.take(&user(name), Some(from(address))).is_some()).count()
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_site_of_many_networks_leaves_attempts_to_others() {
-        let _clock = runtime::clock::Simulation::begin();
+        let _clock = runtime::clock::SimulatedClock::begin();
         let attempts = PasswordAttempts::default();
         let taken = (0..10_000_u32).filter(|number| {
             let address = format!("2001:db8:0:{:x}::1", number % 0x1_0000);

@@ -4,7 +4,7 @@ use access::Guard;
 use key_schema::attributes::{ID, SCORER, WORKSPACE};
 use key_schema::{Key, ModelKey, Name, rows};
 use mlflow_api::Workspace;
-use mlflow_api::auth::{EVERYTHING, GrantType};
+use mlflow_api::auth::{ALL_RESOURCES, GrantType};
 use table::Item;
 
 use crate::rules::{scorer_of, scorer_pattern};
@@ -50,7 +50,7 @@ pub(crate) fn home_of(resource: &GrantedResource) -> Option<Key> {
 
 /// Returns the key of the item of the model or scorer that a role's grant is for.
 pub(crate) fn item_granted(grant: &RoleGrant, workspace: &Workspace) -> Option<Key> {
-    if grant.pattern == EVERYTHING {
+    if grant.pattern == ALL_RESOURCES {
         return None;
     }
     match grant.kind {
@@ -98,7 +98,7 @@ fn is_in(item: &Item, workspace: &Workspace) -> bool {
 /// Checks whether a role's grant is effective: it is for a whole type, or `item` shows that the
 /// resource is still the one that the grant was made for.
 pub(crate) fn is_effective(grant: &RoleGrant, item: Option<&Item>) -> bool {
-    if grant.pattern == EVERYTHING {
+    if grant.pattern == ALL_RESOURCES {
         return true;
     }
     match grant.kind {

@@ -1,9 +1,9 @@
 //! The requirements of operations: MLflow's validators (`mlflow/server/auth/__init__.py`),
-//! expressed for each [`Ask`].
+//! expressed for each [`AccessCheck`].
 
 use access::{AccessCheck, Action, Guard, Resource};
 use mlflow_api::ExperimentId;
-use mlflow_api::auth::{EVERYTHING, GrantType};
+use mlflow_api::auth::{ALL_RESOURCES, GrantType};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 /// An act that a grant has to allow.
@@ -150,11 +150,11 @@ fn in_workspace(action: Action, kind: Resource) -> Rule {
         | (Action::Share | Action::Manage, Resource::Workspace) => Rule::WorkspaceAdministrators,
         (_, Resource::EvaluationDataset | Resource::User | Resource::Workspace) => Rule::Administrators,
         (Action::Create | Action::Show, kind) => {
-            Rule::needs([Requirement::of(type_of(kind), EVERYTHING, RequiredAction::NotDenied)])
+            Rule::needs([Requirement::of(type_of(kind), ALL_RESOURCES, RequiredAction::NotDenied)])
         }
         // Selecting other entities by arbitrary runs.
         (Action::Read, Resource::Run) => {
-            Rule::needs([Requirement::of(GrantType::Run, EVERYTHING, RequiredAction::NotDenied)])
+            Rule::needs([Requirement::of(GrantType::Run, ALL_RESOURCES, RequiredAction::NotDenied)])
         }
         (Action::List, _) => Rule::needs([]),
         _ => Rule::Administrators,
@@ -166,7 +166,7 @@ fn in_experiment(action: Action, kind: Resource, experiment: &str) -> Rule {
     match kind {
         Resource::Experiment if action == Action::Delete => {
             let tier = |tier| {
-                Requirement::of(tier, EVERYTHING, RequiredAction::Delete).or(
+                Requirement::of(tier, ALL_RESOURCES, RequiredAction::Delete).or(
                     GrantType::Experiment,
                     experiment,
                     RequiredAction::Delete,
@@ -186,7 +186,7 @@ fn in_experiment(action: Action, kind: Resource, experiment: &str) -> Rule {
             match action {
                 Action::Create => Rule::needs([
                     of(RequiredAction::Update),
-                    Requirement::of(tier, EVERYTHING, RequiredAction::NotDenied),
+                    Requirement::of(tier, ALL_RESOURCES, RequiredAction::NotDenied),
                 ]),
                 _ => Rule::needs([of(RequiredAction::Read), in_tier(tier, experiment, required_action(action))]),
             }
@@ -197,7 +197,7 @@ fn in_experiment(action: Action, kind: Resource, experiment: &str) -> Rule {
 
 /// Returns the requirement of a grant for a type, with the experiment as fallback.
 fn in_tier(tier: GrantType, experiment: &str, action: RequiredAction) -> Requirement {
-    Requirement::of(tier, EVERYTHING, action).or(GrantType::Experiment, experiment, action)
+    Requirement::of(tier, ALL_RESOURCES, action).or(GrantType::Experiment, experiment, action)
 }
 
 fn of_assessment(action: Action, experiment: &str) -> Rule {
@@ -211,14 +211,14 @@ fn of_assessment(action: Action, experiment: &str) -> Rule {
             all: addressed
                 .clone()
                 .into_iter()
-                .chain([Requirement::of(GrantType::Assessment, EVERYTHING, RequiredAction::NotDenied)])
+                .chain([Requirement::of(GrantType::Assessment, ALL_RESOURCES, RequiredAction::NotDenied)])
                 .collect(),
             any: vec![
                 of(RequiredAction::Update),
-                Requirement::of(GrantType::Trace, EVERYTHING, RequiredAction::Update),
+                Requirement::of(GrantType::Trace, ALL_RESOURCES, RequiredAction::Update),
             ],
         },
-        Action::Delete => then(Requirement::of(GrantType::Assessment, EVERYTHING, RequiredAction::Delete).or(
+        Action::Delete => then(Requirement::of(GrantType::Assessment, ALL_RESOURCES, RequiredAction::Delete).or(
             GrantType::Experiment,
             experiment,
             RequiredAction::Update,
@@ -230,12 +230,12 @@ fn of_assessment(action: Action, experiment: &str) -> Rule {
 fn of_scorer(action: Action, kind: Resource, experiment: &str, scorer: &str) -> Rule {
     let of = |action| Requirement::of(GrantType::Scorer, scorer, action);
     let version =
-        |action| Requirement::of(GrantType::ScorerVersion, EVERYTHING, action).or(GrantType::Scorer, scorer, action);
+        |action| Requirement::of(GrantType::ScorerVersion, ALL_RESOURCES, action).or(GrantType::Scorer, scorer, action);
     match (action, kind) {
         (Action::Create, _) => Rule::needs([
             Requirement::of(GrantType::Experiment, experiment, RequiredAction::Update),
             of(RequiredAction::NotDenied),
-            Requirement::of(GrantType::ScorerVersion, EVERYTHING, RequiredAction::NotDenied),
+            Requirement::of(GrantType::ScorerVersion, ALL_RESOURCES, RequiredAction::NotDenied),
         ]),
         (Action::List | Action::Read, _) => Rule::needs([of(RequiredAction::Read), version(RequiredAction::NotDenied)]),
         (Action::Delete, Resource::ScorerVersion) => {
@@ -255,8 +255,8 @@ fn of_model(ask: &AccessCheck, name: &str) -> Rule {
         (GrantType::RegisteredModel, GrantType::RegisteredModelVersion)
     };
     let of = |action| Requirement::of(container, name, action);
-    let not_denied = Requirement::of(tier, EVERYTHING, RequiredAction::NotDenied);
-    let version = |action| Requirement::of(tier, EVERYTHING, action).or(container, name, action);
+    let not_denied = Requirement::of(tier, ALL_RESOURCES, RequiredAction::NotDenied);
+    let version = |action| Requirement::of(tier, ALL_RESOURCES, action).or(container, name, action);
     match (ask.kind, ask.action) {
         (Resource::ModelVersion | Resource::PromptVersion, _) if ask.stored.is_none() => Rule::Administrators,
         (Resource::ModelVersion | Resource::PromptVersion, action) => match action {
@@ -303,14 +303,14 @@ pub(crate) fn type_of(kind: Resource) -> GrantType {
 #[cfg(test)]
 mod tests {
     use mlflow_api::RegisteredModelName;
-    use mlflow_api::auth::Level;
+    use mlflow_api::auth::PermissionLevel;
 
     use super::*;
     use crate::grants::Grants;
 
     /// Checks whether a user with these grants may perform an action, if the default level is
     /// `READ`.
-    fn may(grants: &[(GrantType, &str, Level)], action: Action, kind: Resource, guard: Guard) -> bool {
+    fn may(grants: &[(GrantType, &str, PermissionLevel)], action: Action, kind: Resource, guard: Guard) -> bool {
         let mut all = Grants::default();
         for (kind, pattern, level) in grants {
             all.add(*kind, pattern, *level);
@@ -322,7 +322,7 @@ mod tests {
             id: None,
             home: None,
         };
-        all.meet(&rule_of(&AccessCheck { action, kind, guard, stored: Some(stored) }), Level::Read)
+        all.meet(&rule_of(&AccessCheck { action, kind, guard, stored: Some(stored) }), PermissionLevel::Read)
     }
 
     fn seven() -> Guard {
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn what_is_denied_may_not_be_shown_nor_looked_for() {
-        let denied = [(GrantType::Run, EVERYTHING, Level::Deny)];
+        let denied = [(GrantType::Run, ALL_RESOURCES, PermissionLevel::Deny)];
         let (run, model) = (Resource::Run, Resource::LoggedModel);
         for action in [Action::Show, Action::Read] {
             assert!(!may(&denied, action, run, Guard::Workspace(run)), "{action:?}");
@@ -344,34 +344,37 @@ mod tests {
 
     #[test]
     fn assessments_are_shown_to_those_who_may_read_them() {
-        let shows = |grants: &[(GrantType, &str, Level)]| may(grants, Action::Show, Resource::Assessment, seven());
+        let shows =
+            |grants: &[(GrantType, &str, PermissionLevel)]| may(grants, Action::Show, Resource::Assessment, seven());
         assert!(shows(&[]));
-        assert!(!shows(&[(GrantType::Assessment, EVERYTHING, Level::Deny)]));
-        assert!(!shows(&[(GrantType::Experiment, "7", Level::Deny)]));
-        assert!(!shows(&[(GrantType::Trace, EVERYTHING, Level::Deny)]));
+        assert!(!shows(&[(GrantType::Assessment, ALL_RESOURCES, PermissionLevel::Deny)]));
+        assert!(!shows(&[(GrantType::Experiment, "7", PermissionLevel::Deny)]));
+        assert!(!shows(&[(GrantType::Trace, ALL_RESOURCES, PermissionLevel::Deny)]));
     }
 
     #[test]
     fn versions_are_shown_to_those_who_are_not_denied_them() {
         let name = Guard::RegisteredModel(RegisteredModelName::named("m"));
-        let shows =
-            |grants: &[(GrantType, &str, Level)]| may(grants, Action::Show, Resource::ModelVersion, name.clone());
-        assert!(shows(&[]) && shows(&[(GrantType::PromptVersion, EVERYTHING, Level::Deny)]));
-        assert!(!shows(&[(GrantType::RegisteredModelVersion, EVERYTHING, Level::Deny)]));
+        let shows = |grants: &[(GrantType, &str, PermissionLevel)]| {
+            may(grants, Action::Show, Resource::ModelVersion, name.clone())
+        };
+        assert!(shows(&[]) && shows(&[(GrantType::PromptVersion, ALL_RESOURCES, PermissionLevel::Deny)]));
+        assert!(!shows(&[(GrantType::RegisteredModelVersion, ALL_RESOURCES, PermissionLevel::Deny)]));
     }
 
     #[test]
     fn an_assessment_is_made_by_who_may_change_the_experiment_or_traces() {
-        let makes = |grants: &[(GrantType, &str, Level)]| may(grants, Action::Create, Resource::Assessment, seven());
-        let (experiment, traces) = ((GrantType::Experiment, "7"), (GrantType::Trace, EVERYTHING));
+        let makes =
+            |grants: &[(GrantType, &str, PermissionLevel)]| may(grants, Action::Create, Resource::Assessment, seven());
+        let (experiment, traces) = ((GrantType::Experiment, "7"), (GrantType::Trace, ALL_RESOURCES));
         let of = |(kind, pattern): (GrantType, &'static str), level| (kind, pattern, level);
         assert!(!makes(&[]));
-        assert!(makes(&[of(experiment, Level::Edit)]) && makes(&[of(traces, Level::Edit)]));
+        assert!(makes(&[of(experiment, PermissionLevel::Edit)]) && makes(&[of(traces, PermissionLevel::Edit)]));
         // A grant for traces does not weaken a grant for the experiment, unless it is a denial.
-        assert!(makes(&[of(experiment, Level::Edit), of(traces, Level::Read)]));
-        assert!(!makes(&[of(experiment, Level::Edit), of(traces, Level::Deny)]));
-        assert!(!makes(&[of(experiment, Level::Deny), of(traces, Level::Edit)]));
-        let denied = (GrantType::Assessment, EVERYTHING, Level::Deny);
-        assert!(!makes(&[of(experiment, Level::Manage), denied]));
+        assert!(makes(&[of(experiment, PermissionLevel::Edit), of(traces, PermissionLevel::Read)]));
+        assert!(!makes(&[of(experiment, PermissionLevel::Edit), of(traces, PermissionLevel::Deny)]));
+        assert!(!makes(&[of(experiment, PermissionLevel::Deny), of(traces, PermissionLevel::Edit)]));
+        let denied = (GrantType::Assessment, ALL_RESOURCES, PermissionLevel::Deny);
+        assert!(!makes(&[of(experiment, PermissionLevel::Manage), denied]));
     }
 }

@@ -6,7 +6,7 @@ use key_schema::attributes::{EXPERIMENT, LEVEL, LEVELS, NAME, RESOURCE, USER_ID}
 use key_schema::index::{PermissionsOfExperiment, PermissionsOfModel, PermissionsOfPrompt, PermissionsOfScorer};
 use key_schema::rows::RowDescription;
 use key_schema::{Field, Key, ModelKey, Name, rows};
-use mlflow_api::auth::{GrantType, Level};
+use mlflow_api::auth::{GrantType, PermissionLevel};
 use mlflow_api::{ExperimentId, UserName, Workspace};
 use table::{Item, number, text};
 
@@ -77,7 +77,7 @@ pub struct StoredGrant {
     /// Id that distinguishes the resource from others with the same name.
     pub resource: String,
     /// Level of the grant.
-    pub level: Level,
+    pub level: PermissionLevel,
 }
 
 impl StoredGrant {
@@ -125,7 +125,7 @@ impl StoredGrant {
             target: on,
             user_id: item.get(USER_ID)?,
             resource: item.get(RESOURCE)?.to_owned(),
-            level: Level::from_name(item.get(LEVEL)?)?,
+            level: PermissionLevel::from_name(item.get(LEVEL)?)?,
         })
     }
 }
@@ -141,14 +141,14 @@ pub fn grant_resource_id(workspace: &Workspace, text: &str) -> String {
 /// Returns a user's levels for all resources of each type, by workspace, from an item. Empty if the
 /// item belongs to a user with another id.
 #[must_use]
-pub fn type_levels(item: &Item, user_id: u32) -> Vec<(WorkspaceRef, GrantType, Level)> {
+pub fn type_levels(item: &Item, user_id: u32) -> Vec<(WorkspaceRef, GrantType, PermissionLevel)> {
     if item.get(USER_ID) != Some(user_id) {
         return Vec::new();
     }
     let levels = item.map(LEVELS).into_iter().flatten();
     let levels = levels.filter_map(|(kind, level)| {
         let (place, kind) = WorkspaceRef::split_grant_text(kind)?;
-        Some((place, GrantType::from_name(kind)?, Level::from_name(level.as_s().ok()?)?))
+        Some((place, GrantType::from_name(kind)?, PermissionLevel::from_name(level.as_s().ok()?)?))
     });
     levels.collect()
 }
@@ -171,7 +171,7 @@ mod tests {
             GrantedResource::Scorer(experiment, long),
         ];
         for on in all {
-            let grant = StoredGrant { target: on, user_id: 3, resource: "r".to_owned(), level: Level::Use };
+            let grant = StoredGrant { target: on, user_id: 3, resource: "r".to_owned(), level: PermissionLevel::Use };
             assert_eq!(StoredGrant::of(&grant.item(&user)), Some(grant));
         }
         assert_eq!(StoredGrant::of(&Item::new(missing_resource_grant_key(&user, GrantType::GatewaySecret, "7"))), None);

@@ -17,7 +17,7 @@ use access::{
 use futures::future::BoxFuture;
 use key_schema::attributes::{NAME, TAGS};
 use key_schema::rows;
-use mlflow_api::auth::Level;
+use mlflow_api::auth::PermissionLevel;
 use mlflow_api::{Error, ErrorCode, Result, UserName};
 use runtime::clock::Moment;
 use table::{Condition, Item, Table, TableKey, Write};
@@ -42,7 +42,7 @@ const MAX_READS: usize = 4;
 pub struct UserAuthorizer {
     pub(crate) data: Table,
     pub(crate) access: Table,
-    default_level: Level,
+    default_level: PermissionLevel,
     creators: Option<String>,
     passwords: Passwords,
     caller_cache: Arc<CallerCache>,
@@ -54,7 +54,7 @@ impl UserAuthorizer {
     /// Creates an authorizer over the data table and the access table. `default` is the level of
     /// users without a grant for a resource.
     #[must_use]
-    pub fn new(data: Table, access: Table, default: Level) -> Self {
+    pub fn new(data: Table, access: Table, default: PermissionLevel) -> Self {
         let (passwords, known, recent) = (Passwords::default(), Arc::default(), Arc::default());
         Self {
             data,
@@ -94,15 +94,15 @@ impl UserAuthorizer {
 
     /// Returns the level of users without a grant for a resource.
     #[must_use]
-    pub fn default_level(&self) -> Level {
+    pub fn default_level(&self) -> PermissionLevel {
         self.default_level
     }
 
     /// Returns the level of users without a grant for a resource in the request's workspace. If
     /// there are several workspaces, users have no access without a grant.
     #[must_use]
-    pub fn default_in(&self, identity: &Identity) -> Level {
-        if identity.has_workspaces { Level::NoPermissions } else { self.default_level }
+    pub fn default_in(&self, identity: &Identity) -> PermissionLevel {
+        if identity.has_workspaces { PermissionLevel::NoPermissions } else { self.default_level }
     }
 
     /// Returns the verifier of passwords.
@@ -331,7 +331,7 @@ impl Authorizer for UserAuthorizer {
             _ => return Vec::new(),
         };
         let resource = grant_resource_id(&identity.workspace, id);
-        let grant = StoredGrant { target: on, user_id: user.id, resource, level: Level::Manage };
+        let grant = StoredGrant { target: on, user_id: user.id, resource, level: PermissionLevel::Manage };
         vec![Write::Put(grant.item(&user.name), Condition::Always)]
     }
 }

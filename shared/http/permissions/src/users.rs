@@ -4,7 +4,7 @@ use access::User;
 use entities::unreadable;
 use key_schema::attributes::{Attribute, Count, DISABLED, GRANTS, IS_ADMIN, PASSWORD, ROLES, USER_ID, VERSION};
 use key_schema::{Ordinal, access_rows};
-use mlflow_api::auth::{GrantType, Level};
+use mlflow_api::auth::{GrantType, PermissionLevel};
 use mlflow_api::{Result, UserName};
 use table::{Item, Table};
 
@@ -68,7 +68,7 @@ pub struct RoleGrant {
     /// Id.
     pub id: u32,
     /// Level of the grant.
-    pub level: Level,
+    pub level: PermissionLevel,
     /// Type of the resource.
     pub kind: GrantType,
     /// Id that distinguished the resource from others with the same name when the grant was made.
@@ -89,7 +89,7 @@ impl RoleGrant {
         let mut parts = text.splitn(4, ' ');
         Some(Self {
             id: id.parse().ok()?,
-            level: Level::from_name(parts.next()?)?,
+            level: PermissionLevel::from_name(parts.next()?)?,
             kind: GrantType::from_name(parts.next()?)?,
             resource: parts.next()?.to_owned(),
             pattern: parts.next()?.to_owned(),
@@ -136,7 +136,7 @@ mod tests {
     fn what_a_role_grants_is_read_as_written() {
         let grant = |resource: &str, pattern: &str| RoleGrant {
             id: 7,
-            level: Level::Edit,
+            level: PermissionLevel::Edit,
             kind: GrantType::RegisteredModel,
             resource: resource.to_owned(),
             pattern: pattern.to_owned(),

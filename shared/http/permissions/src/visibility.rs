@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use access::{AccessCheck, Action, Guard, Resource, Visibility, VisibilityRules};
-use mlflow_api::auth::{EVERYTHING, GrantType, Level};
+use mlflow_api::auth::{ALL_RESOURCES, GrantType, PermissionLevel};
 use mlflow_api::{ExperimentId, RegisteredModelName};
 
 use crate::grants::{Grants, allows};
@@ -13,11 +13,11 @@ use crate::rules::{RequiredAction, Rule, rule_of, scorer_of, type_of};
 #[derive(Debug)]
 struct GrantedVisibility {
     grants: Grants,
-    default: Level,
+    default: PermissionLevel,
 }
 
 /// Returns what lists may show to a user with these grants. `default` is the level without a grant.
-pub(crate) fn visibility_of(grants: Grants, default: Level) -> Visibility {
+pub(crate) fn visibility_of(grants: Grants, default: PermissionLevel) -> Visibility {
     let sees_all = grants.is_workspace_admin() || (grants.is_empty() && allows(default, RequiredAction::Read));
     if sees_all {
         Visibility::Everything
@@ -41,13 +41,14 @@ impl VisibilityRules for GrantedVisibility {
             (Resource::PromptVersion, _) => rule_of(&AccessCheck { kind: Resource::Prompt, ..ask }),
             _ => rule_of(&ask),
         };
-        self.meets(&rule) && (!is_version(kind) || self.grants.at(type_of(kind), EVERYTHING) != Some(Level::Deny))
+        self.meets(&rule)
+            && (!is_version(kind) || self.grants.at(type_of(kind), ALL_RESOURCES) != Some(PermissionLevel::Deny))
     }
 
     fn all(&self, kind: Resource) -> Option<Vec<Guard>> {
         let of = type_of(kind);
         // Grants for single entities are not the complete list if the user may read others as well.
-        if !of.has_ids() || allows(self.grants.effective(of, EVERYTHING, self.default), RequiredAction::Read) {
+        if !of.has_ids() || allows(self.grants.effective(of, ALL_RESOURCES, self.default), RequiredAction::Read) {
             return None;
         }
         let guard = |id: &str| match of {
@@ -79,7 +80,7 @@ mod tests {
         Guard::Scorer(ExperimentId::from_number(8).unwrap(), name.to_owned())
     }
 
-    fn seeing(grants: &[(GrantType, &str, Level)], default: Level) -> Visibility {
+    fn seeing(grants: &[(GrantType, &str, PermissionLevel)], default: PermissionLevel) -> Visibility {
         let mut all = Grants::default();
         for (kind, pattern, level) in grants {
             all.add(*kind, pattern, *level);
@@ -89,20 +90,24 @@ mod tests {
 
     #[test]
     fn lists_show_what_may_be_read() {
-        let some = seeing(&[(GrantType::Experiment, "7", Level::Read)], Level::NoPermissions);
+        let some = seeing(&[(GrantType::Experiment, "7", PermissionLevel::Read)], PermissionLevel::NoPermissions);
         assert!(some.shows(&experiment(7)) && !some.shows(&experiment(8)));
         assert_eq!(some.enumerate_guards(Resource::Experiment), Some(vec![experiment(7)]));
-        let but = seeing(&[(GrantType::Experiment, "7", Level::Deny)], Level::Read);
+        let but = seeing(&[(GrantType::Experiment, "7", PermissionLevel::Deny)], PermissionLevel::Read);
         assert!(!but.shows(&experiment(7)) && but.shows(&experiment(8)));
         assert_eq!(but.enumerate_guards(Resource::Experiment), None);
-        assert!(matches!(seeing(&[], Level::Read), Visibility::Everything));
-        assert_eq!(seeing(&[], Level::NoPermissions).enumerate_guards(Resource::Experiment), Some(Vec::new()));
+        assert!(matches!(seeing(&[], PermissionLevel::Read), Visibility::Everything));
+        assert_eq!(
+            seeing(&[], PermissionLevel::NoPermissions).enumerate_guards(Resource::Experiment),
+            Some(Vec::new())
+        );
     }
 
     #[test]
     fn a_grant_to_use_the_workspace_shows_nothing() {
-        let member = (GrantType::Workspace, EVERYTHING, Level::Use);
-        let some = seeing(&[member, (GrantType::Experiment, "7", Level::Read)], Level::NoPermissions);
+        let member = (GrantType::Workspace, ALL_RESOURCES, PermissionLevel::Use);
+        let some =
+            seeing(&[member, (GrantType::Experiment, "7", PermissionLevel::Read)], PermissionLevel::NoPermissions);
         assert!(some.shows(&experiment(7)) && !some.shows(&experiment(8)));
         assert_eq!(some.enumerate_guards(Resource::Experiment), Some(vec![experiment(7)]));
         let named = Guard::RegisteredModel(RegisteredModelName::named("m"));
@@ -112,23 +117,31 @@ mod tests {
 
     #[test]
     fn scorers_are_shown_by_grants_of_their_own() {
-        let some = seeing(&[(GrantType::Scorer, "8/a%20b", Level::Read)], Level::NoPermissions);
+        let some = seeing(&[(GrantType::Scorer, "8/a%20b", PermissionLevel::Read)], PermissionLevel::NoPermissions);
         assert!(some.shows(&scorer("a b")) && !some.shows(&scorer("s")) && !some.shows(&experiment(8)));
         assert_eq!(some.enumerate_guards(Resource::Scorer), Some(vec![scorer("a b")]));
-        let of_experiment = seeing(&[(GrantType::Experiment, "8", Level::Manage)], Level::NoPermissions);
+        let of_experiment =
+            seeing(&[(GrantType::Experiment, "8", PermissionLevel::Manage)], PermissionLevel::NoPermissions);
         assert!(!of_experiment.shows(&scorer("s")));
         assert_eq!(
-            seeing(&[(GrantType::Scorer, EVERYTHING, Level::Read)], Level::NoPermissions)
+            seeing(&[(GrantType::Scorer, ALL_RESOURCES, PermissionLevel::Read)], PermissionLevel::NoPermissions)
                 .enumerate_guards(Resource::Scorer),
             None
         );
-        let denied = [(GrantType::Scorer, "8/s", Level::Read), (GrantType::ScorerVersion, EVERYTHING, Level::Deny)];
-        assert_eq!(seeing(&denied, Level::NoPermissions).enumerate_guards(Resource::Scorer), Some(Vec::new()));
+        let denied = [
+            (GrantType::Scorer, "8/s", PermissionLevel::Read),
+            (GrantType::ScorerVersion, ALL_RESOURCES, PermissionLevel::Deny),
+        ];
+        assert_eq!(
+            seeing(&denied, PermissionLevel::NoPermissions).enumerate_guards(Resource::Scorer),
+            Some(Vec::new())
+        );
     }
 
     #[test]
     fn versions_that_are_denied_are_not_shown_with_their_models() {
-        let some = seeing(&[(GrantType::RegisteredModelVersion, EVERYTHING, Level::Deny)], Level::Read);
+        let some =
+            seeing(&[(GrantType::RegisteredModelVersion, ALL_RESOURCES, PermissionLevel::Deny)], PermissionLevel::Read);
         let named = Guard::RegisteredModel(RegisteredModelName::named("m"));
         assert!(some.shows(&named) && !some.shows_as(Resource::ModelVersion, &named));
         assert!(some.shows_as(Resource::PromptVersion, &named));
@@ -136,7 +149,7 @@ mod tests {
 
     #[test]
     fn prompts_and_models_are_seen_by_grants_of_their_own() {
-        let some = seeing(&[(GrantType::Prompt, "p", Level::Read)], Level::NoPermissions);
+        let some = seeing(&[(GrantType::Prompt, "p", PermissionLevel::Read)], PermissionLevel::NoPermissions);
         let named = Guard::RegisteredModel(RegisteredModelName::named("p"));
         assert!(some.shows_as(Resource::Prompt, &named) && !some.shows_as(Resource::RegisteredModel, &named));
     }

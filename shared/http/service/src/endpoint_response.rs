@@ -7,13 +7,13 @@ use axum::body::Body;
 use axum::response::Response;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use mlflow_api::{Error, ErrorCode, answer_size};
+use mlflow_api::{Error, ErrorCode, response_size};
 use rand::RngExt;
 use serde::Serialize;
 
 use crate::attachment::Attachment;
 
-/// Range of `Retry-After` for throttled clients, in seconds. The value is random, so that retries
+/// Range of `RetryPolicy-After` for throttled clients, in seconds. The value is random, so that retries
 /// spread out. A stock client follows the header instead of its own backoff and retries seven
 /// times, which takes about a minute.
 pub(crate) const RETRY_AFTER_SECONDS: RangeInclusive<u16> = 5..=15;
@@ -47,9 +47,9 @@ pub enum EndpointResponse {
 }
 
 impl EndpointResponse {
-    /// Creates a JSON response. Fails if it is longer than [`answer_size::LONGEST`].
+    /// Creates a JSON response. Fails if it is longer than [`response_size::MAX_BODY_BYTES`].
     pub fn json(content: &impl Serialize) -> mlflow_api::Result<Self> {
-        answer_size::to_json(content).map(Self::Json)
+        response_size::to_json(content).map(Self::Json)
     }
 
     /// Adds a header, such as `Set-Cookie`. Several headers may have the same name.
@@ -106,7 +106,7 @@ impl FileUrl {
     }
 }
 
-/// A type that endpoints can return: any value that can be serialized to JSON, or an [`Answer`].
+/// A type that endpoints can return: any value that can be serialized to JSON, or an [`EndpointResponse`].
 pub trait IntoEndpointResponse {
     /// Converts the value into a response.
     ///
@@ -133,7 +133,7 @@ pub(crate) fn error_response(error: &Error) -> Response {
     error_with_retry(error, RETRY_AFTER_SECONDS)
 }
 
-/// Returns the response to a failed call. If the client was throttled, `Retry-After` is in this
+/// Returns the response to a failed call. If the client was throttled, `RetryPolicy-After` is in this
 /// range.
 pub(crate) fn error_with_retry(error: &Error, come_back_after: RangeInclusive<u16>) -> Response {
     if error.code.http_status() >= 500 {

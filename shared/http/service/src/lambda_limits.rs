@@ -13,7 +13,7 @@ use http::header::{CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_TYPE, HeaderNa
 use http::{Method, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use lambda_http::RequestExt;
-use mlflow_api::answer_size::{AnswerSize, LONGEST, RESPONSE_BODY, too_long};
+use mlflow_api::response_size::{MAX_BODY_BYTES, MAX_JSON_BYTES, ResponseSize, too_long};
 use mlflow_api::{Error, ErrorCode};
 use percent_encoding::percent_decode_str;
 
@@ -41,7 +41,7 @@ pub struct LongResponse {
     pub disposition: Option<String>,
 }
 
-/// Wraps a router for a Lambda, as clients reach it ([`crate::front()`]).
+/// Wraps a router for a Lambda, as clients reach it ([`crate::normalize_paths()`]).
 ///
 /// A Lambda's response is limited to 6 MB, so a longer response is replaced by an error. Otherwise,
 /// the invocation would fail in API Gateway with a 5xx, which clients retry in vain. A path that
@@ -87,7 +87,7 @@ fn is_misread(request: &Request) -> bool {
 async fn fit_response(response: Response, aside: Option<Arc<dyn ResponseOffload>>) -> Response {
     let (parts, body) = response.into_parts();
     let aside = aside.filter(|_| parts.status == StatusCode::OK);
-    let most = if aside.is_some() { LONGEST } else { RESPONSE_BODY };
+    let most = if aside.is_some() { MAX_JSON_BYTES } else { MAX_BODY_BYTES };
     let refusal = || error_response(&too_long("The answer", most));
     let Ok(body) = Limited::new(body, most).collect().await.map(http_body_util::Collected::to_bytes) else {
         return refusal();
@@ -97,8 +97,9 @@ async fn fit_response(response: Response, aside: Option<Arc<dyn ResponseOffload>
     // The Lambda adapter sends these types as text if they are not compressed, and encodes all
     // others in base64.
     let is_json = content_type.starts_with("application/json") && encoding.is_none();
-    let size = if is_json { AnswerSize::of(&body).as_text() } else { AnswerSize::of(&body).in_response() };
-    if size <= RESPONSE_BODY {
+    let size =
+        if is_json { ResponseSize::of(&body).bytes_as_text() } else { ResponseSize::of(&body).bytes_in_response() };
+    if size <= MAX_BODY_BYTES {
         return Response::from_parts(parts, Body::from(body));
     }
     let Some(aside) = aside else { return refusal() };
@@ -133,10 +134,10 @@ mod tests {
     #[tokio::test]
     async fn a_longer_answer_to_a_read_is_put_aside() {
         let kept = Arc::new(Kept::default());
-        let long = || async { ([(CONTENT_TYPE, "application/json")], "x".repeat(RESPONSE_BODY + 1)) };
+        let long = || async { ([(CONTENT_TYPE, "application/json")], "x".repeat(MAX_BODY_BYTES + 1)) };
         let short = || async { ([(CONTENT_TYPE, "application/json")], "x") };
-        let failed = || async { (StatusCode::NOT_FOUND, "x".repeat(RESPONSE_BODY + 1)) };
-        let endless = || async { "x".repeat(LONGEST + 1) };
+        let failed = || async { (StatusCode::NOT_FOUND, "x".repeat(MAX_BODY_BYTES + 1)) };
+        let endless = || async { "x".repeat(MAX_JSON_BYTES + 1) };
         let app = Router::new().route("/long", get(long).merge(post(long))).route("/short", get(short));
         let app = app.route("/failed", get(failed)).route("/endless", get(endless));
         let app = within_lambda_or_offload(app, Arc::clone(&kept) as Arc<dyn ResponseOffload>);
@@ -159,7 +160,7 @@ mod tests {
         }
         let kept = kept.0.lock().unwrap();
         let [answer] = kept.as_slice() else { panic!("{} answers", kept.len()) };
-        assert_eq!((answer.body.len(), &*answer.content_type), (RESPONSE_BODY + 1, "application/json"));
+        assert_eq!((answer.body.len(), &*answer.content_type), (MAX_BODY_BYTES + 1, "application/json"));
         assert_eq!((&answer.encoding, &answer.disposition), (&None, &None));
     }
 
@@ -237,11 +238,11 @@ mod tests {
         let plain = |bytes: usize| "x".repeat(bytes);
         for (content_type, encoding, body, expected) in [
             ("application/json", None, plain(6_000_000), StatusCode::OK),
-            ("application/json", None, plain(RESPONSE_BODY), StatusCode::OK),
-            ("application/json", None, plain(RESPONSE_BODY + 1), StatusCode::BAD_REQUEST),
+            ("application/json", None, plain(MAX_BODY_BYTES), StatusCode::OK),
+            ("application/json", None, plain(MAX_BODY_BYTES + 1), StatusCode::BAD_REQUEST),
             // Each quotation mark takes two characters in a JSON string.
             ("application/json", None, "\"".repeat(3_000_000), StatusCode::OK),
-            ("application/json", None, "\"".repeat(RESPONSE_BODY / 2 + 1), StatusCode::BAD_REQUEST),
+            ("application/json", None, "\"".repeat(MAX_BODY_BYTES / 2 + 1), StatusCode::BAD_REQUEST),
             // Encoded in base64.
             ("application/json", Some("gzip"), plain(4_500_000), StatusCode::OK),
             ("application/json", Some("gzip"), plain(5_000_000), StatusCode::BAD_REQUEST),

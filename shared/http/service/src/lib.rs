@@ -1,6 +1,6 @@
 //! The HTTP frame of every function: routes, requests, responses, and MLflow's 404.
 //!
-//! A function is a list of [`Route`]s over its [`Store`]. Each route names an [`Endpoint`].
+//! A function is a list of [`Route`]s over its [`DomainStore`]. Each route names an [`Endpoint`].
 //! [`router`] builds the axum router that the Lambda adapter, the local server and the tests all
 //! run.
 //!
@@ -18,11 +18,11 @@
 //!    `require_sign_in` does the same for the page.
 //! 4. **Read** ([`Endpoint::read`]): a body is limited to 32 MB and 500,000 JSON values. Large
 //!    bodies of all requests share 64 MB. Up to 16 MB of decompressed bodies are processed at the
-//!    same time, or one longer body (`room.rs`). Long bodies are parsed on other threads.
+//!    same time, or one longer body (`upload_limits.rs`). Long bodies are parsed on other threads.
 //! 5. **Authorize** ([`Endpoint::needs`]): [`access::Scope::enter`] resolves the needs and consults
 //!    the authorizer. A route declares the least permission that its endpoint needs. A request
 //!    whose needs do not include that permission is answered with 500.
-//! 6. [`Store::hide_expired`] hides entities that clients may no longer see: currently, expired
+//! 6. [`DomainStore::hide_expired`] hides entities that clients may no longer see: currently, expired
 //!    traces.
 //! 7. **Act** ([`Endpoint::act`]): one or two calls of the store, with the entities that the scope
 //!    grants.
@@ -30,7 +30,7 @@
 //!    accept gzip. It responds even if code panics. In a Lambda, responses of more than 6 MB are
 //!    replaced by a 400. Only the traces function stores longer responses to `GET`, up to 64 MB, in
 //!    the bucket and redirects to them with 307 (`lambda.rs`).
-//! 9. **Log**: as the outermost layer, [`told`] creates one [`RequestLine`] per request: route,
+//! 9. **Log**: as the outermost layer, [`log_requests`] creates one [`RequestLine`] per request: route,
 //!    status, duration, requests and units of the table, and a hash of the caller. A Lambda logs
 //!    it.
 

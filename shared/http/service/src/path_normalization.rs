@@ -26,7 +26,7 @@ pub fn normalize_paths(router: Router) -> Router {
     with_browser_headers(normalize_paths_only(router))
 }
 
-/// Wraps a router like [`front`], but does not add headers for browsers.
+/// Wraps a router like [`normalize_paths`], but does not add headers for browsers.
 pub(crate) fn normalize_paths_only(router: Router) -> Router {
     Router::new().fallback_service(service_fn(move |request| answer(router.clone(), request)))
 }

@@ -10,7 +10,7 @@ use axum::middleware::{Next, from_fn};
 use http::StatusCode;
 use runtime::clock::Moment;
 use sha2::{Digest, Sha256};
-use table::{Meter, Usage};
+use table::{ConsumedUnits, UsageMeter};
 
 /// Number of bytes of a caller's hash in the log. Enough to distinguish callers.
 const HASH_BYTES: usize = 6;
@@ -27,7 +27,7 @@ pub struct RequestLine {
     /// Time from the first byte of the request until the response was ready, without sending it.
     pub time: Duration,
     /// Requests to the tables and the capacity that they consumed.
-    pub usage: Usage,
+    pub usage: ConsumedUnits,
     /// Hash of the caller's name, in hexadecimal. `None` for an anonymous caller.
     pub caller: Option<String>,
 }
@@ -49,7 +49,7 @@ pub fn log_requests(router: Router, tell: impl Fn(&RequestLine) + Clone + Send +
         let mut telling = RequestReporter {
             begin: Moment::now(),
             notes: Arc::default(),
-            meter: Meter::default(),
+            meter: UsageMeter::default(),
             status: None,
             report: tell.clone(),
         };
@@ -70,7 +70,7 @@ pub async fn log_work<F: Future>(name: &str, work: F) -> F::Output {
     if !tracing::enabled!(target: "request", tracing::Level::INFO) {
         return work.await;
     }
-    let (begin, meter) = (Moment::now(), Meter::default());
+    let (begin, meter) = (Moment::now(), UsageMeter::default());
     let outcome = meter.counting(work).await;
     let route = Some(name.into());
     log(&RequestLine { route, status: None, time: begin.age(), usage: meter.take(), caller: None });
@@ -121,7 +121,7 @@ fn hash(name: &str) -> String {
 struct RequestReporter<T: Fn(&RequestLine)> {
     begin: Moment,
     notes: Arc<RequestNotes>,
-    meter: Meter,
+    meter: UsageMeter,
     status: Option<StatusCode>,
     report: T,
 }

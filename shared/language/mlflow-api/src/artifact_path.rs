@@ -7,13 +7,13 @@ use percent_encoding::percent_decode_str;
 use crate::{Error, Result};
 
 /// Maximum number of layers of percent-encoding that are decoded (`_decode` in MLflow's `uri.py`).
-const LAYERS: usize = 10;
+const MAX_DECODINGS: usize = 10;
 
 /// Decodes a path and checks that it can safely be appended to a location
 /// (`validate_path_is_safe`). The path must be relative, and must not contain a drive, a fragment,
 /// or `..` in any layer of encoding.
-pub fn checked(path: &str) -> Result<String> {
-    let decoded = decoded(path).ok_or_else(invalid)?;
+pub fn decode_and_check(path: &str) -> Result<String> {
+    let decoded = decode(path).ok_or_else(invalid)?;
     let has_drive = {
         let mut characters = decoded.chars();
         characters.next().is_some_and(|first| first.is_ascii_alphabetic())
@@ -38,9 +38,9 @@ pub fn checked(path: &str) -> Result<String> {
     Ok(escaped)
 }
 
-fn decoded(path: &str) -> Option<String> {
+fn decode(path: &str) -> Option<String> {
     let mut path = path.to_owned();
-    for _ in 0..LAYERS {
+    for _ in 0..MAX_DECODINGS {
         let once_more = percent_decode_str(&path).decode_utf8().ok()?.into_owned();
         if once_more == path {
             return Some(path);
@@ -71,7 +71,7 @@ mod tests {
             ("a%00b", "a%00b"),
             ("./a", "./a"),
         ] {
-            assert_eq!(checked(path).as_deref(), Ok(safe), "{path}");
+            assert_eq!(decode_and_check(path).as_deref(), Ok(safe), "{path}");
         }
         for path in [
             "..",
@@ -94,7 +94,7 @@ mod tests {
             "%ff",
             "%2525252525252525252525252525",
         ] {
-            assert_eq!(checked(path), Err(invalid()), "{path}");
+            assert_eq!(decode_and_check(path), Err(invalid()), "{path}");
         }
     }
 }

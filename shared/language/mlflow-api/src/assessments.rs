@@ -10,12 +10,12 @@ use crate::{AssessmentId, Error, Result, TraceId};
 
 /// Maximum length, in characters, of the stack trace of an error. A longer stack trace is cut off
 /// at the front and begins with [`STACK_TRACE_CUT`].
-const STACK_TRACE: usize = 10_000;
+const MAX_STACK_TRACE_LENGTH: usize = 10_000;
 const STACK_TRACE_CUT: &str = "[Stack trace is truncated]\n...\n";
 /// The description of an expectation in error messages.
-const EXPECTATION: &str = "The value of an expectation";
+const EXPECTATION_DESCRIPTION: &str = "The value of an expectation";
 /// The kinds of sources of an assessment.
-const SOURCES: [&str; 4] = ["SOURCE_TYPE_UNSPECIFIED", "HUMAN", "LLM_JUDGE", "CODE"];
+const SOURCE_TYPES: [&str; 4] = ["SOURCE_TYPE_UNSPECIFIED", "HUMAN", "LLM_JUDGE", "CODE"];
 
 /// The judgement of an assessment. Each variant contains the value of its field in the response.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,8 +84,8 @@ fn error_json(error: &Map<String, Value>) -> Value {
     }
     if let Some(stack) = text(error, "stack_trace").filter(|stack| !stack.is_empty()) {
         let characters = stack.chars().count();
-        let stack = if characters > STACK_TRACE {
-            let kept = STACK_TRACE - STACK_TRACE_CUT.chars().count();
+        let stack = if characters > MAX_STACK_TRACE_LENGTH {
+            let kept = MAX_STACK_TRACE_LENGTH - STACK_TRACE_CUT.chars().count();
             let end: String = stack.chars().skip(characters - kept).collect();
             format!("{STACK_TRACE_CUT}{end}")
         } else {
@@ -104,7 +104,7 @@ fn expectation_json(expectation: &Map<String, Value>) -> Result<Value> {
             if matches!(value, Value::Bool(_) | Value::Number(_) | Value::String(_)) {
                 return Ok(json!({ "value": value }));
             }
-            Json::of(EXPECTATION, &value.to_string())?
+            Json::of(EXPECTATION_DESCRIPTION, &value.to_string())?
         }
         Some(serialized) => {
             let format = text(serialized, "serialization_format").unwrap_or_default();
@@ -113,7 +113,7 @@ fn expectation_json(expectation: &Map<String, Value>) -> Result<Value> {
                     "Unknown serialization format: {format}. Only JSON_FORMAT is supported."
                 )));
             }
-            Json::of(EXPECTATION, text(serialized, "value").unwrap_or_default())?
+            Json::of(EXPECTATION_DESCRIPTION, text(serialized, "value").unwrap_or_default())?
         }
     };
     Ok(match json {
@@ -161,8 +161,8 @@ impl Assessment {
         let judgement = Judgement::read(assessment)?;
         let source = message(assessment, "source");
         let kind = source.and_then(|source| match field(source, "source_type")? {
-            Value::String(name) => SOURCES.into_iter().find(|known| known == name),
-            other => SOURCES.get(usize::try_from(other.as_u64()?).ok()?).copied(),
+            Value::String(name) => SOURCE_TYPES.into_iter().find(|known| known == name),
+            other => SOURCE_TYPES.get(usize::try_from(other.as_u64()?).ok()?).copied(),
         });
         let source_id = source.and_then(|source| text(source, "source_id")).filter(|id| !id.is_empty());
         let time = |name: &str| -> Result<i64> {
@@ -183,7 +183,7 @@ impl Assessment {
         let read = Self {
             name: text(assessment, "assessment_name").unwrap_or_default().to_owned(),
             span: sent("span_id"),
-            source: (kind.unwrap_or(SOURCES[0]).to_owned(), source_id.map(str::to_owned)),
+            source: (kind.unwrap_or(SOURCE_TYPES[0]).to_owned(), source_id.map(str::to_owned)),
             created: time("create_time")?,
             updated: time("last_update_time")?,
             // MLflow ignores both fields in expectations, and `overrides` in everything but
@@ -199,7 +199,7 @@ impl Assessment {
 
     /// Returns the JSON in which the assessment is stored and returned, without the ids.
     #[must_use]
-    pub fn stored(&self) -> Value {
+    pub fn to_stored(&self) -> Value {
         let mut printed = Map::new();
         printed.insert("assessment_name".to_owned(), self.name.as_str().into());
         printed.extend(self.span.iter().map(|span| ("span_id".to_owned(), span.as_str().into())));
@@ -221,9 +221,9 @@ impl Assessment {
         Value::Object(printed)
     }
 
-    /// Parses a text that was created by [`Assessment::stored`]. Returns `None` for any other text.
+    /// Parses a text that was created by [`Assessment::to_stored`]. Returns `None` for any other text.
     #[must_use]
-    pub fn restore(stored: &str) -> Option<Self> {
+    pub fn from_stored(stored: &str) -> Option<Self> {
         let Value::Object(stored) = read_value(stored.as_bytes()).ok()? else { return None };
         let source = message(&stored, "source")?;
         let judgement = if let Some(value) = stored.get("feedback") {
@@ -254,7 +254,7 @@ impl Assessment {
         let mut printed = Map::new();
         printed.insert("assessment_id".to_owned(), id.as_str().into());
         printed.insert("trace_id".to_owned(), trace.as_str().into());
-        if let Value::Object(stored) = self.stored() {
+        if let Value::Object(stored) = self.to_stored() {
             printed.extend(stored);
         }
         Value::Object(printed)
@@ -337,7 +337,7 @@ impl AssessmentChange {
 
 /// The response with a single assessment.
 #[derive(Debug, Serialize)]
-pub struct OneAssessment {
+pub struct AssessmentResponse {
     /// The assessment.
     pub assessment: Value,
 }

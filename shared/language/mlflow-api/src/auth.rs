@@ -9,7 +9,7 @@ use crate::{Error, Result};
 
 /// The level of a grant. Each level includes the preceding ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
+pub enum PermissionLevel {
     /// No access, regardless of other grants.
     Deny,
     /// No access. This is the level of users without any grant, and cannot be granted.
@@ -24,9 +24,9 @@ pub enum Level {
     Manage,
 }
 
-impl Level {
+impl PermissionLevel {
     /// All levels, in the order in which MLflow lists them.
-    const LISTED: [Self; 6] = [Self::Read, Self::Use, Self::Edit, Self::Manage, Self::NoPermissions, Self::Deny];
+    const ALL: [Self; 6] = [Self::Read, Self::Use, Self::Edit, Self::Manage, Self::NoPermissions, Self::Deny];
 
     /// Returns MLflow's name of the level.
     #[must_use]
@@ -44,7 +44,7 @@ impl Level {
     /// Returns the level with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::LISTED.into_iter().find(|level| level.name() == name)
+        Self::ALL.into_iter().find(|level| level.name() == name)
     }
 
     /// Parses the name of a level in a request (`_validate_permission`).
@@ -53,13 +53,13 @@ impl Level {
     /// Fails with `INVALID_PARAMETER_VALUE` if there is no level with this name.
     pub fn parse(name: &str) -> Result<Self> {
         Self::from_name(name).ok_or_else(|| {
-            let names = tuple(Self::LISTED.map(Self::name).as_slice());
+            let names = python_tuple(Self::ALL.map(Self::name).as_slice());
             Error::invalid(format!("Invalid permission '{name}'. Valid permissions are: {names}"))
         })
     }
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for PermissionLevel {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.name())
     }
@@ -153,7 +153,10 @@ impl GrantType {
         Self::from_name(name).ok_or_else(|| {
             let mut names: Vec<_> = Self::ALL.iter().map(|known| known.name()).collect();
             names.sort_unstable();
-            Error::invalid(format!("Invalid resource type '{name}'. Valid resource types are: {}", tuple(&names)))
+            Error::invalid(format!(
+                "Invalid resource type '{name}'. Valid resource types are: {}",
+                python_tuple(&names)
+            ))
         })
     }
 
@@ -164,7 +167,7 @@ impl GrantType {
     /// pattern that is too long for any name.
     pub fn check_pattern(self, pattern: &str) -> Result<()> {
         check_length(pattern)?;
-        if pattern == EVERYTHING || self.has_ids() {
+        if pattern == ALL_RESOURCES || self.has_ids() {
             return Ok(());
         }
         Err(Error::invalid(format!(
@@ -176,20 +179,20 @@ impl GrantType {
 
 /// Maximum length of a pattern, in bytes. The name of a scorer has up to 250 characters of up to
 /// four bytes, each of which takes up to three bytes in a pattern.
-const LONGEST_PATTERN: usize = 3_100;
+const MAX_PATTERN_BYTES: usize = 3_100;
 
 /// The pattern for all resources of a type.
-pub const EVERYTHING: &str = "*";
+pub const ALL_RESOURCES: &str = "*";
 
 /// Checks that a pattern is not too long for any name.
 ///
 /// # Errors
 /// Fails with `INVALID_PARAMETER_VALUE` if it is too long.
 pub fn check_length(pattern: &str) -> Result<()> {
-    if pattern.len() <= LONGEST_PATTERN {
+    if pattern.len() <= MAX_PATTERN_BYTES {
         return Ok(());
     }
-    Err(Error::invalid(format!("A resource pattern has at most {LONGEST_PATTERN} bytes.")))
+    Err(Error::invalid(format!("A resource pattern has at most {MAX_PATTERN_BYTES} bytes.")))
 }
 
 /// Parses the level and the type of a grant in a request
@@ -198,18 +201,18 @@ pub fn check_length(pattern: &str) -> Result<()> {
 /// # Errors
 /// Fails with `INVALID_PARAMETER_VALUE` if a name is unknown, or if the type does not support the
 /// level.
-pub fn granted(level: &str, kind: &str) -> Result<(Level, GrantType)> {
-    let level = Level::parse(level)?;
+pub fn parse_grant(level: &str, kind: &str) -> Result<(PermissionLevel, GrantType)> {
+    let level = PermissionLevel::parse(level)?;
     let kind = GrantType::parse(kind)?;
     if kind == GrantType::Workspace {
         return match level {
-            Level::Use | Level::Manage => Ok((level, kind)),
+            PermissionLevel::Use | PermissionLevel::Manage => Ok((level, kind)),
             _ => Err(Error::invalid(format!(
                 "Invalid permission '{level}' for resource_type='workspace'. Workspace-wide grants accept only: ('MANAGE', 'USE')."
             ))),
         };
     }
-    if level == Level::NoPermissions {
+    if level == PermissionLevel::NoPermissions {
         return Err(Error::invalid(format!(
             "Invalid permission '{level}' for resource_type='{}'. Resource-level grants accept only: ('DENY', 'EDIT', 'MANAGE', 'READ', 'USE').",
             kind.name()
@@ -219,7 +222,7 @@ pub fn granted(level: &str, kind: &str) -> Result<(Level, GrantType)> {
 }
 
 /// Formats texts like a Python tuple.
-fn tuple(texts: &[&str]) -> String {
+fn python_tuple(texts: &[&str]) -> String {
     let list = python::repr_list(texts);
     format!("({})", list.trim_start_matches('[').trim_end_matches(']'))
 }
@@ -237,14 +240,14 @@ pub struct User {
 
 /// A response of the form `{"user": …}`.
 #[derive(Debug, Serialize)]
-pub struct OneUser {
+pub struct UserResponse {
     /// The user.
     pub user: User,
 }
 
 /// The response of `users/current`.
 #[derive(Debug, Serialize)]
-pub struct CurrentUser {
+pub struct CurrentUserResponse {
     /// The caller.
     pub user: User,
     /// Whether the user can sign out and change the password.
@@ -253,7 +256,7 @@ pub struct CurrentUser {
 
 /// A user in a list, with the user's roles.
 #[derive(Debug, Serialize)]
-pub struct ListedUser {
+pub struct UserWithRoles {
     /// The user.
     #[serde(flatten)]
     pub user: User,
@@ -263,9 +266,9 @@ pub struct ListedUser {
 
 /// The response of `users/list`.
 #[derive(Debug, Serialize)]
-pub struct Users {
+pub struct UsersResponse {
     /// All users.
-    pub users: Vec<ListedUser>,
+    pub users: Vec<UserWithRoles>,
 }
 
 /// A role, in a response.
@@ -285,14 +288,14 @@ pub struct Role {
 
 /// A response of the form `{"role": …}`.
 #[derive(Debug, Serialize)]
-pub struct OneRole {
+pub struct RoleResponse {
     /// The role.
     pub role: Role,
 }
 
 /// A response of the form `{"roles": …}`.
 #[derive(Debug, Serialize)]
-pub struct Roles {
+pub struct RolesResponse {
     /// The roles.
     pub roles: Vec<Role>,
 }
@@ -314,21 +317,21 @@ pub struct RolePermission {
 
 /// A response of the form `{"role_permission": …}`.
 #[derive(Debug, Serialize)]
-pub struct OneRolePermission {
+pub struct RolePermissionResponse {
     /// The grant.
     pub role_permission: RolePermission,
 }
 
 /// The response of `roles/permissions/list`.
 #[derive(Debug, Serialize)]
-pub struct RolePermissions {
+pub struct RolePermissionsResponse {
     /// All grants of the role.
     pub role_permissions: Vec<RolePermission>,
 }
 
 /// The assignment of a role to a user.
 #[derive(Clone, Debug, Serialize)]
-pub struct Assignment {
+pub struct RoleAssignment {
     /// The id, as an integer.
     pub id: u32,
     /// The id of the user.
@@ -339,16 +342,16 @@ pub struct Assignment {
 
 /// The response of `roles/assign`.
 #[derive(Debug, Serialize)]
-pub struct OneAssignment {
+pub struct RoleAssignmentResponse {
     /// The assignment.
-    pub assignment: Assignment,
+    pub assignment: RoleAssignment,
 }
 
 /// The response of `roles/users/list`.
 #[derive(Debug, Serialize)]
-pub struct Assignments {
+pub struct RoleAssignmentsResponse {
     /// All assignments of the role.
-    pub assignments: Vec<Assignment>,
+    pub assignments: Vec<RoleAssignment>,
 }
 
 /// A grant that a user has, either by a role or directly.
@@ -370,7 +373,7 @@ pub struct UserPermission {
 
 /// The response of `users/permissions/list` and `users/current/permissions`.
 #[derive(Debug, Serialize)]
-pub struct UserPermissions {
+pub struct UserPermissionsResponse {
     /// Whether the user is an administrator, who has full access.
     pub is_admin: bool,
     /// The grants.
@@ -379,7 +382,7 @@ pub struct UserPermissions {
 
 /// The response of `users/permissions/get`.
 #[derive(Debug, Serialize)]
-pub struct EffectivePermission {
+pub struct EffectivePermissionResponse {
     /// Whether the user may use the resource.
     pub allowed: bool,
     /// The name of the effective level.
@@ -388,7 +391,7 @@ pub struct EffectivePermission {
 
 /// An empty response, `{}`.
 #[derive(Debug, Serialize)]
-pub struct Done {}
+pub struct EmptyAuthResponse {}
 
 #[cfg(test)]
 mod tests {
@@ -396,7 +399,7 @@ mod tests {
 
     #[test]
     fn names_are_refused_in_mlflows_words() {
-        let refusal = |level, kind| granted(level, kind).unwrap_err().message;
+        let refusal = |level, kind| parse_grant(level, kind).unwrap_err().message;
         assert_eq!(
             refusal("WRITE", "experiment"),
             "Invalid permission 'WRITE'. Valid permissions are: ('READ', 'USE', 'EDIT', 'MANAGE', 'NO_PERMISSIONS', 'DENY')"
@@ -406,17 +409,24 @@ mod tests {
         ));
         assert!(refusal("READ", "workspace").ends_with("Workspace-wide grants accept only: ('MANAGE', 'USE')."));
         assert!(refusal("NO_PERMISSIONS", "run").contains("Resource-level grants accept only: ('DENY', 'EDIT', "));
-        assert_eq!(granted("DENY", "run").unwrap(), (Level::Deny, GrantType::Run));
+        assert_eq!(parse_grant("DENY", "run").unwrap(), (PermissionLevel::Deny, GrantType::Run));
         assert!(GrantType::Run.check_pattern("7").is_err() && GrantType::Run.check_pattern("*").is_ok());
         assert!(GrantType::Scorer.check_pattern("7/x").is_ok());
     }
 
     #[test]
     fn levels_include_those_before() {
-        assert!(Level::Deny < Level::NoPermissions && Level::NoPermissions < Level::Read);
-        assert!(Level::Read < Level::Use && Level::Use < Level::Edit && Level::Edit < Level::Manage);
-        for level in Level::LISTED {
-            assert_eq!(Level::from_name(level.name()), Some(level));
+        assert!(
+            PermissionLevel::Deny < PermissionLevel::NoPermissions
+                && PermissionLevel::NoPermissions < PermissionLevel::Read
+        );
+        assert!(
+            PermissionLevel::Read < PermissionLevel::Use
+                && PermissionLevel::Use < PermissionLevel::Edit
+                && PermissionLevel::Edit < PermissionLevel::Manage
+        );
+        for level in PermissionLevel::ALL {
+            assert_eq!(PermissionLevel::from_name(level.name()), Some(level));
         }
     }
 }

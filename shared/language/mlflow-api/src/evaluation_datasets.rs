@@ -40,14 +40,14 @@ pub struct EvaluationDataset {
 /// The response of `datasets/create`, `datasets/{dataset_id}`, `add-experiments` and
 /// `remove-experiments`.
 #[derive(Serialize)]
-pub struct OneDataset {
+pub struct DatasetResponse {
     /// The dataset.
     pub dataset: EvaluationDataset,
 }
 
 /// The response of `datasets/search`.
 #[derive(Serialize)]
-pub struct Datasets {
+pub struct SearchDatasetsResponse {
     /// The page, each item of which is an [`EvaluationDataset`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub datasets: Vec<Box<RawValue>>,
@@ -58,7 +58,7 @@ pub struct Datasets {
 
 /// The response of `POST datasets/{dataset_id}/records`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct MergedRecords {
+pub struct MergeRecordsResponse {
     /// The number of records that are new.
     pub inserted_count: usize,
     /// The number of records that already existed. A record that occurs twice in a request is
@@ -68,7 +68,7 @@ pub struct MergedRecords {
 
 /// The response of `GET datasets/{dataset_id}/records`.
 #[derive(Clone, Debug, Serialize)]
-pub struct DatasetRecords {
+pub struct DatasetRecordsResponse {
     /// The page, as a JSON string that contains a JSON array.
     pub records: Box<RawValue>,
     /// The token of the next page, if there is one.
@@ -78,14 +78,14 @@ pub struct DatasetRecords {
 
 /// The response of `DELETE datasets/{dataset_id}/records`.
 #[derive(Serialize)]
-pub struct DeletedRecords {
+pub struct DeleteRecordsResponse {
     /// The number of records that were deleted.
     pub deleted_count: usize,
 }
 
 /// The response of `datasets/{dataset_id}/experiment-ids`.
 #[derive(Serialize)]
-pub struct DatasetExperiments {
+pub struct DatasetExperimentsResponse {
     /// The ids of the experiments, in the order in which they were added.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub experiment_ids: Vec<String>,

@@ -13,15 +13,15 @@ use crate::{Error, Result};
 pub const CONTEXT_TAG: &str = "mlflow.data.context";
 
 /// Maximum length of the schema of a dataset, in characters.
-const SCHEMA: usize = 1_048_575;
+const MAX_SCHEMA_LENGTH: usize = 1_048_575;
 /// Maximum length of the source of a dataset, in characters.
-const SOURCE: usize = 65_535;
+const MAX_SOURCE_LENGTH: usize = 65_535;
 /// Maximum length of the profile of a dataset, in characters.
-const PROFILE: usize = 16_777_215;
+const MAX_PROFILE_LENGTH: usize = 16_777_215;
 /// Maximum length of the key of an input's tag, in characters.
-const TAG_KEY: usize = 255;
+const MAX_TAG_KEY_LENGTH: usize = 255;
 /// Maximum length of the value of an input's tag, in characters.
-const TAG_VALUE: usize = 500;
+const MAX_TAG_VALUE_LENGTH: usize = 500;
 
 messages! {
     /// A dataset, which is identified within its experiment by its name and digest.
@@ -76,13 +76,16 @@ impl DatasetInput {
     pub fn check(&self) -> Result<()> {
         let Dataset { name, digest, source, schema, profile, .. } = &self.dataset;
         let parts = [
-            ("name", limits::DATASET_NAME, name),
-            ("digest", limits::DATASET_DIGEST, digest),
-            ("source", SOURCE, source),
-            ("schema", SCHEMA, schema),
-            ("profile", PROFILE, profile),
+            ("name", limits::MAX_DATASET_NAME_LENGTH, name),
+            ("digest", limits::MAX_DATASET_DIGEST_LENGTH, digest),
+            ("source", MAX_SOURCE_LENGTH, source),
+            ("schema", MAX_SCHEMA_LENGTH, schema),
+            ("profile", MAX_PROFILE_LENGTH, profile),
         ];
-        let of_tags = self.tags.iter().flat_map(|tag| [("key", TAG_KEY, &tag.key), ("value", TAG_VALUE, &tag.value)]);
+        let of_tags = self
+            .tags
+            .iter()
+            .flat_map(|tag| [("key", MAX_TAG_KEY_LENGTH, &tag.key), ("value", MAX_TAG_VALUE_LENGTH, &tag.value)]);
         match parts.into_iter().chain(of_tags).find(|(_, limit, text)| text.chars().count() > *limit) {
             None => Ok(()),
             Some((part, limit, _)) => {
@@ -128,7 +131,7 @@ pub struct DatasetSummary {
 
 /// The response of `experiments/search-datasets`.
 #[derive(Serialize)]
-pub struct DatasetSummaries {
+pub struct DatasetSummariesResponse {
     /// The datasets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dataset_summaries: Vec<DatasetSummary>,

@@ -7,20 +7,19 @@
 //! deliberately: stock clients and their tests rely on it, and it is verified by comparison with
 //! the real server.
 
-pub mod answer_size;
 pub mod artifact_path;
 pub mod assessments;
 pub mod auth;
 pub mod checks;
 pub mod content_disposition;
 pub mod evaluation_datasets;
+mod experiment_tag_formats;
 pub mod fields;
 pub mod inputs;
 pub mod json;
 pub mod key_value;
 pub mod limits;
 pub mod limits_registry;
-mod limits_trace;
 pub mod location;
 pub mod logged_models;
 pub mod message;
@@ -28,6 +27,7 @@ pub mod proto_json;
 pub mod registry;
 mod request;
 pub mod requests;
+pub mod response_size;
 pub mod scorers;
 pub mod trace_metrics;
 mod trace_retention;

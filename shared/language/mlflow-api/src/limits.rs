@@ -9,31 +9,31 @@ use crate::python;
 use crate::{Error, Result};
 
 /// Maximum length of the key of a metric, a param or a tag, in characters.
-pub const KEY: usize = 250;
+pub const MAX_KEY_LENGTH: usize = 250;
 /// Maximum length of a param's value, in characters. Longer values are truncated.
-pub const PARAM_VALUE: usize = 6_000;
+pub const MAX_PARAM_VALUE_LENGTH: usize = 6_000;
 /// Maximum length of the value of a run's tag, in characters. Longer values are truncated.
-pub const TAG_VALUE: usize = 8_000;
+pub const MAX_TAG_VALUE_LENGTH: usize = 8_000;
 /// Maximum length of an experiment's name, in characters.
-pub const EXPERIMENT_NAME: usize = 500;
+pub const MAX_EXPERIMENT_NAME_LENGTH: usize = 500;
 /// Maximum length of the value of an experiment's tag, in characters.
-pub const EXPERIMENT_TAG_VALUE: usize = 20_000;
+pub const MAX_EXPERIMENT_TAG_VALUE_LENGTH: usize = 20_000;
 /// Maximum length of an artifact location, in characters.
-pub const ARTIFACT_LOCATION: usize = 2_048;
+pub const MAX_ARTIFACT_LOCATION_LENGTH: usize = 2_048;
 /// Maximum number of custom views of an experiment, which are stored in tags.
-pub const CUSTOM_VIEWS: usize = 50;
+pub const MAX_CUSTOM_VIEWS: usize = 50;
 /// Maximum length of the name of a dataset, in characters.
-pub const DATASET_NAME: usize = 500;
+pub const MAX_DATASET_NAME_LENGTH: usize = 500;
 /// Maximum length of the digest of a dataset, in characters.
-pub const DATASET_DIGEST: usize = 36;
+pub const MAX_DATASET_DIGEST_LENGTH: usize = 36;
 /// Maximum number of metrics in a batch.
-pub const BATCH_METRICS: usize = 1_000;
+pub const MAX_BATCH_METRICS: usize = 1_000;
 /// Maximum number of params in a batch, and of tags.
-pub const BATCH_PARAMS_OR_TAGS: usize = 100;
+pub const MAX_BATCH_PARAMS_OR_TAGS: usize = 100;
 /// Maximum number of metrics, params and tags in a batch, in total.
-pub const BATCH: usize = 1_000;
+pub const MAX_BATCH_ENTRIES: usize = 1_000;
 /// Maximum number of experiments in a search for datasets.
-pub const DATASET_EXPERIMENTS: usize = 20;
+pub const MAX_DATASET_EXPERIMENTS: usize = 20;
 /// Maximum number of results on a page of a search.
 pub const SEARCH_RESULTS: i64 = 50_000;
 
@@ -90,31 +90,31 @@ pub fn truncated(characters: usize, value: &str) -> Cow<'_, str> {
 /// Checks a param, and truncates its value.
 pub fn param(key: &str, value: &str, path: &str) -> Result<String> {
     key_name(key, &json_path(path, "key"))?;
-    at_most("Param key", KEY, key)?;
-    Ok(truncated(PARAM_VALUE, value).into_owned())
+    at_most("Param key", MAX_KEY_LENGTH, key)?;
+    Ok(truncated(MAX_PARAM_VALUE_LENGTH, value).into_owned())
 }
 
 /// Checks a tag of a run, and truncates its value.
 pub fn run_tag(key: &str, value: &str, path: &str) -> Result<String> {
     let path = json_path(path, "key");
     key_name(key, &path)?;
-    at_most(&path, KEY, key)?;
-    Ok(truncated(TAG_VALUE, value).into_owned())
+    at_most(&path, MAX_KEY_LENGTH, key)?;
+    Ok(truncated(MAX_TAG_VALUE_LENGTH, value).into_owned())
 }
 
 /// Checks a tag of a trace, and truncates its value.
 pub fn trace_tag(key: &str, value: &str) -> Result<String> {
     key_name(key, "key")?;
-    at_most("key", KEY, key)?;
-    Ok(truncated(TAG_VALUE, value).into_owned())
+    at_most("key", MAX_KEY_LENGTH, key)?;
+    Ok(truncated(MAX_TAG_VALUE_LENGTH, value).into_owned())
 }
 
 /// Checks a tag of an experiment.
 pub fn experiment_tag(key: &str, value: &str) -> Result<()> {
     key_name(key, "key")?;
-    at_most("key", KEY, key)?;
-    at_most("value", EXPERIMENT_TAG_VALUE, value)?;
-    crate::limits_trace::experiment_tag(key, value)
+    at_most("key", MAX_KEY_LENGTH, key)?;
+    at_most("value", MAX_EXPERIMENT_TAG_VALUE_LENGTH, value)?;
+    crate::experiment_tag_formats::experiment_tag(key, value)
 }
 
 /// Checks the name of an experiment.
@@ -122,7 +122,7 @@ pub fn experiment_name(name: &str) -> Result<()> {
     if name.is_empty() {
         return Err(Error::invalid("Invalid experiment name: ''"));
     }
-    at_most("name", EXPERIMENT_NAME, name)
+    at_most("name", MAX_EXPERIMENT_NAME_LENGTH, name)
 }
 
 /// Checks the timestamp of a metric, in ms.
@@ -163,10 +163,10 @@ pub fn experiment_id(id: &str) -> Result<()> {
 /// Checks the numbers of metrics, params and tags in a batch.
 pub fn batch(metrics: usize, params: usize, tags: usize) -> Result<()> {
     let counts = [
-        ("metrics", BATCH_METRICS, metrics),
-        ("params", BATCH_PARAMS_OR_TAGS, params),
-        ("tags", BATCH_PARAMS_OR_TAGS, tags),
-        ("metrics, params, and tags", BATCH, metrics + params + tags),
+        ("metrics", MAX_BATCH_METRICS, metrics),
+        ("params", MAX_BATCH_PARAMS_OR_TAGS, params),
+        ("tags", MAX_BATCH_PARAMS_OR_TAGS, tags),
+        ("metrics, params, and tags", MAX_BATCH_ENTRIES, metrics + params + tags),
     ];
     for (what, limit, count) in counts {
         if count > limit {
@@ -182,14 +182,14 @@ pub fn batch(metrics: usize, params: usize, tags: usize) -> Result<()> {
 /// Maximum number of experiments that a request can search. Each experiment takes at least one
 /// request to the table. MLflow's limit is the number of variables that its database supports in a
 /// statement, which is 32,766 by default in `SQLite`.
-pub const SEARCHED_EXPERIMENTS: usize = 10_000;
+pub const MAX_SEARCHED_EXPERIMENTS: usize = 10_000;
 
 /// Checks the number of experiments to search.
 pub fn searched_experiments(experiments: usize) -> Result<()> {
-    if experiments <= SEARCHED_EXPERIMENTS {
+    if experiments <= MAX_SEARCHED_EXPERIMENTS {
         return Ok(());
     }
-    Err(Error::invalid(format!("A search takes at most {SEARCHED_EXPERIMENTS} experiments. Found {experiments}.")))
+    Err(Error::invalid(format!("A search takes at most {MAX_SEARCHED_EXPERIMENTS} experiments. Found {experiments}.")))
 }
 
 /// Checks the page size.

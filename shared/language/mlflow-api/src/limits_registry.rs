@@ -1,14 +1,14 @@
 //! The model registry's limits on names and values (`utils/validation.py`), with its messages.
 
-use crate::limits::{KEY, at_most, key_name, path_is_unique};
+use crate::limits::{MAX_KEY_LENGTH, at_most, key_name, path_is_unique};
 use crate::python;
 use crate::registry::{LATEST_ALIAS, PROMPT_TEXT_TAG, VersionNumber};
 use crate::{Error, Result};
 
 /// Maximum length of a tag's value, and of a prompt's text, in characters.
-pub const TAG_VALUE: usize = 100_000;
+pub const MAX_TAG_VALUE_LENGTH: usize = 100_000;
 /// Maximum length of an alias, in characters.
-pub const ALIAS: usize = 255;
+pub const MAX_ALIAS_LENGTH: usize = 255;
 /// Maximum number of registered models on a page.
 pub const MODELS: i64 = 1_000;
 /// Maximum number of model versions on a page.
@@ -37,18 +37,18 @@ fn missing(field: &str) -> Error {
 /// Checks a tag of a registered model.
 pub fn model_tag(key: &str, value: &str) -> Result<()> {
     key_name(key, "key")?;
-    at_most("key", KEY, key)?;
-    at_most("value", TAG_VALUE, value)
+    at_most("key", MAX_KEY_LENGTH, key)?;
+    at_most("value", MAX_TAG_VALUE_LENGTH, value)
 }
 
 /// Checks a tag of a model version.
 pub fn version_tag(key: &str, value: &str) -> Result<()> {
     key_name(key, "key")?;
-    at_most("key", KEY, key)?;
-    if key == PROMPT_TEXT_TAG && value.chars().count() > TAG_VALUE {
-        return Err(Error::invalid(format!("Prompt text exceeds max length of {TAG_VALUE} characters.")));
+    at_most("key", MAX_KEY_LENGTH, key)?;
+    if key == PROMPT_TEXT_TAG && value.chars().count() > MAX_TAG_VALUE_LENGTH {
+        return Err(Error::invalid(format!("Prompt text exceeds max length of {MAX_TAG_VALUE_LENGTH} characters.")));
     }
-    at_most("value", TAG_VALUE, value)
+    at_most("value", MAX_TAG_VALUE_LENGTH, value)
 }
 
 /// Checks the key of a tag to delete.
@@ -76,7 +76,7 @@ pub fn alias(alias: &str) -> Result<()> {
             "Invalid alias name: '{alias}'. Names may only contain alphanumerics, underscores (_), and dashes (-)."
         )));
     }
-    at_most("Registered model alias name", ALIAS, alias)
+    at_most("Registered model alias name", MAX_ALIAS_LENGTH, alias)
 }
 
 /// Checks an alias to set. Some aliases are reserved.

@@ -2,34 +2,34 @@
 
 use percent_encoding::percent_decode_str;
 
-use crate::limits::{ARTIFACT_LOCATION, at_most};
+use crate::limits::{MAX_ARTIFACT_LOCATION_LENGTH, at_most};
 use crate::{Error, Result};
 
 /// Schemes whose URIs name a host that the server would have to connect to (`host_policy.py`).
-const HOST_ADDRESSED: &[&str] =
+const SCHEMES_WITH_HOST: &[&str] =
     &["ftp", "sftp", "hdfs", "viewfs", "http", "https", "mlflow-artifacts", "r2", "b2", "abfss"];
 
 /// Schemes whose last path segment may contain `;params` (Python's `uses_params`). The empty scheme
 /// stands for local paths.
-const WITH_PARAMS: &[&str] =
+const SCHEMES_WITH_PARAMS: &[&str] =
     &["", "ftp", "hdl", "prospero", "http", "https", "shttp", "rtsp", "rtsps", "sip", "sips", "mms", "sftp", "tel"];
 
 /// The components of a URI that matter here.
-struct Parts<'a> {
+struct UriParts<'a> {
     scheme: String,
     after_scheme: &'a str,
     query: &'a str,
     fragment: &'a str,
 }
 
-fn split(uri: &str) -> Parts<'_> {
+fn split(uri: &str) -> UriParts<'_> {
     let (before_fragment, fragment) = uri.split_once('#').unwrap_or((uri, ""));
     let (path, query) = before_fragment.split_once('?').unwrap_or((before_fragment, ""));
     match scheme_of(path) {
         Some(scheme) => {
-            Parts { scheme: scheme.to_lowercase(), after_scheme: &path[scheme.len() + 1..], query, fragment }
+            UriParts { scheme: scheme.to_lowercase(), after_scheme: &path[scheme.len() + 1..], query, fragment }
         }
-        None => Parts { scheme: String::new(), after_scheme: path, query, fragment },
+        None => UriParts { scheme: String::new(), after_scheme: path, query, fragment },
     }
 }
 
@@ -67,12 +67,12 @@ pub fn has_scheme(location: &str) -> bool {
 /// messages.
 pub fn check_as(field: &str, location: &str, root: &str) -> Result<()> {
     // Rejects locations far beyond the maximum length early, so that repeated decoding stays cheap.
-    if location.len() > 4 * ARTIFACT_LOCATION {
+    if location.len() > 4 * MAX_ARTIFACT_LOCATION_LENGTH {
         return Err(too_long());
     }
     let parts = split(location);
     let last_segment = parts.after_scheme.rsplit('/').next().unwrap_or_default();
-    let has_params = WITH_PARAMS.contains(&parts.scheme.as_str()) && last_segment.contains(';');
+    let has_params = SCHEMES_WITH_PARAMS.contains(&parts.scheme.as_str()) && last_segment.contains(';');
     if !parts.fragment.is_empty() || has_params {
         return Err(Error::invalid(format!("'{field}' URL can't include fragments or params.")));
     }
@@ -81,14 +81,14 @@ pub fn check_as(field: &str, location: &str, root: &str) -> Result<()> {
     if location.starts_with("runs:") {
         return Err(Error::invalid(format!("Artifact location cannot be a runs:/ URI. Given: '{location}'")));
     }
-    at_most("artifact_location", ARTIFACT_LOCATION, location).map_err(|_| too_long())
+    at_most("artifact_location", MAX_ARTIFACT_LOCATION_LENGTH, location).map_err(|_| too_long())
 }
 
 /// Checks that a URI does not name a host that the server would have to connect to
 /// (`_validate_artifact_uri_scheme`). `field` is the name of the URI in error messages.
 pub fn check_host(uri: &str, root: &str, field: &str) -> Result<()> {
     let parts = split(uri);
-    if !HOST_ADDRESSED.contains(&parts.scheme.as_str()) {
+    if !SCHEMES_WITH_HOST.contains(&parts.scheme.as_str()) {
         return Ok(());
     }
     let names_host = parts.scheme != "mlflow-artifacts" || host(&parts).is_some_and(|host| !host.is_empty());
@@ -104,16 +104,16 @@ pub fn check_host(uri: &str, root: &str, field: &str) -> Result<()> {
 
 fn too_long() -> Error {
     Error::invalid(format!(
-        "Invalid artifact path length. The length of the artifact path cannot be greater than {ARTIFACT_LOCATION} \
+        "Invalid artifact path length. The length of the artifact path cannot be greater than {MAX_ARTIFACT_LOCATION_LENGTH} \
          characters. To configure this limit, please set the MLFLOW_ARTIFACT_LOCATION_MAX_LENGTH environment variable."
     ))
 }
 
-fn host<'a>(parts: &Parts<'a>) -> Option<&'a str> {
+fn host<'a>(parts: &UriParts<'a>) -> Option<&'a str> {
     parts.after_scheme.strip_prefix("//").map(|rest| rest.split('/').next().unwrap_or_default())
 }
 
-fn same_host(location: &Parts<'_>, root: &Parts<'_>) -> bool {
+fn same_host(location: &UriParts<'_>, root: &UriParts<'_>) -> bool {
     location.scheme == root.scheme && host(location).is_some() && host(location) == host(root)
 }
 
@@ -171,7 +171,7 @@ pub fn absolute(location: &str, directory: Option<&str>) -> Result<String> {
         absolute.push('?');
         absolute.push_str(parts.query);
     }
-    at_most("artifact_location", ARTIFACT_LOCATION, &absolute).map_err(|_| too_long())?;
+    at_most("artifact_location", MAX_ARTIFACT_LOCATION_LENGTH, &absolute).map_err(|_| too_long())?;
     Ok(absolute)
 }
 
@@ -241,7 +241,7 @@ mod tests {
             assert_eq!(absolute(location, Some("/srv/dir")).unwrap(), expected);
             assert_eq!(absolute(location, None).is_ok(), location == expected, "{location}");
         }
-        assert!(absolute(&"x".repeat(ARTIFACT_LOCATION), Some("/srv/dir")).is_err());
+        assert!(absolute(&"x".repeat(MAX_ARTIFACT_LOCATION_LENGTH), Some("/srv/dir")).is_err());
     }
 
     #[test]

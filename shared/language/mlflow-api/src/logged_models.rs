@@ -9,14 +9,14 @@ use crate::tracking::{KeyValue, serialize_double};
 use crate::{Error, Result};
 
 /// The characters that must not occur in the name of a logged model.
-const NOT_IN_NAMES: [char; 6] = ['/', ':', '.', '%', '"', '\''];
+const FORBIDDEN_NAME_CHARACTERS: [char; 6] = ['/', ':', '.', '%', '"', '\''];
 
 /// Checks the name that a client assigns to a logged model (`_validate_logged_model_name`).
 pub fn check_name(name: &str) -> Result<()> {
-    if !name.contains(NOT_IN_NAMES) {
+    if !name.contains(FORBIDDEN_NAME_CHARACTERS) {
         return Ok(());
     }
-    let printed: Vec<_> = NOT_IN_NAMES.iter().map(|character| repr(&character.to_string())).collect();
+    let printed: Vec<_> = FORBIDDEN_NAME_CHARACTERS.iter().map(|character| repr(&character.to_string())).collect();
     Err(Error::invalid(format!(
         "Invalid model name ({}) provided. Model name must be a non-empty string and cannot contain the following \
          characters: ({})",
@@ -156,14 +156,14 @@ impl LoggedModel {
 
 /// The response of `POST logged-models`, and of `GET` and `PATCH logged-models/{model_id}`.
 #[derive(Serialize)]
-pub struct OneModel {
+pub struct LoggedModelResponse {
     /// The model.
     pub model: LoggedModel,
 }
 
 /// The response of `logged-models/search`.
 #[derive(Serialize)]
-pub struct LoggedModels {
+pub struct SearchLoggedModelsResponse {
     /// The page, each item of which is a [`LoggedModel`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<Box<RawValue>>,
@@ -186,7 +186,7 @@ pub struct FileInfo {
 
 /// The response of `logged-models/{model_id}/artifacts/directories`.
 #[derive(Serialize)]
-pub struct Artifacts {
+pub struct ModelArtifactsResponse {
     /// The location of the artifacts.
     pub root_uri: String,
     /// The entries of the requested directory, by path.

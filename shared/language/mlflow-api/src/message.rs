@@ -89,7 +89,7 @@ pub enum Content {
 }
 
 /// The error for a value that does not fit its field.
-struct Misfit;
+struct FieldTypeMismatch;
 
 impl Message {
     /// Parses a JSON object. Returns the fields that could be parsed, and whether all of them fit.
@@ -100,7 +100,7 @@ impl Message {
         (message, fitted)
     }
 
-    fn read(&mut self, fields: &'static [Field], json: &Map<String, Value>) -> Result<(), Misfit> {
+    fn read(&mut self, fields: &'static [Field], json: &Map<String, Value>) -> Result<(), FieldTypeMismatch> {
         for (key, value) in json {
             let Some(field) = fields.iter().find(|field| field.name == key || is_camel_case_of(field.name, key)) else {
                 continue;
@@ -115,7 +115,7 @@ impl Message {
             }
             // Elements that have been parsed are kept even if a later element does not fit.
             self.0.insert(field.name, Content::List(Vec::new()));
-            for element in value.as_array().ok_or(Misfit)? {
+            for element in value.as_array().ok_or(FieldTypeMismatch)? {
                 let (content, outcome) = match &field.kind {
                     Kind::Message(fields) => {
                         let mut message = Self::default();
@@ -136,7 +136,7 @@ impl Message {
         Ok(())
     }
 
-    fn read_single(&mut self, field: &'static Field, value: &Value) -> Result<(), Misfit> {
+    fn read_single(&mut self, field: &'static Field, value: &Value) -> Result<(), FieldTypeMismatch> {
         if let Kind::Message(fields) = &field.kind {
             let mut message = Self::default();
             let outcome = message.read_value(fields, value);
@@ -149,8 +149,8 @@ impl Message {
         Ok(())
     }
 
-    fn read_value(&mut self, fields: &'static [Field], value: &Value) -> Result<(), Misfit> {
-        self.read(fields, value.as_object().ok_or(Misfit)?)
+    fn read_value(&mut self, fields: &'static [Field], value: &Value) -> Result<(), FieldTypeMismatch> {
+        self.read(fields, value.as_object().ok_or(FieldTypeMismatch)?)
     }
 
     /// Removes a field from the message, and returns its content, or `None` if it was not sent.
@@ -229,71 +229,75 @@ impl Message {
 
 /// Parses a value that is not a list or a message. Returns `None` for an unknown name of an enum
 /// value, which is treated as if the field had not been sent.
-fn scalar(kind: &Kind, value: &Value) -> Result<Option<Content>, Misfit> {
+fn scalar(kind: &Kind, value: &Value) -> Result<Option<Content>, FieldTypeMismatch> {
     match kind {
-        Kind::Text => value.as_str().map(|text| Some(Content::Text(text.to_owned()))).ok_or(Misfit),
+        Kind::Text => value.as_str().map(|text| Some(Content::Text(text.to_owned()))).ok_or(FieldTypeMismatch),
         Kind::Int64 => integer(value).map(|number| Some(Content::Int(number))),
         Kind::Int32 => {
             let number = integer(value)?;
-            i32::try_from(number).map(|number| Some(Content::Int(i64::from(number)))).map_err(|_| Misfit)
+            i32::try_from(number).map(|number| Some(Content::Int(i64::from(number)))).map_err(|_| FieldTypeMismatch)
         }
         Kind::Double => double(value).map(|number| Some(Content::Double(number))),
-        Kind::Bool => value.as_bool().map(|value| Some(Content::Bool(value))).ok_or(Misfit),
+        Kind::Bool => value.as_bool().map(|value| Some(Content::Bool(value))).ok_or(FieldTypeMismatch),
         Kind::Enum(names) => enumeration(names, value),
-        Kind::Message(_) => Err(Misfit),
+        Kind::Message(_) => Err(FieldTypeMismatch),
     }
 }
 
-fn integer(value: &Value) -> Result<i64, Misfit> {
+fn integer(value: &Value) -> Result<i64, FieldTypeMismatch> {
     match value {
         Value::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(number), _) => Ok(number),
             (None, Some(number)) if !number.is_nan() => whole(number),
-            _ => Err(Misfit),
+            _ => Err(FieldTypeMismatch),
         },
         Value::String(text) if !text.contains(' ') => match python::int(text) {
-            Some(digits) => digits.parse().map_err(|_| Misfit),
-            None => python::parse_float(text).ok_or(Misfit).and_then(whole),
+            Some(digits) => digits.parse().map_err(|_| FieldTypeMismatch),
+            None => python::parse_float(text).ok_or(FieldTypeMismatch).and_then(whole),
         },
-        _ => Err(Misfit),
+        _ => Err(FieldTypeMismatch),
     }
 }
 
 /// Converts a float to an equal 64-bit integer, if there is one.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked before")]
-fn whole(number: f64) -> Result<i64, Misfit> {
+fn whole(number: f64) -> Result<i64, FieldTypeMismatch> {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
-    if number.fract() == 0.0 && (-LIMIT..LIMIT).contains(&number) { Ok(number as i64) } else { Err(Misfit) }
+    if number.fract() == 0.0 && (-LIMIT..LIMIT).contains(&number) { Ok(number as i64) } else { Err(FieldTypeMismatch) }
 }
 
-fn double(value: &Value) -> Result<f64, Misfit> {
+fn double(value: &Value) -> Result<f64, FieldTypeMismatch> {
     match value {
-        Value::Number(number) => number.as_f64().ok_or(Misfit),
+        Value::Number(number) => number.as_f64().ok_or(FieldTypeMismatch),
         // Python's `float(True)` is 1.
         Value::Bool(value) => Ok(f64::from(u8::from(*value))),
-        Value::String(text) if text != "nan" => python::parse_float(text).ok_or(Misfit),
-        _ => Err(Misfit),
+        Value::String(text) if text != "nan" => python::parse_float(text).ok_or(FieldTypeMismatch),
+        _ => Err(FieldTypeMismatch),
     }
 }
 
-fn enumeration(names: &[(&str, i64)], value: &Value) -> Result<Option<Content>, Misfit> {
+fn enumeration(names: &[(&str, i64)], value: &Value) -> Result<Option<Content>, FieldTypeMismatch> {
     let number = match value {
         Value::String(text) => match names.iter().find(|(name, _)| name == text) {
             Some((_, number)) => *number,
             None => match python::int(text) {
-                Some(digits) => digits.parse().map_err(|_| Misfit)?,
+                Some(digits) => digits.parse().map_err(|_| FieldTypeMismatch)?,
                 None => return Ok(None),
             },
         },
         // Python's `int` discards the fraction.
         Value::Number(number) => match number.as_f64() {
             Some(float) if number.is_f64() => whole(float.trunc())?,
-            _ => number.as_i64().ok_or(Misfit)?,
+            _ => number.as_i64().ok_or(FieldTypeMismatch)?,
         },
         Value::Bool(value) => i64::from(*value),
-        _ => return Err(Misfit),
+        _ => return Err(FieldTypeMismatch),
     };
-    if names.iter().any(|(_, known)| *known == number) { Ok(Some(Content::Int(number))) } else { Err(Misfit) }
+    if names.iter().any(|(_, known)| *known == number) {
+        Ok(Some(Content::Int(number)))
+    } else {
+        Err(FieldTypeMismatch)
+    }
 }
 
 /// Rejects an object that contains a field under both of its names, because the order of the two

@@ -134,14 +134,14 @@ fn is_run(text: &str) -> bool {
 
 /// The response of `registered-models/create`, `get`, `update` and `rename`.
 #[derive(Serialize)]
-pub struct OneModel {
+pub struct RegisteredModelResponse {
     /// The model.
     pub registered_model: RegisteredModel,
 }
 
 /// The response of `registered-models/search`.
 #[derive(Debug, Serialize)]
-pub struct Models {
+pub struct SearchModelsResponse {
     /// The page, each item of which is a [`RegisteredModel`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub registered_models: Vec<Box<RawValue>>,
@@ -153,14 +153,14 @@ pub struct Models {
 /// The response of `model-versions/create`, `get`, `update` and `transition-stage`, and of
 /// `GET registered-models/alias`.
 #[derive(Serialize)]
-pub struct OneVersion {
+pub struct ModelVersionResponse {
     /// The version.
     pub model_version: ModelVersion,
 }
 
 /// The response of `model-versions/search`.
 #[derive(Debug, Serialize)]
-pub struct FoundVersions {
+pub struct SearchVersionsResponse {
     /// The page, each item of which is a [`ModelVersion`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub model_versions: Vec<Box<RawValue>>,
@@ -171,7 +171,7 @@ pub struct FoundVersions {
 
 /// The response of `registered-models/get-latest-versions`.
 #[derive(Debug, Serialize)]
-pub struct Versions {
+pub struct LatestVersionsResponse {
     /// The versions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub model_versions: Vec<ModelVersion>,
@@ -179,7 +179,7 @@ pub struct Versions {
 
 /// The response of `model-versions/get-download-uri`.
 #[derive(Serialize)]
-pub struct DownloadUri {
+pub struct DownloadUriResponse {
     /// The location of the model.
     pub artifact_uri: String,
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::checks::{self, FieldChecks};
 use crate::fields::Declared;
-use crate::json::{self, DEEPEST, Json, MAX_VALUES, Unreadable, read_value};
+use crate::json::{self, Json, JsonError, MAX_DEPTH, MAX_VALUES, read_value};
 use crate::message::{Field, Kind, Message, reject_both_names};
 use crate::{Error, Result};
 
@@ -204,7 +204,7 @@ impl Request {
     /// object.
     fn json(&self) -> Result<Value> {
         self.check_content_type()?;
-        let body = json::in_utf8(&self.body).map_err(|_| no_json())?;
+        let body = json::to_utf8(&self.body).map_err(|_| no_json())?;
         if body.trim_ascii().is_empty() {
             return Ok(Value::Object(Map::new()));
         }
@@ -238,9 +238,9 @@ impl Request {
 /// Parses a body, or the JSON string that is its content.
 fn read_body(json: &[u8]) -> Result<Value> {
     read_value(json).map_err(|unreadable| match unreadable {
-        Unreadable::NoJson if !is_json(json) => no_json(),
-        Unreadable::NoJson | Unreadable::TooDeep => unreadable_json(),
-        Unreadable::TooMany => Error::invalid(format!("The request body has more than {MAX_VALUES} JSON values.")),
+        JsonError::NoJson if !is_json(json) => no_json(),
+        JsonError::NoJson | JsonError::TooDeep => unreadable_json(),
+        JsonError::TooMany => Error::invalid(format!("The request body has more than {MAX_VALUES} JSON values.")),
     })
 }
 
@@ -255,7 +255,7 @@ fn no_json() -> Error {
 
 fn unreadable_json() -> Error {
     Error::invalid(format!(
-        "The request body cannot be read: it contains a number that is out of range or NaN, or more than {DEEPEST} levels \
+        "The request body cannot be read: it contains a number that is out of range or NaN, or more than {MAX_DEPTH} levels \
          of nested arrays and objects."
     ))
 }
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn json_that_only_python_reads_is_refused_in_so_many_words() {
-        let deep = format!("{{\"run_id\": {}1{}}}", "[".repeat(DEEPEST), "]".repeat(DEEPEST));
+        let deep = format!("{{\"run_id\": {}1{}}}", "[".repeat(MAX_DEPTH), "]".repeat(MAX_DEPTH));
         let deeper = format!("{{\"run_id\": {}", "[".repeat(100_000));
         for body in [r#"{"run_id": 1e999}"#, r#"{"run_id": NaN}"#, deep.as_str(), deeper.as_str()] {
             let message = post(body).unwrap_err().message;

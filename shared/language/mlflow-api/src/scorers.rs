@@ -21,7 +21,7 @@ pub struct Scorer {
 
 /// The response of `scorers/register`.
 #[derive(Serialize)]
-pub struct RegisteredScorer {
+pub struct RegisterScorerResponse {
     /// The version number, starting at 1.
     pub version: u32,
     /// The id, which all versions share.
@@ -38,14 +38,14 @@ pub struct RegisteredScorer {
 
 /// The response of `scorers/get`.
 #[derive(Serialize)]
-pub struct OneScorer {
+pub struct ScorerResponse {
     /// The version.
     pub scorer: Scorer,
 }
 
 /// The response of `scorers/list` and `versions`.
 #[derive(Serialize)]
-pub struct Scorers {
+pub struct ScorersResponse {
     /// The versions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scorers: Vec<Scorer>,
@@ -69,14 +69,14 @@ pub struct OnlineScoringConfig {
 
 /// The response of `scorers/online-config`, which no protobuf message describes.
 #[derive(Serialize)]
-pub struct OneOnlineConfig {
+pub struct OnlineConfigResponse {
     /// The configuration.
     pub config: OnlineScoringConfig,
 }
 
 /// The response of `scorers/online-configs`, which no protobuf message describes.
 #[derive(Serialize)]
-pub struct OnlineConfigs {
+pub struct OnlineConfigsResponse {
     /// The configurations.
     pub configs: Vec<OnlineScoringConfig>,
 }

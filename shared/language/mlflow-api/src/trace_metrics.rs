@@ -48,7 +48,7 @@ crate::enum_field!(AggregationType {
 
 /// The response of `traces/metrics`.
 #[derive(Debug, Serialize)]
-pub struct TraceMetrics {
+pub struct TraceMetricsResponse {
     /// The points.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub data_points: Vec<MetricDataPoint>,
@@ -73,7 +73,7 @@ fn map<V: Serialize, S: Serializer>(entries: &[(String, V)], serializer: S) -> R
 
 /// The response of `traces/calculate-filter-correlation`.
 #[derive(Debug, Serialize)]
-pub struct TraceCorrelation {
+pub struct TraceCorrelationResponse {
     /// The normalized pointwise mutual information, if it is defined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub npmi: Option<f64>,

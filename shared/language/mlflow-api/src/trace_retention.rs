@@ -12,7 +12,7 @@ const OFF: &str = "off";
 /// The units, and their lengths in ms.
 const UNITS: [(char, i64); 3] = [('d', 86_400_000), ('h', 3_600_000), ('m', 60_000)];
 /// Maximum number of digits of a duration, which is MLflow's limit for archival durations.
-const LONGEST: usize = 31;
+const MAX_DIGITS: usize = 31;
 
 /// The time for which traces are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ fn ms_of(text: &str) -> Option<i64> {
     let (unit, ms) = UNITS.into_iter().find(|(unit, _)| text.ends_with(*unit))?;
     let digits = text.strip_suffix(unit)?;
     let is_number = !digits.is_empty() && !digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit());
-    if !is_number || digits.len() > LONGEST {
+    if !is_number || digits.len() > MAX_DIGITS {
         return None;
     }
     // A duration that overflows is equivalent to keeping traces forever.

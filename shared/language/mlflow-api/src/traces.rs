@@ -21,12 +21,12 @@ pub const SPANS_LOCATION_TAG: &str = "mlflow.trace.spansLocation";
 /// The value of [`SPANS_LOCATION_TAG`] for spans that are stored with the trace.
 pub const TRACKING_STORE: &str = "TRACKING_STORE";
 /// The tags that only the server sets (`_HANDLER_BLOCKED_TRACE_TAGS` in MLflow's `handlers.py`).
-pub const SERVERS_TAGS: [&str; 3] = [SPANS_LOCATION_TAG, "mlflow.trace.archiveLocation", ARCHIVAL_FAILURE_TAG];
-/// The only one of [`SERVERS_TAGS`] that clients may delete.
+pub const SERVER_TAGS: [&str; 3] = [SPANS_LOCATION_TAG, "mlflow.trace.archiveLocation", ARCHIVAL_FAILURE_TAG];
+/// The only one of [`SERVER_TAGS`] that clients may delete.
 pub const ARCHIVAL_FAILURE_TAG: &str = "mlflow.trace.archivalFailure";
 /// The metadata key that marks traces whose `StartTrace` request has arrived. The fields of that
 /// request take precedence.
-pub const FINALIZED: &str = "mlflow.trace.infoFinalized";
+pub const FINALIZED_KEY: &str = "mlflow.trace.infoFinalized";
 /// The metadata key for the tokens that all model calls of the trace used, as JSON.
 pub const TOKEN_USAGE: &str = "mlflow.trace.tokenUsage";
 /// The metadata key for the cost of all model calls of the trace, as JSON.
@@ -44,12 +44,12 @@ pub const SIZE_STATS: &str = "mlflow.trace.sizeStats";
 
 /// Maximum length, in characters, of metadata keys and values in responses, and of sessions
 /// (`MAX_CHARS_IN_TRACE_INFO_METADATA`).
-pub const METADATA: usize = 250;
+pub const MAX_METADATA_LENGTH: usize = 250;
 /// Maximum length of tag keys in responses, in characters.
-const TAG_KEY: usize = 250;
+const MAX_TAG_KEY_LENGTH: usize = 250;
 /// Maximum length, in characters, of tag values in responses, and of names
 /// (`MAX_CHARS_IN_TRACE_INFO_TAGS_VALUE`).
-pub const TAG_VALUE: usize = 4_096;
+pub const MAX_TAG_VALUE_LENGTH: usize = 4_096;
 
 crate::enum_field!(TraceState {
     "TRACE_STATUS_UNSPECIFIED" = 0 => TraceState::Unspecified,
@@ -130,12 +130,12 @@ impl TraceInfo {
         info.insert("request_time".to_owned(), time_text(self.request_time).into());
         insert(&mut info, "execution_duration", self.duration.map(duration_text).as_deref());
         info.insert("state".to_owned(), self.state.name().into());
-        insert_map(&mut info, "trace_metadata", &self.metadata, METADATA, METADATA);
+        insert_map(&mut info, "trace_metadata", &self.metadata, MAX_METADATA_LENGTH, MAX_METADATA_LENGTH);
         if !self.assessments.is_empty() {
             let assessments = self.assessments.iter().map(|(id, assessment)| assessment.json(&self.id, id));
             info.insert("assessments".to_owned(), assessments.collect());
         }
-        insert_map(&mut info, "tags", &self.tags, TAG_KEY, TAG_VALUE);
+        insert_map(&mut info, "tags", &self.tags, MAX_TAG_KEY_LENGTH, MAX_TAG_VALUE_LENGTH);
         Value::Object(info)
     }
 
@@ -148,8 +148,8 @@ impl TraceInfo {
         info.insert("timestamp_ms".to_owned(), self.request_time.into());
         info.insert("execution_time_ms".to_owned(), self.duration.unwrap_or_default().into());
         info.insert("status".to_owned(), self.state.status().into());
-        insert_list(&mut info, "request_metadata", &self.metadata, METADATA, METADATA);
-        insert_list(&mut info, "tags", &self.tags, TAG_KEY, TAG_VALUE);
+        insert_list(&mut info, "request_metadata", &self.metadata, MAX_METADATA_LENGTH, MAX_METADATA_LENGTH);
+        insert_list(&mut info, "tags", &self.tags, MAX_TAG_KEY_LENGTH, MAX_TAG_VALUE_LENGTH);
         Value::Object(info)
     }
 }
@@ -181,7 +181,7 @@ fn insert_list(object: &mut Map<String, Value>, name: &str, entries: &[(String, 
 
 /// The response of `traces` and `traces/{trace_id}`.
 #[derive(Debug, Serialize)]
-pub struct OneTrace {
+pub struct TraceResponse {
     /// The trace.
     pub trace: TraceParts,
 }
@@ -196,7 +196,7 @@ pub struct TraceParts {
     pub spans: Vec<Box<RawValue>>,
 }
 
-impl OneTrace {
+impl TraceResponse {
     /// Creates the response for a trace whose spans were not requested.
     #[must_use]
     pub fn without_spans(info: &TraceInfo) -> Self {
@@ -206,7 +206,7 @@ impl OneTrace {
 
 /// The response of `traces/batchGet`.
 #[derive(Debug, Serialize)]
-pub struct Traces {
+pub struct BatchGetTracesResponse {
     /// The traces.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<TraceParts>,
@@ -214,7 +214,7 @@ pub struct Traces {
 
 /// The response of `traces/batchGetInfos`.
 #[derive(Debug, Serialize)]
-pub struct TraceInfos {
+pub struct BatchGetTraceInfosResponse {
     /// The traces.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trace_infos: Vec<Value>,
@@ -222,21 +222,21 @@ pub struct TraceInfos {
 
 /// The response of `traces` and `traces/{request_id}` in version 2 of the API.
 #[derive(Debug, Serialize)]
-pub struct OneTraceInfo {
+pub struct TraceInfoV2Response {
     /// The trace.
     pub trace_info: Value,
 }
 
 /// The response of `traces/delete-traces`.
 #[derive(Debug, Serialize)]
-pub struct DeletedTraces {
+pub struct DeleteTracesResponse {
     /// The number of traces that were deleted.
     pub traces_deleted: u64,
 }
 
 /// The response of `traces/search`, and of `traces` in version 2 of the API.
 #[derive(Debug, Serialize)]
-pub struct FoundTraces {
+pub struct SearchTracesResponse {
     /// The page, each item of which is a [`TraceInfo`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<Box<RawValue>>,

@@ -194,25 +194,25 @@ impl Run {
 
 /// An empty response.
 #[derive(Serialize)]
-pub struct Empty {}
+pub struct EmptyResponse {}
 
 /// The response of `experiments/create`.
 #[derive(Serialize)]
-pub struct CreatedExperiment {
+pub struct CreateExperimentResponse {
     /// The id of the experiment.
     pub experiment_id: String,
 }
 
 /// The response of `experiments/get` and `get-by-name`.
 #[derive(Serialize)]
-pub struct OneExperiment {
+pub struct ExperimentResponse {
     /// The experiment.
     pub experiment: Experiment,
 }
 
 /// The response of `experiments/search`.
 #[derive(Serialize)]
-pub struct Experiments {
+pub struct SearchExperimentsResponse {
     /// The page, each item of which is an [`Experiment`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub experiments: Vec<Box<RawValue>>,
@@ -223,21 +223,21 @@ pub struct Experiments {
 
 /// The response of `runs/create` and `runs/get`.
 #[derive(Serialize)]
-pub struct OneRun {
+pub struct RunResponse {
     /// The run.
     pub run: Run,
 }
 
 /// The response of `runs/update`.
 #[derive(Serialize)]
-pub struct UpdatedRun {
+pub struct UpdateRunResponse {
     /// The attributes of the run.
     pub run_info: RunInfo,
 }
 
 /// The response of `runs/search`.
 #[derive(Serialize)]
-pub struct Runs {
+pub struct SearchRunsResponse {
     /// The page, each item of which is a [`Run`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<Box<RawValue>>,
@@ -248,7 +248,7 @@ pub struct Runs {
 
 /// The response of `metrics/get-history` and `get-history-bulk-interval`.
 #[derive(Serialize)]
-pub struct Metrics {
+pub struct MetricHistoryResponse {
     /// The points.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<Metric>,
@@ -260,7 +260,7 @@ pub struct Metrics {
 /// The response of `metrics/get-history-bulk`, which no protobuf message describes. The list is
 /// present even if it is empty.
 #[derive(Serialize)]
-pub struct BulkMetrics {
+pub struct BulkMetricHistoryResponse {
     /// The points.
     pub metrics: Vec<Metric>,
 }

@@ -5,21 +5,21 @@ use std::fmt;
 use crate::error::{Error, Result};
 
 /// The name of a user. It is not empty, contains no control characters, and has at most
-/// [`UserName::LONGEST`] bytes, so that a key can contain the whole name.
+/// [`UserName::MAX_BYTES`] bytes, so that a key can contain the whole name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UserName(String);
 
 impl UserName {
     /// Maximum length of a name, in bytes. A name of this length fits into a key in any encoding,
     /// so no two names share a key.
-    pub const LONGEST: usize = 200;
+    pub const MAX_BYTES: usize = 200;
 
     /// Parses the name of a user in a request. The user does not have to exist.
     ///
     /// Returns `None` for a text that cannot be the name of a user.
     #[must_use]
     pub fn named(text: &str) -> Option<Self> {
-        let is_name = !text.is_empty() && text.len() <= Self::LONGEST && !text.chars().any(char::is_control);
+        let is_name = !text.is_empty() && text.len() <= Self::MAX_BYTES && !text.chars().any(char::is_control);
         is_name.then(|| Self(text.to_owned()))
     }
 
@@ -34,7 +34,7 @@ impl UserName {
         name.ok_or_else(|| {
             Error::invalid(format!(
                 "Username must have 1 to {} bytes, without colons and control characters.",
-                Self::LONGEST
+                Self::MAX_BYTES
             ))
         })
     }

@@ -8,12 +8,12 @@ use crate::error::{Error, Result};
 
 /// The range of lengths of a name, in characters (`WorkspaceNameValidator` in MLflow's
 /// `store/workspace/abstract_store.py`).
-const LENGTH: std::ops::RangeInclusive<usize> = 2..=63;
+const NAME_LENGTH: std::ops::RangeInclusive<usize> = 2..=63;
 /// Reserved names, which occur in paths.
-const RESERVED: [&str; 4] = ["workspaces", "api", "ajax-api", "static-files"];
+const RESERVED_NAMES: [&str; 4] = ["workspaces", "api", "ajax-api", "static-files"];
 
 /// Prefix of the names of workspaces whose contents are being removed.
-const REMOVED: &str = ".";
+const REMOVED_PREFIX: &str = ".";
 
 /// The name of a workspace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -27,8 +27,8 @@ impl Workspace {
     /// Fails with `INVALID_PARAMETER_VALUE` for any other name.
     pub fn parse(name: &str) -> Result<Self> {
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        if !LENGTH.contains(&name.chars().count()) {
-            let (shortest, longest) = (LENGTH.start(), LENGTH.end());
+        if !NAME_LENGTH.contains(&name.chars().count()) {
+            let (shortest, longest) = (NAME_LENGTH.start(), NAME_LENGTH.end());
             let message = format!("Workspace name '{name}' must be between {shortest} and {longest} characters.");
             return Err(Error::invalid(message));
         }
@@ -40,7 +40,7 @@ impl Workspace {
                  with optional internal hyphens)."
             )));
         }
-        if RESERVED.contains(&name) {
+        if RESERVED_NAMES.contains(&name) {
             return Err(Error::invalid(format!("Workspace name '{name}' is reserved and cannot be used.")));
         }
         Ok(Self(name.to_owned()))
@@ -52,7 +52,7 @@ impl Workspace {
     /// # Errors
     /// Fails with `INVALID_PARAMETER_VALUE` for any other name.
     pub fn stored(name: &str) -> Result<Self> {
-        let id = name.strip_prefix(REMOVED);
+        let id = name.strip_prefix(REMOVED_PREFIX);
         let is_id = id.is_some_and(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric()));
         if is_id { Ok(Self(name.to_owned())) } else { Self::parse(name) }
     }
@@ -62,14 +62,14 @@ impl Workspace {
     /// MLflow's grammar.
     #[must_use]
     pub fn for_removal(id: &str) -> Self {
-        Self(format!("{REMOVED}{id}"))
+        Self(format!("{REMOVED_PREFIX}{id}"))
     }
 
     /// Checks whether this is a workspace that requests cannot refer to, and whose contents are to
     /// be removed.
     #[must_use]
     pub fn is_for_removal(&self) -> bool {
-        self.0.starts_with(REMOVED)
+        self.0.starts_with(REMOVED_PREFIX)
     }
 
     /// Returns MLflow's error for a workspace that does not exist.

@@ -6,10 +6,10 @@ use std::collections::VecDeque;
 use mlflow_api::python::repr;
 use mlflow_api::{Error, Result};
 
-use crate::bounds;
 use crate::filter::Comparator;
-use crate::print::join;
-use crate::syntax::{self, Kind, Node};
+use crate::python_repr::join;
+use crate::size_limits;
+use crate::syntax::{self, NodeKind, SyntaxNode};
 
 /// A comparison: a left side, a comparator, and a value.
 pub(crate) struct Comparison<'a> {
@@ -18,13 +18,13 @@ pub(crate) struct Comparison<'a> {
     /// The comparator as written, except that `NOT IN`, `IS NULL` and `IS NOT NULL` are normalized.
     pub(crate) comparator: &'a str,
     /// The value. `None` for `IS NULL` and `IS NOT NULL`.
-    pub(crate) right: Option<Node<'a>>,
+    pub(crate) right: Option<SyntaxNode<'a>>,
 }
 
 /// The format in which a message lists the parts of a filter that are not comparisons. MLflow
 /// quotes them for runs, but not for experiments.
 #[derive(Clone, Copy)]
-pub(crate) enum Naming {
+pub(crate) enum PartNaming {
     Quoted,
     Bare,
 }
@@ -32,27 +32,27 @@ pub(crate) enum Naming {
 /// Splits a filter into comparisons (`SearchUtils.parse_search_filter` and `_process_statement`).
 /// Each comparison is only checked when the iterator reaches it, so the first mistake in the text
 /// is reported.
-pub(crate) fn comparisons(filter: &str, naming: Naming) -> Result<impl Iterator<Item = Result<Comparison<'_>>>> {
-    among(filter, naming, Left::Identifier)
+pub(crate) fn comparisons(filter: &str, naming: PartNaming) -> Result<impl Iterator<Item = Result<Comparison<'_>>>> {
+    among(filter, naming, LeftSides::Identifier)
 }
 
 /// Splits a filter of traces into comparisons. A left side may also be `timestamp`, which is the
 /// name of a type in SQL.
 pub(crate) fn trace_comparisons(filter: &str) -> Result<impl Iterator<Item = Result<Comparison<'_>>>> {
-    among(filter, Naming::Quoted, Left::IdentifierOrTimestamp)
+    among(filter, PartNaming::Quoted, LeftSides::IdentifierOrTimestamp)
 }
 
 /// Splits a filter that may contain only one comparison. Neither AND nor comparisons that are
 /// spelled with keywords, such as IN, are supported.
 pub(crate) fn single_comparisons(filter: &str) -> Result<impl Iterator<Item = Result<Comparison<'_>>>> {
-    bounds::filter(filter)?;
+    size_limits::filter(filter)?;
     let solid = only_statement(filter)?.into_iter().filter(|node| !node.is_blank());
     let mut clauses = Vec::new();
     let mut others = Vec::new();
     for piece in solid.map(whole) {
         match piece {
-            Piece::Clause { members, .. } => clauses.push(members),
-            Piece::Other(node) => others.push(node.text.to_owned()),
+            StatementPart::Clause { members, .. } => clauses.push(members),
+            StatementPart::Other(node) => others.push(node.text.to_owned()),
         }
     }
     if others.is_empty() {
@@ -61,31 +61,31 @@ pub(crate) fn single_comparisons(filter: &str) -> Result<impl Iterator<Item = Re
     Err(Error::invalid(format!("Invalid clause(s) in filter string: {}", join(others))))
 }
 
-fn among(filter: &str, naming: Naming, left: Left) -> Result<impl Iterator<Item = Result<Comparison<'_>>>> {
-    bounds::filter(filter)?;
+fn among(filter: &str, naming: PartNaming, left: LeftSides) -> Result<impl Iterator<Item = Result<Comparison<'_>>>> {
+    size_limits::filter(filter)?;
     let mut clauses = Vec::new();
     let mut others = Vec::new();
     for piece in pieces(only_statement(filter)?, left) {
         match piece {
-            Piece::Clause { members, .. } => clauses.push(members),
+            StatementPart::Clause { members, .. } => clauses.push(members),
             // MLflow does not check the positions of the ANDs.
-            Piece::Other(node) if node.is_keyword("AND") => {}
-            Piece::Other(node) => others.push(node.text),
+            StatementPart::Other(node) if node.is_keyword("AND") => {}
+            StatementPart::Other(node) => others.push(node.text),
         }
     }
     if !others.is_empty() {
         let named = others.into_iter().map(|text| match naming {
-            Naming::Quoted => format!("'{text}'"),
-            Naming::Bare => text.to_owned(),
+            PartNaming::Quoted => format!("'{text}'"),
+            PartNaming::Bare => text.to_owned(),
         });
         return Err(Error::invalid(format!("Invalid clause(s) in filter string: {}", join(named))));
     }
-    bounds::comparisons(clauses.len())?;
+    size_limits::comparisons(clauses.len())?;
     Ok(clauses.into_iter().map(checked))
 }
 
 /// Returns the grouped tokens of a filter, which must be empty or a single statement.
-fn only_statement(filter: &str) -> Result<Vec<Node<'_>>> {
+fn only_statement(filter: &str) -> Result<Vec<SyntaxNode<'_>>> {
     if filter.is_empty() {
         return Ok(Vec::new());
     }
@@ -102,40 +102,40 @@ fn only_statement(filter: &str) -> Result<Vec<Node<'_>>> {
 }
 
 /// A part of a statement.
-pub(crate) enum Piece<'a> {
+pub(crate) enum StatementPart<'a> {
     /// A comparison.
     Clause {
         /// The members, without white space.
-        members: Vec<Node<'a>>,
+        members: Vec<SyntaxNode<'a>>,
         /// The text as written. `None` for comparisons that are spelled with keywords.
         text: Option<&'a str>,
     },
-    Other(Node<'a>),
+    Other(SyntaxNode<'a>),
 }
 
 /// The left sides that comparisons of several tokens may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Left {
+enum LeftSides {
     Identifier,
     IdentifierOrTimestamp,
 }
 
 /// Finds the comparisons that are spelled with keywords: IN, NOT IN, IS NULL and IS NOT NULL.
-pub(crate) fn join_keywords(nodes: Vec<Node<'_>>) -> Vec<Piece<'_>> {
-    pieces(nodes, Left::Identifier)
+pub(crate) fn join_keywords(nodes: Vec<SyntaxNode<'_>>) -> Vec<StatementPart<'_>> {
+    pieces(nodes, LeftSides::Identifier)
 }
 
 /// Finds the comparisons that `sqlparse` does not recognize (`_join_in_comparison_tokens`). Nodes
 /// that were part of a failed match are not examined again.
-fn pieces(nodes: Vec<Node<'_>>, left: Left) -> Vec<Piece<'_>> {
+fn pieces(nodes: Vec<SyntaxNode<'_>>, left: LeftSides) -> Vec<StatementPart<'_>> {
     let mut rest: VecDeque<_> = nodes.into_iter().filter(|node| !node.is_blank()).collect();
     let mut joined = Vec::new();
     while rest.len() >= 3 {
-        if left == Left::IdentifierOrTimestamp && is_timestamp(&rest[0]) {
+        if left == LeftSides::IdentifierOrTimestamp && is_timestamp(&rest[0]) {
             let taken: Vec<_> = rest.drain(..3).collect();
-            let compares = taken[1].kind == Kind::Comparator && Comparator::parse(taken[1].text).is_some();
-            if compares && taken[2].kind == Kind::Integer {
-                joined.push(Piece::Clause { members: taken, text: None });
+            let compares = taken[1].kind == NodeKind::Comparator && Comparator::parse(taken[1].text).is_some();
+            if compares && taken[2].kind == NodeKind::Integer {
+                joined.push(StatementPart::Clause { members: taken, text: None });
             } else {
                 // MLflow lists the first token twice.
                 let first = taken[0].clone();
@@ -143,11 +143,11 @@ fn pieces(nodes: Vec<Node<'_>>, left: Left) -> Vec<Piece<'_>> {
             }
             continue;
         }
-        if rest[0].kind != Kind::Identifier {
+        if rest[0].kind != NodeKind::Identifier {
             joined.extend(rest.pop_front().map(whole));
             continue;
         }
-        let is_list = |node: Option<&Node>| node.is_some_and(|node| node.kind == Kind::Parenthesis);
+        let is_list = |node: Option<&SyntaxNode>| node.is_some_and(|node| node.kind == NodeKind::Parenthesis);
         let found = if rest[1].is_keyword("IN") && is_list(rest.get(2)) {
             Some((rest[1].text, 3))
         } else if rest[1].is_keyword("IS") && rest[2].is_keyword("NULL") {
@@ -162,11 +162,11 @@ fn pieces(nodes: Vec<Node<'_>>, left: Left) -> Vec<Piece<'_>> {
         let length = found.map_or(4, |(_, length)| length).min(rest.len());
         let mut taken: Vec<_> = rest.drain(..length).collect();
         if let Some((comparator, _)) = found {
-            let list = taken.pop().filter(|last| last.kind == Kind::Parenthesis);
+            let list = taken.pop().filter(|last| last.kind == NodeKind::Parenthesis);
             taken.truncate(1);
-            taken.push(Node::keyword(comparator));
+            taken.push(SyntaxNode::keyword(comparator));
             taken.extend(list);
-            joined.push(Piece::Clause { members: taken, text: None });
+            joined.push(StatementPart::Clause { members: taken, text: None });
         } else {
             joined.extend(taken.into_iter().map(whole));
         }
@@ -177,21 +177,21 @@ fn pieces(nodes: Vec<Node<'_>>, left: Left) -> Vec<Piece<'_>> {
 
 /// Checks whether a node is `timestamp`. The word is a type in SQL and not an identifier, so
 /// `sqlparse` does not build a comparison around it. MLflow compares the word case-sensitively.
-fn is_timestamp(node: &Node) -> bool {
-    node.kind == Kind::TypeName && node.text == "timestamp"
+fn is_timestamp(node: &SyntaxNode) -> bool {
+    node.kind == NodeKind::TypeName && node.text == "timestamp"
 }
 
-fn whole(node: Node<'_>) -> Piece<'_> {
-    if node.kind == Kind::Comparison {
+fn whole(node: SyntaxNode<'_>) -> StatementPart<'_> {
+    if node.kind == NodeKind::Comparison {
         let members = node.members.into_iter().filter(|member| !member.is_blank()).collect();
-        Piece::Clause { members, text: Some(node.text) }
+        StatementPart::Clause { members, text: Some(node.text) }
     } else {
-        Piece::Other(node)
+        StatementPart::Other(node)
     }
 }
 
 /// Checks that a comparison is complete (`SearchUtils._validate_comparison`).
-fn checked(members: Vec<Node<'_>>) -> Result<Comparison<'_>> {
+fn checked(members: Vec<SyntaxNode<'_>>) -> Result<Comparison<'_>> {
     let count = members.len();
     let mut members = members.into_iter();
     let (left, comparator, right) = match (members.next(), members.next(), members.next()) {
@@ -200,7 +200,7 @@ fn checked(members: Vec<Node<'_>>) -> Result<Comparison<'_>> {
         }
         _ => return Err(Error::invalid(format!("Invalid comparison clause. Expected 3 tokens found {count}"))),
     };
-    if left.kind == Kind::Identifier || is_timestamp(&left) {
+    if left.kind == NodeKind::Identifier || is_timestamp(&left) {
         Ok(Comparison { left: left.text, comparator: comparator.text, right })
     } else {
         Err(Error::invalid(format!("Invalid comparison clause. Expected 'Identifier' found '{}'", left.text)))

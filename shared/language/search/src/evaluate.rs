@@ -26,12 +26,12 @@ pub trait RunFields {
     fn tag(&self, key: &str) -> Option<&str>;
 
     /// Returns the input datasets.
-    fn datasets(&self) -> impl Iterator<Item = DatasetInput<'_>>;
+    fn datasets(&self) -> impl Iterator<Item = DatasetInputFields<'_>>;
 }
 
 /// An input dataset of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DatasetInput<'a> {
+pub struct DatasetInputFields<'a> {
     /// The name of the dataset.
     pub name: &'a str,
     /// The digest of the dataset.
@@ -91,7 +91,7 @@ fn compare_metric(stored: f64, comparator: Comparator, value: f64) -> bool {
     }
 }
 
-impl<'a> DatasetInput<'a> {
+impl<'a> DatasetInputFields<'a> {
     /// Returns the value of a field.
     #[must_use]
     pub const fn value(&self, field: DatasetField) -> Option<&'a str> {

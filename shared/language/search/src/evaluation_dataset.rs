@@ -7,13 +7,13 @@ use std::cmp::Ordering;
 use mlflow_api::python::float;
 use mlflow_api::{Error, Result};
 
-use crate::comparison::{Comparison, Naming, comparisons};
+use crate::comparison::{Comparison, PartNaming, comparisons};
 use crate::filter::{Comparator, TextTest};
-use crate::identifier::Family;
-use crate::order_by::{Direction, Term, parse_clauses};
-use crate::print;
-use crate::sort_key::{Cell, Part, SortKey};
-use crate::value::{self, Literal, Number};
+use crate::identifier::RunFieldFamily;
+use crate::literals::{self, FilterLiteral, FilterNumber};
+use crate::order_by::{OrderTerm, SortDirection, parse_clauses};
+use crate::python_repr;
+use crate::sort_key::{SortKey, SortKeyPart, SortKeyValue};
 
 const ATTRIBUTES: [&str; 5] = ["created_by", "created_time", "last_update_time", "last_updated_by", "name"];
 const ORDER_ATTRIBUTES: [&str; 3] = ["created_time", "last_update_time", "name"];
@@ -95,7 +95,7 @@ pub enum DatasetSortBy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatasetOrder {
     /// The terms, in descending order of precedence.
-    pub terms: Vec<Term<DatasetSortBy>>,
+    pub terms: Vec<OrderTerm<DatasetSortBy>>,
 }
 
 /// The fields of an evaluation dataset that filters and orderings use.
@@ -123,7 +123,7 @@ pub fn parse_dataset_search(filter: &str, order_by: &[String]) -> Result<(Datase
 pub fn parse_dataset_filter(filter: &str) -> Result<DatasetFilter> {
     // MLflow parses every value before it checks the first comparator.
     let drafts: Vec<_> =
-        comparisons(filter, Naming::Bare)?.map(|comparison| read(&comparison?)).collect::<Result<_>>()?;
+        comparisons(filter, PartNaming::Bare)?.map(|comparison| read(&comparison?)).collect::<Result<_>>()?;
     let predicates = drafts.into_iter().map(|(identifier, comparator, value)| build(identifier, comparator, value));
     Ok(DatasetFilter { predicates: predicates.collect::<Result<_>>()? })
 }
@@ -141,7 +141,7 @@ fn identifier<'a>(text: &'a str, attributes: &[&str]) -> Result<Identifier<'a>> 
         None if attributes.contains(&text) => Ok(Identifier::Attribute(text)),
         None => Err(Error::invalid(format!(
             "Invalid attribute key '{text}' specified. Valid keys are: {}",
-            print::set(attributes)
+            python_repr::set(attributes)
         ))),
         Some(("tags", key)) => Ok(Identifier::Tag(key)),
         Some((family, _)) => Err(Error::invalid(format!("Invalid identifier token '{family}' specified"))),
@@ -150,7 +150,7 @@ fn identifier<'a>(text: &'a str, attributes: &[&str]) -> Result<Identifier<'a>> 
 
 /// Parses the identifier and the value. Comparators are case-sensitive, so `like` is not a
 /// comparator.
-fn read<'a>(comparison: &Comparison<'a>) -> Result<(Identifier<'a>, &'a str, Option<Literal>)> {
+fn read<'a>(comparison: &Comparison<'a>) -> Result<(Identifier<'a>, &'a str, Option<FilterLiteral>)> {
     let identifier = identifier(comparison.left, &ATTRIBUTES)?;
     let value = match (identifier, &comparison.right) {
         (Identifier::Tag(_), None) => None,
@@ -159,33 +159,35 @@ fn read<'a>(comparison: &Comparison<'a>) -> Result<(Identifier<'a>, &'a str, Opt
                 "IS NULL / IS NOT NULL is only supported for tags and params, not for 'attribute' '{key}'"
             )));
         }
-        (Identifier::Tag(_), Some(right)) => Some(Literal::Text(value::keyed_text(Family::Tag, right)?)),
-        (Identifier::Attribute(key), Some(right)) if DatasetNumber::parse(key).is_some() => {
-            Some(Literal::Number(value::attribute_number(key, right)?))
+        (Identifier::Tag(_), Some(right)) => {
+            Some(FilterLiteral::Text(literals::keyed_text(RunFieldFamily::Tag, right)?))
         }
-        (Identifier::Attribute(key), Some(right)) => Some(value::attribute_text(key, right, "name")?),
+        (Identifier::Attribute(key), Some(right)) if DatasetNumber::parse(key).is_some() => {
+            Some(FilterLiteral::Number(literals::attribute_number(key, right)?))
+        }
+        (Identifier::Attribute(key), Some(right)) => Some(literals::attribute_text(key, right, "name")?),
     };
-    if matches!(value, Some(Literal::List(_))) && comparison.comparator != "IN" {
+    if matches!(value, Some(FilterLiteral::List(_))) && comparison.comparator != "IN" {
         return Err(Error::invalid("List values for 'name' are only supported with the IN comparator."));
     }
     Ok((identifier, comparison.comparator, value))
 }
 
 /// Checks the comparator and the value, and builds the predicate.
-fn build(identifier: Identifier, comparator: &str, value: Option<Literal>) -> Result<DatasetPredicate> {
+fn build(identifier: Identifier, comparator: &str, value: Option<FilterLiteral>) -> Result<DatasetPredicate> {
     match identifier {
         Identifier::Tag(key) => match value.map(|value| TextTest::new(comparator, value)).transpose()?.flatten() {
             Some(test) => Ok(DatasetPredicate::Tag { key: key.to_owned(), test }),
             None => Err(Error::invalid(format!("Invalid comparator for tag: {comparator}"))),
         },
         Identifier::Attribute(key) => {
-            if let Some(Literal::Number(value)) = value {
+            if let Some(FilterLiteral::Number(value)) = value {
                 return number(key, comparator, value);
             }
             let not_of_texts = || Error::invalid(format!("Invalid comparator for string attribute: {comparator}"));
             let (Some(attribute), Some(value)) = (DatasetText::parse(key), value) else { return Err(not_of_texts()) };
             match (Comparator::parse(comparator), value) {
-                (Some(comparator), Literal::Text(value))
+                (Some(comparator), FilterLiteral::Text(value))
                     if !matches!(comparator, Comparator::Equal | Comparator::NotEqual) =>
                 {
                     Ok(DatasetPredicate::TextOrder { attribute, comparator, value })
@@ -199,13 +201,13 @@ fn build(identifier: Identifier, comparator: &str, value: Option<Literal>) -> Re
     }
 }
 
-fn number(key: &str, comparator: &str, value: Number) -> Result<DatasetPredicate> {
+fn number(key: &str, comparator: &str, value: FilterNumber) -> Result<DatasetPredicate> {
     let (Some(attribute), Some(comparator)) = (DatasetNumber::parse(key), Comparator::parse(comparator)) else {
         return Err(Error::invalid(format!("Invalid comparator for numeric attribute: {comparator}")));
     };
     match value {
-        Number::Integer(value) => Ok(DatasetPredicate::Number { attribute, comparator, value }),
-        Number::Float(value) => {
+        FilterNumber::Integer(value) => Ok(DatasetPredicate::Number { attribute, comparator, value }),
+        FilterNumber::Float(value) => {
             Err(Error::invalid(format!("Invalid value for numeric attribute '{key}': '{}'", float(value))))
         }
     }
@@ -213,7 +215,8 @@ fn number(key: &str, comparator: &str, value: Number) -> Result<DatasetPredicate
 
 /// Parses an ordering (`_get_search_datasets_order_by_clauses`).
 pub fn parse_dataset_order_by(clauses: &[String]) -> Result<DatasetOrder> {
-    let newest = Term { by: DatasetSortBy::Number(DatasetNumber::CreatedTime), direction: Direction::Descending };
+    let newest =
+        OrderTerm { by: DatasetSortBy::Number(DatasetNumber::CreatedTime), direction: SortDirection::Descending };
     if clauses.is_empty() {
         return Ok(DatasetOrder { terms: vec![newest] });
     }
@@ -222,7 +225,7 @@ pub fn parse_dataset_order_by(clauses: &[String]) -> Result<DatasetOrder> {
         match identifier(&written, &ORDER_ATTRIBUTES)? {
             Identifier::Attribute(key) => {
                 let by = DatasetNumber::parse(key).map_or(DatasetSortBy::Name, DatasetSortBy::Number);
-                Ok(Term { by, direction })
+                Ok(OrderTerm { by, direction })
             }
             Identifier::Tag(_) => Err(Error::invalid("Invalid order_by entity: tag")),
         }
@@ -279,14 +282,14 @@ impl DatasetOrder {
     /// Returns the sort key of a dataset. Keys sort like their datasets in this order.
     #[must_use]
     pub fn key(&self, dataset: &impl DatasetFields) -> SortKey {
-        let part = |term: &Term<DatasetSortBy>| {
+        let part = |term: &OrderTerm<DatasetSortBy>| {
             let cell = match term.by {
-                DatasetSortBy::Name => Cell::text(dataset.text(DatasetText::Name)),
-                DatasetSortBy::Number(attribute) => Cell::Integer(dataset.number(attribute)),
+                DatasetSortBy::Name => SortKeyValue::text(dataset.text(DatasetText::Name)),
+                DatasetSortBy::Number(attribute) => SortKeyValue::Integer(dataset.number(attribute)),
             };
-            Part(term.direction, cell)
+            SortKeyPart(term.direction, cell)
         };
-        let id = Part(Direction::Descending, Cell::Text(dataset.id().to_owned()));
+        let id = SortKeyPart(SortDirection::Descending, SortKeyValue::Text(dataset.id().to_owned()));
         SortKey(self.terms.iter().map(part).chain([id]).collect())
     }
 }

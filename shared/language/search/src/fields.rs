@@ -13,16 +13,16 @@ pub const USER_ID: &str = "attributes.user_id";
 /// its datasets.
 #[must_use]
 pub fn of_datasets(field: DatasetField) -> String {
-    format!("{DATASETS}{}", field.name())
+    format!("{DATASETS_PREFIX}{}", field.name())
 }
 
 /// Checks whether a field is a field of datasets.
 pub(crate) fn is_of_datasets(field: &str) -> bool {
-    field.starts_with(DATASETS)
+    field.starts_with(DATASETS_PREFIX)
 }
 
 /// Prefix of the fields of datasets, whose values are always indexed.
-const DATASETS: &str = "datasets.";
+const DATASETS_PREFIX: &str = "datasets.";
 
 /// The fields that an operator has configured to be indexed. Params, metrics, the status, the run
 /// name and datasets are always indexed by value.

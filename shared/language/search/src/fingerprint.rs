@@ -16,7 +16,7 @@ impl Fingerprint {
         let mut experiments = experiments.to_vec();
         experiments.sort_unstable();
         experiments.dedup();
-        let hash = Hash::new("runs").count(experiments.len());
+        let hash = FnvHash::new("runs").count(experiments.len());
         let hash = experiments.iter().fold(hash, |hash, id| hash.text(&id.to_string()));
         hash.query(filter, order_by, view)
     }
@@ -24,19 +24,19 @@ impl Fingerprint {
     /// Returns the fingerprint of an experiment search.
     #[must_use]
     pub fn of_experiment_search(filter: &str, order_by: &[String], view: ViewType) -> Self {
-        Hash::new("experiments").query(filter, order_by, view)
+        FnvHash::new("experiments").query(filter, order_by, view)
     }
 
     /// Returns the fingerprint of a search of registered models.
     #[must_use]
     pub fn of_registered_model_search(filter: &str, order_by: &[String]) -> Self {
-        Hash::new("registered models").query(filter, order_by, ViewType::All)
+        FnvHash::new("registered models").query(filter, order_by, ViewType::All)
     }
 
     /// Returns the fingerprint of a search of model versions.
     #[must_use]
     pub fn of_version_search(filter: &str, order_by: &[String]) -> Self {
-        Hash::new("model versions").query(filter, order_by, ViewType::All)
+        FnvHash::new("model versions").query(filter, order_by, ViewType::All)
     }
 
     /// Returns the fingerprint of a search of evaluation datasets. The order of the experiments is
@@ -46,7 +46,7 @@ impl Fingerprint {
         let mut experiments: Vec<_> = experiments.iter().collect();
         experiments.sort_unstable();
         experiments.dedup();
-        let hash = Hash::new("evaluation datasets").count(experiments.len());
+        let hash = FnvHash::new("evaluation datasets").count(experiments.len());
         let hash = experiments.iter().fold(hash, |hash, id| hash.text(id));
         hash.query(filter, order_by, ViewType::All)
     }
@@ -57,7 +57,7 @@ impl Fingerprint {
         let mut experiments = experiments.to_vec();
         experiments.sort_unstable();
         experiments.dedup();
-        let hash = Hash::new("traces").count(experiments.len());
+        let hash = FnvHash::new("traces").count(experiments.len());
         let hash = experiments.iter().fold(hash, |hash, id| hash.text(&id.to_string()));
         hash.query(filter, order_by, ViewType::All)
     }
@@ -65,13 +65,13 @@ impl Fingerprint {
     /// Returns the fingerprint of the records of an evaluation dataset.
     #[must_use]
     pub fn of_dataset_records(dataset: &str) -> Self {
-        Self(Hash::new("dataset records").text(dataset).0)
+        Self(FnvHash::new("dataset records").text(dataset).0)
     }
 
     /// Returns the fingerprint of the history of a metric.
     #[must_use]
     pub fn of_metric_history(run_id: &str, metric: &str) -> Self {
-        Self(Hash::new("metric history").text(run_id).text(metric).0)
+        Self(FnvHash::new("metric history").text(run_id).text(metric).0)
     }
 }
 
@@ -81,9 +81,9 @@ impl Fingerprint {
 /// The hash is meant to detect mistakes, not attacks. A caller who constructs two searches with
 /// equal hashes, or forges a token, gets a wrong page of their own search, which only contains
 /// entities that the caller may read.
-struct Hash(u64);
+struct FnvHash(u64);
 
-impl Hash {
+impl FnvHash {
     fn new(kind: &str) -> Self {
         Self(0xcbf2_9ce4_8422_2325).text(kind)
     }
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_fnv_1a() {
-        assert_eq!(Hash(0xcbf2_9ce4_8422_2325).bytes(b"foobar").0, 0x8594_4171_f739_67e8);
+        assert_eq!(FnvHash(0xcbf2_9ce4_8422_2325).bytes(b"foobar").0, 0x8594_4171_f739_67e8);
     }
 
     #[test]

@@ -4,11 +4,11 @@ use std::fmt;
 
 use mlflow_api::{Error, Result};
 
-use crate::print;
+use crate::python_repr;
 
 /// The kinds of fields that a run can be searched by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Family {
+pub(crate) enum RunFieldFamily {
     Metric,
     Param,
     Tag,
@@ -16,7 +16,7 @@ pub(crate) enum Family {
     Dataset,
 }
 
-impl fmt::Display for Family {
+impl fmt::Display for RunFieldFamily {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Metric => "metric",
@@ -31,7 +31,7 @@ impl fmt::Display for Family {
 /// An identifier: a family, and a key within it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identifier<'a> {
-    pub(crate) family: Family,
+    pub(crate) family: RunFieldFamily,
     pub(crate) key: &'a str,
 }
 
@@ -42,14 +42,14 @@ const DATASET_FIELDS: [&str; 3] = ["name", "digest", "context"];
 pub(crate) fn of_run<'a>(text: &'a str, attributes: &[&str]) -> Result<Identifier<'a>> {
     let (family, key) = match text.split_once('.') {
         Some((family, key)) => (run_family(family)?, key),
-        None => (Family::Attribute, text),
+        None => (RunFieldFamily::Attribute, text),
     };
     let key = unquoted_key(key);
     match family {
-        Family::Attribute if !attributes.contains(&key) => Err(invalid_attribute(key, attributes)),
-        Family::Dataset if !DATASET_FIELDS.contains(&key) => Err(Error::invalid(format!(
+        RunFieldFamily::Attribute if !attributes.contains(&key) => Err(invalid_attribute(key, attributes)),
+        RunFieldFamily::Dataset if !DATASET_FIELDS.contains(&key) => Err(Error::invalid(format!(
             "Invalid dataset key '{key}' specified. Valid keys are '{}'",
-            print::set(&DATASET_FIELDS)
+            python_repr::set(&DATASET_FIELDS)
         ))),
         _ => Ok(Identifier { family, key }),
     }
@@ -59,7 +59,7 @@ pub(crate) fn of_run<'a>(text: &'a str, attributes: &[&str]) -> Result<Identifie
 pub(crate) fn of_experiment<'a>(text: &'a str, attributes: &[&str]) -> Result<Identifier<'a>> {
     let Identifier { family, key } = attribute_or_tag(text)?;
     let key = unquoted_key(key);
-    if family == Family::Attribute && !attributes.contains(&key) {
+    if family == RunFieldFamily::Attribute && !attributes.contains(&key) {
         return Err(invalid_attribute(key, attributes));
     }
     Ok(Identifier { family, key })
@@ -69,7 +69,7 @@ pub(crate) fn of_experiment<'a>(text: &'a str, attributes: &[&str]) -> Result<Id
 /// attributes must not be quoted.
 pub(crate) fn of_registry<'a>(text: &'a str, attributes: &[&str]) -> Result<Identifier<'a>> {
     let Identifier { family, key } = attribute_or_tag(text)?;
-    if family == Family::Attribute && !attributes.contains(&key) {
+    if family == RunFieldFamily::Attribute && !attributes.contains(&key) {
         return Err(invalid_attribute(key, attributes));
     }
     Ok(Identifier { family, key: unquoted_key(key) })
@@ -77,14 +77,14 @@ pub(crate) fn of_registry<'a>(text: &'a str, attributes: &[&str]) -> Result<Iden
 
 fn attribute_or_tag(text: &str) -> Result<Identifier<'_>> {
     let (family, key) = match text.split_once('.') {
-        Some(("attribute", key)) => (Family::Attribute, key),
-        Some(("tag" | "tags", key)) => (Family::Tag, key),
+        Some(("attribute", key)) => (RunFieldFamily::Attribute, key),
+        Some(("tag" | "tags", key)) => (RunFieldFamily::Tag, key),
         Some((family, _)) => {
             return Err(Error::invalid(format!(
                 "Invalid entity type '{family}'. Valid entity types are ('attribute', 'tag', 'tags')"
             )));
         }
-        None => (Family::Attribute, text),
+        None => (RunFieldFamily::Attribute, text),
     };
     Ok(Identifier { family, key })
 }
@@ -104,14 +104,14 @@ pub(crate) fn between(text: &str, quote: char) -> Option<&str> {
     text.strip_prefix(quote)?.strip_suffix(quote)
 }
 
-fn run_family(written: &str) -> Result<Family> {
+fn run_family(written: &str) -> Result<RunFieldFamily> {
     let name = between(written, '`').unwrap_or(written);
     match name {
-        "metric" | "metrics" => Ok(Family::Metric),
-        "parameter" | "parameters" | "param" | "params" => Ok(Family::Param),
-        "tag" | "tags" => Ok(Family::Tag),
-        "attribute" | "attributes" | "attr" | "run" => Ok(Family::Attribute),
-        "dataset" | "datasets" => Ok(Family::Dataset),
+        "metric" | "metrics" => Ok(RunFieldFamily::Metric),
+        "parameter" | "parameters" | "param" | "params" => Ok(RunFieldFamily::Param),
+        "tag" | "tags" => Ok(RunFieldFamily::Tag),
+        "attribute" | "attributes" | "attr" | "run" => Ok(RunFieldFamily::Attribute),
+        "dataset" | "datasets" => Ok(RunFieldFamily::Dataset),
         _ => Err(Error::invalid(format!(
             "Invalid entity type '{name}'. Valid values are ['metric', 'parameter', 'tag', 'attribute', 'dataset']"
         ))),
@@ -119,6 +119,6 @@ fn run_family(written: &str) -> Result<Family> {
 }
 
 fn invalid_attribute(key: &str, attributes: &[&str]) -> Error {
-    let valid = print::set(attributes);
+    let valid = python_repr::set(attributes);
     Error::invalid(format!("Invalid attribute key '{key}' specified. Valid keys are '{valid}'"))
 }

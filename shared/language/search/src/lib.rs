@@ -25,7 +25,6 @@
 //! MLflow 3.17.2 on SQLite with the option `case_sensitive_like`, except that `ILIKE` ignores the
 //! case of all letters.
 
-mod bounds;
 mod comparison;
 mod evaluate;
 mod evaluation_dataset;
@@ -34,27 +33,28 @@ mod filter;
 mod fingerprint;
 mod identifier;
 mod like;
-mod list;
+mod literal_list;
+mod literals;
 mod model_fields;
 mod model_order;
 mod model_page_token;
 mod order_by;
 mod page_token;
 mod plan;
-mod print;
+mod python_repr;
 mod range;
 mod registry;
-mod run_index;
+mod run_conditions;
 mod shell_words;
+mod size_limits;
 mod sort_key;
 mod syntax;
 #[cfg(test)]
 mod tests;
-pub mod tokens;
 pub mod trace;
-mod value;
+pub mod trigram_tokens;
 
-pub use evaluate::{DatasetInput, ExperimentFields, RunFields};
+pub use evaluate::{DatasetInputFields, ExperimentFields, RunFields};
 pub use evaluation_dataset::{
     DatasetFields, DatasetFilter, DatasetNumber, DatasetOrder, DatasetPredicate, DatasetSortBy, DatasetText,
     parse_dataset_filter, parse_dataset_order_by, parse_dataset_search,
@@ -66,18 +66,19 @@ pub use filter::{
     TextTest, parse_experiment_filter, parse_model_filter, parse_run_filter,
 };
 pub use fingerprint::Fingerprint;
-pub use like::Pattern;
+pub use like::LikePattern;
+pub use literals::FilterNumber;
 pub use model_fields::{MeasuredPoint, ModelFields};
 pub use model_order::{ModelOrder, ModelOrderBy, ModelSortBy, parse_model_order};
-pub use model_page_token::ModelPages;
+pub use model_page_token::ModelPageTokens;
 pub use order_by::{
-    Direction, ExperimentOrder, ExperimentSortBy, RunOrder, RunSortBy, Term, parse_experiment_order_by,
+    ExperimentOrder, ExperimentSortBy, OrderTerm, RunOrder, RunSortBy, SortDirection, parse_experiment_order_by,
     parse_run_order_by,
 };
 pub use page_token::{decode_page_token, encode_page_token};
 pub use plan::{
-    AccessPath, Ask, Cost, Head, Heads, Metric, RunColumn, RunList, RunOptions, RunPlan, RunWalk, SortBy, Sorting,
-    by_time, choose, tests_of_keys,
+    AccessPath, ListHead, ListHeads, MetricColumn, PlanCondition, PlanCost, PlanOrder, PlanSortBy, RunColumn, RunList,
+    RunOptions, RunPlan, RunWalk, by_time, choose, tests_of_keys,
 };
 pub use range::{NumberRange, TextRange, TimeRange};
 pub use registry::{
@@ -85,7 +86,6 @@ pub use registry::{
     VersionFilter, VersionNumberTest, VersionOrder, VersionSortBy, parse_registered_model_search, parse_version_search,
 };
 pub use sort_key::{FirstValue, SortKey};
-pub use value::Number;
 
 use mlflow_api::Result;
 
@@ -95,7 +95,7 @@ use mlflow_api::Result;
 /// filter is valid for its field. If there are several mistakes, the first one in that order is
 /// reported.
 pub fn parse_run_search(filter: &str, order_by: &[String]) -> Result<(RunFilter, RunOrder)> {
-    let draft = filter::Draft::read(filter)?;
+    let draft = filter::UncheckedRunFilter::read(filter)?;
     let order = parse_run_order_by(order_by)?;
     Ok((draft.finish()?, order))
 }

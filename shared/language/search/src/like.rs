@@ -2,12 +2,12 @@
 
 use mlflow_api::{Error, Result};
 
-use gapped::Gapped;
+use shift_and::ShiftAndPattern;
 
-mod case;
-mod gapped;
+mod case_folding;
+mod shift_and;
 
-pub(crate) use case::{fold, has_variants};
+pub(crate) use case_folding::{fold, has_variants};
 
 const WILDCARDS: [char; 2] = ['%', '_'];
 
@@ -19,32 +19,32 @@ const WILDCARDS: [char; 2] = ['%', '_'];
 /// Only parts that contain `_` take more: one step per character of the text and 64 characters of
 /// the part.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern {
+pub struct LikePattern {
     written: String,
     /// Whether the pattern ignores case. If so, the other fields except `written` are folded
-    /// ([`case::fold`]).
+    /// ([`case_folding::fold`]).
     in_any_case: bool,
     first: String,
-    middle: Vec<Stretch>,
+    middle: Vec<PatternSegment>,
     /// The text after the last `%`. `None` if there is no `%`.
     last: Option<String>,
 }
 
 /// The part of a pattern between two `%`, which is never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Stretch {
+enum PatternSegment {
     Plain(String),
-    Gapped(Gapped),
+    Gapped(ShiftAndPattern),
 }
 
-impl Pattern {
+impl LikePattern {
     /// Maximum length of a pattern in bytes, as in SQLite (`SQLITE_MAX_LIKE_PATTERN_LENGTH`).
-    pub const LONGEST: usize = 50_000;
+    pub const MAX_BYTES: usize = 50_000;
 
     /// Compiles a pattern of LIKE, which is case-sensitive.
     ///
     /// # Errors
-    /// Fails if the pattern is longer than [`Pattern::LONGEST`]. Stock MLflow passes such a pattern
+    /// Fails if the pattern is longer than [`LikePattern::LONGEST`]. Stock MLflow passes such a pattern
     /// on to the database, which fails.
     pub fn like(written: &str) -> Result<Self> {
         Self::new(written, false)
@@ -55,21 +55,21 @@ impl Pattern {
     /// its locale.
     ///
     /// # Errors
-    /// Fails under the same condition as [`Pattern::like`].
+    /// Fails under the same condition as [`LikePattern::like`].
     pub fn ilike(written: &str) -> Result<Self> {
         Self::new(written, true)
     }
 
     fn new(written: &str, in_any_case: bool) -> Result<Self> {
-        if written.len() > Self::LONGEST {
-            let message = format!("A pattern of LIKE or ILIKE has at most {} bytes.", Self::LONGEST);
+        if written.len() > Self::MAX_BYTES {
+            let message = format!("A pattern of LIKE or ILIKE has at most {} bytes.", Self::MAX_BYTES);
             return Err(Error::invalid(message));
         }
         let folded = if in_any_case { folded(written) } else { written.to_owned() };
         let mut stretches = folded.split('%');
         let first = stretches.next().unwrap_or_default().to_owned();
         let last = stretches.next_back().map(str::to_owned);
-        let middle = stretches.filter(|stretch| !stretch.is_empty()).map(Stretch::new).collect();
+        let middle = stretches.filter(|stretch| !stretch.is_empty()).map(PatternSegment::new).collect();
         Ok(Self { written: written.to_owned(), in_any_case, first, middle, last })
     }
 
@@ -97,9 +97,13 @@ impl Pattern {
     }
 }
 
-impl Stretch {
+impl PatternSegment {
     fn new(stretch: &str) -> Self {
-        if stretch.contains('_') { Self::Gapped(Gapped::new(stretch)) } else { Self::Plain(stretch.to_owned()) }
+        if stretch.contains('_') {
+            Self::Gapped(ShiftAndPattern::new(stretch))
+        } else {
+            Self::Plain(stretch.to_owned())
+        }
     }
 
     /// Returns the end of the first match in a text.
@@ -135,7 +139,7 @@ fn before<'a>(stretch: &str, text: &'a str) -> Option<&'a str> {
 
 /// A part of a pattern without wildcards, for the index.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Piece<'a> {
+pub(crate) struct PatternPiece<'a> {
     pub(crate) text: &'a str,
     /// Whether no wildcard follows the piece, so that matching texts end with it.
     pub(crate) is_end: bool,
@@ -144,10 +148,10 @@ pub(crate) struct Piece<'a> {
 /// Returns the non-empty pieces of a pattern that every matching text contains. Pieces are
 /// separated by wildcards. If the pattern ignores case, they are also separated by letters outside
 /// ASCII that have case variants, because the index distinguishes these.
-pub(crate) fn pieces(pattern: &Pattern) -> Vec<Piece<'_>> {
+pub(crate) fn pieces(pattern: &LikePattern) -> Vec<PatternPiece<'_>> {
     let divides = |letter: char| WILDCARDS.contains(&letter) || (pattern.in_any_case && has_variants(letter));
     let count = pattern.written.split(divides).count();
-    let piece = |(place, text)| Piece { text, is_end: place + 1 == count };
+    let piece = |(place, text)| PatternPiece { text, is_end: place + 1 == count };
     pattern.written.split(divides).enumerate().map(piece).filter(|piece| !piece.text.is_empty()).collect()
 }
 

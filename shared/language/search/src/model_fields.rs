@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::filter::{ModelCode, ModelFilter, ModelPredicate, ModelText, ModelTime};
-use crate::value::Number;
+use crate::literals::FilterNumber;
 
 /// The fields of a logged model that filters and orderings use.
 pub trait ModelFields {
@@ -67,7 +67,7 @@ impl ModelFilter {
             ModelPredicate::Text { attribute, test } => model.text(*attribute).is_some_and(|text| test.passes(text)),
             ModelPredicate::Code { attribute, test } => test.passes(&model.code(*attribute).to_string()),
             ModelPredicate::Time { attribute, comparator, value } => {
-                !value.is_nan() && comparator.holds(Number::Float(*value).compare_stored(model.time(*attribute)))
+                !value.is_nan() && comparator.holds(FilterNumber::Float(*value).compare_stored(model.time(*attribute)))
             }
         };
         let by_metric = |predicate: &ModelPredicate| matches!(predicate, ModelPredicate::Metric { .. });

@@ -2,9 +2,9 @@
 
 use mlflow_api::{Error, ErrorCode, Result};
 
-use crate::bounds;
 use crate::filter::{ModelAttribute, ModelCode, ModelText, ModelTime};
-use crate::order_by::{Direction, Term};
+use crate::order_by::{OrderTerm, SortDirection};
+use crate::size_limits;
 
 /// An order clause of a search of logged models, as received.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub enum ModelSortBy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelOrder {
     /// The terms, in descending order of precedence.
-    pub terms: Vec<Term<ModelSortBy>>,
+    pub terms: Vec<OrderTerm<ModelSortBy>>,
 }
 
 impl ModelOrder {
@@ -69,7 +69,7 @@ impl ModelOrder {
 /// Parses the order clauses of a search of logged models. Ties are broken by creation time, newest
 /// first, and then by id, unless the clauses already contain these fields.
 pub fn parse_model_order(clauses: &[ModelOrderBy]) -> Result<ModelOrder> {
-    bounds::ordering(clauses.iter().map(|clause| clause.field.as_str()))?;
+    size_limits::ordering(clauses.iter().map(|clause| clause.field.as_str()))?;
     let mut terms = clauses.iter().map(term).collect::<Result<Vec<_>>>()?;
     for last in newest_first() {
         if !terms.iter().any(|term| term.by == last.by) {
@@ -79,14 +79,14 @@ pub fn parse_model_order(clauses: &[ModelOrderBy]) -> Result<ModelOrder> {
     Ok(ModelOrder { terms })
 }
 
-fn newest_first() -> Vec<Term<ModelSortBy>> {
+fn newest_first() -> Vec<OrderTerm<ModelSortBy>> {
     vec![
-        Term { by: ModelSortBy::Time(ModelTime::Created), direction: Direction::Descending },
-        Term { by: ModelSortBy::Text(ModelText::ModelId), direction: Direction::Ascending },
+        OrderTerm { by: ModelSortBy::Time(ModelTime::Created), direction: SortDirection::Descending },
+        OrderTerm { by: ModelSortBy::Text(ModelText::ModelId), direction: SortDirection::Ascending },
     ]
 }
 
-fn term(clause: &ModelOrderBy) -> Result<Term<ModelSortBy>> {
+fn term(clause: &ModelOrderBy) -> Result<OrderTerm<ModelSortBy>> {
     let field = &clause.field;
     let by = match field.split_once('.') {
         Some(("metrics", key)) => ModelSortBy::Metric {
@@ -108,6 +108,6 @@ fn term(clause: &ModelOrderBy) -> Result<Term<ModelSortBy>> {
             }
         },
     };
-    let direction = if clause.ascending { Direction::Ascending } else { Direction::Descending };
-    Ok(Term { by, direction })
+    let direction = if clause.ascending { SortDirection::Ascending } else { SortDirection::Descending };
+    Ok(OrderTerm { by, direction })
 }

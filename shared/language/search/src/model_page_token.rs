@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use crate::model_order::ModelOrderBy;
 use crate::page_token::{not_ours, parsed, printed_base64};
-use crate::print;
+use crate::python_repr;
 use crate::sort_key::SortKey;
 
 /// The search that a page token of logged models must match. As in MLflow, it does not include the
 /// datasets.
 #[derive(Clone, Copy, Debug)]
-pub struct ModelPages<'a> {
+pub struct ModelPageTokens<'a> {
     /// The experiments, in the order of the request.
     pub experiment_ids: &'a [String],
     /// The filter string. Empty for none.
@@ -25,7 +25,7 @@ pub struct ModelPages<'a> {
     pub order_by: &'a [ModelOrderBy],
 }
 
-impl ModelPages<'_> {
+impl ModelPageTokens<'_> {
     /// Creates the token of the page that begins after `last`.
     #[must_use]
     pub fn token(&self, last: &SortKey) -> String {
@@ -103,7 +103,7 @@ fn or_null(value: Value) -> Value {
 
 /// Formats a value like Python's `str`.
 fn printed(value: &Value) -> String {
-    value.as_str().map_or_else(|| print::data(value), str::to_owned)
+    value.as_str().map_or_else(|| python_repr::data(value), str::to_owned)
 }
 
 #[cfg(test)]
@@ -119,7 +119,7 @@ mod tests {
     fn a_token_leads_back_to_its_key() {
         let key: SortKey = serde_json::from_str(r#"[["d",{"i":5}],["a",{"t":"x"}]]"#).unwrap();
         let (ids, order) = (["1".to_owned(), "2".to_owned()], [clause("name")]);
-        let pages = ModelPages { experiment_ids: &ids, filter: "name = 'é'", order_by: &order };
+        let pages = ModelPageTokens { experiment_ids: &ids, filter: "name = 'é'", order_by: &order };
         assert_eq!(pages.after(&pages.token(&key)).unwrap(), Some(key));
         assert_eq!(pages.after("").unwrap(), None);
     }
@@ -129,20 +129,20 @@ mod tests {
         let key: SortKey = serde_json::from_str(r#"[["d",{"i":5}],["a",{"t":"x"}]]"#).unwrap();
         let (ids, others) = (["1".to_owned()], ["2".to_owned(), "1".to_owned()]);
         let order = [clause("name")];
-        let pages = ModelPages { experiment_ids: &ids, filter: "", order_by: &[] };
+        let pages = ModelPageTokens { experiment_ids: &ids, filter: "", order_by: &[] };
         let token = pages.token(&key);
-        let refused = |pages: ModelPages| pages.after(&token).unwrap_err().message;
+        let refused = |pages: ModelPageTokens| pages.after(&token).unwrap_err().message;
         // If there are several differences, the first one is reported.
         assert_eq!(
-            refused(ModelPages { experiment_ids: &others, filter: "a", order_by: &order }),
+            refused(ModelPageTokens { experiment_ids: &others, filter: "a", order_by: &order }),
             "Experiment IDs in the page token do not match the requested experiment IDs. Expected: ['2', '1']. Found: ['1']"
         );
         assert_eq!(
-            refused(ModelPages { filter: "name = 'n'", order_by: &order, ..pages }),
+            refused(ModelPageTokens { filter: "name = 'n'", order_by: &order, ..pages }),
             "Filter string in the page token does not match the requested filter string. Expected: name = 'n'. Found: None"
         );
         assert_eq!(
-            refused(ModelPages { order_by: &order, ..pages }),
+            refused(ModelPageTokens { order_by: &order, ..pages }),
             "Order by in the page token does not match the requested order by. Expected: [{'field_name': 'name', \
              'ascending': False, 'dataset_name': None, 'dataset_digest': None}]. Found: None"
         );

@@ -7,18 +7,18 @@ use mlflow_api::python::repr_list;
 use mlflow_api::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::bounds;
 use crate::filter::{EXPERIMENT_ATTRIBUTES, ExperimentNumber, RunNumber, RunText};
-use crate::identifier::{self, Family, Identifier};
+use crate::identifier::{self, Identifier, RunFieldFamily};
 use crate::shell_words;
-use crate::syntax::{self, Kind};
+use crate::size_limits;
+use crate::syntax::{self, NodeKind};
 
 const RUN_ATTRIBUTES: [&str; 9] =
     ["artifact_uri", "created", "Created", "end_time", "run_id", "run_name", "start_time", "status", "user_id"];
 
 /// The direction of sorting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Direction {
+pub enum SortDirection {
     /// Smallest first.
     #[serde(rename = "a")]
     Ascending,
@@ -29,11 +29,11 @@ pub enum Direction {
 
 /// A field to sort by, and the direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Term<By> {
+pub struct OrderTerm<By> {
     /// The field to sort by.
     pub by: By,
     /// The direction.
-    pub direction: Direction,
+    pub direction: SortDirection,
 }
 
 /// The fields that runs can be sorted by.
@@ -66,14 +66,14 @@ pub enum ExperimentSortBy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunOrder {
     /// The terms, in descending order of precedence.
-    pub terms: Vec<Term<RunSortBy>>,
+    pub terms: Vec<OrderTerm<RunSortBy>>,
 }
 
 /// A total order of experiments: the id is one of the terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExperimentOrder {
     /// The terms, in descending order of precedence.
-    pub terms: Vec<Term<ExperimentSortBy>>,
+    pub terms: Vec<OrderTerm<ExperimentSortBy>>,
 }
 
 impl Default for RunOrder {
@@ -85,12 +85,12 @@ impl Default for RunOrder {
 
 impl RunOrder {
     /// Appends MLflow's tie-breakers (`_get_orderby_clauses`).
-    fn completed(mut terms: Vec<Term<RunSortBy>>) -> Self {
+    fn completed(mut terms: Vec<OrderTerm<RunSortBy>>) -> Self {
         let start_time = RunSortBy::Number(RunNumber::StartTime);
         if !terms.iter().any(|term| term.by == start_time) {
-            terms.push(Term { by: start_time, direction: Direction::Descending });
+            terms.push(OrderTerm { by: start_time, direction: SortDirection::Descending });
         }
-        terms.push(Term { by: RunSortBy::Text(RunText::RunId), direction: Direction::Ascending });
+        terms.push(OrderTerm { by: RunSortBy::Text(RunText::RunId), direction: SortDirection::Ascending });
         Self { terms }
     }
 }
@@ -98,27 +98,29 @@ impl RunOrder {
 impl Default for ExperimentOrder {
     /// Returns MLflow's default order: newest first. Ties are broken by id, smallest first.
     fn default() -> Self {
-        let newest =
-            Term { by: ExperimentSortBy::Number(ExperimentNumber::CreationTime), direction: Direction::Descending };
-        Self { terms: vec![newest, Term { by: ExperimentSortBy::Id, direction: Direction::Ascending }] }
+        let newest = OrderTerm {
+            by: ExperimentSortBy::Number(ExperimentNumber::CreationTime),
+            direction: SortDirection::Descending,
+        };
+        Self { terms: vec![newest, OrderTerm { by: ExperimentSortBy::Id, direction: SortDirection::Ascending }] }
     }
 }
 
 /// Parses the ordering of a run search (`_get_orderby_clauses`).
 pub fn parse_run_order_by(clauses: &[String]) -> Result<RunOrder> {
-    let mut terms: Vec<Term<RunSortBy>> = Vec::with_capacity(clauses.len() + 2);
+    let mut terms: Vec<OrderTerm<RunSortBy>> = Vec::with_capacity(clauses.len() + 2);
     let mut seen = HashSet::new();
     for clause in parse_clauses(clauses)? {
         let (written, direction) = clause?;
         let Identifier { family, key } = identifier::of_run(&written, &RUN_ATTRIBUTES)?;
         let by = match family {
-            Family::Metric => Some(RunSortBy::Metric(key.to_owned())),
-            Family::Param => Some(RunSortBy::Param(key.to_owned())),
-            Family::Tag => Some(RunSortBy::Tag(key.to_owned())),
-            Family::Attribute => {
+            RunFieldFamily::Metric => Some(RunSortBy::Metric(key.to_owned())),
+            RunFieldFamily::Param => Some(RunSortBy::Param(key.to_owned())),
+            RunFieldFamily::Tag => Some(RunSortBy::Tag(key.to_owned())),
+            RunFieldFamily::Attribute => {
                 RunNumber::parse(key).map(RunSortBy::Number).or_else(|| RunText::parse(key).map(RunSortBy::Text))
             }
-            Family::Dataset => None,
+            RunFieldFamily::Dataset => None,
         };
         let by = by.ok_or_else(|| Error::invalid(format!("Invalid identifier type '{family}'")))?;
         if !seen.insert(by.clone()) {
@@ -126,7 +128,7 @@ pub fn parse_run_order_by(clauses: &[String]) -> Result<RunOrder> {
             let message = format!("`order_by` contains duplicate fields: {}", repr_list(clauses));
             return Err(Error::new(ErrorCode::InternalError, message));
         }
-        terms.push(Term { by, direction });
+        terms.push(OrderTerm { by, direction });
     }
     Ok(RunOrder::completed(terms))
 }
@@ -140,41 +142,43 @@ pub fn parse_experiment_order_by(clauses: &[String]) -> Result<ExperimentOrder> 
         let (written, direction) = clause?;
         let Identifier { family, key } = identifier::of_experiment(&written, &EXPERIMENT_ATTRIBUTES)?;
         let by = match (family, key) {
-            (Family::Attribute, "name") => Some(ExperimentSortBy::Name),
-            (Family::Attribute, "experiment_id") => Some(ExperimentSortBy::Id),
-            (Family::Attribute, key) => ExperimentNumber::parse(key).map(ExperimentSortBy::Number),
+            (RunFieldFamily::Attribute, "name") => Some(ExperimentSortBy::Name),
+            (RunFieldFamily::Attribute, "experiment_id") => Some(ExperimentSortBy::Id),
+            (RunFieldFamily::Attribute, key) => ExperimentNumber::parse(key).map(ExperimentSortBy::Number),
             _ => None,
         };
         let by = by.ok_or_else(|| Error::invalid(format!("Invalid order_by entity: {family}")))?;
-        Ok(Term { by, direction })
+        Ok(OrderTerm { by, direction })
     });
     let mut terms = parsed.collect::<Result<Vec<_>>>()?;
     if !terms.iter().any(|term| term.by == ExperimentSortBy::Id) {
-        terms.push(Term { by: ExperimentSortBy::Id, direction: Direction::Descending });
+        terms.push(OrderTerm { by: ExperimentSortBy::Id, direction: SortDirection::Descending });
     }
     Ok(ExperimentOrder { terms })
 }
 
 /// Returns the identifier and the direction of each clause. Each clause is only parsed when the
 /// iterator reaches it, so the first mistake is reported.
-pub(crate) fn parse_clauses(clauses: &[String]) -> Result<impl Iterator<Item = Result<(String, Direction)>>> {
-    bounds::ordering(clauses.iter().map(String::as_str))?;
+pub(crate) fn parse_clauses(clauses: &[String]) -> Result<impl Iterator<Item = Result<(String, SortDirection)>>> {
+    size_limits::ordering(clauses.iter().map(String::as_str))?;
     Ok(clauses.iter().map(|clause| parse_clause(clause)))
 }
 
 /// Parses the identifier and the direction of a clause (`SearchUtils._parse_order_by_string`).
-fn parse_clause(clause: &str) -> Result<(String, Direction)> {
+fn parse_clause(clause: &str) -> Result<(String, SortDirection)> {
     let unparsed = || Error::invalid(format!("Invalid order_by clause '{clause}'. Could not be parsed."));
     let statements = syntax::statements(clause)
         .ok_or_else(|| Error::invalid(format!("Error on parsing order_by clause '{clause}'")))?;
     let [statement] = statements.as_slice() else { return Err(unparsed()) };
     let written = match statement.as_slice() {
-        [only] if only.kind == Kind::Identifier => only.text.to_owned(),
+        [only] if only.kind == NodeKind::Identifier => only.text.to_owned(),
         // `timestamp` is a field that other searches sort by. The word is a type in SQL and
         // therefore not an identifier.
-        [first, rest @ ..] if first.kind == Kind::TypeName && first.text == "timestamp" => match rest {
+        [first, rest @ ..] if first.kind == NodeKind::TypeName && first.text == "timestamp" => match rest {
             [] => first.text.to_owned(),
-            [blanks @ .., last] if last.kind == Kind::Direction && blanks.iter().all(syntax::Node::is_blank) => {
+            [blanks @ .., last]
+                if last.kind == NodeKind::Direction && blanks.iter().all(syntax::SyntaxNode::is_blank) =>
+            {
                 format!("timestamp {}", last.text)
             }
             _ => return Err(unparsed()),
@@ -184,11 +188,11 @@ fn parse_clause(clause: &str) -> Result<(String, Direction)> {
     let words = shell_words::split(&written.replace('`', "\"")).ok_or_else(unparsed)?;
     match words.as_slice() {
         [identifier, direction] => match direction.to_lowercase().as_str() {
-            "asc" => Ok((identifier.trim().to_owned(), Direction::Ascending)),
-            "desc" => Ok((identifier.trim().to_owned(), Direction::Descending)),
+            "asc" => Ok((identifier.trim().to_owned(), SortDirection::Ascending)),
+            "desc" => Ok((identifier.trim().to_owned(), SortDirection::Descending)),
             _ => Err(Error::invalid(format!("Invalid ordering key in order_by clause '{clause}'."))),
         },
-        [] | [_] => Ok((written.trim().to_owned(), Direction::Ascending)),
+        [] | [_] => Ok((written.trim().to_owned(), SortDirection::Ascending)),
         _ => Err(unparsed()),
     }
 }
@@ -205,7 +209,7 @@ impl fmt::Display for ExperimentOrder {
     }
 }
 
-fn write_joined<By: fmt::Display>(formatter: &mut fmt::Formatter<'_>, terms: &[Term<By>]) -> fmt::Result {
+fn write_joined<By: fmt::Display>(formatter: &mut fmt::Formatter<'_>, terms: &[OrderTerm<By>]) -> fmt::Result {
     for (place, term) in terms.iter().enumerate() {
         let separator = if place == 0 { "" } else { ", " };
         write!(formatter, "{separator}{} {}", term.by, term.direction)?;
@@ -213,7 +217,7 @@ fn write_joined<By: fmt::Display>(formatter: &mut fmt::Formatter<'_>, terms: &[T
     Ok(())
 }
 
-impl fmt::Display for Direction {
+impl fmt::Display for SortDirection {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Ascending => "ASC",

@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::fingerprint::Fingerprint;
-use crate::print;
+use crate::python_repr;
 
 const VERSION: u8 = 1;
 
 #[derive(Serialize)]
-struct Outgoing<'a, K> {
+struct EncodedPageToken<'a, K> {
     #[serde(rename = "v")]
     version: u8,
     #[serde(rename = "q")]
@@ -28,7 +28,7 @@ struct Outgoing<'a, K> {
 }
 
 #[derive(Deserialize)]
-struct Incoming<K> {
+struct DecodedPageToken<K> {
     #[serde(rename = "v")]
     version: u8,
     #[serde(rename = "q")]
@@ -40,7 +40,7 @@ struct Incoming<K> {
 /// Creates the token for the page of `search` that begins after `last`, which is a sort key or any
 /// other value that identifies the position.
 pub fn encode_page_token(search: Fingerprint, last: &impl Serialize) -> Result<String> {
-    let json = serde_json::to_vec(&Outgoing { version: VERSION, search, last }).map_err(Error::internal)?;
+    let json = serde_json::to_vec(&EncodedPageToken { version: VERSION, search, last }).map_err(Error::internal)?;
     Ok(STANDARD.encode(json))
 }
 
@@ -54,7 +54,7 @@ pub fn decode_page_token<K: DeserializeOwned>(search: Fingerprint, token: &str) 
         return Ok(None);
     }
     let value = parsed(token)?;
-    match Incoming::deserialize(&value) {
+    match DecodedPageToken::deserialize(&value) {
         Ok(token) if token.version != VERSION => Err(Error::invalid(not_ours(&value))),
         Ok(token) if token.search != search => Err(Error::invalid(
             "Invalid page token, it belongs to another search. Send it with the experiments, filter, order and view \
@@ -69,7 +69,7 @@ pub fn decode_page_token<K: DeserializeOwned>(search: Fingerprint, token: &str) 
 pub(crate) fn parsed(token: &str) -> Result<Value> {
     let decoded = decode_base64(token).ok_or_else(|| Error::invalid("Invalid page token, could not base64-decode"))?;
     serde_json::from_slice(&decoded)
-        .map_err(|_| Error::invalid(format!("Invalid page token, decoded value={}", print::bytes(&decoded))))
+        .map_err(|_| Error::invalid(format!("Invalid page token, decoded value={}", python_repr::bytes(&decoded))))
 }
 
 /// Encodes a JSON value as a token.
@@ -78,7 +78,7 @@ pub(crate) fn printed_base64(value: &Value) -> String {
 }
 
 pub(crate) fn not_ours(value: &Value) -> String {
-    format!("Invalid page token, parsed value={}", print::data(value))
+    format!("Invalid page token, parsed value={}", python_repr::data(value))
 }
 
 /// Decodes Base64 like Python's `base64.b64decode`: characters outside the alphabet are skipped,

@@ -31,16 +31,16 @@ impl TextRange {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NumberRange {
     /// The lower bound, inclusive.
-    pub least: Option<f64>,
+    pub minimum: Option<f64>,
     /// The upper bound, inclusive.
-    pub greatest: Option<f64>,
+    pub maximum: Option<f64>,
     /// Whether the range includes NaN, which is sorted after all numbers.
     pub with_nan: bool,
 }
 
 impl NumberRange {
     /// The range of all numbers, including NaN.
-    pub const ANY: Self = Self { least: None, greatest: None, with_nan: true };
+    pub const ANY: Self = Self { minimum: None, maximum: None, with_nan: true };
 
     /// Checks whether a number is in the range.
     #[must_use]
@@ -48,19 +48,19 @@ impl NumberRange {
         if number.is_nan() {
             return self.with_nan;
         }
-        self.least.is_none_or(|least| number >= least) && self.greatest.is_none_or(|greatest| number <= greatest)
+        self.minimum.is_none_or(|least| number >= least) && self.maximum.is_none_or(|greatest| number <= greatest)
     }
 
     /// Checks whether the range contains no number. Plans never contain such a range.
     pub(crate) fn is_empty(&self) -> bool {
-        !self.with_nan && self.least.zip(self.greatest).is_some_and(|(least, greatest)| least > greatest)
+        !self.with_nan && self.minimum.zip(self.maximum).is_some_and(|(least, greatest)| least > greatest)
     }
 
     /// Returns the intersection of two ranges.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
-            least: greater(self.least, other.least),
-            greatest: greater(self.greatest.map(|end| -end), other.greatest.map(|end| -end)).map(|end| -end),
+            minimum: greater(self.minimum, other.minimum),
+            maximum: greater(self.maximum.map(|end| -end), other.maximum.map(|end| -end)).map(|end| -end),
             with_nan: self.with_nan && other.with_nan,
         }
     }
@@ -122,12 +122,12 @@ impl fmt::Display for NumberRange {
         if *self == Self::ANY {
             return formatter.write_str("of any value");
         }
-        if self.least.is_none() && self.greatest.is_none() {
+        if self.minimum.is_none() && self.maximum.is_none() {
             return formatter.write_str("of any number");
         }
         let end = |end: Option<f64>| end.map_or_else(|| "..".to_owned(), |end| format!("{end:?}"));
         let nan = if self.with_nan { " or NaN" } else { "" };
-        write!(formatter, "in [{}, {}]{nan}", end(self.least), end(self.greatest))
+        write!(formatter, "in [{}, {}]{nan}", end(self.minimum), end(self.maximum))
     }
 }
 

@@ -10,22 +10,22 @@ use serde::{Deserialize, Serialize};
 use crate::evaluate::{ExperimentFields, RunFields};
 use crate::model_fields::{ModelFields, latest};
 use crate::model_order::{ModelOrder, ModelSortBy};
-use crate::order_by::{Direction, ExperimentOrder, ExperimentSortBy, RunOrder, RunSortBy, Term};
+use crate::order_by::{ExperimentOrder, ExperimentSortBy, OrderTerm, RunOrder, RunSortBy, SortDirection};
 
 /// The values that a row is sorted by. Within one ordering, keys sort like their rows, and every
 /// row has a different key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct SortKey(pub(crate) Vec<Part>);
+pub struct SortKey(pub(crate) Vec<SortKeyPart>);
 
 /// A value, and the direction that it is sorted in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Part(pub(crate) Direction, pub(crate) Cell);
+pub(crate) struct SortKeyPart(pub(crate) SortDirection, pub(crate) SortKeyValue);
 
 /// A value in a sort key. The relative order of the variants for values is irrelevant, because a
 /// term only yields one of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) enum Cell {
+pub(crate) enum SortKeyValue {
     #[serde(rename = "i")]
     Integer(i64),
     #[serde(rename = "f")]
@@ -74,7 +74,7 @@ impl SortableFloat {
     }
 }
 
-impl Cell {
+impl SortKeyValue {
     pub(crate) fn text(text: Option<&str>) -> Self {
         text.map_or(Self::Missing, |text| Self::Text(text.to_owned()))
     }
@@ -114,8 +114,8 @@ impl Cell {
 
 impl SortKey {
     /// Creates a key from values and their directions.
-    pub(crate) fn of(parts: impl Iterator<Item = (Direction, Cell)>) -> Self {
-        Self(parts.map(|(direction, cell)| Part(direction, cell)).collect())
+    pub(crate) fn of(parts: impl Iterator<Item = (SortDirection, SortKeyValue)>) -> Self {
+        Self(parts.map(|(direction, cell)| SortKeyPart(direction, cell)).collect())
     }
 
     /// Returns the start time in ms and the id of a run, if this is a key of MLflow's default
@@ -123,9 +123,10 @@ impl SortKey {
     #[must_use]
     pub fn latest_first(&self) -> Option<(i64, &str)> {
         match self.0.as_slice() {
-            [Part(Direction::Descending, Cell::Integer(started)), Part(Direction::Ascending, Cell::Text(run))] => {
-                Some((*started, run))
-            }
+            [
+                SortKeyPart(SortDirection::Descending, SortKeyValue::Integer(started)),
+                SortKeyPart(SortDirection::Ascending, SortKeyValue::Text(run)),
+            ] => Some((*started, run)),
             _ => None,
         }
     }
@@ -143,25 +144,27 @@ impl SortKey {
     #[must_use]
     pub fn started_and_id(&self) -> Option<(i64, &str)> {
         match self.0.as_slice() {
-            [.., Part(Direction::Descending, Cell::Integer(started)), Part(Direction::Ascending, Cell::Text(run))] => {
-                Some((*started, run))
-            }
+            [
+                ..,
+                SortKeyPart(SortDirection::Descending, SortKeyValue::Integer(started)),
+                SortKeyPart(SortDirection::Ascending, SortKeyValue::Text(run)),
+            ] => Some((*started, run)),
             _ => None,
         }
     }
 }
 
-impl Ord for Part {
+impl Ord for SortKeyPart {
     fn cmp(&self, other: &Self) -> Ordering {
         let by_value = || match self.0 {
-            Direction::Ascending => self.1.cmp(&other.1),
-            Direction::Descending => other.1.cmp(&self.1),
+            SortDirection::Ascending => self.1.cmp(&other.1),
+            SortDirection::Descending => other.1.cmp(&self.1),
         };
         self.0.cmp(&other.0).then_with(|| self.1.rank().cmp(&other.1.rank())).then_with(by_value)
     }
 }
 
-impl PartialOrd for Part {
+impl PartialOrd for SortKeyPart {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -171,15 +174,15 @@ impl RunOrder {
     /// Returns the sort key of a run.
     #[must_use]
     pub fn key(&self, run: &impl RunFields) -> SortKey {
-        let part = |term: &Term<RunSortBy>| {
+        let part = |term: &OrderTerm<RunSortBy>| {
             let cell = match &term.by {
-                RunSortBy::Metric(key) => Cell::float(run.metric(key)),
-                RunSortBy::Param(key) => Cell::text(run.param(key)),
-                RunSortBy::Tag(key) => Cell::text(run.tag(key)),
-                RunSortBy::Text(attribute) => Cell::text(run.text(*attribute)),
-                RunSortBy::Number(attribute) => Cell::integer(run.number(*attribute)),
+                RunSortBy::Metric(key) => SortKeyValue::float(run.metric(key)),
+                RunSortBy::Param(key) => SortKeyValue::text(run.param(key)),
+                RunSortBy::Tag(key) => SortKeyValue::text(run.tag(key)),
+                RunSortBy::Text(attribute) => SortKeyValue::text(run.text(*attribute)),
+                RunSortBy::Number(attribute) => SortKeyValue::integer(run.number(*attribute)),
             };
-            Part(term.direction, cell)
+            SortKeyPart(term.direction, cell)
         };
         SortKey(self.terms.iter().map(part).collect())
     }
@@ -189,14 +192,14 @@ impl ExperimentOrder {
     /// Returns the sort key of an experiment.
     #[must_use]
     pub fn key(&self, experiment: &impl ExperimentFields) -> SortKey {
-        let part = |term: &Term<ExperimentSortBy>| {
+        let part = |term: &OrderTerm<ExperimentSortBy>| {
             let cell = match term.by {
-                ExperimentSortBy::Name => Cell::Text(experiment.name().to_owned()),
+                ExperimentSortBy::Name => SortKeyValue::Text(experiment.name().to_owned()),
                 // Ids have 60 bits.
-                ExperimentSortBy::Id => Cell::Integer(experiment.id().number().cast_signed()),
-                ExperimentSortBy::Number(attribute) => Cell::Integer(experiment.number(attribute)),
+                ExperimentSortBy::Id => SortKeyValue::Integer(experiment.id().number().cast_signed()),
+                ExperimentSortBy::Number(attribute) => SortKeyValue::Integer(experiment.number(attribute)),
             };
-            Part(term.direction, cell)
+            SortKeyPart(term.direction, cell)
         };
         SortKey(self.terms.iter().map(part).collect())
     }
@@ -206,16 +209,16 @@ impl ModelOrder {
     /// Returns the sort key of a logged model.
     #[must_use]
     pub fn key(&self, model: &impl ModelFields) -> SortKey {
-        let part = |term: &Term<ModelSortBy>| {
+        let part = |term: &OrderTerm<ModelSortBy>| {
             let cell = match &term.by {
                 ModelSortBy::Metric { key, dataset_name, dataset_digest } => {
-                    Cell::float(latest(model, key, dataset_name, dataset_digest))
+                    SortKeyValue::float(latest(model, key, dataset_name, dataset_digest))
                 }
-                ModelSortBy::Text(attribute) => Cell::text(model.text(*attribute)),
-                ModelSortBy::Code(attribute) => Cell::Integer(model.code(*attribute)),
-                ModelSortBy::Time(attribute) => Cell::Integer(model.time(*attribute)),
+                ModelSortBy::Text(attribute) => SortKeyValue::text(model.text(*attribute)),
+                ModelSortBy::Code(attribute) => SortKeyValue::Integer(model.code(*attribute)),
+                ModelSortBy::Time(attribute) => SortKeyValue::Integer(model.time(*attribute)),
             };
-            Part(term.direction, cell)
+            SortKeyPart(term.direction, cell)
         };
         SortKey(self.terms.iter().map(part).collect())
     }
@@ -229,8 +232,8 @@ mod tests {
 
     #[test]
     fn nan_and_nothing_come_last_in_both_directions() {
-        for direction in [Direction::Ascending, Direction::Descending] {
-            let part = |value| Part(direction, Cell::float(value));
+        for direction in [SortDirection::Ascending, SortDirection::Descending] {
+            let part = |value| SortKeyPart(direction, SortKeyValue::float(value));
             assert!(part(Some(f64::INFINITY)) < part(Some(f64::NAN)));
             assert!(part(Some(f64::NEG_INFINITY)) < part(Some(f64::NAN)));
             assert!(part(Some(f64::NAN)) < part(None));
@@ -265,9 +268,9 @@ mod tests {
 
         #[test]
         fn keys_survive_json(number: f64, text: String, integer: i64) {
-            let values = [Cell::float(Some(number)), Cell::Text(text), Cell::Integer(integer)];
-            let cells = values.into_iter().chain([Cell::Missing, Cell::NotANumber]);
-            let key = SortKey(cells.map(|cell| Part(Direction::Descending, cell)).collect());
+            let values = [SortKeyValue::float(Some(number)), SortKeyValue::Text(text), SortKeyValue::Integer(integer)];
+            let cells = values.into_iter().chain([SortKeyValue::Missing, SortKeyValue::NotANumber]);
+            let key = SortKey(cells.map(|cell| SortKeyPart(SortDirection::Descending, cell)).collect());
             let json = serde_json::to_string(&key).unwrap();
             prop_assert_eq!(serde_json::from_str::<SortKey>(&json).unwrap(), key);
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use mlflow_api::ExperimentId;
 use search::trace::{
-    AssessmentFields, AssessmentKind, Sessions, SpanFields, TraceFields, TraceText, parse_trace_search,
+    AssessmentFields, AssessmentKind, MatchingSessions, SpanFields, TraceFields, TraceText, parse_trace_search,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -132,7 +132,7 @@ impl SpanFields for &Span {
 fn search(traces: &[Trace], experiments: &[u64], filter: &str, order_by: &[String]) -> Result<Vec<usize>, String> {
     let search = parse_trace_search(filter, order_by).map_err(|error| error.message)?;
     let scope: Vec<_> = (0..traces.len()).filter(|place| experiments.contains(&traces[*place].experiment)).collect();
-    let mut sessions = Sessions::default();
+    let mut sessions = MatchingSessions::default();
     for place in &scope {
         sessions.add(&search.filter, &traces[*place]);
     }

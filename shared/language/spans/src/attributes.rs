@@ -13,7 +13,7 @@ pub(crate) const REQUEST_ID: &str = "mlflow.traceRequestId";
 
 /// Attributes in their order. A text has the content of a Python `str`, usually JSON. Other values
 /// were copied unchanged from an event.
-pub(crate) type Attributes = IndexMap<String, Json>;
+pub(crate) type SpanAttributes = IndexMap<String, Json>;
 
 /// Returns the JSON text that MLflow writes for a value.
 pub(crate) fn dumped(value: &Json) -> Json {
@@ -21,7 +21,7 @@ pub(crate) fn dumped(value: &Json) -> Json {
 }
 
 /// Reads an exporter's attributes, with each value as a JSON text.
-pub(crate) fn received(attributes: &[KeyValue]) -> Attributes {
+pub(crate) fn received(attributes: &[KeyValue]) -> SpanAttributes {
     attributes.iter().map(|attribute| (attribute.key.clone(), dumped_once(decoded(attribute.value.as_ref())))).collect()
 }
 
@@ -38,11 +38,11 @@ fn dumped_once(value: Json) -> Json {
 fn is_dumped(text: &str) -> bool {
     // Most texts are not JSON and do not have to be parsed.
     let begins = text.trim_start_matches([' ', '\t', '\n', '\r']).starts_with(['"', '[', '{']);
-    begins && crate::text::read(text).is_some()
+    begins && crate::json_text::read(text).is_some()
 }
 
 /// Returns the attributes in their stored form.
-pub(crate) fn kept(attributes: Attributes) -> Vec<KeyValue> {
+pub(crate) fn kept(attributes: SpanAttributes) -> Vec<KeyValue> {
     attributes.into_iter().map(|(key, value)| entry(key, message(value))).collect()
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn text_of(span: &Span, key: &str) -> Option<String> {
 /// Returns a stored value as a text: the text that its JSON contains, or otherwise the JSON itself.
 pub(crate) fn text(value: Json) -> String {
     match value {
-        Json::Text(text) => match crate::text::read(&text) {
+        Json::Text(text) => match crate::json_text::read(&text) {
             Some(Json::Text(inner)) => inner,
             _ => text,
         },

@@ -2,7 +2,7 @@
 //! from spans.
 //!
 //! The crate does no I/O and does not use the table. [`read`] splits the body of an OTLP request by
-//! trace (`otlp/`). It creates [`Span`]s as MLflow's store keeps them (`keep.rs`), with each
+//! trace (`otlp/`). It creates [`Span`]s as MLflow's store keeps them (`stored_span.rs`), with each
 //! attribute as a JSON text. MLflow adds attributes for the conventions of other SDKs, and so does
 //! `translate/`. [`pack`] encodes spans as bytes for an item of the table. Packing traces into
 //! blocks is the indexer's task. [`json`] and [`artifact_json`] produce MLflow's responses.
@@ -12,28 +12,28 @@
 //! The size of a body after decompression limits what clients can send, and the parsers limit
 //! nesting. No function here recurses deeper than that.
 
-mod answers;
 mod attributes;
-mod facts;
+mod export_error;
 mod ids;
-mod keep;
+mod json_text;
 mod otlp;
 mod pack;
 mod preview;
 mod prices;
-mod refusal;
+mod response;
+mod span_columns;
+mod stored_span;
 mod summary;
-mod text;
 mod translate;
 mod usage;
 mod values;
 
-pub use answers::{artifact_json, json};
-pub use facts::{Facts, facts};
+pub use export_error::ExportError;
 pub use ids::{trace_id, trace_id_text};
 pub use opentelemetry_proto::tonic::trace::v1::Span;
-pub use otlp::{Export, Format, Tags, read};
-pub use pack::{Packed, Unreadable, join, message, of_message, pack, size, unpack, unpack_within};
-pub use refusal::Refusal;
-pub use summary::{Root, State, Summary, summarize};
-pub use usage::Usage;
+pub use otlp::{ExportFormat, SharedTags, TraceExport, read};
+pub use pack::{PackedExport, UnpackError, join, message, of_message, pack, size, unpack, unpack_within};
+pub use response::{artifact_json, json};
+pub use span_columns::{SpanColumns, facts};
+pub use summary::{RootSpan, TraceOutcome, TraceSummary, summarize};
+pub use usage::TraceUsage;

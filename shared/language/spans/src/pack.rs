@@ -16,46 +16,47 @@ use crate::Span;
 
 /// Maximum number of bytes before compression, slightly more than the largest readable export of a
 /// trace.
-pub(crate) const LARGEST: usize = 64 << 20;
+pub(crate) const MAX_UNPACKED_BYTES: usize = 64 << 20;
 
 /// Compression level, zstd's default. Higher levels gain a few percent on an export of some KB, and
 /// take several times as long.
-const LEVEL: i32 = 3;
+const COMPRESSION_LEVEL: i32 = 3;
 
 /// First byte of packed spans. It identifies the dictionary that they were packed with.
 const FORMAT: u8 = 1;
 
 /// Field number of the spans in a `ScopeSpans`.
-const SPANS: u32 = 2;
+const SPANS_FIELD: u32 = 2;
 
 /// A sample of spans of common SDKs, which makes a small export a quarter smaller. It must never
 /// change, because spans that were packed with it cannot be read without it. Another dictionary
 /// gets a format of its own. It is the message created from `tests/fixtures/typical.json`.
 const DICTIONARY: &[u8] = include_bytes!("dictionary.bin");
 
-static ENCODING: LazyLock<EncoderDictionary<'static>> = LazyLock::new(|| EncoderDictionary::copy(DICTIONARY, LEVEL));
-static DECODING: LazyLock<DecoderDictionary<'static>> = LazyLock::new(|| DecoderDictionary::copy(DICTIONARY));
+static ENCODER_DICTIONARY: LazyLock<EncoderDictionary<'static>> =
+    LazyLock::new(|| EncoderDictionary::copy(DICTIONARY, COMPRESSION_LEVEL));
+static DECODER_DICTIONARY: LazyLock<DecoderDictionary<'static>> = LazyLock::new(|| DecoderDictionary::copy(DICTIONARY));
 
 /// The compressed spans of one export.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packed {
+pub struct PackedExport {
     /// Compressed bytes, split into parts in this order. There is nearly always a single part.
     pub parts: Vec<Vec<u8>>,
 }
 
 /// Packs the spans of one export into parts of at most `limit` bytes.
 #[must_use]
-pub fn pack(spans: &[Span], limit: usize) -> Packed {
+pub fn pack(spans: &[Span], limit: usize) -> PackedExport {
     let message = message(spans);
     // Compressing in memory cannot fail.
     let packed = compressed(&message).unwrap_or_default();
-    Packed { parts: packed.chunks(limit.max(1)).map(<[u8]>::to_vec).collect() }
+    PackedExport { parts: packed.chunks(limit.max(1)).map(<[u8]>::to_vec).collect() }
 }
 
 /// Returns the size of spans in bytes before compression.
 #[must_use]
 pub fn size(spans: &[Span]) -> usize {
-    encoded_len_repeated(SPANS, spans)
+    encoded_len_repeated(SPANS_FIELD, spans)
 }
 
 /// Encodes spans as they are before compression.
@@ -63,17 +64,17 @@ pub fn size(spans: &[Span]) -> usize {
 pub fn message(spans: &[Span]) -> Vec<u8> {
     // A `ScopeSpans` with no other fields. Creating one would require a copy of the spans.
     let mut message = Vec::with_capacity(size(spans));
-    encode_repeated(SPANS, spans, &mut message);
+    encode_repeated(SPANS_FIELD, spans, &mut message);
     message
 }
 
 /// Decodes the spans of a [`message`].
-pub fn of_message(message: &[u8]) -> Result<Vec<Span>, Unreadable> {
-    ScopeSpans::decode(message).map(|scope| scope.spans).map_err(|_| Unreadable)
+pub fn of_message(message: &[u8]) -> Result<Vec<Span>, UnpackError> {
+    ScopeSpans::decode(message).map(|scope| scope.spans).map_err(|_| UnpackError)
 }
 
 fn compressed(message: &[u8]) -> io::Result<Vec<u8>> {
-    let mut encoder = Encoder::with_prepared_dictionary(vec![FORMAT], &ENCODING)?;
+    let mut encoder = Encoder::with_prepared_dictionary(vec![FORMAT], &ENCODER_DICTIONARY)?;
     encoder.set_pledged_src_size(Some(message.len() as u64))?;
     encoder.write_all(message)?;
     encoder.finish()
@@ -81,28 +82,28 @@ fn compressed(message: &[u8]) -> io::Result<Vec<u8>> {
 
 /// Error for bytes that were not written by [`pack`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unreadable;
+pub struct UnpackError;
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for UnpackError {
     fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
         text.write_str("packed spans cannot be read")
     }
 }
 
-impl std::error::Error for Unreadable {}
+impl std::error::Error for UnpackError {}
 
 /// Unpacks the spans of one export from its joined parts.
-pub fn unpack(joined: &[u8]) -> Result<Vec<Span>, Unreadable> {
-    unpack_within(joined, &mut LARGEST.clone())?.ok_or(Unreadable)
+pub fn unpack(joined: &[u8]) -> Result<Vec<Span>, UnpackError> {
+    unpack_within(joined, &mut MAX_UNPACKED_BYTES.clone())?.ok_or(UnpackError)
 }
 
 /// Unpacks the spans of one export if they take at most `left` bytes, and subtracts their size from
 /// `left`. Returns `None` if they take more.
-pub fn unpack_within(joined: &[u8], left: &mut usize) -> Result<Option<Vec<Span>>, Unreadable> {
+pub fn unpack_within(joined: &[u8], left: &mut usize) -> Result<Option<Vec<Span>>, UnpackError> {
     let mut message = Vec::new();
-    let frame = joined.strip_prefix(&[FORMAT]).ok_or(Unreadable)?;
-    let decoder = Decoder::with_prepared_dictionary(frame, &DECODING).map_err(|_| Unreadable)?;
-    let read = decoder.take(*left as u64 + 1).read_to_end(&mut message).map_err(|_| Unreadable)?;
+    let frame = joined.strip_prefix(&[FORMAT]).ok_or(UnpackError)?;
+    let decoder = Decoder::with_prepared_dictionary(frame, &DECODER_DICTIONARY).map_err(|_| UnpackError)?;
+    let read = decoder.take(*left as u64 + 1).read_to_end(&mut message).map_err(|_| UnpackError)?;
     let Some(rest) = left.checked_sub(read) else { return Ok(None) };
     *left = rest;
     of_message(&message).map(Some)

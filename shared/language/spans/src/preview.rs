@@ -4,32 +4,32 @@ use mlflow_api::Json;
 use mlflow_api::limits::truncated;
 
 /// Maximum number of characters in a preview.
-const LONGEST: usize = 1000;
+const MAX_LENGTH: usize = 1000;
 
 /// Error for a text of an unexpected form, which has no preview.
-pub(crate) struct Odd;
+pub(crate) struct NoPreview;
 
 /// Returns the preview of an attribute: for a chat, the text of the last message from `role`, and
 /// for anything else its JSON.
-pub(crate) fn preview(value: &Json, role: &str) -> Result<String, Odd> {
+pub(crate) fn preview(value: &Json, role: &str) -> Result<String, NoPreview> {
     let (text, parsed) = match value {
-        Json::Text(text) => (text.clone(), crate::text::read(text)),
+        Json::Text(text) => (text.clone(), crate::json_text::read(text)),
         // MLflow prints a dictionary and fails on a list.
         Json::Object(_) => (value.print(), Some(value.clone())),
-        _ => return Err(Odd),
+        _ => return Err(NoPreview),
     };
     let content = match parsed.as_ref().and_then(messages) {
         Some(messages) => match last(&messages, role).and_then(content) {
             Some(Json::Text(content)) if !content.is_empty() => content.clone(),
-            Some(odd) if odd.is_true() => return Err(Odd),
+            Some(odd) if odd.is_true() => return Err(NoPreview),
             _ => text,
         },
         None => text,
     };
-    if content.chars().nth(LONGEST).is_none() {
+    if content.chars().nth(MAX_LENGTH).is_none() {
         return Ok(content);
     }
-    Ok(format!("{}...", truncated(LONGEST - 3, &content)))
+    Ok(format!("{}...", truncated(MAX_LENGTH - 3, &content)))
 }
 
 /// Returns the messages of `OpenAI`'s chat completions and responses, or `None` if there are none.

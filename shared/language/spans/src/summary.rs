@@ -8,21 +8,21 @@ use crate::Span;
 use crate::attributes::{text, text_of, value_of};
 use crate::preview::preview;
 use crate::translate::keys;
-use crate::usage::Usage;
+use crate::usage::TraceUsage;
 use crate::values::decoded;
 
 /// Maximum number of characters in a session's ID.
-const SESSION: usize = 250;
+const MAX_SESSION_LENGTH: usize = 250;
 /// Maximum number of characters in a trace's name.
-const TRACE_NAME: usize = 4096;
+const MAX_TRACE_NAME_LENGTH: usize = 4096;
 /// Prefix of the root's attributes that are tags of the trace.
-const TAG: &str = "mlflow.traceTag.";
+const TAG_PREFIX: &str = "mlflow.traceTag.";
 /// The tag with the trace's name.
 const NAME_TAG: &str = "mlflow.traceName";
 
 /// Facts about a trace, derived from its spans.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Summary {
+pub struct TraceSummary {
     /// Start time of the earliest span, in milliseconds since 1970.
     pub start_ms: i64,
     /// End time of the last span to end. `None` if no span has ended.
@@ -30,7 +30,7 @@ pub struct Summary {
     /// Number of spans.
     pub spans: usize,
     /// Facts of the root, if it is among the spans.
-    pub root: Option<Root>,
+    pub root: Option<RootSpan>,
     /// The session that the trace belongs to.
     pub session: Option<String>,
     /// The user on whose behalf the trace ran.
@@ -40,16 +40,16 @@ pub struct Summary {
     /// Tags of the root. They take precedence over those of the sender's resource.
     pub tags: Vec<(String, String)>,
     /// Tokens and cost.
-    pub usage: Usage,
+    pub usage: TraceUsage,
 }
 
 /// The facts of a trace's root.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Root {
+pub struct RootSpan {
     /// Name of the span.
     pub name: String,
     /// Outcome of the trace.
-    pub state: State,
+    pub state: TraceOutcome,
     /// Preview of the input.
     pub request_preview: Option<String>,
     /// Preview of the output.
@@ -58,14 +58,14 @@ pub struct Root {
 
 /// The outcome of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum TraceOutcome {
     /// Success.
     Ok,
     /// Failure.
     Error,
 }
 
-impl State {
+impl TraceOutcome {
     /// Returns MLflow's word for the state.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -83,10 +83,10 @@ impl State {
 
 /// Summarizes the spans of one export, or all spans of a trace. Returns MLflow's error if the
 /// session ID or the trace name is too long. Nothing of the export may be stored in that case.
-pub fn summarize(spans: &[Span]) -> Result<Summary> {
+pub fn summarize(spans: &[Span]) -> Result<TraceSummary> {
     let start = spans.iter().map(|span| span.start_time_unix_nano).min().unwrap_or_default();
     let end = spans.iter().map(|span| span.end_time_unix_nano).max().filter(|end| milliseconds(*end) > 0);
-    let mut summary = Summary {
+    let mut summary = TraceSummary {
         start_ms: milliseconds(start),
         end_ms: end.map(milliseconds),
         spans: spans.len(),
@@ -95,7 +95,7 @@ pub fn summarize(spans: &[Span]) -> Result<Summary> {
         user: None,
         trace_name: None,
         tags: Vec::new(),
-        usage: Usage::default(),
+        usage: TraceUsage::default(),
     };
     // Collected from all roots: a trace may have many thousands.
     let mut tags = IndexMap::new();
@@ -104,7 +104,7 @@ pub fn summarize(spans: &[Span]) -> Result<Summary> {
         if summary.session.is_none() {
             let session = ["session.id", "gen_ai.conversation.id"].into_iter().find_map(|key| text_of(span, key));
             if let Some(session) = &session {
-                limits::at_most("Session ID", SESSION, session)?;
+                limits::at_most("Session ID", MAX_SESSION_LENGTH, session)?;
             }
             summary.session = session;
         }
@@ -122,19 +122,19 @@ pub fn summarize(spans: &[Span]) -> Result<Summary> {
     Ok(summary)
 }
 
-impl Summary {
+impl TraceSummary {
     /// Adds the facts of a root. If there are several roots, the first one determines the state,
     /// and the last one everything else.
     fn take_root(&mut self, span: &Span, tags: &mut IndexMap<String, String>) -> Result<()> {
-        let state = self.root.as_ref().map_or_else(|| State::of(span), |root| root.state);
+        let state = self.root.as_ref().map_or_else(|| TraceOutcome::of(span), |root| root.state);
         let (request_preview, response_preview) = previews(span);
-        self.root = Some(Root { name: span.name.clone(), state, request_preview, response_preview });
+        self.root = Some(RootSpan { name: span.name.clone(), state, request_preview, response_preview });
         for attribute in &span.attributes {
-            let Some(key) = attribute.key.strip_prefix(TAG) else { continue };
+            let Some(key) = attribute.key.strip_prefix(TAG_PREFIX) else { continue };
             let value = text(decoded(attribute.value.as_ref()));
             let Ok(value) = limits::trace_tag(key, &value) else { continue };
             if key == NAME_TAG {
-                limits::at_most("Trace name", TRACE_NAME, &value)?;
+                limits::at_most("Trace name", MAX_TRACE_NAME_LENGTH, &value)?;
                 self.trace_name = Some(value);
                 continue;
             }

@@ -2,13 +2,13 @@
 //!
 //! Some SDKs count on each call of a model, some on the agent above it, and some on both.
 //! Descendants of a span with counts are therefore not counted again. This requires the tree, so a
-//! [`Usage`] stores the position of every span in it. Two usages of one trace can be merged.
+//! [`TraceUsage`] stores the position of every span in it. Two usages of one trace can be merged.
 
 use std::collections::HashMap;
 
 use indexmap::IndexMap;
 use mlflow_api::Json;
-use mlflow_api::json::Object;
+use mlflow_api::json::JsonObject;
 
 use crate::Span;
 use crate::attributes::value_of;
@@ -24,31 +24,31 @@ const COUNTS: [&str; 6] = [
 ];
 
 /// Number of leading elements of [`COUNTS`] that a trace has even if its spans do not contain them.
-const ALWAYS: usize = 3;
+const REQUIRED_COUNTS: usize = 3;
 
 const COSTS: [&str; 3] = [keys::INPUT_COST, keys::OUTPUT_COST, keys::TOTAL_COST];
 
 /// Tokens and cost of the spans of one trace, or of some of them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Usage {
-    nodes: IndexMap<Vec<u8>, Node>,
+pub struct TraceUsage {
+    nodes: IndexMap<Vec<u8>, SpanUsage>,
 }
 
 /// The usage of one span.
 #[derive(Clone, Debug, PartialEq)]
-struct Node {
+struct SpanUsage {
     parent: Vec<u8>,
-    tokens: Option<Object>,
-    cost: Option<Object>,
+    tokens: Option<JsonObject>,
+    cost: Option<JsonObject>,
 }
 
-impl Usage {
+impl TraceUsage {
     pub(crate) fn add(&mut self, span: &Span) {
         let said = |key: &str| match value_of(span, key).map(|value| parsed(&value)) {
             Some(Json::Object(object)) => Some(object),
             _ => None,
         };
-        let node = Node { parent: span.parent_span_id.clone(), tokens: said(keys::USAGE), cost: said(keys::COST) };
+        let node = SpanUsage { parent: span.parent_span_id.clone(), tokens: said(keys::USAGE), cost: said(keys::COST) };
         self.nodes.insert(span.span_id.clone(), node);
     }
 
@@ -68,7 +68,7 @@ impl Usage {
     pub fn token_counts(&self) -> Vec<(&'static str, i64)> {
         let sums = self.sums(&COUNTS, |node| node.tokens.as_ref());
         let counts = sums.into_iter().enumerate().filter_map(|(place, (name, sum))| {
-            let sum = if place < ALWAYS { Some(sum.unwrap_or(Sum::Integer(0))) } else { sum };
+            let sum = if place < REQUIRED_COUNTS { Some(sum.unwrap_or(PythonSum::Integer(0))) } else { sum };
             Some((name, sum?.count()?))
         });
         counts.collect()
@@ -78,7 +78,7 @@ impl Usage {
     #[must_use]
     pub fn costs(&self) -> Vec<(&'static str, f64)> {
         let sums = self.sums(&COSTS, |node| node.cost.as_ref());
-        let costs = sums.into_iter().map(|(name, sum)| (name, sum.map_or(0.0, Sum::number)));
+        let costs = sums.into_iter().map(|(name, sum)| (name, sum.map_or(0.0, PythonSum::number)));
         costs.filter(|(_, cost)| cost.is_finite()).collect()
     }
 
@@ -100,8 +100,8 @@ impl Usage {
     fn sums<const N: usize>(
         &self,
         names: &[&'static str; N],
-        said: impl Fn(&Node) -> Option<&Object>,
-    ) -> Vec<(&'static str, Option<Sum>)> {
+        said: impl Fn(&SpanUsage) -> Option<&JsonObject>,
+    ) -> Vec<(&'static str, Option<PythonSum>)> {
         let mut children: HashMap<&[u8], Vec<&Vec<u8>>> = HashMap::new();
         let mut waiting = Vec::new();
         for (id, node) in &self.nodes {
@@ -122,8 +122,8 @@ impl Usage {
             };
             any = true;
             for (sum, name) in sums.iter_mut().zip(names) {
-                if let Some(value) = object.get(name).and_then(Sum::of) {
-                    *sum = Some(sum.unwrap_or(Sum::Integer(0)).plus(value));
+                if let Some(value) = object.get(name).and_then(PythonSum::of) {
+                    *sum = Some(sum.unwrap_or(PythonSum::Integer(0)).plus(value));
                 }
             }
         }
@@ -131,18 +131,18 @@ impl Usage {
     }
 }
 
-fn printed(object: Object) -> Option<String> {
+fn printed(object: JsonObject) -> Option<String> {
     (!object.is_empty()).then(|| Json::Object(object).print())
 }
 
 /// A number as Python adds it. Other values are left out.
 #[derive(Clone, Copy, Debug)]
-enum Sum {
+enum PythonSum {
     Integer(i128),
     Float(f64),
 }
 
-impl Sum {
+impl PythonSum {
     fn of(value: &Json) -> Option<Self> {
         match value {
             Json::Integer(digits) => digits.parse().ok().map(Self::Integer),

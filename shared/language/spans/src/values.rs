@@ -45,6 +45,6 @@ pub(crate) fn entry(key: String, value: AnyValue) -> KeyValue {
 
 /// Converts attributes to a Python dictionary: a repeated key has its last value at its first
 /// position.
-pub(crate) fn dictionary(attributes: &[KeyValue]) -> mlflow_api::json::Object {
+pub(crate) fn dictionary(attributes: &[KeyValue]) -> mlflow_api::json::JsonObject {
     attributes.iter().map(|attribute| (attribute.key.clone(), decoded(attribute.value.as_ref()))).collect()
 }

@@ -15,10 +15,10 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::wire::Answer;
+use crate::aws_json::EngineResponse;
 
 /// Maximum difference between a request's time and the clock of this machine, as in AWS.
-const LEEWAY: Duration = Duration::from_mins(15);
+const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_mins(15);
 
 /// An access key. A server only answers requests that are signed with its own key.
 #[derive(Clone)]
@@ -57,24 +57,24 @@ impl AccessKey {
 
     /// Checks that a request was recently signed with this key, and was not changed since.
     /// Otherwise returns the reason, which becomes DynamoDB's error.
-    pub(crate) fn check(&self, now: SystemTime, request: &Parts, body: &[u8]) -> Result<(), Refusal> {
-        let authorization = header(&request.headers, "authorization").ok_or(Refusal::Missing)?;
-        let signed = Signed::read(authorization).ok_or(Refusal::Incomplete)?;
-        let time = header(&request.headers, "x-amz-date").ok_or(Refusal::Incomplete)?;
-        let at = instant(time).filter(|_| time.starts_with(signed.date)).ok_or(Refusal::Incomplete)?;
+    pub(crate) fn check(&self, now: SystemTime, request: &Parts, body: &[u8]) -> Result<(), SignatureRefusal> {
+        let authorization = header(&request.headers, "authorization").ok_or(SignatureRefusal::Missing)?;
+        let signed = AuthorizationHeader::read(authorization).ok_or(SignatureRefusal::Incomplete)?;
+        let time = header(&request.headers, "x-amz-date").ok_or(SignatureRefusal::Incomplete)?;
+        let at = instant(time).filter(|_| time.starts_with(signed.date)).ok_or(SignatureRefusal::Incomplete)?;
         if signed.key_id != self.id {
-            return Err(Refusal::UnknownKey);
+            return Err(SignatureRefusal::UnknownKey);
         }
-        if now.duration_since(at).unwrap_or_else(|early| early.duration()) > LEEWAY {
-            return Err(Refusal::WrongTime);
+        if now.duration_since(at).unwrap_or_else(|early| early.duration()) > MAX_CLOCK_DIFFERENCE {
+            return Err(SignatureRefusal::WrongTime);
         }
-        let canonical = signed.canonical(request, body).ok_or(Refusal::WrongSignature)?;
+        let canonical = signed.canonical(request, body).ok_or(SignatureRefusal::WrongSignature)?;
         let scope = format!("{}/{}/{}/aws4_request", signed.date, signed.region, signed.service);
         let to_sign = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{}", digest(canonical.as_bytes()));
         let key = generate_signing_key(&self.secret, at, signed.region, signed.service);
         let expected = calculate_signature(key, to_sign.as_bytes());
         if !bool::from(expected.as_bytes().ct_eq(signed.signature.as_bytes())) {
-            return Err(Refusal::WrongSignature);
+            return Err(SignatureRefusal::WrongSignature);
         }
         Ok(())
     }
@@ -82,7 +82,7 @@ impl AccessKey {
 
 /// The reason why a request is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum SignatureRefusal {
     Missing,
     Incomplete,
     UnknownKey,
@@ -90,9 +90,9 @@ pub(crate) enum Refusal {
     WrongSignature,
 }
 
-impl Refusal {
+impl SignatureRefusal {
     /// Returns the error response, in DynamoDB's words.
-    pub(crate) fn into_answer(self) -> Answer {
+    pub(crate) fn into_answer(self) -> EngineResponse {
         let (kind, message) = match self {
             Self::Missing => ("MissingAuthenticationTokenException", "Request is missing Authentication Token"),
             Self::Incomplete => (
@@ -112,12 +112,12 @@ impl Refusal {
             ),
         };
         let body = json!({ "__type": format!("com.amazon.coral.service#{kind}"), "message": message });
-        Answer { status: 403, body: body.to_string() }
+        EngineResponse { status: 403, body: body.to_string() }
     }
 }
 
 /// The parts of the `Authorization` header.
-struct Signed<'a> {
+struct AuthorizationHeader<'a> {
     key_id: &'a str,
     date: &'a str,
     region: &'a str,
@@ -127,7 +127,7 @@ struct Signed<'a> {
     signature: &'a str,
 }
 
-impl<'a> Signed<'a> {
+impl<'a> AuthorizationHeader<'a> {
     fn read(authorization: &'a str) -> Option<Self> {
         let parameters = authorization.strip_prefix("AWS4-HMAC-SHA256 ")?;
         let parameter =

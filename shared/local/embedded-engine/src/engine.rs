@@ -15,16 +15,16 @@ use futures::future::join_all;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::clustered;
-use crate::connector::InProcess;
-use crate::expiry;
-use crate::log::Log;
-use crate::readers::Readers;
-use crate::side::SideConnection;
+use crate::aws_json::EngineResponse;
+use crate::concurrent_reads::ConcurrentReaders;
+use crate::connector::InProcessEngine;
+use crate::log_sync::SyncedLog;
+use crate::sqlite_connection::SqliteConnection;
 use crate::stream_filter::{self, Filters, StreamFilter};
-use crate::threads::Threads;
-use crate::wire::Answer;
-use crate::{Error, Server, client_over};
+use crate::table_clustering;
+use crate::threads::EngineThreads;
+use crate::ttl_index;
+use crate::{EngineError, Server, client_over};
 
 /// File of the database in the engine's directory.
 const FILE: &str = "dynamodb.sqlite";
@@ -44,13 +44,13 @@ pub(crate) struct StreamLock {
 #[derive(Clone)]
 pub struct Engine {
     database: Database,
-    side: Arc<SideConnection>,
+    side: Arc<SqliteConnection>,
     /// `None` for an engine in memory, like the log.
     directory: Option<PathBuf>,
-    log: Option<Arc<Log>>,
-    readers: Option<Arc<Readers>>,
+    log: Option<Arc<SyncedLog>>,
+    readers: Option<Arc<ConcurrentReaders>>,
     filters: Arc<Filters>,
-    threads: Arc<Threads>,
+    threads: Arc<EngineThreads>,
 }
 
 impl fmt::Debug for Engine {
@@ -65,11 +65,11 @@ impl Engine {
     ///
     /// A write is answered when it is on disk. Several processes may have the same directory open;
     /// they open it one after the other.
-    pub fn open(directory: &Path) -> Result<Self, Error> {
+    pub fn open(directory: &Path) -> Result<Self, EngineError> {
         Self::open_as(directory, |log| {
             // SQLite keeps the log's file while the database has an open connection.
             let file = open_private(log)?;
-            Ok(Log::new(move || file.sync_data()))
+            Ok(SyncedLog::new(move || file.sync_data()))
         })
     }
 
@@ -78,14 +78,14 @@ impl Engine {
     pub fn open_syncing(
         directory: &Path,
         sync: impl Fn(&Path) -> io::Result<()> + Send + Sync + 'static,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, EngineError> {
         Self::open_as(directory, |log| {
             let log = log.to_owned();
-            Ok(Log::new(move || sync(&log)))
+            Ok(SyncedLog::new(move || sync(&log)))
         })
     }
 
-    fn open_as(directory: &Path, log: impl FnOnce(&Path) -> io::Result<Log>) -> Result<Self, Error> {
+    fn open_as(directory: &Path, log: impl FnOnce(&Path) -> io::Result<SyncedLog>) -> Result<Self, EngineError> {
         let made = make_private(directory)?;
         // An absolute path, so that SQLite does not parse it as a URI.
         let directory = directory.canonicalize()?;
@@ -107,10 +107,10 @@ impl Engine {
         let Some(path) = file.to_str() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the directory's path is not UTF-8").into());
         };
-        let side = SideConnection::open(path)?;
-        clustered::set_page_size(&side.connection())?;
+        let side = SqliteConnection::open(path)?;
+        table_clustering::set_page_size(&side.connection())?;
         let engine = Self::at(path, side, true)?;
-        let readers = Readers::open(path)?;
+        let readers = ConcurrentReaders::open(path)?;
         let log = log(&directory.join(LOG))?;
         // Sync the changes that were made while opening.
         log.wait()?;
@@ -119,26 +119,26 @@ impl Engine {
 
     /// Creates an engine in memory with a database of its own. It is gone when its last clone is
     /// dropped.
-    pub fn memory() -> Result<Self, Error> {
+    pub fn memory() -> Result<Self, EngineError> {
         let location = place_in_memory();
-        let side = SideConnection::open(&location)?;
+        let side = SqliteConnection::open(&location)?;
         Self::at(&location, side, false)
     }
 
     /// Returns a copy of the current state, in memory.
-    pub fn snapshot(&self) -> Result<Self, Error> {
+    pub fn snapshot(&self) -> Result<Self, EngineError> {
         let location = place_in_memory();
         // Opened first, because a database in memory only exists while it has connections.
-        let side = SideConnection::open(&location)?;
+        let side = SqliteConnection::open(&location)?;
         self.database.vacuum_into(&location)?;
         Self::at(&location, side, false)
     }
 
-    fn at(location: &str, side: SideConnection, on_disk: bool) -> Result<Self, Error> {
+    fn at(location: &str, side: SqliteConnection, on_disk: bool) -> Result<Self, EngineError> {
         let database = Database::new(location)?;
         side.index_streams()?;
-        expiry::index(&mut side.connection())?;
-        let threads = Arc::new(Threads::start(on_disk)?);
+        ttl_index::index(&mut side.connection())?;
+        let threads = Arc::new(EngineThreads::start(on_disk)?);
         let (side, filters) = (Arc::new(side), Arc::default());
         Ok(Self { database, side, directory: None, log: None, readers: None, filters, threads })
     }
@@ -162,12 +162,12 @@ impl Engine {
     }
 
     /// Serves the engine on a loopback address, with a new access key. Port 0 picks a free port.
-    pub async fn serve(&self, address: impl Into<SocketAddr>) -> Result<Server, Error> {
+    pub async fn serve(&self, address: impl Into<SocketAddr>) -> Result<Server, EngineError> {
         Server::start(self.in_process(), address.into()).await
     }
 
-    pub(crate) fn in_process(&self) -> InProcess {
-        InProcess {
+    pub(crate) fn in_process(&self) -> InProcessEngine {
+        InProcessEngine {
             database: self.database.clone(),
             side: Arc::clone(&self.side),
             log: self.log.clone(),
@@ -179,18 +179,18 @@ impl Engine {
 
     /// Runs one operation by its name, with DynamoDB's JSON. Needed for operations on streams,
     /// which are in a different SDK client.
-    pub async fn call(&self, operation: &'static str, request: Value) -> Result<Value, Error> {
+    pub async fn call(&self, operation: &'static str, request: Value) -> Result<Value, EngineError> {
         let answer = self.in_process().call(operation.to_owned(), request.to_string().into_bytes()).await;
-        let Answer { status, body } = answer.ok_or_else(|| io::Error::other("the engine has failed"))?;
+        let EngineResponse { status, body } = answer.ok_or_else(|| io::Error::other("the engine has failed"))?;
         if status != 200 {
-            return Err(Error::Refused(body));
+            return Err(EngineError::Refused(body));
         }
         serde_json::from_str(&body).map_err(|error| io::Error::from(error).into())
     }
 
     /// Acquires the lock of the stream reader. Returns `None` if another process holds it. An
     /// engine in memory belongs to a single process and needs no lock.
-    pub(crate) fn lock_streams(&self) -> Result<Option<StreamLock>, Error> {
+    pub(crate) fn lock_streams(&self) -> Result<Option<StreamLock>, EngineError> {
         let Some(directory) = &self.directory else { return Ok(Some(StreamLock { _file: None })) };
         let file = open_private(&directory.join(STREAM_LOCK))?;
         match file.try_lock() {
@@ -202,7 +202,7 @@ impl Engine {
 
     /// Deletes the records of a table's stream up to and including this one, and returns their
     /// number.
-    pub async fn trim_stream_through(&self, table: &str, sequence_number: &str) -> Result<usize, Error> {
+    pub async fn trim_stream_through(&self, table: &str, sequence_number: &str) -> Result<usize, EngineError> {
         let (side, log) = (Arc::clone(&self.side), self.log.clone());
         let (table, number) = (table.to_owned(), sequence_number.to_owned());
         tokio::task::spawn_blocking(move || {
@@ -215,7 +215,7 @@ impl Engine {
 
     /// From now on, keeps records that the reader does not need out of a table's stream, according
     /// to a [`StreamFilter`].
-    pub async fn filter_stream(&self, table: &str, filter: StreamFilter) -> Result<(), Error> {
+    pub async fn filter_stream(&self, table: &str, filter: StreamFilter) -> Result<(), EngineError> {
         let (side, filters, table) = (Arc::clone(&self.side), Arc::clone(&self.filters), table.to_owned());
         tokio::task::spawn_blocking(move || {
             stream_filter::set(&side.connection(), &table, filter)?;
@@ -227,14 +227,14 @@ impl Engine {
 
     /// Disables a table's stream, so that changes are no longer recorded. For tests that do not
     /// read the stream, because each write records both images.
-    pub async fn end_stream(&self, table: &str) -> Result<(), Error> {
+    pub async fn end_stream(&self, table: &str) -> Result<(), EngineError> {
         let end = json!({ "TableName": table, "StreamSpecification": { "StreamEnabled": false } });
         self.call("UpdateTable", end).await.map(|_| ())
     }
 
     /// Returns all items of a table, as DynamoDB's JSON and in no particular order. Only for tests:
     /// nothing else scans a table.
-    pub async fn items(&self, table: &str) -> Result<Vec<Value>, Error> {
+    pub async fn items(&self, table: &str) -> Result<Vec<Value>, EngineError> {
         let mut items = Vec::new();
         let mut start = Value::Null;
         loop {
@@ -255,7 +255,7 @@ impl Engine {
 
     /// Deletes the stream records that are older than this, and returns their number. DynamoDB
     /// keeps records for a day; the engine keeps them until they are deleted.
-    pub async fn trim_stream(&self, older_than: Duration) -> Result<usize, Error> {
+    pub async fn trim_stream(&self, older_than: Duration) -> Result<usize, EngineError> {
         let side = Arc::clone(&self.side);
         tokio::task::spawn_blocking(move || side.trim_stream(older_than)).await?
     }
@@ -267,13 +267,13 @@ impl Engine {
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub async fn sweep_ttl(&self) -> Result<usize, Error> {
+    pub async fn sweep_ttl(&self) -> Result<usize, EngineError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         // A process of an earlier version may have created a table without the index in the
         // meantime.
-        self.with_side(expiry::index).await?;
+        self.with_side(ttl_index::index).await?;
         let mut deleted = 0;
-        for table in self.with_side(|connection| expiry::expiring(connection)).await? {
+        for table in self.with_side(|connection| ttl_index::expiring(connection)).await? {
             let table = Arc::new(table);
             loop {
                 let found = self.with_side({
@@ -288,7 +288,7 @@ impl Engine {
                     match outcome {
                         Ok(_) => deleted += 1,
                         // Its expiry was postponed, or it was already deleted.
-                        Err(Error::Refused(answer)) if answer.contains("ConditionalCheckFailed") => {}
+                        Err(EngineError::Refused(answer)) if answer.contains("ConditionalCheckFailed") => {}
                         Err(error) => return Err(error),
                     }
                 }
@@ -303,14 +303,14 @@ impl Engine {
     /// Runs a closure with the second connection, on a thread that may block.
     async fn with_side<T: Send + 'static>(
         &self,
-        run: impl FnOnce(&mut Connection) -> Result<T, Error> + Send + 'static,
-    ) -> Result<T, Error> {
+        run: impl FnOnce(&mut Connection) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<T, EngineError> {
         let side = Arc::clone(&self.side);
         tokio::task::spawn_blocking(move || run(&mut side.connection())).await?
     }
 
     #[cfg(test)]
-    pub(crate) fn side(&self) -> &SideConnection {
+    pub(crate) fn side(&self) -> &SqliteConnection {
         &self.side
     }
 }

@@ -3,7 +3,7 @@ use std::io;
 /// Failures of the engine itself. Errors of a client's request are in its response instead.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum EngineError {
     /// The directory or the socket could not be used.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -22,7 +22,7 @@ pub enum Error {
     Server(String),
 }
 
-impl From<tokio::task::JoinError> for Error {
+impl From<tokio::task::JoinError> for EngineError {
     fn from(error: tokio::task::JoinError) -> Self {
         Self::Io(io::Error::other(error))
     }

@@ -10,31 +10,31 @@
 //! No deployed function depends on this crate.
 
 mod access_key;
-mod batch;
-mod bulk;
+mod aws_json;
+mod batch_import;
+mod batch_json;
 mod client;
-mod clustered;
+mod concurrent_reads;
 mod connector;
 mod engine;
 mod error;
-mod expiry;
 pub mod faults;
+mod keyless_storage;
 pub mod limits;
-mod log;
+mod log_sync;
 mod operations;
-mod readers;
 mod server;
-mod side;
+mod sqlite_connection;
 mod stream;
 mod stream_filter;
+mod table_clustering;
 mod threads;
-mod wire;
-mod without_keys;
+mod ttl_index;
 
 pub use access_key::AccessKey;
 pub use client::{client_for_endpoint, client_over, client_with_key};
 pub use engine::Engine;
-pub use error::Error;
+pub use error::EngineError;
 pub use server::Server;
 pub use stream::StreamReader;
 pub use stream_filter::StreamFilter;

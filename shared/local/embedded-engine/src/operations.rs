@@ -5,18 +5,18 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::wire::Answer;
+use crate::aws_json::EngineResponse;
 
 /// Maximum length of a request in bytes, as in DynamoDB.
-pub(crate) const LONGEST_REQUEST: usize = 16 * 1024 * 1024;
+pub(crate) const MAX_REQUEST_BYTES: usize = 16 * 1024 * 1024;
 
 /// The response to a batch of writes that were all processed.
-pub(crate) const ALL_PROCESSED: &str = r#"{"UnprocessedItems":{}}"#;
+pub(crate) const ALL_PROCESSED_RESPONSE: &str = r#"{"UnprocessedItems":{}}"#;
 
 /// Returns the response to a request that exceeds the maximum length.
-pub(crate) fn too_long() -> Answer {
+pub(crate) fn too_long() -> EngineResponse {
     let body = r#"{"__type":"RequestEntityTooLarge","message":"HTTP content length exceeded 16777216 bytes."}"#;
-    Answer { status: 413, body: body.to_owned() }
+    EngineResponse { status: 413, body: body.to_owned() }
 }
 
 /// Whether an operation may change something.
@@ -41,14 +41,14 @@ pub(crate) fn deleted_table(operation: &str, body: &[u8]) -> Option<String> {
 }
 
 /// Runs one operation. Blocks, because the engine has a single lock.
-pub(crate) fn run(database: &Database, operation: &str, body: &[u8]) -> Answer {
-    if body.len() > LONGEST_REQUEST {
+pub(crate) fn run(database: &Database, operation: &str, body: &[u8]) -> EngineResponse {
+    if body.len() > MAX_REQUEST_BYTES {
         return too_long();
     }
     match dispatch(database, operation, body) {
-        Some(Ok(body)) => Answer::ok(body),
-        Some(Err(error)) => Answer { status: error.status_code(), body: error.to_json() },
-        None => Answer {
+        Some(Ok(body)) => EngineResponse::ok(body),
+        Some(Err(error)) => EngineResponse { status: error.status_code(), body: error.to_json() },
+        None => EngineResponse {
             status: 400,
             body: r#"{"__type":"com.amazon.coral.service#UnknownOperationException"}"#.to_owned(),
         },
@@ -59,10 +59,10 @@ pub(crate) fn run(database: &Database, operation: &str, body: &[u8]) -> Answer {
 /// itself would commit each write, and 25 writes took 100 ms when each commit waited for the disk.
 /// A batch may be executed in any order and in part, so executing it atomically is allowed. Only
 /// its consumed capacity would differ, so a caller that requests it gets the engine's own batch.
-pub(crate) fn run_on_disk(database: &Database, operation: &str, body: &[u8]) -> Answer {
+pub(crate) fn run_on_disk(database: &Database, operation: &str, body: &[u8]) -> EngineResponse {
     let as_one = (operation == "BatchWriteItem").then(|| as_transaction(body)).flatten();
     if let Some(Ok(_)) = as_one.and_then(|body| dispatch(database, "TransactWriteItems", &body)) {
-        return Answer::ok(ALL_PROCESSED.to_owned());
+        return EngineResponse::ok(ALL_PROCESSED_RESPONSE.to_owned());
     }
     // Everything else is executed, or refused, as it is.
     run(database, operation, body)

@@ -17,10 +17,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::access_key::AccessKey;
-use crate::connector::InProcess;
-use crate::operations::{self, LONGEST_REQUEST};
-use crate::wire::{self, Answer};
-use crate::{Error, client_with_key};
+use crate::aws_json::{self, EngineResponse};
+use crate::connector::InProcessEngine;
+use crate::operations::{self, MAX_REQUEST_BYTES};
+use crate::{EngineError, client_with_key};
 
 /// The engine on a loopback port. Dropping it stops it as well, without waiting for requests in
 /// flight.
@@ -36,7 +36,7 @@ pub struct Server {
 }
 
 impl Server {
-    pub(crate) async fn start(engine: InProcess, address: SocketAddr) -> Result<Self, Error> {
+    pub(crate) async fn start(engine: InProcessEngine, address: SocketAddr) -> Result<Self, EngineError> {
         // Signatures do not encrypt: requests and responses could be read on the network.
         if !address.ip().is_loopback() {
             let refusal = format!("{address} is not a loopback address");
@@ -84,30 +84,30 @@ impl Server {
     }
 
     /// Stops accepting connections, and returns when the requests in flight are answered.
-    pub async fn shutdown(self) -> Result<(), Error> {
+    pub async fn shutdown(self) -> Result<(), EngineError> {
         // An error means that it has already stopped. The task then returns the reason.
         let _ = self.stop.send(());
-        self.task.await?.map_err(Error::Server)
+        self.task.await?.map_err(EngineError::Server)
     }
 }
 
-async fn answer(State((engine, access_key)): State<(InProcess, AccessKey)>, request: Request) -> Response {
+async fn answer(State((engine, access_key)): State<(InProcessEngine, AccessKey)>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let Ok(body) = to_bytes(body, LONGEST_REQUEST).await else { return operations::too_long().into_response() };
+    let Ok(body) = to_bytes(body, MAX_REQUEST_BYTES).await else { return operations::too_long().into_response() };
     if let Err(refusal) = access_key.check(SystemTime::now(), &parts, &body) {
         return refusal.into_answer().into_response();
     }
     let target = parts.headers.get("x-amz-target").and_then(|target| target.to_str().ok()).unwrap_or_default();
-    let operation = wire::operation_named(target).to_owned();
+    let operation = aws_json::operation_named(target).to_owned();
     match engine.call(operation, body.to_vec()).await {
         Some(answer) => answer.into_response(),
         None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }
 
-impl IntoResponse for Answer {
+impl IntoResponse for EngineResponse {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        (status, [(CONTENT_TYPE, crate::wire::CONTENT_TYPE)], Body::from(self.body)).into_response()
+        (status, [(CONTENT_TYPE, crate::aws_json::CONTENT_TYPE)], Body::from(self.body)).into_response()
     }
 }

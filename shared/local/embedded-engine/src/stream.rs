@@ -6,12 +6,12 @@ use std::io;
 use serde_json::{Value, json};
 
 use crate::engine::{Engine, StreamLock};
-use crate::error::Error;
+use crate::error::EngineError;
 
 /// Number of records per request. A record may have two images of 400 KB each.
-const PAGE: usize = 100;
+const PAGE_SIZE: usize = 100;
 /// Size in bytes from which no further record is added to a batch. Lambda accepts 6 MB.
-const LONGEST_BATCH: u64 = 4_000_000;
+const MAX_BATCH_BYTES: u64 = 4_000_000;
 
 /// The only reader of a table's stream.
 ///
@@ -23,7 +23,7 @@ pub struct StreamReader {
     table: String,
     arn: String,
     /// Iterator at the start of the stream. The engine's iterators do not expire.
-    horizon: Value,
+    start_iterator: Value,
     _lock: StreamLock,
 }
 
@@ -37,7 +37,7 @@ impl Engine {
     /// Returns the reader of a table's stream. Returns `None` while another process reads it,
     /// because two readers would process the same records. (An engine in memory belongs to one
     /// process, which has to make sure that it has only one reader.)
-    pub async fn stream(&self, table: &str) -> Result<Option<StreamReader>, Error> {
+    pub async fn stream(&self, table: &str) -> Result<Option<StreamReader>, EngineError> {
         match self.lock_streams()? {
             None => Ok(None),
             Some(lock) => StreamReader::open(self.clone(), table, lock).await.map(Some),
@@ -46,7 +46,7 @@ impl Engine {
 }
 
 impl StreamReader {
-    async fn open(engine: Engine, table: &str, lock: StreamLock) -> Result<Self, Error> {
+    async fn open(engine: Engine, table: &str, lock: StreamLock) -> Result<Self, EngineError> {
         let streams = engine.call("ListStreams", json!({ "TableName": table })).await?;
         let Some(arn) = streams.pointer("/Streams/0/StreamArn").and_then(Value::as_str).map(str::to_owned) else {
             return Err(io::Error::new(io::ErrorKind::NotFound, format!("the table {table} has no stream")).into());
@@ -57,17 +57,17 @@ impl StreamReader {
         let from_start = json!({ "StreamArn": arn, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON" });
         let mut iterator = engine.call("GetShardIterator", from_start).await?;
         let horizon = iterator["ShardIterator"].take();
-        Ok(Self { engine, table: table.to_owned(), arn, horizon, _lock: lock })
+        Ok(Self { engine, table: table.to_owned(), arn, start_iterator: horizon, _lock: lock })
     }
 
     /// Returns the oldest records, up to `limit` and about 4 MB, in the format that Lambda
     /// delivers. Returns the same records again until they are deleted.
-    pub async fn oldest(&self, limit: usize) -> Result<Vec<Value>, Error> {
+    pub async fn oldest(&self, limit: usize) -> Result<Vec<Value>, EngineError> {
         let mut records = Vec::new();
         let mut length = 0;
-        let mut iterator = self.horizon.clone();
+        let mut iterator = self.start_iterator.clone();
         while records.len() < limit {
-            let asked = PAGE.min(limit - records.len());
+            let asked = PAGE_SIZE.min(limit - records.len());
             let mut page = self.engine.call("GetRecords", json!({ "ShardIterator": iterator, "Limit": asked })).await?;
             iterator = page["NextShardIterator"].take();
             let Value::Array(read) = page["Records"].take() else { break };
@@ -75,7 +75,7 @@ impl StreamReader {
             for mut record in read {
                 length += record.pointer("/dynamodb/SizeBytes").and_then(Value::as_u64).unwrap_or_default();
                 // The first record always fits. Without it, the reader would not make progress.
-                if length > LONGEST_BATCH && !records.is_empty() {
+                if length > MAX_BATCH_BYTES && !records.is_empty() {
                     return Ok(records);
                 }
                 record["eventSourceARN"] = json!(self.arn);
@@ -90,7 +90,7 @@ impl StreamReader {
 
     /// Deletes the records up to and including the one with this `SequenceNumber`, after they have
     /// been processed.
-    pub async fn forget_through(&self, sequence_number: &str) -> Result<usize, Error> {
+    pub async fn forget_through(&self, sequence_number: &str) -> Result<usize, EngineError> {
         self.engine.trim_stream_through(&self.table, sequence_number).await
     }
 }

@@ -11,7 +11,7 @@ use std::sync::{PoisonError, RwLock};
 
 use rusqlite::Connection;
 
-use crate::Error;
+use crate::EngineError;
 
 /// The records that the reader of a stream needs, by attributes of their items.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ impl Filters {
 
 /// From now on, keeps other changes of a table out of its stream. The filter also applies after a
 /// restart, until another one is set. It does not affect the streams of other tables.
-pub(crate) fn set(connection: &Connection, table: &str, filter: StreamFilter) -> Result<(), Error> {
+pub(crate) fn set(connection: &Connection, table: &str, filter: StreamFilter) -> Result<(), EngineError> {
     let has_none = |attribute: &&str| format!("json_type(NEW.new_image, {}) IS NULL", path(attribute));
     let has_none = filter.written_with.iter().map(has_none).collect::<Vec<_>>().join(" AND ");
     let removed = path(filter.removed_with);

@@ -14,45 +14,45 @@ use std::thread;
 
 use tokio::sync::oneshot;
 
-use crate::log::Log;
-use crate::wire::Answer;
+use crate::aws_json::EngineResponse;
+use crate::log_sync::SyncedLog;
 
 /// Number of threads for calls that may write. While one thread is in the engine, the other can
 /// parse a request or serialize a response.
-const WRITING: usize = 2;
+const WRITE_THREADS: usize = 2;
 /// Number of threads for reads that run concurrently with writes. Only on disk.
-const READING: usize = 2;
+const READ_THREADS: usize = 2;
 
 /// A call, with the channel for its response.
-struct Call {
-    run: Box<dyn FnOnce() -> Answer + Send>,
+struct EngineCall {
+    run: Box<dyn FnOnce() -> EngineResponse + Send>,
     /// The log that has to be synced before the response is sent, if the call succeeds.
-    log: Option<Arc<Log>>,
-    reply: oneshot::Sender<Answer>,
+    log: Option<Arc<SyncedLog>>,
+    reply: oneshot::Sender<EngineResponse>,
 }
 
 /// A write that is answered once it is on disk, with its place in the log's queue.
-struct Written {
-    log: Arc<Log>,
+struct PendingWrite {
+    log: Arc<SyncedLog>,
     place: u64,
-    answer: Answer,
-    reply: oneshot::Sender<Answer>,
+    answer: EngineResponse,
+    reply: oneshot::Sender<EngineResponse>,
 }
 
 /// The threads of an engine. They end when the last clone of the engine is dropped and all calls
 /// are answered.
-pub(crate) struct Threads {
-    writes: Sender<Call>,
-    reads: Option<Sender<Call>>,
+pub(crate) struct EngineThreads {
+    writes: Sender<EngineCall>,
+    reads: Option<Sender<EngineCall>>,
 }
 
-impl fmt::Debug for Threads {
+impl fmt::Debug for EngineThreads {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Threads")
     }
 }
 
-impl Threads {
+impl EngineThreads {
     /// Starts the threads. In memory, no operation waits for a disk, and reads do not run
     /// concurrently with writes.
     ///
@@ -61,14 +61,14 @@ impl Threads {
     pub(crate) fn start(on_disk: bool) -> std::io::Result<Self> {
         let (writes, calls) = mpsc::channel();
         if !on_disk {
-            start("engine", WRITING, calls, |call: Call| call.run(None))?;
+            start("engine", WRITE_THREADS, calls, |call: EngineCall| call.run(None))?;
             return Ok(Self { writes, reads: None });
         }
         let (to_disk, written) = mpsc::channel();
-        start("engine-disk", 1, written, |written: Written| written.sync_and_answer())?;
-        start("engine", WRITING, calls, move |call: Call| call.run(Some(&to_disk)))?;
+        start("engine-disk", 1, written, |written: PendingWrite| written.sync_and_answer())?;
+        start("engine", WRITE_THREADS, calls, move |call: EngineCall| call.run(Some(&to_disk)))?;
         let (reads, calls) = mpsc::channel();
-        start("engine-read", READING, calls, |call: Call| call.run(None))?;
+        start("engine-read", READ_THREADS, calls, |call: EngineCall| call.run(None))?;
         Ok(Self { writes, reads: Some(reads) })
     }
 
@@ -76,25 +76,25 @@ impl Threads {
     /// Returns `None` if the engine has failed and the outcome of the call is unknown.
     pub(crate) async fn write(
         &self,
-        log: Option<Arc<Log>>,
-        run: impl FnOnce() -> Answer + Send + 'static,
-    ) -> Option<Answer> {
+        log: Option<Arc<SyncedLog>>,
+        run: impl FnOnce() -> EngineResponse + Send + 'static,
+    ) -> Option<EngineResponse> {
         let (reply, answer) = oneshot::channel();
-        self.writes.send(Call { run: Box::new(run), log, reply }).ok()?;
+        self.writes.send(EngineCall { run: Box::new(run), log, reply }).ok()?;
         answer.await.ok()
     }
 
     /// Runs a call that reads, concurrently with writes if the engine supports it.
-    pub(crate) async fn read(&self, run: impl FnOnce() -> Answer + Send + 'static) -> Option<Answer> {
+    pub(crate) async fn read(&self, run: impl FnOnce() -> EngineResponse + Send + 'static) -> Option<EngineResponse> {
         let (reply, answer) = oneshot::channel();
         let reads = self.reads.as_ref().unwrap_or(&self.writes);
-        reads.send(Call { run: Box::new(run), log: None, reply }).ok()?;
+        reads.send(EngineCall { run: Box::new(run), log: None, reply }).ok()?;
         answer.await.ok()
     }
 }
 
-impl Call {
-    fn run(self, to_disk: Option<&Sender<Written>>) {
+impl EngineCall {
+    fn run(self, to_disk: Option<&Sender<PendingWrite>>) {
         let Self { run, log, reply } = self;
         // A panic only loses the response to this call. The thread survives.
         let Ok(answer) = catch_unwind(AssertUnwindSafe(run)) else {
@@ -104,7 +104,7 @@ impl Call {
         // A refused call has written nothing. The receiver may be gone.
         match log.filter(|_| answer.status == 200) {
             Some(log) => {
-                let written = Written { place: log.arrive(), log, answer, reply };
+                let written = PendingWrite { place: log.arrive(), log, answer, reply };
                 match to_disk {
                     Some(to_disk) => drop(to_disk.send(written)),
                     // No other write waits for the disk.
@@ -118,10 +118,10 @@ impl Call {
     }
 }
 
-impl Written {
+impl PendingWrite {
     fn sync_and_answer(self) {
         let is_on_disk = self.log.wait_for(self.place).is_ok();
-        let _ = self.reply.send(if is_on_disk { self.answer } else { Answer::failed() });
+        let _ = self.reply.send(if is_on_disk { self.answer } else { EngineResponse::failed() });
     }
 }
 
@@ -155,8 +155,8 @@ mod tests {
 
     use super::*;
 
-    fn answer(body: &str) -> Answer {
-        Answer::ok(body.to_owned())
+    fn answer(body: &str) -> EngineResponse {
+        EngineResponse::ok(body.to_owned())
     }
 
     /// Returns a function that blocks until the returned sender is dropped.
@@ -168,20 +168,20 @@ mod tests {
         (open, wait)
     }
 
-    async fn body(call: impl Future<Output = Option<Answer>>) -> String {
+    async fn body(call: impl Future<Output = Option<EngineResponse>>) -> String {
         call.await.unwrap().body
     }
 
     /// Whether a call stays unanswered for a while.
-    async fn waits(call: &mut (impl Future<Output = Option<Answer>> + Unpin)) -> bool {
+    async fn waits(call: &mut (impl Future<Output = Option<EngineResponse>> + Unpin)) -> bool {
         tokio::time::timeout(Duration::from_millis(100), call).await.is_err()
     }
 
     #[tokio::test]
     async fn a_call_that_panics_takes_its_own_answer_with_it() {
         for on_disk in [false, true] {
-            let threads = Threads::start(on_disk).unwrap();
-            for _ in 0..3 * (WRITING + READING) {
+            let threads = EngineThreads::start(on_disk).unwrap();
+            for _ in 0..3 * (WRITE_THREADS + READ_THREADS) {
                 assert!(threads.write(None, || panic!("a test")).await.is_none());
                 assert!(threads.read(|| panic!("a test")).await.is_none());
             }
@@ -193,8 +193,8 @@ mod tests {
     #[tokio::test]
     async fn what_reads_does_not_wait_for_writes_on_disk() {
         for on_disk in [false, true] {
-            let threads = Threads::start(on_disk).unwrap();
-            let (opens, closed): (Vec<_>, Vec<_>) = (0..WRITING).map(|_| barrier()).unzip();
+            let threads = EngineThreads::start(on_disk).unwrap();
+            let (opens, closed): (Vec<_>, Vec<_>) = (0..WRITE_THREADS).map(|_| barrier()).unzip();
             let writes = closed.into_iter().map(|closed| {
                 threads.write(None, move || {
                     closed();
@@ -212,16 +212,16 @@ mod tests {
                 drop(opens);
                 assert_eq!(body(read).await, "read");
             }
-            assert_eq!(writes.await.into_iter().flatten().count(), WRITING);
+            assert_eq!(writes.await.into_iter().flatten().count(), WRITE_THREADS);
         }
     }
 
     #[tokio::test]
     async fn a_write_is_answered_when_the_disk_has_it_and_the_next_runs_meanwhile() {
-        let threads = Threads::start(true).unwrap();
+        let threads = EngineThreads::start(true).unwrap();
         let (open, closed) = mpsc::channel::<()>();
         let (closed, syncs) = (Mutex::new(closed), Arc::<AtomicU64>::default());
-        let log = Arc::new(Log::new({
+        let log = Arc::new(SyncedLog::new({
             let syncs = Arc::clone(&syncs);
             move || {
                 let _ = closed.lock().unwrap().recv();
@@ -230,7 +230,7 @@ mod tests {
             }
         }));
         let ran = Arc::<AtomicU64>::default();
-        let calls = (0..10 * WRITING).map(|_| {
+        let calls = (0..10 * WRITE_THREADS).map(|_| {
             let ran = Arc::clone(&ran);
             let write = move || {
                 ran.fetch_add(1, Ordering::SeqCst);
@@ -239,23 +239,23 @@ mod tests {
             threads.write(Some(Arc::clone(&log)), write)
         });
         let mut calls = Box::pin(join_all(calls));
-        while ran.load(Ordering::SeqCst) < 10 * WRITING as u64 {
+        while ran.load(Ordering::SeqCst) < 10 * WRITE_THREADS as u64 {
             assert!(tokio::time::timeout(Duration::from_millis(10), &mut calls).await.is_err());
         }
         // A refused write has written nothing, and a write without a log does not wait for one.
-        let refused = || Answer { status: 400, body: "refused".to_owned() };
+        let refused = || EngineResponse { status: 400, body: "refused".to_owned() };
         assert_eq!(body(threads.write(Some(Arc::clone(&log)), refused)).await, "refused");
         assert_eq!(body(threads.write(None, || answer("no log"))).await, "no log");
         drop(open);
-        assert_eq!(calls.await.into_iter().flatten().count(), 10 * WRITING);
+        assert_eq!(calls.await.into_iter().flatten().count(), 10 * WRITE_THREADS);
         assert!(syncs.load(Ordering::SeqCst) < 5, "concurrent writes share a sync");
     }
 
     #[tokio::test]
     async fn a_write_that_the_disk_refuses_has_failed() {
         for on_disk in [false, true] {
-            let threads = Threads::start(on_disk).unwrap();
-            let log = Arc::new(Log::new(|| Err(std::io::Error::other("full"))));
+            let threads = EngineThreads::start(on_disk).unwrap();
+            let log = Arc::new(SyncedLog::new(|| Err(std::io::Error::other("full"))));
             let failed = threads.write(Some(log), || answer("written")).await.unwrap();
             assert_eq!(failed.status, 500);
         }
@@ -264,14 +264,14 @@ mod tests {
     #[tokio::test]
     async fn what_has_been_asked_for_is_answered_when_the_engine_is_gone() {
         for on_disk in [false, true] {
-            let threads = Threads::start(on_disk).unwrap();
+            let threads = EngineThreads::start(on_disk).unwrap();
             let (open, closed) = barrier();
             let (reply, first) = oneshot::channel();
             let run = Box::new(move || {
                 closed();
                 answer("written")
             });
-            threads.writes.send(Call { run, log: None, reply }).unwrap();
+            threads.writes.send(EngineCall { run, log: None, reply }).unwrap();
             drop(threads);
             drop(open);
             assert_eq!(first.await.unwrap().body, "written");

@@ -4,37 +4,37 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::bucket::SMALLEST_PART;
+use crate::bucket::MIN_PART_BYTES;
 use mlflow_api::logged_models::FileInfo;
 use mlflow_api::{Error, ErrorCode, Result};
 use percent_encoding::percent_decode_str;
 
 use crate::backend::{ArtifactBackend, Chunks, DownloadUrl, SentPart, StartedUpload, UploadUrl, too_large};
-use crate::directory::{self, Directory};
+use crate::directory::{self, ArtifactDirectory};
 use crate::download::Download;
 use crate::path::ArtifactPath;
-use crate::prefix::Prefix;
+use crate::prefix::BucketPrefix;
 
 /// The artifacts of a server. Cheap to clone; all functions share it.
 #[derive(Clone, Debug, Default)]
-pub struct Artifacts {
-    kept: Option<Kept>,
+pub struct ArtifactStore {
+    kept: Option<Backend>,
     is_presigned_only: bool,
 }
 
 #[derive(Clone, Debug)]
-enum Kept {
-    Directory { root: Arc<Path>, place: Directory },
-    Bucket(Prefix),
+enum Backend {
+    Directory { root: Arc<Path>, place: ArtifactDirectory },
+    Bucket(BucketPrefix),
 }
 
-impl Artifacts {
+impl ArtifactStore {
     /// Returns the artifacts below an artifact root that is a local directory (a path, or a `file:`
     /// URI) or an S3 URI. For any other root, the server cannot access artifacts. No requests to
     /// the bucket.
     #[must_use]
     pub fn below(root: &str) -> Self {
-        if let Some(prefix) = Prefix::of_uri(root) {
+        if let Some(prefix) = BucketPrefix::of_uri(root) {
             return Self::in_bucket(prefix);
         }
         local_path(root).map_or_else(Self::default, |root| Self::in_directory(&root))
@@ -55,14 +55,14 @@ impl Artifacts {
     /// Returns the artifacts in a local directory. `mlflow-artifacts:/` is this directory.
     #[must_use]
     pub fn in_directory(root: &Path) -> Self {
-        let kept = Kept::Directory { root: root.into(), place: Directory::new(root) };
+        let kept = Backend::Directory { root: root.into(), place: ArtifactDirectory::new(root) };
         Self { kept: Some(kept), is_presigned_only: false }
     }
 
     /// Returns the artifacts below a prefix of a bucket. `mlflow-artifacts:/` is this prefix.
     #[must_use]
-    pub fn in_bucket(prefix: Prefix) -> Self {
-        Self { kept: Some(Kept::Bucket(prefix)), is_presigned_only: false }
+    pub fn in_bucket(prefix: BucketPrefix) -> Self {
+        Self { kept: Some(Backend::Bucket(prefix)), is_presigned_only: false }
     }
 
     /// Sets whether clients that support it are told to use only presigned URLs.
@@ -76,8 +76,8 @@ impl Artifacts {
     #[must_use]
     pub fn completing_within(self, completion: Duration) -> Self {
         let kept = self.kept.map(|kept| match kept {
-            Kept::Bucket(prefix) => Kept::Bucket(prefix.completing_within(completion)),
-            directory @ Kept::Directory { .. } => directory,
+            Backend::Bucket(prefix) => Backend::Bucket(prefix.completing_within(completion)),
+            directory @ Backend::Directory { .. } => directory,
         });
         Self { kept, ..self }
     }
@@ -92,7 +92,7 @@ impl Artifacts {
     /// Whether clients may send and read files themselves, by presigned URLs.
     #[must_use]
     pub fn has_urls(&self) -> bool {
-        matches!(self.kept, Some(Kept::Bucket(_)))
+        matches!(self.kept, Some(Backend::Bucket(_)))
     }
 
     /// Whether the server stores artifacts.
@@ -103,18 +103,18 @@ impl Artifacts {
 
     /// Returns the directory, if the artifacts are in one.
     #[must_use]
-    pub fn directory(&self) -> Option<&Directory> {
+    pub fn directory(&self) -> Option<&ArtifactDirectory> {
         match &self.kept {
-            Some(Kept::Directory { place, .. }) => Some(place),
+            Some(Backend::Directory { place, .. }) => Some(place),
             _ => None,
         }
     }
 
     /// Returns the prefix of a bucket, if the artifacts are below one.
     #[must_use]
-    pub fn prefix(&self) -> Option<&Prefix> {
+    pub fn prefix(&self) -> Option<&BucketPrefix> {
         match &self.kept {
-            Some(Kept::Bucket(prefix)) => Some(prefix),
+            Some(Backend::Bucket(prefix)) => Some(prefix),
             _ => None,
         }
     }
@@ -144,16 +144,16 @@ impl Artifacts {
         let below = match location.strip_prefix("mlflow-artifacts:") {
             Some(rest) => ArtifactPath::parse(proxied_path(rest).ok_or_else(not_here)?)?,
             None => match kept {
-                Kept::Directory { root, .. } => {
+                Backend::Directory { root, .. } => {
                     let path = local_path(location).and_then(|path| directory::below(root, &path));
                     ArtifactPath::parse(path.as_deref().and_then(Path::to_str).ok_or_else(not_here)?)?
                 }
-                Kept::Bucket(prefix) => prefix.below(location).ok_or_else(not_here)?,
+                Backend::Bucket(prefix) => prefix.below(location).ok_or_else(not_here)?,
             },
         };
         let place: Arc<dyn ArtifactBackend> = match kept {
-            Kept::Directory { place, .. } => Arc::new(place.clone()),
-            Kept::Bucket(prefix) => Arc::new(prefix.clone()),
+            Backend::Directory { place, .. } => Arc::new(place.clone()),
+            Backend::Bucket(prefix) => Arc::new(prefix.clone()),
         };
         Ok(Location { place, below })
     }
@@ -270,7 +270,7 @@ impl Location {
     /// The errors of the backend, and `INVALID_PARAMETER_VALUE` if there are more parts than a file
     /// of `longest` bytes can have. The total size of the parts can only be checked on completion.
     pub async fn start_upload(&self, path: &ArtifactPath, parts: i64, longest: Option<u64>) -> Result<StartedUpload> {
-        let most = longest.map(|longest| longest.div_ceil(SMALLEST_PART as u64).max(1));
+        let most = longest.map(|longest| longest.div_ceil(MIN_PART_BYTES as u64).max(1));
         let is_too_long = |most: u64| u64::try_from(parts).is_ok_and(|parts| parts > most);
         if let Some(longest) = longest.filter(|_| self.place.has_urls() && most.is_some_and(is_too_long)) {
             return Err(too_large(longest));
@@ -342,7 +342,11 @@ mod tests {
             ("s3://bucket/r", "s3://bucket/r/1", "1"),
             ("s3://bucket/r/", "mlflow-artifacts:/1", "1"),
         ] {
-            assert_eq!(Artifacts::below(root).at(location).unwrap().below.to_string(), expected, "{root} {location}");
+            assert_eq!(
+                ArtifactStore::below(root).at(location).unwrap().below.to_string(),
+                expected,
+                "{root} {location}"
+            );
         }
         for (root, location) in [
             ("/r", "/root/1"),
@@ -358,9 +362,9 @@ mod tests {
             ("/r", "file://host/r/1"),
             ("/r", "mlflow-artifacts://host/r/1"),
         ] {
-            let code = Artifacts::below(root).at(location).map(|_| ()).map_err(|error| error.code);
+            let code = ArtifactStore::below(root).at(location).map(|_| ()).map_err(|error| error.code);
             assert_eq!(code, Err(ErrorCode::NotImplemented), "{root} {location}");
         }
-        assert!(Artifacts::below("/r").at("mlflow-artifacts:/../x").is_err());
+        assert!(ArtifactStore::below("/r").at("mlflow-artifacts:/../x").is_err());
     }
 }

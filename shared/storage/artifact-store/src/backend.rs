@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::bucket::Failure;
+use crate::bucket::BucketFailure;
 use crate::download::Download;
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -14,16 +14,16 @@ use crate::path::ArtifactPath;
 
 /// Maximum size in bytes of one list as JSON. Lists have no pages, because MLflow's client requests
 /// a directory as a whole.
-pub(crate) const LONGEST_LIST: usize = 4 << 20;
+pub(crate) const MAX_LIST_BYTES: usize = 4 << 20;
 /// Maximum size in bytes of a list entry without its name.
-pub(crate) const ENTRY: usize = 64;
+pub(crate) const MAX_ENTRY_BYTES: usize = 64;
 
 /// A stream with the content of a file.
 pub type Chunks = BoxStream<'static, Result<Bytes>>;
 
 /// How long a download URL is valid, within which the client must start reading (MLflow's
 /// `MLFLOW_PRESIGNED_DOWNLOAD_URL_TTL_SECONDS`).
-pub const DOWNLOAD: Duration = Duration::from_mins(5);
+pub const DOWNLOAD_EXPIRATION: Duration = Duration::from_mins(5);
 
 /// Returns the error for a file that exceeds the server's maximum size.
 #[must_use]
@@ -146,7 +146,7 @@ pub trait ArtifactBackend: Send + Sync {
     /// MLflow's name of the operation, for error messages.
     ///
     /// # Errors
-    /// The errors of [`ArtifactBackend::send`].
+    /// The errors of [`ArtifactBackend::send_attachment`].
     fn download_url(
         &self,
         path: ArtifactPath,
@@ -198,9 +198,9 @@ pub(crate) fn no_file_there(path: &ArtifactPath) -> Error {
 }
 
 /// Converts a failure to an error for the client, which only learns whether to retry.
-pub(crate) fn failed(failure: Failure) -> Error {
+pub(crate) fn failed(failure: BucketFailure) -> Error {
     match failure {
-        Failure::Unavailable(cause) => Error::unavailable(cause),
+        BucketFailure::Unavailable(cause) => Error::unavailable(cause),
         other => Error::internal(other),
     }
 }

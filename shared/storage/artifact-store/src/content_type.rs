@@ -2,7 +2,7 @@
 
 /// Extensions of files that MLflow shows as text (`get_text_extensions`), and full names of files
 /// without an extension.
-const TEXTS: [&str; 26] = [
+const TEXT_EXTENSIONS: [&str; 26] = [
     "txt",
     "log",
     "err",
@@ -31,7 +31,7 @@ const TEXTS: [&str; 26] = [
     "MLproject",
 ];
 /// Content types of other files that the user interface shows.
-const TYPES: [(&str, &str); 10] = [
+const OTHER_CONTENT_TYPES: [(&str, &str); 10] = [
     ("png", "image/png"),
     ("jpg", "image/jpeg"),
     ("jpeg", "image/jpeg"),
@@ -50,11 +50,14 @@ pub(crate) fn content_type(name: &str) -> &'static str {
         Some((stem, extension)) if !stem.is_empty() => extension,
         _ => name,
     };
-    if TEXTS.contains(&extension) {
+    if TEXT_EXTENSIONS.contains(&extension) {
         return "text/plain";
     }
     let lower = extension.to_lowercase();
-    TYPES.iter().find(|(known, _)| *known == lower).map_or("application/octet-stream", |(_, content_type)| content_type)
+    OTHER_CONTENT_TYPES
+        .iter()
+        .find(|(known, _)| *known == lower)
+        .map_or("application/octet-stream", |(_, content_type)| content_type)
 }
 
 /// Returns the content type of a file that a browser loads directly from the backend. There, no

@@ -15,22 +15,24 @@ use mlflow_api::logged_models::FileInfo;
 use mlflow_api::{Error, Result};
 use rustix::fs::FileType;
 
-use crate::backend::{ArtifactBackend, Chunks, ENTRY, LONGEST_LIST, is_directory, no_file_there, not_there, too_long};
+use crate::backend::{
+    ArtifactBackend, Chunks, MAX_ENTRY_BYTES, MAX_LIST_BYTES, is_directory, no_file_there, not_there, too_long,
+};
 use crate::content_type::content_type;
+use crate::directory_traversal;
 use crate::download::{Download, StoredFile};
 use crate::path::ArtifactPath;
-use crate::staging::{self, Staged};
-use crate::walk;
+use crate::staging::{self, StagedFile};
 
 /// Number of bytes per read. Larger reads are no faster, and the allocator would retain pages of 4
 /// MB for them.
-const CHUNK: usize = 64 << 10;
+const CHUNK_BYTES: usize = 64 << 10;
 
 /// Artifacts in a local directory, which is created on the first write.
 #[derive(Clone, Debug)]
-pub struct Directory(Arc<Path>);
+pub struct ArtifactDirectory(Arc<Path>);
 
-impl Directory {
+impl ArtifactDirectory {
     /// Returns the backend for this directory.
     #[must_use]
     pub fn new(root: &Path) -> Self {
@@ -55,7 +57,7 @@ impl Directory {
     }
 }
 
-impl ArtifactBackend for Directory {
+impl ArtifactBackend for ArtifactDirectory {
     fn list(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Vec<FileInfo>>> {
         self.blocking(move |root| {
             let found = find(root, path.parts()).map_err(Error::internal)?;
@@ -70,11 +72,11 @@ impl ArtifactBackend for Directory {
             let not_there = || not_there(&path);
             let (name, parents) = path.split_last().ok_or_else(is_directory)?;
             let parent = find(root, parents).map_err(Error::internal)?.ok_or_else(not_there)?;
-            if let Some(file) = walk::file(parent.as_fd(), name).map_err(Error::internal)? {
+            if let Some(file) = directory_traversal::file(parent.as_fd(), name).map_err(Error::internal)? {
                 return Ok((name.to_owned(), file));
             }
-            let stat = walk::stat(parent.as_fd(), name).map_err(Error::internal)?;
-            let found = stat.as_ref().map(walk::kind);
+            let stat = directory_traversal::stat(parent.as_fd(), name).map_err(Error::internal)?;
+            let found = stat.as_ref().map(directory_traversal::kind);
             Err(if found == Some(FileType::Directory) { is_directory() } else { not_there() })
         });
         Box::pin(async move {
@@ -90,7 +92,7 @@ impl ArtifactBackend for Directory {
             let mut staged = this
                 .blocking(move |root| {
                     check_target(root, &target)?;
-                    Staged::create(root).map_err(Error::internal)
+                    StagedFile::create(root).map_err(Error::internal)
                 })
                 .await?;
             let mut length = 0;
@@ -109,29 +111,29 @@ impl ArtifactBackend for Directory {
         self.blocking(move |root| {
             let (name, parents) = path.split_last().ok_or_else(|| Error::invalid("Invalid path"))?;
             let Some(parent) = find(root, parents).map_err(Error::internal)? else { return Ok(()) };
-            let stat = walk::stat(parent.as_fd(), name).map_err(Error::internal)?;
+            let stat = directory_traversal::stat(parent.as_fd(), name).map_err(Error::internal)?;
             if stat.is_none() { Ok(()) } else { staging::delete(root, &parent, name).map_err(Error::internal) }
         })
     }
 }
 
 fn find(root: &Path, parts: &[String]) -> io::Result<Option<OwnedFd>> {
-    walk::root(root)?.map_or(Ok(None), |root| walk::directory(root, parts))
+    directory_traversal::root(root)?.map_or(Ok(None), |root| directory_traversal::directory(root, parts))
 }
 
 /// Lists a directory, or returns `None` if it has too many entries.
 fn list(directory: &OwnedFd) -> io::Result<Option<Vec<FileInfo>>> {
     let mut files = Vec::new();
     let mut length = 0;
-    for name in walk::names(directory.as_fd())? {
+    for name in directory_traversal::names(directory.as_fd())? {
         let name = name?;
-        let Some(stat) = walk::stat(directory.as_fd(), &name)? else { continue };
-        let kind = walk::kind(&stat);
+        let Some(stat) = directory_traversal::stat(directory.as_fd(), &name)? else { continue };
+        let kind = directory_traversal::kind(&stat);
         if staging::is_reserved(&name) || !matches!(kind, FileType::RegularFile | FileType::Directory) {
             continue;
         }
-        length += name.len() + ENTRY;
-        if length > LONGEST_LIST {
+        length += name.len() + MAX_ENTRY_BYTES;
+        if length > MAX_LIST_BYTES {
             return Ok(None);
         }
         let is_dir = kind == FileType::Directory;
@@ -153,7 +155,7 @@ fn stored_file(name: String, file: File) -> io::Result<StoredFile> {
         let chunks = stream::try_unfold((file, Some(range.start), left), |state| async move {
             // Allocated here rather than on the blocking thread, because the allocator retains
             // memory per thread, and there are many blocking threads.
-            let bytes = BytesMut::zeroed(usize::try_from(state.2).unwrap_or(usize::MAX).min(CHUNK));
+            let bytes = BytesMut::zeroed(usize::try_from(state.2).unwrap_or(usize::MAX).min(CHUNK_BYTES));
             tokio::task::spawn_blocking(move || chunk(state, bytes)).await?
         });
         chunks.boxed()
@@ -162,11 +164,11 @@ fn stored_file(name: String, file: File) -> io::Result<StoredFile> {
 }
 
 /// A file, the position to seek to if that has not been done, and the number of bytes left to read.
-type Reading = (File, Option<u64>, u64);
+type ReadState = (File, Option<u64>, u64);
 
 /// Reads the next chunk of a file, and returns it with the state for the one after it. `None` at
 /// the end.
-fn chunk((mut file, begin, left): Reading, mut bytes: BytesMut) -> io::Result<Option<(Bytes, Reading)>> {
+fn chunk((mut file, begin, left): ReadState, mut bytes: BytesMut) -> io::Result<Option<(Bytes, ReadState)>> {
     if let Some(begin) = begin {
         file.seek(SeekFrom::Start(begin))?;
     }
@@ -179,20 +181,23 @@ fn chunk((mut file, begin, left): Reading, mut bytes: BytesMut) -> io::Result<Op
 /// Rejects a path that cannot be a file, before its content is read.
 fn check_target(root: &Path, path: &ArtifactPath) -> Result<()> {
     let Some((name, parents)) = path.split_last() else { return Err(no_file_there(path)) };
-    let Some(opened) = walk::root(root).map_err(Error::internal)? else { return Ok(()) };
-    if name.len() > 255 || walk::is_blocked(opened, parents).map_err(Error::internal)? {
+    let Some(opened) = directory_traversal::root(root).map_err(Error::internal)? else { return Ok(()) };
+    if name.len() > 255 || directory_traversal::is_blocked(opened, parents).map_err(Error::internal)? {
         return Err(no_file_there(path));
     }
     let Some(parent) = find(root, parents).map_err(Error::internal)? else { return Ok(()) };
-    let stat = walk::stat(parent.as_fd(), name).map_err(Error::internal)?;
-    let is_directory = stat.is_some_and(|stat| walk::kind(&stat) == FileType::Directory);
+    let stat = directory_traversal::stat(parent.as_fd(), name).map_err(Error::internal)?;
+    let is_directory = stat.is_some_and(|stat| directory_traversal::kind(&stat) == FileType::Directory);
     if is_directory { Err(no_file_there(path)) } else { Ok(()) }
 }
 
-fn publish(root: &Path, path: &ArtifactPath, staged: Staged) -> Result<()> {
+fn publish(root: &Path, path: &ArtifactPath, staged: StagedFile) -> Result<()> {
     let (name, parents) = path.split_last().ok_or_else(|| no_file_there(path))?;
-    let opened = walk::root(root).map_err(Error::internal)?;
-    let parent = opened.map(|opened| walk::make_directory(opened, parents)).transpose().map_err(Error::internal)?;
+    let opened = directory_traversal::root(root).map_err(Error::internal)?;
+    let parent = opened
+        .map(|opened| directory_traversal::make_directory(opened, parents))
+        .transpose()
+        .map_err(Error::internal)?;
     let parent = parent.flatten().ok_or_else(|| no_file_there(path))?;
     staged.publish(&parent, name).map_err(|error| match error.kind() {
         io::ErrorKind::IsADirectory | io::ErrorKind::InvalidFilename => no_file_there(path),
@@ -227,7 +232,7 @@ mod tests {
 
     /// A directory of artifacts with a file, and with entries that are neither files nor
     /// directories.
-    fn directory() -> (tempfile::TempDir, Directory) {
+    fn directory() -> (tempfile::TempDir, ArtifactDirectory) {
         let parent = tempfile::tempdir().unwrap();
         let root = parent.path().join("root");
         fs::create_dir_all(root.join("inner")).unwrap();
@@ -240,10 +245,10 @@ mod tests {
         symlink("pipe", root.join("link")).unwrap();
         symlink("file", root.join("same")).unwrap();
         symlink("../outside", root.join("out")).unwrap();
-        (parent, Directory::new(&root))
+        (parent, ArtifactDirectory::new(&root))
     }
 
-    async fn listed(directory: &Directory, at: &str) -> Vec<String> {
+    async fn listed(directory: &ArtifactDirectory, at: &str) -> Vec<String> {
         directory.list(path(at)).await.unwrap().into_iter().map(|file| file.path).collect()
     }
 
@@ -309,7 +314,7 @@ mod tests {
         let root = parent.path().join("root");
         let staging = root.join(".artifact.uploading.here");
         assert_eq!(directory.remove_leftovers().await, Ok(0));
-        let staged = Staged::create(&root).unwrap();
+        let staged = StagedFile::create(&root).unwrap();
         fs::write(staging.join("left"), "half").unwrap();
         fs::create_dir_all(staging.join("deleted/deep")).unwrap();
         fs::write(staging.join("deleted/deep/file"), "x").unwrap();
@@ -323,7 +328,7 @@ mod tests {
     async fn a_list_that_is_too_long_is_refused() {
         let (parent, directory) = directory();
         let name = "n".repeat(200);
-        let most = LONGEST_LIST / (name.len() + 6 + ENTRY);
+        let most = MAX_LIST_BYTES / (name.len() + 6 + MAX_ENTRY_BYTES);
         for number in 0..=most {
             fs::write(parent.path().join(format!("root/{name}{number:06}")), "").unwrap();
             if number == 0 {

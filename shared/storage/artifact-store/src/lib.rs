@@ -1,4 +1,4 @@
-//! Storage of artifacts. [`Artifacts`] maps a location to its backend. An [`ArtifactBackend`]
+//! Storage of artifacts. [`ArtifactStore`] maps a location to its backend. An [`ArtifactBackend`]
 //! lists, reads, writes and deletes files by [`ArtifactPath`].
 //!
 //! There are two kinds of backends: a local directory, which is traversed without following links,
@@ -7,25 +7,26 @@
 //! its wording.
 
 mod artifacts;
-mod aside;
 mod backend;
 pub mod bucket;
 mod content_type;
 mod directory;
+mod directory_traversal;
 mod download;
+mod offloaded_response;
 mod path;
 mod prefix;
-mod proxied;
-mod room;
+mod proxied_upload;
 mod staging;
-mod walk;
+mod upload_limits;
 
-pub use artifacts::{Artifacts, Location, not_read};
-pub use aside::OffloadedResponse;
+pub use artifacts::{ArtifactStore, Location, not_read};
 pub use backend::{
-    ArtifactBackend, Chunks, DOWNLOAD, DownloadUrl, SentPart, StartedUpload, UploadUrl, at_most, too_large, unsupported,
+    ArtifactBackend, Chunks, DOWNLOAD_EXPIRATION, DownloadUrl, SentPart, StartedUpload, UploadUrl, at_most, too_large,
+    unsupported,
 };
-pub use directory::Directory;
+pub use directory::ArtifactDirectory;
 pub use download::{Download, ReadRange, StoredFile};
+pub use offloaded_response::OffloadedResponse;
 pub use path::ArtifactPath;
-pub use prefix::Prefix;
+pub use prefix::BucketPrefix;

@@ -8,18 +8,18 @@ use percent_encoding::percent_decode_str;
 use crate::staging;
 
 /// Maximum length of a decoded path in bytes.
-const LONGEST: usize = 4_096;
+const MAX_PATH_BYTES: usize = 4_096;
 /// Maximum number of parts.
-const MOST_PARTS: usize = 100;
+const MAX_PATH_PARTS: usize = 100;
 
 /// The directory of offloaded responses. Paths of clients cannot refer to it, and lists do not show
 /// it. Its name is also in `template.yaml`.
-pub(crate) const HIDDEN: &str = ".answers";
+pub(crate) const OFFLOADED_RESPONSES_DIRECTORY: &str = ".answers";
 
 /// Checks whether a path leads to files that clients may read only by URLs that the server has
 /// signed.
 pub(crate) fn is_hidden(path: &ArtifactPath) -> bool {
-    path.first() == Some(HIDDEN)
+    path.first() == Some(OFFLOADED_RESPONSES_DIRECTORY)
 }
 
 /// A relative path below a backend or a location, as a list of parts. None of them leads outside.
@@ -38,22 +38,22 @@ impl ArtifactPath {
     /// fragment in any encoding, for one that is too long, and for reserved names.
     pub fn parse(sent: &str) -> Result<Self> {
         let invalid = || Error::invalid("Invalid path");
-        if sent.len() > 3 * LONGEST {
+        if sent.len() > 3 * MAX_PATH_BYTES {
             return Err(invalid());
         }
-        let checked = artifact_path::checked(sent)?;
+        let checked = artifact_path::decode_and_check(sent)?;
         // Clients on Windows treat a backslash as a separator.
-        if checked.len() > LONGEST || checked.contains('\\') {
+        if checked.len() > MAX_PATH_BYTES || checked.contains('\\') {
             return Err(invalid());
         }
         let parts: Vec<_> = checked.split('/').filter(|part| !matches!(*part, "" | ".")).map(str::to_owned).collect();
-        if parts.len() > MOST_PARTS {
+        if parts.len() > MAX_PATH_PARTS {
             return Err(invalid());
         }
         if let Some(reserved) = parts.iter().find(|part| staging::is_reserved(part)) {
             return Err(Error::invalid(format!(
                 "Invalid artifact file name: '{reserved}'. Artifact names starting with '{}' are reserved.",
-                staging::RESERVED
+                staging::RESERVED_PREFIX
             )));
         }
         Ok(Self(parts))
@@ -149,7 +149,7 @@ mod tests {
         {
             assert_eq!(ArtifactPath::parse(sent).unwrap().to_string(), expected, "{sent}");
         }
-        let (long, deep) = ("a".repeat(LONGEST + 1), "a/".repeat(MOST_PARTS + 1));
+        let (long, deep) = ("a".repeat(MAX_PATH_BYTES + 1), "a/".repeat(MAX_PATH_PARTS + 1));
         for sent in [
             "a\\b",
             "a%5cb",

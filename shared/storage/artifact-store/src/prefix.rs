@@ -4,37 +4,37 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::bucket::{Bucket, MOST_PARTS, Part};
+use crate::bucket::{Bucket, MAX_PARTS, UploadedPart};
 use futures::future::BoxFuture;
 use mlflow_api::content_disposition::attachment_disposition;
 use mlflow_api::logged_models::FileInfo;
 use mlflow_api::{Error, Result};
 
 use crate::backend::{
-    ArtifactBackend, Chunks, DOWNLOAD, DownloadUrl, ENTRY, LONGEST_LIST, SentPart, StartedUpload, UploadUrl, failed,
-    is_directory, no_file_there, not_there, too_large, too_long,
+    ArtifactBackend, Chunks, DOWNLOAD_EXPIRATION, DownloadUrl, MAX_ENTRY_BYTES, MAX_LIST_BYTES, SentPart,
+    StartedUpload, UploadUrl, failed, is_directory, no_file_there, not_there, too_large, too_long,
 };
 use crate::content_type::inert_type;
 use crate::download::Download;
 use crate::path::{ArtifactPath, is_hidden};
-use crate::proxied;
+use crate::proxied_upload;
 
 /// How long the URLs for the parts of a file are valid. Files may be large, and connections slow.
-const PARTS: Duration = Duration::from_hours(1);
+const PART_URL_EXPIRATION: Duration = Duration::from_hours(1);
 /// Number of keys per page of a list.
-const PAGE: u32 = 1_000;
+const PAGE_SIZE: u32 = 1_000;
 /// Maximum length of a key in bytes (S3's limit).
-const LONGEST_KEY: usize = 1_024;
+const MAX_KEY_BYTES: usize = 1_024;
 
 /// The artifacts below a prefix of a bucket, which is used like a directory. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Prefix {
+pub struct BucketPrefix {
     bucket: Bucket,
     /// The prefix, which ends with a slash unless it is empty.
     prefix: String,
 }
 
-impl Prefix {
+impl BucketPrefix {
     /// Parses an S3 URI, such as `s3://bucket/path`. Returns `None` for any other URI.
     #[must_use]
     pub fn of_uri(uri: &str) -> Option<Self> {
@@ -79,7 +79,7 @@ impl Prefix {
     /// Returns the key of a file, or `None` if it would be too long.
     fn key(&self, path: &ArtifactPath) -> Option<String> {
         let key = self.key_of(&path.to_string());
-        (key.len() <= LONGEST_KEY && !path.parts().is_empty() && !is_hidden(path)).then_some(key)
+        (key.len() <= MAX_KEY_BYTES && !path.parts().is_empty() && !is_hidden(path)).then_some(key)
     }
 
     /// Returns the key of a path below this prefix.
@@ -118,12 +118,12 @@ impl Prefix {
 
     async fn list_whole(&self, path: &ArtifactPath) -> Result<Vec<FileInfo>> {
         let prefix = self.directory(path);
-        if prefix.len() > LONGEST_KEY || is_hidden(path) {
+        if prefix.len() > MAX_KEY_BYTES || is_hidden(path) {
             return Ok(Vec::new());
         }
         let (mut files, mut length, mut from) = (Vec::new(), 0, None::<String>);
         loop {
-            let page = self.bucket.list(&prefix, true, from.as_deref(), PAGE).await.map_err(failed)?;
+            let page = self.bucket.list(&prefix, true, from.as_deref(), PAGE_SIZE).await.map_err(failed)?;
             let names = |key: &str| key.strip_prefix(&prefix).map(|name| name.trim_end_matches('/').to_owned());
             let directories = page.prefixes.iter().map(|key| (names(key), None));
             let entries = page.objects.iter().map(|object| (names(&object.key), Some(object.length)));
@@ -134,10 +134,10 @@ impl Prefix {
                 if ArtifactPath::parse(&name).is_ok_and(|name| is_hidden(&path.join(&name))) {
                     continue;
                 }
-                length += name.len() + ENTRY;
+                length += name.len() + MAX_ENTRY_BYTES;
                 files.push(FileInfo { path: name, is_dir: file_size.is_none(), file_size });
             }
-            if length > LONGEST_LIST {
+            if length > MAX_LIST_BYTES {
                 return Err(too_long());
             }
             let Some(next) = page.next else { break };
@@ -155,7 +155,7 @@ impl Prefix {
         self.bucket.delete(&key).await.map_err(failed)?;
         let (prefix, mut from) = (self.directory(path), None::<String>);
         loop {
-            let page = self.bucket.list(&prefix, false, from.as_deref(), PAGE).await.map_err(failed)?;
+            let page = self.bucket.list(&prefix, false, from.as_deref(), PAGE_SIZE).await.map_err(failed)?;
             let keys: Vec<_> = page.objects.into_iter().map(|object| object.key).collect();
             self.bucket.delete_all(&keys).await.map_err(failed)?;
             let Some(next) = page.next else { return Ok(()) };
@@ -166,7 +166,7 @@ impl Prefix {
     /// Returns the total length of the parts in bytes. Each part must match the bucket's list by
     /// number and ETag. Otherwise a part that was replaced after the list was read, and whose
     /// length is unknown, would be joined as well.
-    async fn length_of(&self, key: &str, id: &str, parts: &[Part]) -> Result<u64> {
+    async fn length_of(&self, key: &str, id: &str, parts: &[UploadedPart]) -> Result<u64> {
         let sent = match self.bucket.uploaded_parts(key, id).await {
             // The upload may already be complete.
             Err(failure) if failure.is_missing() => return Ok(0),
@@ -174,18 +174,18 @@ impl Prefix {
         };
         let lengths: HashMap<_, _> =
             sent.iter().map(|(part, length)| ((part.number, unquoted(&part.etag)), *length)).collect();
-        let of_part = |part: &Part| lengths.get(&(part.number, unquoted(&part.etag))).copied();
+        let of_part = |part: &UploadedPart| lengths.get(&(part.number, unquoted(&part.etag))).copied();
         parts.iter().map(of_part).sum::<Option<u64>>().ok_or_else(not_those_parts)
     }
 
     async fn complete(&self, key: &str, id: &str, parts: Vec<SentPart>, longest: Option<u64>) -> Result<()> {
-        if parts.len() > MOST_PARTS as usize {
-            return Err(Error::invalid(format!("An upload has at most {MOST_PARTS} parts.")));
+        if parts.len() > MAX_PARTS as usize {
+            return Err(Error::invalid(format!("An upload has at most {MAX_PARTS} parts.")));
         }
         let parts = parts.into_iter().map(|part| {
-            let number = u32::try_from(part.number).ok().filter(|number| (1..=MOST_PARTS).contains(number));
+            let number = u32::try_from(part.number).ok().filter(|number| (1..=MAX_PARTS).contains(number));
             let number = number.ok_or_else(|| Error::invalid(format!("There is no part {}.", part.number)))?;
-            Ok(Part { number, etag: part.etag })
+            Ok(UploadedPart { number, etag: part.etag })
         });
         let mut parts = parts.collect::<Result<Vec<_>>>()?;
         parts.sort_by_key(|part| part.number);
@@ -216,7 +216,7 @@ fn not_those_parts() -> Error {
     Error::invalid("The parts do not match the uploaded parts, or a part other than the last is smaller than 5 MB.")
 }
 
-impl ArtifactBackend for Prefix {
+impl ArtifactBackend for BucketPrefix {
     fn list(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Vec<FileInfo>>> {
         let this = self.clone();
         Box::pin(async move { this.list_whole(&path).await })
@@ -226,7 +226,7 @@ impl ArtifactBackend for Prefix {
         let this = self.clone();
         Box::pin(async move {
             let (key, _) = this.find(&path).await?;
-            this.sign(&path, &key, DOWNLOAD).await.map(Download::Url)
+            this.sign(&path, &key, DOWNLOAD_EXPIRATION).await.map(Download::Url)
         })
     }
 
@@ -236,7 +236,7 @@ impl ArtifactBackend for Prefix {
             let key = this.key(&path).ok_or_else(|| no_file_there(&path))?;
             // The write runs in its own task, which continues if the client disconnects, in order
             // to clean up.
-            let written = tokio::spawn(async move { proxied::write(&this.bucket, &key, chunks).await });
+            let written = tokio::spawn(async move { proxied_upload::write(&this.bucket, &key, chunks).await });
             written.await.map_err(Error::internal)?
         })
     }
@@ -254,11 +254,10 @@ impl ArtifactBackend for Prefix {
         let this = self.clone();
         Box::pin(async move {
             let key = this.key(&path).ok_or_else(|| no_file_there(&path))?;
-            let count = u32::try_from(parts).ok().filter(|count| (1..=MOST_PARTS).contains(count));
-            let count =
-                count.ok_or_else(|| Error::invalid(format!("num_parts must be between 1 and {MOST_PARTS}.")))?;
+            let count = u32::try_from(parts).ok().filter(|count| (1..=MAX_PARTS).contains(count));
+            let count = count.ok_or_else(|| Error::invalid(format!("num_parts must be between 1 and {MAX_PARTS}.")))?;
             let id = this.bucket.create_upload(&key).await.map_err(failed)?;
-            let urls = this.bucket.presigned_parts(&key, &id, count, PARTS).await.map_err(failed)?;
+            let urls = this.bucket.presigned_parts(&key, &id, count, PART_URL_EXPIRATION).await.map_err(failed)?;
             Ok(StartedUpload { id, urls })
         })
     }
@@ -334,8 +333,9 @@ mod tests {
 
     #[test]
     fn locations_lead_below_the_prefix_or_nowhere() {
-        let below =
-            |root: &str, location: &str| Prefix::of_uri(root).unwrap().below(location).map(|path| path.to_string());
+        let below = |root: &str, location: &str| {
+            BucketPrefix::of_uri(root).unwrap().below(location).map(|path| path.to_string())
+        };
         for (root, location, expected) in [
             ("s3://b", "s3://b/1/r", "1/r"),
             ("s3://b/", "s3://b", ""),
@@ -361,14 +361,14 @@ mod tests {
             assert_eq!(below(root, location), None, "{root} {location}");
         }
         for uri in ["s3://", "s3:///x", "s3://b c/x", "s3://b/x#y", "s3://u@b/x", "gs://b"] {
-            assert!(Prefix::of_uri(uri).is_none(), "{uri}");
+            assert!(BucketPrefix::of_uri(uri).is_none(), "{uri}");
         }
     }
 
     /// None of these calls sends a request to the bucket.
     #[tokio::test]
     async fn uploads_of_too_many_parts_are_refused() {
-        let place = Prefix::of_uri("s3://b/p").unwrap();
+        let place = BucketPrefix::of_uri("s3://b/p").unwrap();
         let path = ArtifactPath::parse("1/f").unwrap();
         for parts in [-1, 0, 10_001] {
             let message = place.start_upload(path.clone(), parts).await.unwrap_err().message;
@@ -378,7 +378,7 @@ mod tests {
         let message = place.complete_upload(path.clone(), "n.id".to_owned(), parts, None).await.unwrap_err().message;
         assert_eq!(message, "An upload has at most 10000 parts.");
         // A file of 11 MB has at most three parts.
-        let location = crate::Artifacts::below("s3://b/p").at("s3://b/p/1").unwrap();
+        let location = crate::ArtifactStore::below("s3://b/p").at("s3://b/p/1").unwrap();
         let message = location.start_upload(&path, 4, Some(11 << 20)).await.unwrap_err().message;
         assert_eq!(message, "Artifact size is too large. Max size is 11534336 bytes.");
     }
@@ -413,7 +413,7 @@ mod tests {
         ] {
             let bucket = Uploading::default();
             let part = SentPart { number, etag: etag.to_owned() };
-            let place = Prefix::whole(Bucket::over(bucket.clone()));
+            let place = BucketPrefix::whole(Bucket::over(bucket.clone()));
             let done = place.complete("k", "n.id", vec![part], Some(longest)).await;
             let asked = bucket.0.lock().unwrap().clone();
             assert_eq!(done.map(|()| asked.iter().map(String::as_str).collect()), expected, "{number} {etag}");
@@ -423,7 +423,7 @@ mod tests {
 
     #[test]
     fn keys_are_below_the_prefix_and_no_longer_than_a_bucket_takes() {
-        let prefix = Prefix::of_uri("s3://b/p").unwrap();
+        let prefix = BucketPrefix::of_uri("s3://b/p").unwrap();
         let path = |text: &str| ArtifactPath::parse(text).unwrap();
         assert_eq!(prefix.key(&path("1//r/./é")).as_deref(), Some("p/1/r/é"));
         assert_eq!((prefix.directory(&path("1")), prefix.directory(&path(""))), ("p/1/".to_owned(), "p/".to_owned()));
@@ -431,6 +431,6 @@ mod tests {
         // Offloaded responses are only read by their URLs.
         assert_eq!((prefix.key(&path(".answers/x")), prefix.key(&path(".answers"))), (None, None));
         assert!(prefix.key(&path(&"n".repeat(1_022))).is_some() && prefix.key(&path(&"n".repeat(1_023))).is_none());
-        assert_eq!(Prefix::of_uri("s3://b").unwrap().key(&path("1")).as_deref(), Some("1"));
+        assert_eq!(BucketPrefix::of_uri("s3://b").unwrap().key(&path("1")).as_deref(), Some("1"));
     }
 }

@@ -13,14 +13,14 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use tokio::io::AsyncWriteExt;
 
-use crate::walk;
+use crate::directory_traversal;
 
 /// Prefix of reserved names. MLflow's client writes temporary files under such names.
-pub(crate) const RESERVED: &str = ".artifact.uploading.";
-const DIRECTORY: &str = ".artifact.uploading.here";
+pub(crate) const RESERVED_PREFIX: &str = ".artifact.uploading.";
+const STAGING_DIRECTORY: &str = ".artifact.uploading.here";
 
 pub(crate) fn is_reserved(name: &str) -> bool {
-    name.starts_with(RESERVED)
+    name.starts_with(RESERVED_PREFIX)
 }
 
 /// Returns a unique name in the staging directory.
@@ -31,20 +31,23 @@ fn new_name() -> String {
 /// Opens the staging directory of a root. Creates both if they do not exist.
 fn open(root: &Path) -> io::Result<OwnedFd> {
     std::fs::create_dir_all(root)?;
-    let root = walk::root(root)?;
-    let directory = root.map(|root| walk::make_directory(root, &[DIRECTORY.to_owned()])).transpose()?.flatten();
+    let root = directory_traversal::root(root)?;
+    let directory = root
+        .map(|root| directory_traversal::make_directory(root, &[STAGING_DIRECTORY.to_owned()]))
+        .transpose()?
+        .flatten();
     directory.ok_or_else(|| io::Error::other("the staging directory is not a directory"))
 }
 
 /// A file that is being written. If it is dropped before it is published, it is deleted.
-pub(crate) struct Staged {
+pub(crate) struct StagedFile {
     directory: OwnedFd,
     name: String,
     file: tokio::fs::File,
     is_published: bool,
 }
 
-impl Staged {
+impl StagedFile {
     /// Creates an empty file. Blocks on the disk.
     pub(crate) fn create(root: &Path) -> io::Result<Self> {
         let directory = open(root)?;
@@ -80,12 +83,12 @@ impl Staged {
     }
 }
 
-impl Drop for Staged {
+impl Drop for StagedFile {
     fn drop(&mut self) {
         if self.is_published {
             return;
         }
-        if let Err(error) = walk::remove(self.directory.as_fd(), &self.name) {
+        if let Err(error) = directory_traversal::remove(self.directory.as_fd(), &self.name) {
             tracing::warn!(%error, "failed to delete an unfinished upload; the next start will remove it");
         }
     }
@@ -101,26 +104,28 @@ pub(crate) fn delete(root: &Path, directory: &OwnedFd, name: &str) -> io::Result
         outcome => outcome?,
     }
     rustix::fs::fsync(directory)?;
-    walk::remove(staging.as_fd(), &trash)
+    directory_traversal::remove(staging.as_fd(), &trash)
 }
 
 /// Deletes the leftovers of uploads and deletions of killed processes, and returns their number.
 /// Blocks on the disk.
 pub(crate) fn remove_leftovers(root: &Path) -> io::Result<usize> {
-    let Some(staging) =
-        walk::root(root)?.map(|root| walk::directory(root, &[DIRECTORY.to_owned()])).transpose()?.flatten()
+    let Some(staging) = directory_traversal::root(root)?
+        .map(|root| directory_traversal::directory(root, &[STAGING_DIRECTORY.to_owned()]))
+        .transpose()?
+        .flatten()
     else {
         return Ok(0);
     };
     let mut removed = 0;
-    for name in walk::names(staging.as_fd())? {
+    for name in directory_traversal::names(staging.as_fd())? {
         let name = name?;
-        let file = walk::file(staging.as_fd(), &name)?;
+        let file = directory_traversal::file(staging.as_fd(), &name)?;
         match file.as_ref().map(File::try_lock) {
             Some(Err(TryLockError::WouldBlock)) => continue,
             Some(Err(TryLockError::Error(error))) => return Err(error),
             // A directory is the leftover of an interrupted deletion.
-            Some(Ok(())) | None => walk::remove(staging.as_fd(), &name)?,
+            Some(Ok(())) | None => directory_traversal::remove(staging.as_fd(), &name)?,
         }
         removed += 1;
     }

@@ -16,18 +16,18 @@ use crate::attributes::{DIGESTS, PACKED, POINTS, SPAN};
 use crate::metric_segment::SegmentStart;
 use crate::points::{self, Point, read_signed, write_signed};
 use crate::run_location::RunLocation;
-use crate::unreadable::unreadable;
+use crate::unreadable_item::unreadable;
 
 /// Minimum number of points in uncharted segments before they become a row.
-pub const ROW_STANDS_FOR: usize = 1_000;
+pub const MIN_ROW_SOURCE_POINTS: usize = 1_000;
 /// Maximum number of points in a row. With times and steps, 256 points take less than 4 KB, which
 /// is one read unit.
-pub const ROW_POINTS: usize = 256;
+pub const MAX_ROW_POINTS: usize = 256;
 /// Number of rows that are combined into one row of the next level.
-pub const FAN: u32 = 4;
+pub const ROWS_PER_PARENT: u32 = 4;
 
 /// A point and the number of points of the history that it represents.
-pub type Weighted = (Point, u64);
+pub type WeightedPoint = (Point, u64);
 
 /// Position of a row among those of a metric: its level, starting at 1, and its number there,
 /// starting at 0.
@@ -48,15 +48,15 @@ impl RowNumber {
 
     /// Returns the rows that this row was combined from. Rows of the first level have none.
     pub fn parts(self) -> impl Iterator<Item = Self> {
-        let parts = if self.level > 1 { FAN } else { 0 };
-        (0..parts).map(move |part| Self { level: self.level - 1, number: self.number * FAN + part })
+        let parts = if self.level > 1 { ROWS_PER_PARENT } else { 0 };
+        (0..parts).map(move |part| Self { level: self.level - 1, number: self.number * ROWS_PER_PARENT + part })
     }
 
     /// Returns the row of the next level that this row completes, if it is the last of its group.
     #[must_use]
     pub fn completed(self) -> Option<Self> {
-        let is_last = self.number % FAN == FAN - 1;
-        is_last.then_some(Self { level: self.level + 1, number: self.number / FAN })
+        let is_last = self.number % ROWS_PER_PARENT == ROWS_PER_PARENT - 1;
+        is_last.then_some(Self { level: self.level + 1, number: self.number / ROWS_PER_PARENT })
     }
 }
 
@@ -67,7 +67,7 @@ impl RowNumber {
 pub fn cover(rows: u32, at_least: u32) -> Vec<RowNumber> {
     let mut level = 1;
     let mut size = 1_u32;
-    while let Some(next) = size.checked_mul(FAN)
+    while let Some(next) = size.checked_mul(ROWS_PER_PARENT)
         && rows / next >= at_least.max(1)
     {
         (level, size) = (level + 1, next);
@@ -77,7 +77,7 @@ pub fn cover(rows: u32, at_least: u32) -> Vec<RowNumber> {
         let numbers: Range<u32> = done / size..rows / size;
         done = numbers.end * size;
         cover.extend(numbers.map(|number| RowNumber { level, number }));
-        (level, size) = (level - 1, (size / FAN).max(1));
+        (level, size) = (level - 1, (size / ROWS_PER_PARENT).max(1));
     }
     cover
 }
@@ -91,7 +91,7 @@ pub struct ChartRow {
     /// represents.
     pub points: Vec<Point>,
     /// Number of points that the row represents.
-    pub stands_for: u64,
+    pub represented_points: u64,
     /// Exclusive lower bound: the row covers segments that begin after this position. `None` if it
     /// covers the history from its beginning.
     pub after: Option<SegmentStart>,
@@ -114,7 +114,7 @@ impl ChartRow {
         points.dedup();
         let count = u64::try_from(points.len()).unwrap_or(u64::MAX);
         let points: Vec<_> = points.into_iter().map(|point| (point, 1)).collect();
-        (sample(&points, ROW_POINTS), count)
+        (sample(&points, MAX_ROW_POINTS), count)
     }
 
     /// Combines the parts of a row of a higher level. Returns `None` if there are no parts.
@@ -125,8 +125,8 @@ impl ChartRow {
         points.sort_by(|(one, _), (other, _)| one.by_step(other));
         Some(Self {
             number,
-            points: sample(&points, ROW_POINTS),
-            stands_for: parts.iter().map(|part| part.stands_for).sum(),
+            points: sample(&points, MAX_ROW_POINTS),
+            represented_points: parts.iter().map(|part| part.represented_points).sum(),
             after: first.after,
             through: last.through,
             digests: Vec::new(),
@@ -135,9 +135,9 @@ impl ChartRow {
     }
 
     /// Returns the row's points, each with the number of points that it represents.
-    pub fn weighted(&self) -> impl Iterator<Item = Weighted> {
+    pub fn weighted(&self) -> impl Iterator<Item = WeightedPoint> {
         let count = u64::try_from(self.points.len()).unwrap_or(u64::MAX).max(1);
-        let (whole, more) = (self.stands_for / count, self.stands_for % count);
+        let (whole, more) = (self.represented_points / count, self.represented_points % count);
         // A remainder is distributed evenly over the points.
         let before = move |point: u64| {
             whole * point + u64::try_from(u128::from(more) * u128::from(point) / u128::from(count)).unwrap_or(0)
@@ -148,7 +148,7 @@ impl ChartRow {
     /// Checks whether the row contains every point that it represents.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        u64::try_from(self.points.len()).is_ok_and(|count| count == self.stands_for)
+        u64::try_from(self.points.len()).is_ok_and(|count| count == self.represented_points)
     }
 
     /// Checks whether any of the represented points may lie between two steps, both inclusive.
@@ -169,7 +169,7 @@ impl ChartRow {
     pub fn item(&self, at: &RunLocation, metric: &str) -> Item {
         let mut span = Vec::new();
         write_signed(&mut span, i64::try_from(self.points.len()).unwrap_or(i64::MAX));
-        write_signed(&mut span, i64::try_from(self.stands_for).unwrap_or(i64::MAX));
+        write_signed(&mut span, i64::try_from(self.represented_points).unwrap_or(i64::MAX));
         for (timestamp, step) in std::iter::once(self.through).chain(self.after) {
             write_signed(&mut span, timestamp);
             write_signed(&mut span, step);
@@ -207,7 +207,7 @@ impl ChartRow {
         let digests = digests.iter().map(|digest| Digest(u64::from_le_bytes(*digest))).collect();
         let is_whole = points.len() == count && !points.is_empty() && span.is_empty() && rest.is_empty();
         let packed = item.get(PACKED)?.into();
-        is_whole.then_some(Self { number, points, stands_for, after, through, digests, packed })
+        is_whole.then_some(Self { number, points, represented_points: stands_for, after, through, digests, packed })
     }
 }
 
@@ -216,7 +216,7 @@ impl ChartRow {
 /// already gives `count` points, the very last point replaces the point of the last bucket. A
 /// weighted point fills its bucket as much as all the points that it represents.
 #[must_use]
-pub fn sample(points: &[Weighted], count: usize) -> Vec<Point> {
+pub fn sample(points: &[WeightedPoint], count: usize) -> Vec<Point> {
     let Some((last, _)) = points.last() else { return Vec::new() };
     let count = count.max(1);
     let total: u64 = points.iter().map(|(_, weight)| weight).sum();

@@ -4,11 +4,11 @@
 //! | event | writer | update |
 //! |---|---|---|
 //! | the run was created | the request that creates it | [`marked_item`] |
-//! | the run changed | a request that writes to its document or its rows | [`Marked::marked`] |
-//! | a call added points to the journal | a request that logs | [`Marked::marked_for_journal`] |
-//! | the run was not indexed in time | a tick | [`Marked::marked_overdue`] |
-//! | the run's entries have to be written again | `reindex` | [`Marked::marked_for_rebuild`] |
-//! | the run was indexed | the indexer | [`Indexed::update`] |
+//! | the run changed | a request that writes to its document or its rows | [`MarkUpdate::marked`] |
+//! | a call added points to the journal | a request that logs | [`MarkUpdate::marked_for_journal`] |
+//! | the run was not indexed in time | a tick | [`MarkUpdate::marked_overdue`] |
+//! | the run's entries have to be written again | `reindex` | [`MarkUpdate::marked_for_rebuild`] |
+//! | the run was indexed | the indexer | [`IndexingResult::update`] |
 //!
 //! **The mark.** Each request that changes a run sets its mark, a key of a sparse local index, and
 //! increments its revision. The indexer removes the mark on condition that the revision is still
@@ -47,7 +47,7 @@ pub(crate) const ATTRIBUTES: [&str; 10] = [
 ];
 
 /// Attributes of a document, either from an item of the table or from a record of the stream.
-pub trait Attributes {
+pub trait DocumentAttributes {
     /// Returns the value of an attribute that is stored as a string or a number.
     fn get<T: Scalar + ?Sized>(&self, attribute: Attribute<T>) -> Option<T::Value<'_>>;
     /// Checks whether the attribute is present.
@@ -56,7 +56,7 @@ pub trait Attributes {
     fn is_in(&self, index: &Index) -> bool;
 }
 
-impl Attributes for Item {
+impl DocumentAttributes for Item {
     fn get<T: Scalar + ?Sized>(&self, attribute: Attribute<T>) -> Option<T::Value<'_>> {
         Self::get(self, attribute)
     }
@@ -79,7 +79,7 @@ pub struct IndexingState<'a> {
     /// Counter of the changes that matter to the index.
     pub revision: Option<i64>,
     /// Revision that was last indexed, if the mark was kept then.
-    pub seen: Option<i64>,
+    pub processed_revision: Option<i64>,
     /// Name of the last completed indexing.
     pub indexing: Option<&'a str>,
     /// Whether the run has ended.
@@ -113,7 +113,7 @@ pub enum Reliance {
 
 /// What happens to a run's mark when the run is indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MarkFate {
+pub enum MarkOutcome {
     /// The mark is removed. Later calls mark the run again.
     Goes,
     /// The mark is kept, because calls rely on it or points are left to be packed.
@@ -137,7 +137,7 @@ impl Reliance {
 impl<'a> IndexingState<'a> {
     /// Reads the state from a run's document.
     #[must_use]
-    pub fn of(run: &'a impl Attributes) -> Self {
+    pub fn of(run: &'a impl DocumentAttributes) -> Self {
         let has_ended = run.get(STATUS).is_some_and(RunStatus::has_ended);
         let reliance = match (run.has(LEASED), run.get(CLOSING)) {
             (false, _) => Reliance::None,
@@ -147,7 +147,7 @@ impl<'a> IndexingState<'a> {
         Self {
             is_marked: run.is_in(RunsChanged::INDEX),
             revision: run.get(REVISION),
-            seen: run.get(SEEN),
+            processed_revision: run.get(SEEN),
             indexing: run.get(INDEXED),
             has_ended,
             due: run.get(DUE),
@@ -176,24 +176,24 @@ impl<'a> IndexingState<'a> {
     /// Checks whether the indexer has already processed this revision and kept the mark.
     #[must_use]
     pub fn was_seen(&self) -> bool {
-        self.seen.is_some() && self.seen == self.revision && !self.is_overdue
+        self.processed_revision.is_some() && self.processed_revision == self.revision && !self.is_overdue
     }
 
     /// Returns what happens to the mark when the run is indexed. The run was read after
     /// `before_read`, in ms. `points_wait` is whether points are left in the journal.
     #[must_use]
-    pub fn fate_of_mark(&self, before_read: i64, points_wait: bool) -> MarkFate {
+    pub fn fate_of_mark(&self, before_read: i64, points_wait: bool) -> MarkOutcome {
         match self.reliance {
-            Reliance::None => MarkFate::Goes,
-            Reliance::Closing(time) if time <= before_read => MarkFate::Goes,
-            Reliance::Closing(_) => MarkFate::Stays { closes: false },
-            Reliance::Open => MarkFate::Stays { closes: self.has_ended || !points_wait },
+            Reliance::None => MarkOutcome::Goes,
+            Reliance::Closing(time) if time <= before_read => MarkOutcome::Goes,
+            Reliance::Closing(_) => MarkOutcome::Stays { closes: false },
+            Reliance::Open => MarkOutcome::Stays { closes: self.has_ended || !points_wait },
         }
     }
 }
 
 /// Updates of a run's document that mark the run as changed.
-pub trait Marked: Sized {
+pub trait MarkUpdate: Sized {
     /// Marks the run because it changed.
     #[must_use]
     fn marked(self, run: &RunId) -> Self;
@@ -213,7 +213,7 @@ pub trait Marked: Sized {
     fn marked_for_rebuild(self, run: &RunId) -> Self;
 }
 
-impl Marked for Update {
+impl MarkUpdate for Update {
     fn marked(self, run: &RunId) -> Self {
         self.indexed(RunsChanged::key(run)).add(REVISION, number(1))
     }
@@ -243,7 +243,7 @@ pub fn marked_item(item: Item, run: &RunId) -> Item {
 
 /// The result of indexing a run.
 #[derive(Clone, Debug)]
-pub struct Indexed {
+pub struct IndexingResult {
     /// Revision that was indexed.
     pub revision: i64,
     /// Name of this indexing, which is also stored in the copy.
@@ -251,10 +251,10 @@ pub struct Indexed {
     /// Time in ms when the run is due again. `None` if every change is indexed at once.
     pub due: Option<i64>,
     /// What happens to the mark.
-    pub mark: MarkFate,
+    pub mark: MarkOutcome,
 }
 
-impl Indexed {
+impl IndexingResult {
     /// Returns the last write of an indexing. It is refused if the run has changed since it was
     /// read. `packed` is the number of times that points of the run were packed. If this write
     /// announces that calls must stop relying on the mark, no call relies on it from `closing` on,
@@ -268,12 +268,14 @@ impl Indexed {
         };
         let update = if packed > 0 { update.set(PACKED, number(packed)) } else { update };
         let update = match self.mark {
-            MarkFate::Goes => {
+            MarkOutcome::Goes => {
                 let update = update.not_indexed(RunsChanged::INDEX).remove(JOURNAL).remove(LEASED);
                 update.remove(CLOSING).remove(SEEN)
             }
-            MarkFate::Stays { closes: false } => update.set(SEEN, number(self.revision)),
-            MarkFate::Stays { closes: true } => update.set(SEEN, number(self.revision)).set(CLOSING, number(closing)),
+            MarkOutcome::Stays { closes: false } => update.set(SEEN, number(self.revision)),
+            MarkOutcome::Stays { closes: true } => {
+                update.set(SEEN, number(self.revision)).set(CLOSING, number(closing))
+            }
         };
         update.only_if(Condition::Equals(REVISION.into(), number(self.revision)))
     }
@@ -337,11 +339,11 @@ mod tests {
     #[test]
     fn a_mark_goes_when_no_call_can_rely_on_it() {
         let fate = |numbers: &[_], points_wait| IndexingState::of(&document(numbers)).fate_of_mark(100, points_wait);
-        let [stays, closes] = [false, true].map(|closes| MarkFate::Stays { closes });
-        assert_eq!(fate(&[], true), MarkFate::Goes);
+        let [stays, closes] = [false, true].map(|closes| MarkOutcome::Stays { closes });
+        assert_eq!(fate(&[], true), MarkOutcome::Goes);
         assert_eq!((fate(&[(LEASED, 1)], true), fate(&[(LEASED, 1)], false)), (stays, closes));
         assert_eq!(fate(&[(LEASED, 1), (CLOSING, 101)], false), stays);
-        assert_eq!(fate(&[(LEASED, 1), (CLOSING, 100)], true), MarkFate::Goes);
+        assert_eq!(fate(&[(LEASED, 1), (CLOSING, 100)], true), MarkOutcome::Goes);
         let ended = document(&[(LEASED, 1)]).with(STATUS, text("FINISHED"));
         assert_eq!(IndexingState::of(&ended).fate_of_mark(100, true), closes);
     }

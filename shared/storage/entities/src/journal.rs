@@ -18,24 +18,24 @@ use table::{Item, bytes};
 use crate::attributes::{CALLS, NAMES};
 use crate::metric_segment::SegmentName;
 use crate::points::{Point, read_signed, write_signed};
-use crate::unreadable::unreadable;
+use crate::unreadable_item::unreadable;
 
 /// Points by metric.
 pub type Series = BTreeMap<String, Vec<Point>>;
 
 /// Segments by metric.
-pub type Sealed = BTreeMap<String, Vec<SegmentName>>;
+pub type SealedSegments = BTreeMap<String, Vec<SegmentName>>;
 
 /// First byte of an element that contains names.
-const NAMED: u8 = 0;
+const ELEMENT_WITH_NAMES: u8 = 0;
 /// First byte of an element whose names are in a row of their own.
-const BY_HASH: u8 = 1;
+const ELEMENT_WITH_HASH: u8 = 1;
 
 /// Packs the points of a call into an element of a tail. For the metrics in `sealed`, the points
 /// are the latest of many that these segments already contain.
 #[must_use]
-pub fn pack_call(series: &Series, sealed: &Sealed) -> Vec<u8> {
-    let mut packed = vec![NAMED];
+pub fn pack_call(series: &Series, sealed: &SealedSegments) -> Vec<u8> {
+    let mut packed = vec![ELEMENT_WITH_NAMES];
     let (mut timestamp, mut step) = (0_i64, 0_i64);
     for (metric, points) in series {
         write_text(&mut packed, metric);
@@ -64,14 +64,14 @@ pub fn pack_call(series: &Series, sealed: &Sealed) -> Vec<u8> {
 /// A call that logs one point for each of its metrics, all at one step and time. It is stored as
 /// names and values in the same order.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct StepCall {
     /// Hash of the names.
     pub names: WideDigest,
     packed_names: Vec<u8>,
     element: Vec<u8>,
 }
 
-impl Step {
+impl StepCall {
     /// Packs a call, or returns `None` if its points do not share one step and time.
     #[must_use]
     pub fn of(series: &Series) -> Option<Self> {
@@ -88,7 +88,7 @@ impl Step {
             values.extend_from_slice(&point.value.to_le_bytes());
         }
         let names = sha256_128(&packed_names);
-        let mut element = vec![BY_HASH];
+        let mut element = vec![ELEMENT_WITH_HASH];
         element.extend_from_slice(&names.to_le_bytes());
         write_signed(&mut element, first.timestamp);
         write_signed(&mut element, first.step);
@@ -117,7 +117,7 @@ pub struct Journal {
     /// Points that are also in segments.
     pub sealed: Series,
     /// The segments of the sealed points. A segment may be listed twice if its call was sent twice.
-    pub segments: Sealed,
+    pub segments: SealedSegments,
 }
 
 /// Reads the points of tails. `names` are the rows of names that the tails refer to.
@@ -151,7 +151,7 @@ fn read_names(row: &Item) -> Option<(u128, Vec<String>)> {
 fn read_call(call: &[u8], names: &HashMap<u128, Vec<String>>, journal: &mut Journal) -> Option<()> {
     let (form, mut rest) = call.split_first()?;
     match *form {
-        NAMED => {
+        ELEMENT_WITH_NAMES => {
             let (mut timestamp, mut step) = (0_i64, 0_i64);
             while !rest.is_empty() {
                 let metric = read_text(&mut rest)?;
@@ -171,7 +171,7 @@ fn read_call(call: &[u8], names: &HashMap<u128, Vec<String>>, journal: &mut Jour
                 }
             }
         }
-        BY_HASH => {
+        ELEMENT_WITH_HASH => {
             let (hash, after) = rest.split_first_chunk()?;
             rest = after;
             let (timestamp, step) = (read_signed(&mut rest)?, read_signed(&mut rest)?);
@@ -273,14 +273,14 @@ mod tests {
             for (metric, points) in &second {
                 both.entry(metric.clone()).or_default().extend(points);
             }
-            let read = read_journal(&[tail(vec![pack_call(&first, &Sealed::new())]), tail(vec![pack_call(&second, &Sealed::new())])], &[]).unwrap();
+            let read = read_journal(&[tail(vec![pack_call(&first, &SealedSegments::new())]), tail(vec![pack_call(&second, &SealedSegments::new())])], &[]).unwrap();
             prop_assert_eq!(read, Journal { waiting: both, ..Journal::default() });
         }
 
         #[test]
         fn steps_come_back(names in proptest::collection::btree_set("\\PC{1,12}", 1..20), at in point()) {
             let series: Series = names.into_iter().map(|name| (name, vec![at])).collect();
-            let step = Step::of(&series).unwrap();
+            let step = StepCall::of(&series).unwrap();
             let names = step.names_row(&run());
             let read = read_journal(&[tail(vec![step.clone().into_element()])], std::slice::from_ref(&names)).unwrap();
             prop_assert_eq!(read.waiting, series);
@@ -299,13 +299,13 @@ mod tests {
         let series: Series = (0..100)
             .map(|number| (format!("layer/{number:03}/grad_norm"), vec![Point::new(1_700_000_000_000, 9_999, 0.5)]))
             .collect();
-        assert!(pack_call(&series, &Sealed::new()).len() > 3_000);
-        assert!(Step::of(&series).unwrap().into_element().len() < 850);
+        assert!(pack_call(&series, &SealedSegments::new()).len() > 3_000);
+        assert!(StepCall::of(&series).unwrap().into_element().len() < 850);
         let two = Series::from([
             ("a".to_owned(), vec![Point::new(1, 1, 1.0)]),
             ("b".to_owned(), vec![Point::new(2, 1, 1.0)]),
         ]);
-        assert!(Step::of(&two).is_none(), "two times");
+        assert!(StepCall::of(&two).is_none(), "two times");
     }
 
     #[test]
@@ -313,7 +313,7 @@ mod tests {
         let points = vec![Point::new(1, 1, 1.0)];
         let series = Series::from([("a".to_owned(), points.clone()), ("b".to_owned(), points.clone())]);
         let name = |time| SegmentName { place: (time, -1), digest: Digest(u64::MAX - 7), points: 2_000 };
-        let sealed = Sealed::from([("b".to_owned(), vec![name(-5), name(7)])]);
+        let sealed = SealedSegments::from([("b".to_owned(), vec![name(-5), name(7)])]);
         let packed = pack_call(&series, &sealed);
         let read = read_journal(&[tail(vec![packed])], &[]).unwrap();
         let of = |metric: &str| Series::from([(metric.to_owned(), points.clone())]);
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn a_call_that_lost_its_end_is_unreadable() {
         let series = Series::from([("a".to_owned(), vec![Point::new(1, 1, 1.0), Point::new(2, 2, 2.0)])]);
-        let mut packed = pack_call(&series, &Sealed::new());
+        let mut packed = pack_call(&series, &SealedSegments::new());
         packed.truncate(packed.len() - 4);
         assert!(read_journal(&[tail(vec![packed])], &[]).is_err());
     }

@@ -15,12 +15,12 @@ use table::{Condition, Failure, Item, Table, Update, Write, number};
 
 /// Layout of the first release, 0.1.0. Earlier versions had smaller numbers, and their tables
 /// cannot be read.
-pub const FIRST: i64 = 7;
+pub const FIRST_LAYOUT: i64 = 7;
 
 /// Layout of this version. Each migration increments it by one.
-pub const CURRENT: i64 = 7;
+pub const CURRENT_LAYOUT: i64 = 7;
 
-const SETTING: &str = "layout";
+const SETTING_NAME: &str = "layout";
 
 /// The reason why a table cannot be used.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,9 +29,9 @@ pub enum LayoutError {
     Unreleased,
     /// The table has the first of these layouts, which is later than the second, the latest one
     /// that this version knows.
-    Later(i64, i64),
+    TooNew(i64, i64),
     /// The table could not be read.
-    Unread(Failure),
+    ReadFailed(Failure),
 }
 
 impl fmt::Display for LayoutError {
@@ -41,12 +41,12 @@ impl fmt::Display for LayoutError {
                 "The table was written by a version of mlflow-serverless from before its first release, and cannot be read. Use an empty table, \
                  or another data directory.",
             ),
-            Self::Later(layout, known) => write!(
+            Self::TooNew(layout, known) => write!(
                 formatter,
                 "The table was written by a later version of mlflow-serverless: it has layout {layout}, and this version knows layout {known}. \
                  Use that version."
             ),
-            Self::Unread(failure) => write!(formatter, "The table cannot be read: {failure:?}"),
+            Self::ReadFailed(failure) => write!(formatter, "The table cannot be read: {failure:?}"),
         }
     }
 }
@@ -55,7 +55,7 @@ impl Error for LayoutError {}
 
 impl From<Failure> for LayoutError {
     fn from(failure: Failure) -> Self {
-        Self::Unread(failure)
+        Self::ReadFailed(failure)
     }
 }
 
@@ -64,11 +64,11 @@ impl From<Failure> for LayoutError {
 /// # Errors
 /// Returns an error if the table's layout is unknown to this version.
 pub async fn check(table: &Table) -> Result<bool, LayoutError> {
-    let layout = read(table, CURRENT).await?;
-    if let Some(layout) = layout.filter(|layout| *layout < CURRENT) {
+    let layout = read(table, CURRENT_LAYOUT).await?;
+    if let Some(layout) = layout.filter(|layout| *layout < CURRENT_LAYOUT) {
         tracing::warn!(
             layout,
-            current = CURRENT,
+            current = CURRENT_LAYOUT,
             "the table has an earlier layout: `mlflow-serverless migrate` brings it up to date"
         );
     }
@@ -96,8 +96,8 @@ pub async fn read(table: &Table, known: i64) -> Result<Option<i64>, LayoutError>
 
 fn known_layout(setting: &Item, known: i64) -> Result<i64, LayoutError> {
     match setting.get(LAYOUT) {
-        Some(later) if later > known => Err(LayoutError::Later(later, known)),
-        Some(layout) if layout >= FIRST => Ok(layout),
+        Some(later) if later > known => Err(LayoutError::TooNew(later, known)),
+        Some(layout) if layout >= FIRST_LAYOUT => Ok(layout),
         _ => Err(LayoutError::Unreleased),
     }
 }
@@ -119,9 +119,9 @@ pub async fn raise(table: &Table, from: i64) -> Result<(), Failure> {
 /// table.
 #[must_use]
 pub fn row() -> Write {
-    Write::Put(Item::new(key()).with(LAYOUT, number(CURRENT)), Condition::Always)
+    Write::Put(Item::new(key()).with(LAYOUT, number(CURRENT_LAYOUT)), Condition::Always)
 }
 
 fn key() -> key_schema::Key {
-    rows::Config::key(&SETTING.into())
+    rows::Config::key(&SETTING_NAME.into())
 }

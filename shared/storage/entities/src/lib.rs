@@ -12,41 +12,41 @@
 //! | [`listing`] | pages of the lists and searches of every domain |
 //! | [`workspaces`] | creating and deleting workspaces, and their usage |
 //! | [`journal`], [`points`], [`chart`] | stored formats of metric points |
-//! | [`fields`] | the indexed fields of an experiment |
+//! | [`indexed_fields_setting`] | the indexed indexed_fields_setting of an experiment |
 //! | [`layout`], [`migration`] | the layout's version, and the steps from one version to the next |
 
-mod awaited_trace;
 pub mod chart;
-mod charted;
+mod chart_progress;
 mod client_request;
-pub mod content;
-mod copy;
+pub mod compressed_content;
 pub mod documents;
 pub mod experiments;
-pub mod fields;
+pub mod indexed_fields_setting;
 mod indexing_state;
 pub mod journal;
 pub mod layout;
-mod links;
 pub mod listing;
 mod logged_model;
 mod logged_model_points;
-mod maps;
 mod metric_segment;
 mod metrics;
 pub mod migration;
+mod param_and_tag_maps;
 pub mod points;
 pub mod quota;
 mod run;
+mod run_copy;
 mod run_items;
+mod run_links;
 mod run_location;
 mod run_metrics;
 mod run_times;
-mod searched;
+mod searchable_run;
 mod stage;
 mod trace;
 pub mod trace_retention;
-mod unreadable;
+mod trace_stub;
+mod unreadable_item;
 mod workspace;
 pub mod workspaces;
 
@@ -54,31 +54,33 @@ pub use key_schema::attributes;
 pub use key_schema::attributes::{metric_attribute, metric_of};
 pub use runtime::clock::{Moment, now_ms};
 
-pub use awaited_trace::{AwaitedTrace, TraceItem, read_trace_item};
-pub use charted::{Charted, charted, with_charted};
+pub use chart_progress::{ChartProgress, charted, with_charted};
 pub use client_request::{client_request_entry, is_found_by_client_request, traces_of_client_request};
-pub use copy::{RUN, RunCopy, own_stage};
-pub use indexing_state::{Attributes, Indexed, IndexingState, MarkFate, Marked, Reliance, marked_item};
-pub use links::{dataset_digest, dataset_key, dataset_link, is_dataset, run_inputs, run_outputs};
+pub use indexing_state::{
+    DocumentAttributes, IndexingResult, IndexingState, MarkOutcome, MarkUpdate, Reliance, marked_item,
+};
 pub use logged_model::{
     ModelItems, ModelLocation, group_by_model, locate_model, model_whole, read_model_items, read_model_segments,
     read_models, waiting_model_points,
 };
 pub use logged_model_points::{ModelPoint, ModelSeries, pack_model_segments, unpack_model_segment};
-pub use maps::{entries, entry_key, entry_name};
-pub use metric_segment::{SEAL_AT, SegmentName, SegmentStart, read_segment, segments};
+pub use metric_segment::{MIN_SEGMENT_POINTS, SegmentName, SegmentStart, read_segment, segments};
 pub use metrics::{latest, pack_set, waiting};
+pub use param_and_tag_maps::{entries, entry_key, entry_name};
 pub use run::{run_artifact_uri, run_info, run_whole};
+pub use run_copy::{RUN_ENTITY_TYPE, RunCopy, own_stage};
 pub use run_items::{RunItems, read_all_runs, read_run_items, read_runs};
+pub use run_links::{dataset_digest, dataset_key, dataset_link, is_dataset, run_inputs, run_outputs};
 pub use run_location::{RunLocation, locate_run};
 pub use run_metrics::{
-    MetricsPlace, RunMetrics, packed, place_of_metrics, read_journal_and_documents, read_run_metric, read_run_metrics,
+    MetricsStorage, RunMetrics, packed, place_of_metrics, read_journal_and_documents, read_run_metric, read_run_metrics,
 };
-pub use run_times::{CLOSING_TIME, MARK_STAYS};
-pub use searched::{Searched, find, searched_dataset};
+pub use run_times::{CLOSING_MS, MARK_RELIANCE_DURATION};
+pub use searchable_run::{SearchableRun, find, searched_dataset};
 pub use stage::{
     ExperimentState, being_removed, experiment_of_name, experiment_state, run_deleted_since, run_stage, unchanged_stage,
 };
 pub use trace::{StoredTrace, judges_a_session, read_traces};
-pub use unreadable::{failed, read_all, unreadable};
+pub use trace_stub::{TraceItem, TraceStub, read_trace_item};
+pub use unreadable_item::{failed, read_all, unreadable};
 pub use workspace::{WorkspaceIdentity, closed, if_closed, in_workspace, workspace_key, workspace_named};

@@ -13,11 +13,11 @@ use crate::attributes::{
     SOURCE_RUN, TAG_ROWS, TAGS, Text, UPDATED, metric_of,
 };
 use crate::logged_model_points::{ModelPoint, ModelSeries, pack_model_segments, unpack_model_segment};
-use crate::maps::entries;
-use crate::unreadable::unreadable;
+use crate::param_and_tag_maps::entries;
+use crate::unreadable_item::unreadable;
 
 /// Number of models whose rows are read concurrently.
-const AT_ONCE: usize = 16;
+const CONCURRENCY: usize = 16;
 
 /// Location of a logged model: its experiment and its ID.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -158,7 +158,7 @@ pub async fn read_models(table: &Table, places: &[ModelLocation]) -> table::Resu
         let metrics = items.remove(&at.metrics_key());
         Some(async move { Ok::<_, table::Failure>((at.clone(), read_model_items(table, at, model, metrics).await?)) })
     });
-    stream::iter(whole.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await
+    stream::iter(whole.collect::<Vec<_>>()).buffered(CONCURRENCY).try_collect().await
 }
 
 /// Groups the items of a partition's logged models by model, beginning with the items of
@@ -173,12 +173,12 @@ pub fn group_by_model(
     items: Vec<Item>,
 ) -> Result<Vec<(ModelLocation, ModelItems)>> {
     let mut groups: Vec<(ModelLocation, ModelItems)> = unfinished.into_iter().collect();
-    let mut rows = groups.last().map(|(at, _)| RowsOfModel::of(at));
+    let mut rows = groups.last().map(|(at, _)| ModelRowKeys::of(at));
     for item in items {
         let Some(key) = item.key() else { continue };
         if let Some(row) = rows::LoggedModel::parse(&key) {
             let at = ModelLocation { experiment, model: row.model };
-            rows = Some(RowsOfModel::of(&at));
+            rows = Some(ModelRowKeys::of(&at));
             groups.push((at, ModelItems { model: item, ..ModelItems::default() }));
             continue;
         }
@@ -195,13 +195,13 @@ pub fn group_by_model(
 }
 
 /// Keys of a logged model's rows other than its document.
-struct RowsOfModel {
+struct ModelRowKeys {
     metrics: Key,
     params: KeyRange,
     tags: KeyRange,
 }
 
-impl RowsOfModel {
+impl ModelRowKeys {
     fn of(at: &ModelLocation) -> Self {
         Self {
             metrics: at.metrics_key(),
@@ -220,7 +220,7 @@ pub async fn read_model_items(
     metrics: Option<Item>,
 ) -> table::Result<ModelItems> {
     let has_segments = metrics.as_ref().is_some_and(|document| document.has(SEGMENTS));
-    let rows = RowsOfModel::of(at);
+    let rows = ModelRowKeys::of(at);
     let wanted = [
         (has_segments, rows::LoggedModelSegment::all(&at.model).range()),
         (model.has(PARAM_ROWS), rows.params),

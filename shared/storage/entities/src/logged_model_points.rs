@@ -7,14 +7,14 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use crate::content::{deflate, inflate};
+use crate::compressed_content::{deflate, inflate};
 use crate::points::{Point, read_signed, write_signed};
 
 /// Number of bytes of points in one segment before compression. Compressed, they always take a
 /// fraction of the room in an item.
-const SEGMENT_BYTES: usize = 256 << 10;
+const MAX_SEGMENT_BYTES: usize = 256 << 10;
 /// Stored in place of a length for texts of 32 hexadecimal digits, which take 16 bytes.
-const DIGITS: i64 = -1;
+const HEX_DIGITS_MARKER: i64 = -1;
 
 /// A point of a logged model's metric.
 #[derive(Clone, Debug)]
@@ -111,7 +111,7 @@ pub fn pack_model_segments(series: &ModelSeries) -> Vec<Vec<u8>> {
         for point in packed {
             write_text(&mut open, metric);
             write_bytes(&mut open, &point);
-            if open.len() >= SEGMENT_BYTES {
+            if open.len() >= MAX_SEGMENT_BYTES {
                 segments.push(deflate(&std::mem::take(&mut open)));
             }
         }
@@ -156,7 +156,7 @@ fn read_bytes<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 fn write_text(bytes: &mut Vec<u8>, text: &str) {
     match digits(text) {
         Some(number) => {
-            write_signed(bytes, DIGITS);
+            write_signed(bytes, HEX_DIGITS_MARKER);
             bytes.extend_from_slice(&number.to_be_bytes());
         }
         None => write_bytes(bytes, text.as_bytes()),
@@ -171,7 +171,7 @@ fn digits(text: &str) -> Option<u128> {
 
 fn read_text(rest: &mut &[u8]) -> Option<String> {
     let before = *rest;
-    if read_signed(rest)? == DIGITS {
+    if read_signed(rest)? == HEX_DIGITS_MARKER {
         let (number, after) = rest.split_first_chunk()?;
         *rest = after;
         return Some(format!("{:032x}", u128::from_be_bytes(*number)));
@@ -237,7 +237,7 @@ mod tests {
         let run = "0123456789abcdef0123456789abcdef";
         let points = (0..20_000).map(|step| ModelPoint::new(1_700_000_000_000 + step, step, 0.5, run, dataset.clone()));
         let segments = pack_model_segments(&ModelSeries::from([("loss".to_owned(), points.collect())]));
-        assert!(segments.iter().all(|segment| segment.len() < SEGMENT_BYTES));
+        assert!(segments.iter().all(|segment| segment.len() < MAX_SEGMENT_BYTES));
         assert!(
             segments.iter().map(Vec::len).sum::<usize>() < 20_000 * 20,
             "{:?}",

@@ -1,20 +1,20 @@
 //! Segments: packed points of one metric, in history order.
 
-use key_schema::{Ascending, Digest, Key, Name, part, rows};
+use key_schema::{Ascending, Digest, Key, Name, key_parts, rows};
 use mlflow_api::Result;
 use table::{Item, bytes};
 
 use crate::attributes::POINTS;
 use crate::points::{self, Point};
 use crate::run_location::RunLocation;
-use crate::unreadable::unreadable;
+use crate::unreadable_item::unreadable;
 
 /// Minimum number of points of a metric that are sealed as a segment. A segment is an item of its
 /// own and costs at least one write unit, while a waiting point costs its bytes whenever the
 /// metrics document is written. The two costs are equal at about ten points.
-pub const SEAL_AT: usize = 10;
+pub const MIN_SEGMENT_POINTS: usize = 10;
 /// Maximum number of points in one segment.
-const SEGMENT_POINTS: usize = 2_000;
+const MAX_SEGMENT_POINTS: usize = 2_000;
 
 /// Start of a segment in history order: timestamp in ms and step of its first point.
 pub type SegmentStart = (i64, i64);
@@ -46,7 +46,7 @@ pub fn segments<'a>(
     metric: &'a str,
     points: &'a [Point],
 ) -> impl Iterator<Item = (SegmentName, Item, &'a [Point])> + 'a {
-    points.chunks(SEGMENT_POINTS).filter_map(move |points| {
+    points.chunks(MAX_SEGMENT_POINTS).filter_map(move |points| {
         let first = points.first()?;
         let packed = points::pack(points);
         let place = (first.timestamp, first.step);
@@ -62,7 +62,7 @@ pub fn segments<'a>(
 pub fn read_segment(segment: &Item) -> Result<(Vec<Point>, Digest)> {
     let read = || {
         let packed = segment.bytes(POINTS)?;
-        let digest = part::points_of_segment(&segment.key()?.sk)?;
+        let digest = key_parts::points_of_segment(&segment.key()?.sk)?;
         // Without the digest, a truncated segment would be read as a shorter one.
         let is_whole = digest == points::digest(packed);
         Some((is_whole.then(|| points::unpack(packed))??, digest))

@@ -6,7 +6,7 @@ use table::{Item, Value, bytes_set};
 
 use crate::attributes::{metric_attribute, metric_of};
 use crate::points::Point;
-use crate::unreadable::unreadable;
+use crate::unreadable_item::unreadable;
 
 /// Returns a metric's waiting points in a document, including the latest, in no particular order.
 ///

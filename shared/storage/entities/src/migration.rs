@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::layout::{self, CURRENT, FIRST, LayoutError};
+use crate::layout::{self, CURRENT_LAYOUT, FIRST_LAYOUT, LayoutError};
 use futures::future::BoxFuture;
 use table::{Failure, Table};
 
@@ -15,10 +15,10 @@ use table::{Failure, Table};
 /// access table may be missing if there are no users.
 pub type Migration = for<'a> fn(&'a Table, &'a Table) -> BoxFuture<'a, Result<(), Failure>>;
 
-/// All steps. The first one migrates from [`FIRST`] to the next layout.
+/// All steps. The first one migrates from [`FIRST_LAYOUT`] to the next layout.
 pub const MIGRATIONS: &[Migration] = &[];
 
-const _: () = assert!(FIRST + MIGRATIONS.len().cast_signed() as i64 == CURRENT);
+const _: () = assert!(FIRST_LAYOUT + MIGRATIONS.len().cast_signed() as i64 == CURRENT_LAYOUT);
 
 /// The reason why a migration did not finish. Completed steps are kept, and the next attempt
 /// continues after them.
@@ -47,7 +47,7 @@ impl Error for MigrationError {}
 
 /// The layouts that a table was migrated from and to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Migrated {
+pub struct MigrationResult {
     /// Layout before the migration.
     pub from: i64,
     /// Layout after the migration. Equals `from` if there was nothing to do.
@@ -58,7 +58,7 @@ pub struct Migrated {
 ///
 /// # Errors
 /// Returns an error if the table's layout is unknown or a step failed.
-pub async fn migrate(table: &Table, access: &Table) -> Result<Option<Migrated>, MigrationError> {
+pub async fn migrate(table: &Table, access: &Table) -> Result<Option<MigrationResult>, MigrationError> {
     migrate_by(MIGRATIONS, table, access).await
 }
 
@@ -70,12 +70,12 @@ pub async fn migrate_by(
     steps: &[Migration],
     table: &Table,
     access: &Table,
-) -> Result<Option<Migrated>, MigrationError> {
-    let reached = (FIRST..).zip(steps).last().map_or(FIRST, |(from, _)| from + 1);
+) -> Result<Option<MigrationResult>, MigrationError> {
+    let reached = (FIRST_LAYOUT..).zip(steps).last().map_or(FIRST_LAYOUT, |(from, _)| from + 1);
     let Some(found) = layout::read(table, reached).await.map_err(MigrationError::Layout)? else { return Ok(None) };
-    for (from, step) in (FIRST..).zip(steps).filter(|(from, _)| *from >= found) {
+    for (from, step) in (FIRST_LAYOUT..).zip(steps).filter(|(from, _)| *from >= found) {
         step(table, access).await.map_err(|failure| MigrationError::Step(from, failure))?;
         layout::raise(table, from).await.map_err(|failure| MigrationError::Step(from, failure))?;
     }
-    Ok(Some(Migrated { from: found, to: reached }))
+    Ok(Some(MigrationResult { from: found, to: reached }))
 }

@@ -1,11 +1,11 @@
 //! Quantities that have a daily quota per workspace.
 
 /// A day in ms.
-const DAY: i64 = 24 * 60 * 60 * 1_000;
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// A quantity that is counted per workspace and may have a quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Counted {
+pub enum QuotaKind {
     /// Runs that were created.
     Runs,
     /// Traces that were started.
@@ -14,7 +14,7 @@ pub enum Counted {
     Bytes,
 }
 
-impl Counted {
+impl QuotaKind {
     /// All quantities.
     pub const ALL: [Self; 3] = [Self::Runs, Self::Traces, Self::Bytes];
 
@@ -38,5 +38,5 @@ impl Counted {
 /// Returns the number of the UTC day, counted from 1970, for a time in ms.
 #[must_use]
 pub const fn day_of(ms: i64) -> i64 {
-    ms.div_euclid(DAY)
+    ms.div_euclid(DAY_MS)
 }

@@ -7,10 +7,10 @@ use mlflow_api::{Error, ExperimentId, Result, RunId};
 use table::{Item, Table};
 
 use crate::attributes::{ARTIFACT_URI, END_TIME, NAME, PARAMS, START_TIME, STATUS, TAGS, USER};
-use crate::links::{run_inputs, run_outputs};
-use crate::maps::entries;
+use crate::param_and_tag_maps::entries;
 use crate::points::Point;
 use crate::run_items::RunItems;
+use crate::run_links::{run_inputs, run_outputs};
 use crate::run_location::RunLocation;
 use crate::stage::{ExperimentState, experiment_state, run_stage};
 

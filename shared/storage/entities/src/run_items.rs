@@ -11,10 +11,10 @@ use table::{Item, Query, Result, Table};
 use crate::attributes::{LINKS, PARAM_ROWS, TAG_ROWS};
 use crate::points::Point;
 use crate::run_location::RunLocation;
-use crate::run_metrics::{MetricsPlace, RunMetrics, place_of_metrics, read_run_metrics};
+use crate::run_metrics::{MetricsStorage, RunMetrics, place_of_metrics, read_run_metrics};
 
 /// Number of runs whose rows are read concurrently.
-const ROWS_AT_A_TIME: usize = 16;
+const CONCURRENCY: usize = 16;
 
 /// The items of one run.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +56,7 @@ impl RunItems {
 /// # Errors
 /// Returns failures of the table.
 pub async fn read_run_items(table: &Table, at: &RunLocation, run: Item, metrics: Option<Item>) -> Result<RunItems> {
-    let rows = RowsOfRun::of(at);
+    let rows = RunRowKeys::of(at);
     let wanted = [(run.has(PARAM_ROWS), rows.params), (run.has(TAG_ROWS), rows.tags), (run.has(LINKS), rows.links)];
     let queries = wanted.into_iter().map(|(wanted, range)| async move {
         if wanted { table.query(Query::of(range)).await } else { Ok(Vec::new()) }
@@ -75,7 +75,7 @@ pub fn read_runs(table: &Table, places: &[RunLocation]) -> impl Stream<Item = Re
     let documents = async move {
         let mut runs = table.get_many(&places.iter().map(RunLocation::key).collect::<Vec<_>>()).await?;
         let runs: Vec<_> = places.iter().filter_map(|at| Some((at, runs.remove(&at.key())?))).collect();
-        let packed = runs.iter().filter(|(_, run)| place_of_metrics(run) == MetricsPlace::Documents);
+        let packed = runs.iter().filter(|(_, run)| place_of_metrics(run) == MetricsStorage::Documents);
         let packed: Vec<_> = packed.map(|(at, _)| at.metrics_key()).collect();
         let mut metrics = table.get_many(&packed).await?;
         let documents = runs.into_iter().map(|(at, run)| (at, run, metrics.remove(&at.metrics_key())));
@@ -84,7 +84,7 @@ pub fn read_runs(table: &Table, places: &[RunLocation]) -> impl Stream<Item = Re
     let whole = stream::once(documents).try_flatten().map_ok(move |(at, run, metrics)| async move {
         Ok((at.clone(), read_run_items(table, at, run, metrics).await?))
     });
-    whole.try_buffered(ROWS_AT_A_TIME)
+    whole.try_buffered(CONCURRENCY)
 }
 
 /// Streams all runs of an experiment from their documents, in the order of their IDs. Suitable when
@@ -107,7 +107,7 @@ pub fn read_all_runs(
         items.metrics = read_run_metrics(table, &at, &items.run, None).await?;
         Ok((at, items))
     });
-    whole.try_buffered(ROWS_AT_A_TIME)
+    whole.try_buffered(CONCURRENCY)
 }
 
 /// Groups the items of a partition's runs by run, beginning with the items of `unfinished`, the
@@ -119,12 +119,12 @@ fn group_by_run(
     items: Vec<Item>,
 ) -> Vec<(RunLocation, RunItems)> {
     let mut groups: Vec<(RunLocation, RunItems)> = unfinished.into_iter().collect();
-    let mut rows = groups.last().map(|(at, _)| RowsOfRun::of(at));
+    let mut rows = groups.last().map(|(at, _)| RunRowKeys::of(at));
     for item in items {
         let Some(key) = item.key() else { continue };
         if let Some(row) = rows::Run::parse(&key) {
             let at = RunLocation { experiment, run: row.run };
-            rows = Some(RowsOfRun::of(&at));
+            rows = Some(RunRowKeys::of(&at));
             groups.push((at, RunItems { run: item, ..RunItems::default() }));
         } else if let (Some(rows), Some((_, group))) = (&rows, groups.last_mut())
             && let Some(part) = rows.part(group, &key)
@@ -136,13 +136,13 @@ fn group_by_run(
 }
 
 /// Keys of a run's rows other than its document.
-struct RowsOfRun {
+struct RunRowKeys {
     params: KeyRange,
     tags: KeyRange,
     links: KeyRange,
 }
 
-impl RowsOfRun {
+impl RunRowKeys {
     fn of(at: &RunLocation) -> Self {
         let RunLocation { experiment, run } = at;
         Self {

@@ -13,7 +13,7 @@ use mlflow_api::Result;
 use table::{Failure, Item, Query, Table};
 
 use crate::attributes::{PACKED, WIDE, metric_attribute, metric_of};
-use crate::charted::{Charted, charted};
+use crate::chart_progress::{ChartProgress, charted};
 use crate::indexing_state::IndexingState;
 use crate::journal::{Journal, Series, is_names, is_tail, read_journal};
 use crate::metrics::{latest, waiting};
@@ -22,7 +22,7 @@ use crate::run_location::RunLocation;
 
 /// Where those metrics of a run are stored that are not in its document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MetricsPlace {
+pub enum MetricsStorage {
     /// The document has all metrics.
     Nowhere,
     /// In metrics documents.
@@ -33,14 +33,14 @@ pub enum MetricsPlace {
 
 /// Returns where a run's metrics are stored, according to its document.
 #[must_use]
-pub fn place_of_metrics(run: &Item) -> MetricsPlace {
+pub fn place_of_metrics(run: &Item) -> MetricsStorage {
     let state = IndexingState::of(run);
     if state.journal_marks.is_some() {
-        MetricsPlace::Journal
+        MetricsStorage::Journal
     } else if state.packed.is_some() {
-        MetricsPlace::Documents
+        MetricsStorage::Documents
     } else {
-        MetricsPlace::Nowhere
+        MetricsStorage::Nowhere
     }
 }
 
@@ -107,7 +107,7 @@ impl RunMetrics {
     ///
     /// # Errors
     /// Returns an internal error if it cannot be read.
-    pub fn charted(&self, metric: &str) -> Result<Charted> {
+    pub fn charted(&self, metric: &str) -> Result<ChartProgress> {
         let document = self.documents.iter().find(|document| document.0.contains_key(&metric_attribute(metric)));
         let charted = document.map(charted).transpose()?.and_then(|charted| charted.get(metric).copied());
         Ok(charted.unwrap_or_default())
@@ -164,9 +164,9 @@ pub async fn read_run_metrics(
     first: Option<Item>,
 ) -> table::Result<RunMetrics> {
     match place_of_metrics(run) {
-        MetricsPlace::Nowhere => Ok(RunMetrics::default()),
-        MetricsPlace::Journal => read_journal_and_documents(table, at).await,
-        MetricsPlace::Documents => {
+        MetricsStorage::Nowhere => Ok(RunMetrics::default()),
+        MetricsStorage::Journal => read_journal_and_documents(table, at).await,
+        MetricsStorage::Documents => {
             // The two may have been read at different times. A metrics document from before the run
             // was last packed lacks points that the run's document no longer has.
             match first.filter(|first| packed(first) >= packed(run)) {
@@ -198,7 +198,7 @@ pub async fn read_run_metric(
     first: Option<Item>,
     metric: &str,
 ) -> table::Result<RunMetrics> {
-    let is_at_rest = place_of_metrics(run) == MetricsPlace::Documents;
+    let is_at_rest = place_of_metrics(run) == MetricsStorage::Documents;
     match first.filter(|first| is_at_rest && packed(first) >= packed(run)) {
         Some(first) => {
             let is_further = first.has(WIDE) && !first.0.contains_key(&metric_attribute(metric));

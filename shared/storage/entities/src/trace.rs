@@ -14,8 +14,8 @@ use crate::attributes::{
     ASSESSMENTS, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, EXPIRES, MARKED_AT, METADATA, PROMPTS, REQUEST, RESPONSE,
     RUNS, SHARD, START_TIME, STATE, TAGS,
 };
-use crate::maps::entries;
-use crate::unreadable::unreadable;
+use crate::param_and_tag_maps::entries;
+use crate::unreadable_item::unreadable;
 
 /// A trace as stored in its document. Cheap to clone.
 #[derive(Clone, Debug, PartialEq)]
@@ -113,9 +113,12 @@ impl StoredTrace {
     /// # Errors
     /// Returns an internal error if it cannot be read.
     pub fn assessment(&self, id: &AssessmentId) -> Result<Option<Assessment>> {
-        let stored = self.item.map(ASSESSMENTS).and_then(|all| all.get(crate::maps::entry_name(id.as_str()).as_ref()));
+        let stored = self
+            .item
+            .map(ASSESSMENTS)
+            .and_then(|all| all.get(crate::param_and_tag_maps::entry_name(id.as_str()).as_ref()));
         let Some(stored) = stored.and_then(|stored| stored.as_s().ok()) else { return Ok(None) };
-        let read = Assessment::restore(stored).ok_or_else(|| unreadable(&self.item, "an assessment"))?;
+        let read = Assessment::from_stored(stored).ok_or_else(|| unreadable(&self.item, "an assessment"))?;
         Ok(Some(read))
     }
 
@@ -129,7 +132,7 @@ impl StoredTrace {
         let state = item.get(STATE);
         let mut assessments = Vec::new();
         for (id, stored) in entries(item, ASSESSMENTS, &[])? {
-            let read = AssessmentId::parse(&id).zip(Assessment::restore(&stored));
+            let read = AssessmentId::parse(&id).zip(Assessment::from_stored(&stored));
             assessments.push(read.ok_or_else(|| unreadable(item, "an assessment"))?);
         }
         assessments.sort_by(|(one, a), (other, b)| a.created.cmp(&b.created).then_with(|| one.cmp(other)));

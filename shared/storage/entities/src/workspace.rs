@@ -2,7 +2,7 @@
 
 use key_schema::{Key, rows};
 use mlflow_api::{Error, ErrorCode, Workspace};
-use table::{Condition, Failure, Item, Reason, Table, Write, text};
+use table::{Condition, Failure, Item, Table, Write, WriteRefusal, text};
 
 use crate::attributes::{BY_ID, DIRECTORY, GOES_TO, ID, WORKSPACE};
 
@@ -96,8 +96,8 @@ impl WorkspaceIdentity {
 /// Returns the error for creating something in a workspace that is being deleted, if the
 /// transaction was refused because of the workspace.
 #[must_use]
-pub fn if_closed(workspace: &Workspace, reason: Option<&Reason>) -> Option<Error> {
-    matches!(reason, Some(Reason::Refused(_))).then(|| closed(workspace))
+pub fn if_closed(workspace: &Workspace, reason: Option<&WriteRefusal>) -> Option<Error> {
+    matches!(reason, Some(WriteRefusal::Refused(_))).then(|| closed(workspace))
 }
 
 /// The refusal of a write to a workspace that is being deleted.

@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn no_name_of_a_user_is_cut() {
-        let longest = "!".repeat(UserName::LONGEST);
+        let longest = "!".repeat(UserName::MAX_BYTES);
         let user = UserName::named(&longest).unwrap();
         assert_eq!(User::parse(&User::key(&user)), Some(User { user }));
     }

@@ -65,7 +65,7 @@ pub const TTL: &str = "ttl";
 
 /// The definition of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Definition {
+pub struct TableDefinition {
     /// Local indexes.
     pub local_indexes: &'static [Index],
     /// Global indexes.
@@ -75,12 +75,12 @@ pub struct Definition {
 }
 
 /// The data table.
-pub const DATA: Definition =
-    Definition { local_indexes: &LOCAL_INDEXES, global_indexes: &GLOBAL_INDEXES, has_stream: true };
+pub const DATA: TableDefinition =
+    TableDefinition { local_indexes: &LOCAL_INDEXES, global_indexes: &GLOBAL_INDEXES, has_stream: true };
 /// The access table. It has no stream, so that its content stays in the table.
-pub const ACCESS: Definition = Definition { local_indexes: &[], global_indexes: &[], has_stream: false };
+pub const ACCESS: TableDefinition = TableDefinition { local_indexes: &[], global_indexes: &[], has_stream: false };
 
-impl Definition {
+impl TableDefinition {
     /// Returns all attributes that are part of a key. They are strings.
     pub fn key_attributes(&self) -> impl Iterator<Item = &'static str> + use<> {
         let local = self.local_indexes.iter().map(|index| index.sort);

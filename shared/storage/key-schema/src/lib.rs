@@ -9,7 +9,7 @@
 //! `segment.rs` and `text.rs` have the parts that keys consist of, called segments here. They are
 //! unrelated to the segments of a metric's points.
 //!
-//! `docs/reference/table.md` and the table in `template.yaml` are generated from this crate ([`document`],
+//! `docs/reference/table.md` and the table in `template.yaml` are generated from this crate ([`table_reference`],
 //! [`definition`]).
 //!
 //! Only `ModelKey::of` builds the key of a registered model from its name.
@@ -18,23 +18,23 @@
 mod macros;
 pub mod access_rows;
 pub mod attributes;
-mod declared;
 pub mod definition;
-pub mod document;
 pub mod index;
+pub mod key_parts;
+mod key_range;
 pub mod kind;
 mod list;
-pub mod part;
-pub mod place;
-mod range;
+pub mod list_positions;
 pub mod ranges;
+mod row_attributes;
 pub mod rows;
 mod segment;
+pub mod table_reference;
 mod text;
 
 pub use index::{IndexEntry, IndexKey};
+pub use key_range::{KeyRange, Prefix, SortKeys};
 pub use list::{ListKind, OwnStage, TokenPart};
-pub use range::{KeyRange, Prefix, SortKeys};
 pub use segment::{
     Ascending, Bucket, Descending, DescendingDouble, Digest, Level, ModelKind, Ordinal, Segment, Shard, Stage,
     WideDigest, fnv1a_128, halves, sha256_128,

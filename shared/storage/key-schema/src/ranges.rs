@@ -8,13 +8,14 @@ use crate::rows::{
     RankByMetric, RankByParam, Run, RunInput, RunMetricsBucket, RunModelInput,
 };
 use crate::{
-    Ascending, Field, KeyRange, Level, ListKind, Name, OwnStage, Segment, Stage, TextSegment, TokenPart, Value, place,
+    Ascending, Field, KeyRange, Level, ListKind, Name, OwnStage, Segment, Stage, TextSegment, TokenPart, Value,
+    list_positions,
 };
 
 /// Returns the range of all rows of a run in its experiment's partition, except its document.
 #[must_use]
 pub fn rows_of_run(experiment: &ExperimentId, run: &RunId) -> KeyRange {
-    Run::all(experiment).range().beginning(&place::of_value(run.as_str()))
+    Run::all(experiment).range().beginning(&list_positions::of_value(run.as_str()))
 }
 
 /// Returns the range of a run's journal, the names used in it, and its metrics documents, in this
@@ -82,7 +83,7 @@ pub fn logged_models_deleted(experiment: &ExperimentId) -> KeyRange {
 /// document.
 #[must_use]
 pub fn rows_of_logged_model(experiment: &ExperimentId, model: &ModelId) -> KeyRange {
-    LoggedModel::all(experiment).range().beginning(&place::of_value(model.as_str()))
+    LoggedModel::all(experiment).range().beginning(&list_positions::of_value(model.as_str()))
 }
 
 /// Returns the range of deleted experiments.

@@ -19,7 +19,7 @@ pub trait TextSegment: Segment {
 
 /// Marks a truncated text. It is greater than every escaped character, so that no complete text
 /// ends like a truncated one.
-const CUT: &str = "$~";
+const TRUNCATION_MARK: &str = "$~";
 
 /// Defines a type of texts that users choose, with the maximum length of their encoding in bytes. A
 /// sort key can hold 1,024 bytes.
@@ -101,7 +101,7 @@ pub struct ModelKey {
 
 impl ModelKey {
     /// Maximum length, in bytes, of the encoded name, without the workspace.
-    const LONGEST: usize = 700;
+    const MAX_NAME_BYTES: usize = 700;
 
     /// Returns the key of a name in a workspace.
     #[must_use]
@@ -154,7 +154,7 @@ impl Segment for ModelKey {
             key.push_str(workspace);
             key.push('/');
         }
-        write_text_with(&self.name, Self::LONGEST, key, |character| is_escaped(character) || character == '/');
+        write_text_with(&self.name, Self::MAX_NAME_BYTES, key, |character| is_escaped(character) || character == '/');
     }
 
     fn read(text: &str) -> Option<Self> {
@@ -183,7 +183,7 @@ fn write_character(character: char, key: &mut String, is_escaped: impl Fn(char) 
 
 /// Returns the length, in bytes, to which a text is truncated.
 const fn uncut(longest: usize) -> usize {
-    longest - CUT.len() - 32
+    longest - TRUNCATION_MARK.len() - 32
 }
 
 fn write_uncut(text: &str, longest: usize, key: &mut String) {
@@ -213,7 +213,7 @@ fn write_text_with(text: &str, longest: usize, key: &mut String, is_escaped: imp
     }
     if key.len() - start > longest {
         key.truncate(end_of_beginning);
-        let _ = write!(key, "{CUT}{:032x}", sha256_128(text.as_bytes()));
+        let _ = write!(key, "{TRUNCATION_MARK}{:032x}", sha256_128(text.as_bytes()));
     }
 }
 

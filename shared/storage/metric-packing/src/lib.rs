@@ -8,9 +8,9 @@
 //! This is a crate of its own and not a part of `entities`, because functions that serve requests
 //! do not need it.
 
-mod charts;
+mod chart_rows;
+mod journal_batch;
 mod pack;
-mod portion;
 mod sealing;
 
-pub use pack::{Packed, is_due, pack};
+pub use pack::{PackingResult, is_due, pack};

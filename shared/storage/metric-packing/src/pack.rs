@@ -12,32 +12,32 @@ use std::collections::{BTreeMap, HashSet};
 use entities::attributes::{CALLS, CHARTED, PACKED, WIDE};
 use entities::journal::{Series, is_call};
 use entities::{
-    MetricsPlace, RunItems, RunLocation, RunMetrics, SEAL_AT, charted, failed, latest, metric_attribute, metric_of,
-    pack_set, packed, place_of_metrics, read_journal_and_documents, waiting as points_in, with_charted,
+    MIN_SEGMENT_POINTS, MetricsStorage, RunItems, RunLocation, RunMetrics, charted, failed, latest, metric_attribute,
+    metric_of, pack_set, packed, place_of_metrics, read_journal_and_documents, waiting as points_in, with_charted,
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Bucket, Key, rows};
 use mlflow_api::Result;
 use table::{Condition, Failure, Item, Table, Update, Value, number};
 
-use crate::charts::Charting;
-use crate::portion::portion;
-use crate::sealing::Metric;
+use crate::chart_rows::ChartRowCreation;
+use crate::journal_batch::portion;
+use crate::sealing::PackedMetric;
 
 /// Maximum number of metrics in the first document. A run with more metrics is wide: the others are
 /// in 16 further documents, selected by a hash of the name.
-const DOCUMENT_KEYS: usize = 128;
+const MAX_DOCUMENT_KEYS: usize = 128;
 /// Size of a document, in bytes, above which all its metrics are sealed into segments, so that only
 /// their latest points are left.
-const DOCUMENT_BYTES: usize = 200 << 10;
+const MAX_DOCUMENT_BYTES: usize = 200 << 10;
 /// Number of concurrent requests.
-const AT_ONCE: usize = 16;
+const CONCURRENCY: usize = 16;
 /// Maximum number of attempts to remove packed calls from a tail that is still being added to.
-const ATTEMPTS: usize = 5;
+const MAX_ATTEMPTS: usize = 5;
 
 /// The result of packing a run.
 #[derive(Debug, Default)]
-pub struct Packed {
+pub struct PackingResult {
     /// Number of times that the run has been packed, including this pass.
     pub times: i64,
     /// Points in the run's document that are now stored elsewhere.
@@ -47,20 +47,20 @@ pub struct Packed {
 }
 
 /// The writes of a packing.
-struct Packing<'a> {
+struct PackingPlan<'a> {
     segments: Vec<Item>,
     /// The first metrics document is the last element.
-    documents: Vec<Document<'a>>,
+    documents: Vec<MetricsDocument<'a>>,
     is_wide: bool,
-    packed: Packed,
+    packed: PackingResult,
 }
 
 /// A metrics document that may have to be written.
-struct Document<'a> {
+struct MetricsDocument<'a> {
     key: Key,
     /// The item that the document replaces.
     known: Option<&'a Item>,
-    metrics: BTreeMap<String, Metric>,
+    metrics: BTreeMap<String, PackedMetric>,
 }
 
 /// Checks whether there is something to pack: a journal, or a metric in the document with enough
@@ -71,14 +71,14 @@ pub fn is_due(items: &RunItems) -> Result<bool> {
     }
     let metrics = items.run.0.keys().filter_map(|name| metric_of(name));
     for metric in metrics {
-        if points_in(&items.run, metric)?.len() >= SEAL_AT {
+        if points_in(&items.run, metric)?.len() >= MIN_SEGMENT_POINTS {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// Packs a run, or the portion of its journal that one pass packs (`portion.rs`). `now` is in ms.
+/// Packs a run, or the portion of its journal that one pass packs (`journal_batch.rs`). `now` is in ms.
 ///
 /// One request per 25 segments, one per document, and one per tail, or per 25 large calls. One
 /// write unit per KB of them. Reading the documents of a run without a journal takes one more
@@ -87,9 +87,9 @@ pub fn is_due(items: &RunItems) -> Result<bool> {
 /// # Errors
 /// Returns failures of the table, and [`Failure::Unexpected`] if another pass is packing the run
 /// too. The run then has to be read again.
-pub async fn pack(table: &Table, at: &RunLocation, items: &RunItems, now: i64) -> table::Result<Packed> {
+pub async fn pack(table: &Table, at: &RunLocation, items: &RunItems, now: i64) -> table::Result<PackingResult> {
     let read;
-    let metrics = if place_of_metrics(&items.run) == MetricsPlace::Journal {
+    let metrics = if place_of_metrics(&items.run) == MetricsStorage::Journal {
         &items.metrics
     } else {
         // There may be documents that the run's own document does not mention, if a pass packed the
@@ -103,12 +103,12 @@ pub async fn pack(table: &Table, at: &RunLocation, items: &RunItems, now: i64) -
     let mut packing = plan(at, &items.run, metrics).map_err(failed)?;
     packing.packed.leaves_some = leaves_some;
     table.write_many(packing.segments, &[]).await?;
-    let charting = Charting { table, at, now, leaves_some };
+    let charting = ChartRowCreation { table, at, now, leaves_some };
     let charts = packing.documents.iter_mut().flat_map(|document| {
         let times = document.known.map_or(0, packed);
         document.metrics.iter_mut().map(move |(name, metric)| charting.chart(name, metric, times))
     });
-    stream::iter(charts.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
+    stream::iter(charts.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY).try_collect::<Vec<()>>().await?;
     for document in packing.documents {
         let (known, is_first) = (document.known, document.key == at.metrics_key());
         let item = document.item(packing.packed.times);
@@ -125,7 +125,7 @@ pub async fn pack(table: &Table, at: &RunLocation, items: &RunItems, now: i64) -
     let calls: Vec<_> = calls.into_iter().map(|(key, _)| key).collect();
     table.write_many(Vec::new(), &calls).await?;
     let tails = tails.into_iter().map(|(key, tail)| forget(table, key, tail));
-    stream::iter(tails.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
+    stream::iter(tails.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY).try_collect::<Vec<()>>().await?;
     Ok(packing.packed)
 }
 
@@ -146,7 +146,7 @@ async fn forget(table: &Table, key: Key, tail: &Item) -> table::Result<()> {
     let calls_of = |tail: &Item| tail.value(CALLS).and_then(|calls| calls.as_bs().ok()).cloned().unwrap_or_default();
     let packed: HashSet<_> = calls_of(tail).into_iter().collect();
     let mut found = tail.clone();
-    for _ in 0..ATTEMPTS {
+    for _ in 0..MAX_ATTEMPTS {
         let Some(calls) = found.value(CALLS).cloned() else { break };
         let (gone, further): (Vec<_>, Vec<_>) = calls_of(&found).into_iter().partition(|call| packed.contains(call));
         if gone.is_empty() {
@@ -167,12 +167,12 @@ async fn forget(table: &Table, key: Key, tail: &Item) -> table::Result<()> {
     Ok(())
 }
 
-fn plan<'a>(at: &RunLocation, run: &Item, metrics: &'a RunMetrics) -> Result<Packing<'a>> {
+fn plan<'a>(at: &RunLocation, run: &Item, metrics: &'a RunMetrics) -> Result<PackingPlan<'a>> {
     let known: BTreeMap<Key, &Item> =
         metrics.documents.iter().filter_map(|document| Some((document.key()?, document))).collect();
     let first_key = at.metrics_key();
     let first = known.get(&first_key).copied();
-    let mut room = DOCUMENT_KEYS.saturating_sub(first.map_or(0, metric_count));
+    let mut room = MAX_DOCUMENT_KEYS.saturating_sub(first.map_or(0, metric_count));
     let mut known_charted = BTreeMap::new();
     for document in &metrics.documents {
         known_charted.extend(charted(document)?);
@@ -196,8 +196,8 @@ fn plan<'a>(at: &RunLocation, run: &Item, metrics: &'a RunMetrics) -> Result<Pac
         let key = if is_in_first { first_key.clone() } else { bucket };
         let in_document = known.get(&key).map(|document| points_in(document, &name)).transpose()?.unwrap_or_default();
         let mut metric =
-            Metric::new(points, &in_document, known_charted.get(name.as_str()).copied().unwrap_or_default());
-        if metric.points.len() >= SEAL_AT {
+            PackedMetric::new(points, &in_document, known_charted.get(name.as_str()).copied().unwrap_or_default());
+        if metric.points.len() >= MIN_SEGMENT_POINTS {
             metric.seal(at, &name, &mut segments);
         }
         metric.announce(
@@ -208,8 +208,8 @@ fn plan<'a>(at: &RunLocation, run: &Item, metrics: &'a RunMetrics) -> Result<Pac
     }
     let is_wide = documents.keys().chain(known.keys()).any(|key| *key != first_key);
     let documents = documents.into_iter().map(|(key, metrics)| {
-        let mut document = Document { known: known.get(&key).copied(), key, metrics };
-        if document.item(0).size() > DOCUMENT_BYTES {
+        let mut document = MetricsDocument { known: known.get(&key).copied(), key, metrics };
+        if document.item(0).size() > MAX_DOCUMENT_BYTES {
             for (name, metric) in document.metrics.iter_mut().filter(|(_, metric)| metric.points.len() > 1) {
                 metric.seal(at, name, &mut segments);
             }
@@ -223,11 +223,11 @@ fn plan<'a>(at: &RunLocation, run: &Item, metrics: &'a RunMetrics) -> Result<Pac
         let (metric, _) = metric?;
         from_document.insert(metric.to_owned(), points_in(run, metric)?);
     }
-    let packed = Packed { times: metrics.packed() + 1, from_document, leaves_some: false };
-    Ok(Packing { segments, documents, is_wide, packed })
+    let packed = PackingResult { times: metrics.packed() + 1, from_document, leaves_some: false };
+    Ok(PackingPlan { segments, documents, is_wide, packed })
 }
 
-impl Document<'_> {
+impl MetricsDocument<'_> {
     /// Returns the item to write after points have been packed `times` times.
     fn item(&self, times: i64) -> Item {
         let item = Item::new(self.key.clone()).with(PACKED, number(times));

@@ -3,27 +3,27 @@
 use std::collections::HashSet;
 
 use entities::points::{self, Point};
-use entities::{Charted, RunLocation, SegmentName, segments};
+use entities::{ChartProgress, RunLocation, SegmentName, segments};
 use table::Item;
 
 /// A metric of a run that is being packed.
 #[derive(Debug)]
-pub(crate) struct Metric {
+pub(crate) struct PackedMetric {
     /// The waiting points, and the latest point.
     pub(crate) points: Vec<Point>,
     /// The latest point, if it is also in a segment.
     kept: Option<Point>,
     /// How much of the metric's history is in chart rows.
-    pub(crate) charted: Charted,
+    pub(crate) charted: ChartProgress,
     /// Segments that are written in this pass.
     pub(crate) sealed: Vec<(SegmentName, Vec<Point>)>,
     /// Segments that calls have written since the metric was last packed.
     pub(crate) announced: Vec<SegmentName>,
 }
 
-impl Metric {
+impl PackedMetric {
     /// Creates a metric from its waiting points, some of which are in its document.
-    pub(crate) fn new(mut points: Vec<Point>, in_document: &[Point], charted: Charted) -> Self {
+    pub(crate) fn new(mut points: Vec<Point>, in_document: &[Point], charted: ChartProgress) -> Self {
         points::sort_by_time(&mut points);
         let known = if charted.is_kept { in_document.iter().copied().max_by(Point::by_step) } else { None };
         let mut metric = Self { points, kept: None, charted, sealed: Vec::new(), announced: Vec::new() };

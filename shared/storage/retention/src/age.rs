@@ -8,12 +8,12 @@ const UNITS: [(char, f64); 4] = [('d', 86_400_000.0), ('h', 3_600_000.0), ('m', 
 
 /// An age, such as `1d2h3m4s` or `1.5d`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Age {
+pub struct DeletionAge {
     text: String,
     ms: i64,
 }
 
-impl Age {
+impl DeletionAge {
     /// Parses an age.
     ///
     /// # Errors
@@ -70,16 +70,16 @@ mod tests {
             (".5s", 500),
             ("1d4s", 86_404_000),
         ] {
-            assert_eq!(Age::parse(text).unwrap().ms, ms, "{text}");
+            assert_eq!(DeletionAge::parse(text).unwrap().ms, ms, "{text}");
         }
         for text in ["", "d", "1", "30 d", "1s2m", "1.2.3d", "-1d", "1w", "1d1d"] {
-            let message = Age::parse(text).unwrap_err().message;
+            let message = DeletionAge::parse(text).unwrap_err().message;
             assert!(message.starts_with(&format!("Could not parse any time information from '{text}'.")), "{message}");
         }
     }
 
     #[test]
     fn nothing_is_older_than_for_ever() {
-        assert!(Age::parse("99999999999999999999d").unwrap().before() < 0);
+        assert!(DeletionAge::parse("99999999999999999999d").unwrap().before() < 0);
     }
 }

@@ -10,9 +10,9 @@ use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{ExperimentId, Result, Workspace};
 use table::{Condition, Failure, Item, Query, Write, text};
 
-use crate::report::{Entity, Report};
+use crate::deletion_condition::DeletionCondition;
+use crate::report::{RemovalReport, RemovedEntity};
 use crate::store::Retention;
-use crate::which::Which;
 
 impl Retention {
     /// Deletes an experiment if it was deleted before the time in `which`. The experiment is kept
@@ -22,19 +22,19 @@ impl Retention {
         &self,
         workspace: &Workspace,
         experiment: ExperimentId,
-        which: Which,
-        report: &dyn Report,
+        which: DeletionCondition,
+        report: &dyn RemovalReport,
     ) -> Result<()> {
         let row = rows::ExperimentRemoval::key(&experiment);
         let claim = self.claim_with(vec![in_workspace(Item::new(row.clone()), workspace)]).await?;
         match self.remove_claimed(workspace, experiment, which, report).await? {
             None => {
                 self.finish(&[row]).await?;
-                report.removed(Entity::Experiment(experiment));
+                report.removed(RemovedEntity::Experiment(experiment));
             }
             Some(why) => {
                 self.release(&claim, row).await?;
-                report.kept(Entity::Experiment(experiment), &why);
+                report.kept(RemovedEntity::Experiment(experiment), &why);
             }
         }
         Ok(())
@@ -45,8 +45,8 @@ impl Retention {
         &self,
         workspace: &Workspace,
         experiment: ExperimentId,
-        which: Which,
-        report: &dyn Report,
+        which: DeletionCondition,
+        report: &dyn RemovalReport,
     ) -> Result<Option<String>> {
         let key = rows::Experiment::key(&experiment);
         let mut name = String::new();
@@ -85,7 +85,12 @@ impl Retention {
     }
 
     /// Deletes all runs, page by page. Returns the number of runs that are kept.
-    async fn remove_all_runs(&self, experiment: ExperimentId, which: Which, report: &dyn Report) -> Result<usize> {
+    async fn remove_all_runs(
+        &self,
+        experiment: ExperimentId,
+        which: DeletionCondition,
+        report: &dyn RemovalReport,
+    ) -> Result<usize> {
         let mut query = Query::of(RunsByTime::all(&experiment));
         let mut kept = 0;
         loop {
@@ -101,7 +106,7 @@ impl Retention {
     }
 
     /// Deletes all logged models, page by page. Returns the number of models that are kept.
-    async fn remove_all_models(&self, experiment: ExperimentId, report: &dyn Report) -> Result<usize> {
+    async fn remove_all_models(&self, experiment: ExperimentId, report: &dyn RemovalReport) -> Result<usize> {
         let mut query = Query::of(LoggedModelsByStage::all(&experiment));
         let mut kept = 0;
         loop {
@@ -109,7 +114,7 @@ impl Retention {
             let models =
                 read_all(&page.items, "a place in a list of logged models", Item::entry::<LoggedModelsByStage>)?;
             let models: Vec<_> = models.into_iter().map(|listed| listed.model).collect();
-            kept += self.remove_models(experiment, &models, Which::All, report).await?;
+            kept += self.remove_models(experiment, &models, DeletionCondition::All, report).await?;
             match page.next {
                 Some(next) => query = query.starting_at(next),
                 None => return Ok(kept),

@@ -13,27 +13,29 @@ use key_schema::{WideDigest, rows};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use rand::RngExt;
 use runtime::clock::Moment;
-use table::{Condition, Failure, Item, Query, Reason, Write, number};
-use trace_blocks::{ARRIVED_BEFORE, Block, LOCK_USE, PartitionLock, QUIET, TraceKey, TracePartition};
+use table::{Condition, Failure, Item, Query, Write, WriteRefusal, number};
+use trace_blocks::{
+    Block, LOCK_USE_DURATION, PartitionLock, QUIET_MARK_AGE, SETTLED_SPAN_AGE, TraceKey, TracePartition,
+};
 
-use crate::report::Report;
+use crate::report::RemovalReport;
 use crate::store::Retention;
 use crate::trace_files::TraceFiles;
-use crate::traces::{REST, RESTS};
+use crate::traces::{MAX_PACKER_PAUSES, PACKER_PAUSE};
 
 /// Number of blocks that are read at a time. Each has about 30 KB.
-const BLOCKS: usize = 10;
+const BLOCK_BATCH_SIZE: usize = 10;
 /// Number of marks that are read at a time.
-const PAGE: usize = 100;
+const MARK_BATCH_SIZE: usize = 100;
 /// Number of traces that are deleted concurrently.
-const AT_ONCE: usize = 16;
+const CONCURRENCY: usize = 16;
 
 /// A partition that is being emptied.
-struct Emptying<'a> {
+struct PartitionRemoval<'a> {
     retention: &'a Retention,
     partition: TracePartition,
     files: Option<TraceFiles>,
-    report: &'a dyn Report,
+    report: &'a dyn RemovalReport,
     begun: Moment,
 }
 
@@ -43,7 +45,7 @@ impl Retention {
     pub(crate) async fn remove_expired_day(
         &self,
         partition: TracePartition,
-        report: &dyn Report,
+        report: &dyn RemovalReport,
         removed: &mut u64,
     ) -> Result<()> {
         if !self.holds_traces(partition).await? {
@@ -52,7 +54,8 @@ impl Retention {
         let files = self.trace_files(partition.experiment).await?;
         loop {
             let lock = self.lock(partition).await?;
-            let emptying = Emptying { retention: self, partition, files: files.clone(), report, begun: Moment::now() };
+            let emptying =
+                PartitionRemoval { retention: self, partition, files: files.clone(), report, begun: Moment::now() };
             // If a write failed, it may still be in flight. The lock is then left to expire.
             let left = emptying.empty(removed).await?;
             if let Err(failure) = lock.give_back(&self.table).await {
@@ -79,27 +82,27 @@ impl Retention {
     }
 
     async fn lock(&self, partition: TracePartition) -> Result<PartitionLock> {
-        for _ in 0..RESTS {
+        for _ in 0..MAX_PACKER_PAUSES {
             let nonce = rand::rng().random();
             if let Some(lock) = PartitionLock::take(&self.table, partition, nonce, now_ms()).await? {
                 return Ok(lock);
             }
-            runtime::clock::sleep(REST).await;
+            runtime::clock::sleep(PACKER_PAUSE).await;
         }
         Err(Error::unavailable("the traces of the experiment are being packed"))
     }
 }
 
-impl Emptying<'_> {
+impl PartitionRemoval<'_> {
     /// Deletes the traces while the lock is safe, and adds their number to `removed`. Returns the
     /// number of unreadable blocks, or `None` if there may be more to delete.
     async fn empty(&self, removed: &mut u64) -> Result<Option<usize>> {
         let mut unreadable = 0;
-        let mut query = Query::of(self.partition.blocks()).for_removal().limit(BLOCKS);
+        let mut query = Query::of(self.partition.blocks()).for_removal().limit(BLOCK_BATCH_SIZE);
         loop {
             let page = self.retention.table.query_page(&query).await?;
             for item in page.items {
-                if self.begun.age() > LOCK_USE {
+                if self.begun.age() > LOCK_USE_DURATION {
                     return Ok(None);
                 }
                 let read = Block::of(item).and_then(|block| block.core().map(|core| (block, core)));
@@ -120,9 +123,9 @@ impl Emptying<'_> {
                 None => break,
             }
         }
-        let mut query = Query::of(self.partition.marks()).limit(PAGE);
+        let mut query = Query::of(self.partition.marks()).limit(MARK_BATCH_SIZE);
         loop {
-            if self.begun.age() > LOCK_USE {
+            if self.begun.age() > LOCK_USE_DURATION {
                 return Ok(None);
             }
             let page = self.retention.table.query_page(&query).await?;
@@ -133,7 +136,7 @@ impl Emptying<'_> {
                 let is_as_read = Condition::Equals(MARKED_AT.into(), number(put));
                 self.delete(&self.partition.mark_key(&place), &is_as_read).await
             });
-            stream::iter(unmarked.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<bool>>().await?;
+            stream::iter(unmarked.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY).try_collect::<Vec<bool>>().await?;
             match page.next {
                 Some(next) => query = query.starting_at(next),
                 None => return Ok(Some(unreadable)),
@@ -161,7 +164,7 @@ impl Emptying<'_> {
         let ids: Vec<_> = places.iter().map(|place| &place.trace).collect();
         let heads = read_traces(&self.retention.table, &ids).await?;
         let removals: Vec<_> = places.iter().map(|place| self.remove_trace(place, heads.get(&place.trace))).collect();
-        let removed: Vec<_> = stream::iter(removals).buffer_unordered(AT_ONCE).try_collect().await?;
+        let removed: Vec<_> = stream::iter(removals).buffer_unordered(CONCURRENCY).try_collect().await?;
         Ok(removed.into_iter().map(u64::from).sum())
     }
 
@@ -169,7 +172,7 @@ impl Emptying<'_> {
     async fn remove_trace(&self, place: &TraceKey, head: Option<&StoredTrace>) -> Result<bool> {
         let (experiment, mut was_there) = (self.partition.experiment, false);
         if let Some(head) = head.filter(|head| head.experiment() == experiment) {
-            let is_quiet = head.marked_at() <= now_ms().saturating_sub(QUIET);
+            let is_quiet = head.marked_at() <= now_ms().saturating_sub(QUIET_MARK_AGE);
             if !is_quiet || !self.partition.holds(head, place) {
                 return Ok(false);
             }
@@ -198,7 +201,7 @@ impl Emptying<'_> {
         match self.retention.table.transact(&writes).await {
             Ok(()) => Ok(true),
             // If the document is missing, another process was faster.
-            Err(Failure::Cancelled(reasons)) => Ok(matches!(reasons.first(), Some(Reason::Refused(None)))),
+            Err(Failure::Cancelled(reasons)) => Ok(matches!(reasons.first(), Some(WriteRefusal::Refused(None)))),
             Err(failure) => Err(failure.into()),
         }
     }
@@ -211,7 +214,7 @@ impl Emptying<'_> {
             let page = self.retention.table.query_page(&query).await?;
             for item in &page.items {
                 let (Some(key), Some(arrived)) = (item.key(), item.get(ARRIVED)) else { continue };
-                if arrived <= now_ms().saturating_sub(ARRIVED_BEFORE) {
+                if arrived <= now_ms().saturating_sub(SETTLED_SPAN_AGE) {
                     self.delete(&key, &Condition::Equals(ARRIVED.into(), number(arrived))).await?;
                 }
             }
@@ -237,5 +240,5 @@ impl Emptying<'_> {
 /// Returns the place of a quiet mark, and the time when it was put.
 fn quiet(mark: &Item) -> Option<(TraceKey, i64)> {
     let (place, put) = (TraceKey::of_key(&mark.key()?)?, mark.get(MARKED_AT).unwrap_or_default());
-    (put <= now_ms().saturating_sub(QUIET)).then_some((place, put))
+    (put <= now_ms().saturating_sub(QUIET_MARK_AGE)).then_some((place, put))
 }

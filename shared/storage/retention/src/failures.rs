@@ -5,16 +5,16 @@ use std::fmt::Display;
 use mlflow_api::{Error, Result};
 
 /// Number of failures after which a removal gives up, because the table itself may be the cause.
-const MOST: usize = 10;
+const MAX_FAILURES: usize = 10;
 
 /// The failures so far.
 #[derive(Debug, Default)]
-pub(crate) struct Failures {
+pub(crate) struct RemovalFailures {
     first: Option<Error>,
     count: usize,
 }
 
-impl Failures {
+impl RemovalFailures {
     /// Records and logs a failure, if the outcome is one. `what` names the entity that was being
     /// deleted.
     ///
@@ -25,7 +25,7 @@ impl Failures {
         tracing::warn!(%error, cause = error.cause, "{what} could not be deleted, and will be retried by the next removal");
         let first = self.first.get_or_insert(error);
         self.count += 1;
-        if self.count < MOST { Ok(()) } else { Err(first.clone()) }
+        if self.count < MAX_FAILURES { Ok(()) } else { Err(first.clone()) }
     }
 
     /// Ends the removal.
@@ -43,18 +43,18 @@ mod tests {
 
     #[test]
     fn the_first_failure_is_what_a_removal_ends_with() {
-        let mut failures = Failures::default();
+        let mut failures = RemovalFailures::default();
         failures.note("one", Ok(())).unwrap();
         failures.note("two", Err(Error::invalid("of two"))).unwrap();
         failures.note("three", Err(Error::invalid("of three"))).unwrap();
         assert_eq!(failures.finish().unwrap_err().message, "of two");
-        Failures::default().finish().unwrap();
+        RemovalFailures::default().finish().unwrap();
     }
 
     #[test]
     fn a_removal_gives_up_where_everything_fails() {
-        let mut failures = Failures::default();
-        let noted = (0..MOST).map(|_| failures.note("it", Err(Error::invalid("no")))).collect::<Vec<_>>();
-        assert_eq!(noted.iter().position(Result::is_err), Some(MOST - 1));
+        let mut failures = RemovalFailures::default();
+        let noted = (0..MAX_FAILURES).map(|_| failures.note("it", Err(Error::invalid("no")))).collect::<Vec<_>>();
+        assert_eq!(noted.iter().position(Result::is_err), Some(MAX_FAILURES - 1));
     }
 }

@@ -11,7 +11,7 @@
 //! did.
 
 use entities::attributes::{Attribute, END_TIME, FORGOTTEN, LOOKED, Number, STATUS};
-use entities::{MetricsPlace, RUN, RunLocation, place_of_metrics, read_segment};
+use entities::{MetricsStorage, RUN_ENTITY_TYPE, RunLocation, place_of_metrics, read_segment};
 use futures::stream::{self, StreamExt};
 use key_schema::index::RunsByEnd;
 use key_schema::{Ascending, Key, OwnStage, Segment, rows};
@@ -19,21 +19,21 @@ use mlflow_api::tracking::RunStatus;
 use mlflow_api::{ExperimentId, Result, Workspace};
 use table::{Condition, Failure, Item, Query, Update, number};
 
-use crate::failures::Failures;
-use crate::looks::Looks;
-use crate::policy::Policy;
-use crate::report::Report;
+use crate::failures::RemovalFailures;
+use crate::history_scan::HistoryScans;
+use crate::policy::RetentionPolicy;
+use crate::report::RemovalReport;
 use crate::store::Retention;
 
 /// Number of runs that are listed in one request.
-const PORTION: usize = 100;
+const BATCH_SIZE: usize = 100;
 /// Number of runs whose histories are deleted concurrently.
-const AT_ONCE: usize = 8;
+const CONCURRENCY: usize = 8;
 /// Interval, in ms, after which all runs of an experiment are scanned again: 30 days.
-const ALL_AGAIN: i64 = 30 * 24 * 3_600_000;
+const FULL_SCAN_INTERVAL_MS: i64 = 30 * 24 * 3_600_000;
 
 /// A scan of the runs of an experiment. Times are in ms.
-struct Look {
+struct HistoryScan {
     experiment: ExperimentId,
     /// End time that earlier scans have reached.
     forgotten: Option<i64>,
@@ -55,9 +55,14 @@ impl Retention {
     /// # Errors
     /// Returns failures of the table, after the other experiments have been tried. The next scan
     /// retries what failed.
-    pub async fn remove_old_histories(&self, workspace: &Workspace, now: i64, report: &dyn Report) -> Result<()> {
-        let Some(age) = Policy::Histories.read(&self.table).await? else { return Ok(()) };
-        let mut failures = Failures::default();
+    pub async fn remove_old_histories(
+        &self,
+        workspace: &Workspace,
+        now: i64,
+        report: &dyn RemovalReport,
+    ) -> Result<()> {
+        let Some(age) = RetentionPolicy::Histories.read(&self.table).await? else { return Ok(()) };
+        let mut failures = RemovalFailures::default();
         for experiment in self.index.experiments(workspace).await? {
             if self.looks.has_turn(experiment, now) {
                 let outcome = self.remove_histories_of(experiment, now, age.before(), report).await;
@@ -72,16 +77,16 @@ impl Retention {
         experiment: ExperimentId,
         now: i64,
         before: i64,
-        report: &dyn Report,
+        report: &dyn RemovalReport,
     ) -> Result<()> {
         let mut look = self.look(experiment, now).await?;
         let since = look.forgotten.filter(|_| look.notes && look.looked.is_none()).unwrap_or(i64::MIN);
-        let mut failures = Failures::default();
+        let mut failures = RemovalFailures::default();
         let mut page = ended(experiment, since, before);
         while let Some(query) = page {
             let (runs, through, next) = self.ended(experiment, query).await?;
             let removed: Vec<_> = runs.iter().map(|at| self.remove_history(at, before)).collect();
-            let removed: Vec<_> = stream::iter(removed).buffered(AT_ONCE).collect().await;
+            let removed: Vec<_> = stream::iter(removed).buffered(CONCURRENCY).collect().await;
             let count = removed.iter().filter(|outcome| outcome.as_ref().is_ok_and(|segments| *segments > 0)).count();
             if let Ok(count @ 1..) = u64::try_from(count) {
                 report.removed_histories(experiment, count);
@@ -99,13 +104,14 @@ impl Retention {
         failures.finish()
     }
 
-    async fn look(&self, experiment: ExperimentId, now: i64) -> Result<Look> {
-        let mut look = Look { experiment, forgotten: None, looked: None, notes: self.looks != Looks::AtAll };
+    async fn look(&self, experiment: ExperimentId, now: i64) -> Result<HistoryScan> {
+        let mut look =
+            HistoryScan { experiment, forgotten: None, looked: None, notes: self.looks != HistoryScans::AtAll };
         if look.notes {
             let document = self.table.get(&rows::Experiment::key(&experiment)).await?;
             let number = |attribute: Attribute<Number>| document.as_ref().and_then(|document| document.get(attribute));
             look.forgotten = number(FORGOTTEN);
-            let is_of_all = number(LOOKED).is_none_or(|looked| now.saturating_sub(looked) >= ALL_AGAIN);
+            let is_of_all = number(LOOKED).is_none_or(|looked| now.saturating_sub(looked) >= FULL_SCAN_INTERVAL_MS);
             look.looked = is_of_all.then_some(now);
         }
         Ok(look)
@@ -125,7 +131,7 @@ impl Retention {
     }
 
     /// Records the progress of a scan, if it has changed.
-    async fn note(&self, look: &mut Look, through: i64) -> Result<()> {
+    async fn note(&self, look: &mut HistoryScan, through: i64) -> Result<()> {
         let looked = look.looked.take_if(|_| look.notes);
         if !look.notes || (looked.is_none() && look.forgotten == Some(through)) {
             return Ok(());
@@ -199,14 +205,14 @@ impl Retention {
     /// # Errors
     /// Returns failures of the table.
     pub async fn old_histories(&self, workspace: &Workspace) -> Result<Vec<(ExperimentId, usize)>> {
-        let Some(age) = Policy::Histories.read(&self.table).await? else { return Ok(Vec::new()) };
+        let Some(age) = RetentionPolicy::Histories.read(&self.table).await? else { return Ok(Vec::new()) };
         let mut old = Vec::new();
         for experiment in self.index.experiments(workspace).await? {
             let (mut count, mut page) = (0, ended(experiment, i64::MIN, age.before()));
             while let Some(query) = page {
                 let (runs, _, next) = self.ended(experiment, query).await?;
                 let there: Vec<_> = runs.iter().map(|at| self.has_old_history(at, age.before())).collect();
-                let there: Vec<_> = stream::iter(there).buffered(AT_ONCE).collect().await;
+                let there: Vec<_> = stream::iter(there).buffered(CONCURRENCY).collect().await;
                 for is_there in there {
                     count += usize::from(is_there?);
                 }
@@ -235,9 +241,9 @@ impl Retention {
 /// Returns the query for runs of an experiment that ended between two times in ms, ordered by end
 /// time. Returns `None` if the period is empty because the policy has been extended.
 fn ended(experiment: ExperimentId, since: i64, before: i64) -> Option<Query> {
-    let ended = RunsByEnd::all(&experiment, &OwnStage::Active, &RUN.into()).range();
+    let ended = RunsByEnd::all(&experiment, &OwnStage::Active, &RUN_ENTITY_TYPE.into()).range();
     let ended = ended.starting(&Ascending(since).text()).until(&Ascending(before).text());
-    (since < before).then(|| Query::of(ended).limit(PORTION))
+    (since < before).then(|| Query::of(ended).limit(BATCH_SIZE))
 }
 
 /// Checks whether a run ended before this time, in ms, has not been resumed, and has no points that
@@ -245,7 +251,7 @@ fn ended(experiment: ExperimentId, since: i64, before: i64) -> Option<Query> {
 fn is_over(run: &Item, before: i64) -> bool {
     run.get(STATUS).is_some_and(RunStatus::has_ended)
         && run.get(END_TIME).is_some_and(|ended| ended < before)
-        && place_of_metrics(run) != MetricsPlace::Journal
+        && place_of_metrics(run) != MetricsStorage::Journal
 }
 
 #[cfg(test)]

@@ -9,14 +9,14 @@ use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{ExperimentId, ModelId, Result};
 use table::Item;
 
-use crate::report::{Entity, Report};
+use crate::deletion_condition::DeletionCondition;
+use crate::report::{RemovalReport, RemovedEntity};
 use crate::store::Retention;
-use crate::which::Which;
 
 /// Number of models that share requests.
-const PORTION: usize = 25;
+const BATCH_SIZE: usize = 25;
 /// Number of models whose artifacts and rows are deleted concurrently.
-const AT_ONCE: usize = 8;
+const CONCURRENCY: usize = 8;
 
 /// Returns the time in ms since which a model has been deleted, or `None` if it is not deleted.
 fn deleted_since(model: &Item) -> Option<i64> {
@@ -30,11 +30,11 @@ impl Retention {
         &self,
         experiment: ExperimentId,
         models: &[ModelId],
-        which: Which,
-        report: &dyn Report,
+        which: DeletionCondition,
+        report: &dyn RemovalReport,
     ) -> Result<usize> {
         let mut kept = 0;
-        for models in models.chunks(PORTION) {
+        for models in models.chunks(BATCH_SIZE) {
             let places: Vec<_> =
                 models.iter().map(|model| ModelLocation { experiment, model: model.clone() }).collect();
             kept += self.remove_models_together(&places, which, report).await?;
@@ -45,8 +45,8 @@ impl Retention {
     async fn remove_models_together(
         &self,
         models: &[ModelLocation],
-        which: Which,
-        report: &dyn Report,
+        which: DeletionCondition,
+        report: &dyn RemovalReport,
     ) -> Result<usize> {
         let row = |at: &ModelLocation| rows::LoggedModelRemoval::key(&at.experiment, &at.model);
         let claim = self.claim(&models.iter().map(row).collect::<Vec<_>>()).await?;
@@ -63,20 +63,20 @@ impl Retention {
             };
             (at, outcome)
         });
-        let outcomes: Vec<_> = stream::iter(outcomes.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).collect().await;
+        let outcomes: Vec<_> = stream::iter(outcomes.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY).collect().await;
         let (gone, kept): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(|(_, outcome)| outcome.is_ok());
         let gone: Vec<_> = gone.into_iter().map(|(at, _)| at).collect();
         self.table.write_many(Vec::new(), &gone.iter().map(|at| at.key()).collect::<Vec<_>>()).await?;
         let cleared = gone.iter().map(|at| self.index.clear_up_model(at));
-        stream::iter(cleared.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
+        stream::iter(cleared.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY).try_collect::<Vec<()>>().await?;
         self.finish(&gone.iter().map(|at| row(at)).collect::<Vec<_>>()).await?;
         for at in gone {
-            report.removed(Entity::LoggedModel(at.model.clone()));
+            report.removed(RemovedEntity::LoggedModel(at.model.clone()));
         }
         let count = kept.len();
         for (at, outcome) in kept {
             self.release(&claim, row(at)).await?;
-            report.kept(Entity::LoggedModel(at.model.clone()), &outcome.err().unwrap_or_default());
+            report.kept(RemovedEntity::LoggedModel(at.model.clone()), &outcome.err().unwrap_or_default());
         }
         Ok(count)
     }

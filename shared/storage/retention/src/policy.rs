@@ -6,20 +6,20 @@ use key_schema::{Key, rows};
 use mlflow_api::{Result, Workspace};
 use table::{Condition, Failure, Item, Table, text};
 
-use crate::age::Age;
-use crate::report::Report;
+use crate::age::DeletionAge;
+use crate::report::RemovalReport;
 use crate::store::Retention;
 
 /// A policy, stored as a setting of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
+pub enum RetentionPolicy {
     /// How long deleted entities are kept after their deletion.
     Deleted,
     /// How long metric histories are kept after the end of their run.
     Histories,
 }
 
-impl Policy {
+impl RetentionPolicy {
     fn name(self) -> &'static str {
         match self {
             Self::Deleted => "ttl_policy",
@@ -36,14 +36,14 @@ impl Policy {
     ///
     /// # Errors
     /// Returns [`Failure::Unreadable`] if the setting cannot be read.
-    pub async fn read(self, table: &Table) -> table::Result<Option<Age>> {
+    pub async fn read(self, table: &Table) -> table::Result<Option<DeletionAge>> {
         let Some(item) = table.get(&self.key()).await? else { return Ok(None) };
-        let age = item.get(KEPT_FOR).and_then(|age| Age::parse(age).ok());
+        let age = item.get(KEPT_FOR).and_then(|age| DeletionAge::parse(age).ok());
         age.map(Some).ok_or_else(|| Failure::Unreadable(format!("{KEPT_FOR} of the setting {}", self.name())))
     }
 
     /// Sets or removes the policy. One request.
-    pub async fn write(self, table: &Table, kept_for: Option<&Age>) -> table::Result<()> {
+    pub async fn write(self, table: &Table, kept_for: Option<&DeletionAge>) -> table::Result<()> {
         match kept_for {
             Some(age) => table.put(Item::new(self.key()).with(KEPT_FOR, text(age.as_str())), &Condition::Always).await,
             None => table.write_many(Vec::new(), &[self.key()]).await,
@@ -57,8 +57,8 @@ impl Retention {
     ///
     /// # Errors
     /// Returns failures of the table.
-    pub async fn apply_policy(&self, workspace: &Workspace, report: &dyn Report) -> Result<bool> {
-        let Some(age) = Policy::Deleted.read(&self.table).await? else { return Ok(false) };
+    pub async fn apply_policy(&self, workspace: &Workspace, report: &dyn RemovalReport) -> Result<bool> {
+        let Some(age) = RetentionPolicy::Deleted.read(&self.table).await? else { return Ok(false) };
         let found = self.deleted(workspace, Some(age.before())).await?;
         self.remove(workspace, &found, report).await?;
         Ok(true)

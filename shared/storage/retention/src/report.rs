@@ -6,7 +6,7 @@ use mlflow_api::{ExperimentId, ModelId, RunId};
 
 /// An entity that is permanently deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Entity {
+pub enum RemovedEntity {
     /// A run.
     Run(RunId),
     /// A logged model.
@@ -15,7 +15,7 @@ pub enum Entity {
     Experiment(ExperimentId),
 }
 
-impl fmt::Display for Entity {
+impl fmt::Display for RemovedEntity {
     /// Formats the entity in MLflow's words.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -27,9 +27,9 @@ impl fmt::Display for Entity {
 }
 
 /// Receiver of the outcome for each entity. It is called as soon as the outcome is certain.
-pub trait Report: Send + Sync {
+pub trait RemovalReport: Send + Sync {
     /// Reports that an entity is gone, with everything that belonged to it.
-    fn removed(&self, entity: Entity);
+    fn removed(&self, entity: RemovedEntity);
 
     /// Reports that expired traces of an experiment were deleted, and how many.
     fn removed_traces(&self, experiment: ExperimentId, traces: u64);
@@ -42,15 +42,15 @@ pub trait Report: Send + Sync {
     fn kept_files(&self, experiment: ExperimentId, why: &str);
 
     /// Reports that an entity was kept, deleted or restored, and why.
-    fn kept(&self, entity: Entity, why: &str);
+    fn kept(&self, entity: RemovedEntity, why: &str);
 }
 
 /// A report that is written to the log, for unattended removals.
 #[derive(Clone, Copy, Debug)]
-pub struct ToLog;
+pub struct LogReport;
 
-impl Report for ToLog {
-    fn removed(&self, entity: Entity) {
+impl RemovalReport for LogReport {
+    fn removed(&self, entity: RemovedEntity) {
         tracing::info!(%entity, "permanently deleted");
     }
 
@@ -66,7 +66,7 @@ impl Report for ToLog {
         tracing::warn!(%experiment, why, "files of deleted traces could not be deleted");
     }
 
-    fn kept(&self, entity: Entity, why: &str) {
+    fn kept(&self, entity: RemovedEntity, why: &str) {
         tracing::warn!(%entity, why, "could not be permanently deleted");
     }
 }

@@ -9,18 +9,18 @@ use key_schema::rows;
 use mlflow_api::{ExperimentId, Result, RunId};
 use table::{Condition, Failure, Item, Write, number};
 
-use crate::report::{Entity, Report};
+use crate::deletion_condition::DeletionCondition;
+use crate::report::{RemovalReport, RemovedEntity};
 use crate::store::Retention;
-use crate::which::Which;
 
 /// Number of runs that share requests: one for their rows, and one for their documents.
-const PORTION: usize = 25;
+const BATCH_SIZE: usize = 25;
 /// Number of runs whose artifacts and rows are deleted concurrently.
-const AT_ONCE: usize = 8;
+const CONCURRENCY: usize = 8;
 
 /// Runs of one experiment, in their current state.
 #[derive(Default)]
-struct Sorted {
+struct RunsByState {
     experiment: Option<Item>,
     /// Runs to delete: they are still deleted, and old enough.
     deleted: Vec<(RunLocation, Item)>,
@@ -35,18 +35,23 @@ impl Retention {
         &self,
         experiment: ExperimentId,
         runs: &[RunId],
-        which: Which,
-        report: &dyn Report,
+        which: DeletionCondition,
+        report: &dyn RemovalReport,
     ) -> Result<usize> {
         let mut kept = 0;
-        for runs in runs.chunks(PORTION) {
+        for runs in runs.chunks(BATCH_SIZE) {
             let places = runs.iter().map(|run| RunLocation { experiment, run: run.clone() }).collect();
             kept += self.remove_portion(places, which, report).await?;
         }
         Ok(kept)
     }
 
-    async fn remove_portion(&self, runs: Vec<RunLocation>, which: Which, report: &dyn Report) -> Result<usize> {
+    async fn remove_portion(
+        &self,
+        runs: Vec<RunLocation>,
+        which: DeletionCondition,
+        report: &dyn RemovalReport,
+    ) -> Result<usize> {
         let row = |at: &RunLocation| rows::RunRemoval::key(&at.experiment, &at.run);
         let started = self.started(&runs).await?;
         let claims = runs.iter().map(|at| match started.get(at) {
@@ -56,7 +61,7 @@ impl Retention {
         let claim = self.claim_with(claims.collect()).await?;
         // Read after the claim: a run that was restored before it shows up here, and a later
         // request to restore one finds the claim.
-        let Sorted { experiment, deleted, mut gone, restored } = self.sort(runs, which).await?;
+        let RunsByState { experiment, deleted, mut gone, restored } = self.sort(runs, which).await?;
         let mut kept: Vec<_> =
             restored.into_iter().map(|at| (at, "it was restored, or deleted again".to_owned())).collect();
         let experiment = experiment.as_ref();
@@ -70,7 +75,7 @@ impl Retention {
             (at, outcome)
         });
         let mut ready = Vec::new();
-        let mut artifacts = std::pin::pin!(stream::iter(artifacts.collect::<Vec<_>>()).buffer_unordered(AT_ONCE));
+        let mut artifacts = std::pin::pin!(stream::iter(artifacts.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY));
         while let Some((at, outcome)) = artifacts.next().await {
             match outcome {
                 Ok(()) => ready.push(at),
@@ -83,15 +88,15 @@ impl Retention {
         kept.extend(restored.into_iter().map(|at| (at, "it was restored while its artifacts were deleted".to_owned())));
 
         let cleared = gone.iter().map(|at| self.index.clear_up_run(at, started.get(at).copied()));
-        stream::iter(cleared.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
+        stream::iter(cleared.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY).try_collect::<Vec<()>>().await?;
         self.finish(&gone.iter().map(row).collect::<Vec<_>>()).await?;
         for at in gone {
-            report.removed(Entity::Run(at.run));
+            report.removed(RemovedEntity::Run(at.run));
         }
         let count = kept.len();
         for (at, why) in kept {
             self.release(&claim, row(&at)).await?;
-            report.kept(Entity::Run(at.run), &why);
+            report.kept(RemovedEntity::Run(at.run), &why);
         }
         Ok(count)
     }
@@ -106,12 +111,12 @@ impl Retention {
     }
 
     /// Reads the documents of runs and of their experiment. One request.
-    async fn sort(&self, runs: Vec<RunLocation>, which: Which) -> Result<Sorted> {
-        let Some(first) = runs.first() else { return Ok(Sorted::default()) };
+    async fn sort(&self, runs: Vec<RunLocation>, which: DeletionCondition) -> Result<RunsByState> {
+        let Some(first) = runs.first() else { return Ok(RunsByState::default()) };
         let experiment = rows::Experiment::key(&first.experiment);
         let keys: Vec<_> = runs.iter().map(RunLocation::key).chain([experiment.clone()]).collect();
         let mut items = self.table.get_many(&keys).await?;
-        let mut sorted = Sorted { experiment: items.remove(&experiment), ..Sorted::default() };
+        let mut sorted = RunsByState { experiment: items.remove(&experiment), ..RunsByState::default() };
         for at in runs {
             let Some(run) = items.remove(&at.key()) else {
                 sorted.gone.push(at);
@@ -132,7 +137,7 @@ impl Retention {
     async fn remove_documents(
         &self,
         runs: Vec<RunLocation>,
-        which: Which,
+        which: DeletionCondition,
     ) -> Result<(Vec<RunLocation>, Vec<RunLocation>)> {
         let (mut left, mut gone, mut restored) = (runs, Vec::new(), Vec::new());
         let mut attempts = self.table.attempts("a deleted run");

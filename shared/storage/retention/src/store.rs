@@ -1,10 +1,10 @@
 //! The dependencies of a removal.
 
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use run_index::RunIndex;
 use table::Table;
 
-use crate::looks::Looks;
+use crate::history_scan::HistoryScans;
 
 /// Permanent deletion of deleted entities. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -12,17 +12,17 @@ pub struct Retention {
     pub(crate) table: Table,
     /// Deletes what entities leave behind.
     pub(crate) index: RunIndex,
-    pub(crate) artifacts: Artifacts,
+    pub(crate) artifacts: ArtifactStore,
     pub(crate) leaves_artifacts: bool,
-    pub(crate) looks: Looks,
+    pub(crate) looks: HistoryScans,
 }
 
 impl Retention {
     /// Creates the retention of a table and of the artifacts that this server stores.
     #[must_use]
-    pub fn new(table: Table, artifacts: Artifacts) -> Self {
+    pub fn new(table: Table, artifacts: ArtifactStore) -> Self {
         let index = RunIndex::new(table.clone());
-        Self { table, index, artifacts, leaves_artifacts: false, looks: Looks::AtAll }
+        Self { table, index, artifacts, leaves_artifacts: false, looks: HistoryScans::AtAll }
     }
 
     /// Also deletes entities whose artifacts this server cannot access, and leaves their artifacts
@@ -34,7 +34,7 @@ impl Retention {
 
     /// Limits the runs that are scanned for expired histories.
     #[must_use]
-    pub fn looking(self, looks: Looks) -> Self {
+    pub fn looking(self, looks: HistoryScans) -> Self {
         Self { looks, ..self }
     }
 }

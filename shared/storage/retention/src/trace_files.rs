@@ -10,13 +10,13 @@ use key_schema::rows;
 use mlflow_api::{ExperimentId, Result, TraceId, Workspace};
 use table::Item;
 
-use crate::report::Report;
+use crate::report::RemovalReport;
 use crate::store::Retention;
 
 /// Directory of an experiment that contains a directory for each trace with files.
-const DIRECTORY: &str = "traces";
+const TRACES_DIRECTORY: &str = "traces";
 /// Number of traces that are looked up at a time.
-const AT_A_TIME: usize = 100;
+const BATCH_SIZE: usize = 100;
 
 /// Location of the files of an experiment's traces.
 #[derive(Clone)]
@@ -33,11 +33,11 @@ impl TraceFiles {
     /// them. Clients choose IDs, and a directory with another name may be something else. For
     /// example, another experiment's artifacts may be stored in `traces` of this experiment, with
     /// directories named by the IDs of its runs.
-    pub(crate) async fn remove(&self, trace: &TraceId, report: &dyn Report) {
+    pub(crate) async fn remove(&self, trace: &TraceId, report: &dyn RemovalReport) {
         if !trace.is_opentelemetry() {
             return;
         }
-        let deleted = match ArtifactPath::parse(&format!("{DIRECTORY}/{trace}")) {
+        let deleted = match ArtifactPath::parse(&format!("{TRACES_DIRECTORY}/{trace}")) {
             Ok(path) => self.location.delete(&path).await,
             Err(error) => Err(error),
         };
@@ -65,7 +65,8 @@ impl Retention {
         let files = TraceFiles { experiment, location: Arc::new(location) };
         // A failed listing, such as one with too many entries, does not mean that there are no
         // files.
-        let is_empty = files.location.list(&ArtifactPath::parse(DIRECTORY)?).await.is_ok_and(|found| found.is_empty());
+        let is_empty =
+            files.location.list(&ArtifactPath::parse(TRACES_DIRECTORY)?).await.is_ok_and(|found| found.is_empty());
         Ok(Some(files).filter(|_| !is_empty))
     }
 
@@ -75,7 +76,7 @@ impl Retention {
     ///
     /// # Errors
     /// Returns failures of the table.
-    pub async fn remove_trace_files(&self, workspace: &Workspace, report: &dyn Report) -> Result<()> {
+    pub async fn remove_trace_files(&self, workspace: &Workspace, report: &dyn RemovalReport) -> Result<()> {
         for experiment in self.index.experiments(workspace).await? {
             if let Some(item) = self.table.get(&rows::Experiment::key(&experiment)).await? {
                 self.remove_trace_files_of(experiment, &item, report).await?;
@@ -89,11 +90,11 @@ impl Retention {
         &self,
         experiment: ExperimentId,
         item: &Item,
-        report: &dyn Report,
+        report: &dyn RemovalReport,
     ) -> Result<()> {
         let location = experiment_state(item).artifact_location;
         let Some(files) = self.trace_files_at(experiment, &location).await? else { return Ok(()) };
-        let listed = match files.location.list(&ArtifactPath::parse(DIRECTORY)?).await {
+        let listed = match files.location.list(&ArtifactPath::parse(TRACES_DIRECTORY)?).await {
             Ok(listed) => listed,
             Err(error) => {
                 report.kept_files(experiment, &error.cause.unwrap_or(error.message));
@@ -103,7 +104,7 @@ impl Retention {
         let name = |path: &str| TraceId::parse(path.rsplit('/').next().unwrap_or(path));
         let traces = listed.iter().filter(|file| file.is_dir).filter_map(|file| name(&file.path));
         let traces: Vec<_> = traces.filter(TraceId::is_opentelemetry).collect();
-        for traces in traces.chunks(AT_A_TIME) {
+        for traces in traces.chunks(BATCH_SIZE) {
             // Read after the list: a trace with a listed file existed before.
             let there = read_traces(&self.table, &traces.iter().collect::<Vec<_>>()).await?;
             let there: HashSet<_> = there.keys().collect();

@@ -12,13 +12,13 @@ use trace_blocks::{Block, TracePartition};
 use crate::store::Retention;
 
 /// Number of marks that are read at a time.
-const PAGE: usize = 100;
+const MARK_BATCH_SIZE: usize = 100;
 /// Number of blocks that are read at a time. Each has about 30 KB.
-const BLOCKS: usize = 10;
+const BLOCK_BATCH_SIZE: usize = 10;
 /// Pause before a partition that is being packed is checked again, and the number of such pauses. A
 /// lock lasts a minute and a half.
-pub(crate) const REST: Duration = Duration::from_secs(1);
-pub(crate) const RESTS: usize = 100;
+pub(crate) const PACKER_PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const MAX_PACKER_PAUSES: usize = 100;
 
 impl Retention {
     /// Deletes all traces of a deleted experiment, to which no traces can be added. The traces of
@@ -70,18 +70,18 @@ impl Retention {
     /// Waits until no process is packing the partition. A process that takes the lock after that
     /// finds that the experiment is deleted, and writes nothing.
     async fn wait_for_packer(&self, partition: TracePartition) -> Result<()> {
-        for _ in 0..RESTS {
+        for _ in 0..MAX_PACKER_PAUSES {
             let lock = self.table.get(&partition.lock_key()).await?;
             if lock.and_then(|lock| lock.get(UNTIL)).is_none_or(|until| until < now_ms()) {
                 return Ok(());
             }
-            runtime::clock::sleep(REST).await;
+            runtime::clock::sleep(PACKER_PAUSE).await;
         }
         Err(Error::unavailable("the traces of the experiment are being packed"))
     }
 
     async fn remove_marked(&self, partition: TracePartition) -> Result<()> {
-        let query = Query::of(partition.marks()).limit(PAGE);
+        let query = Query::of(partition.marks()).limit(MARK_BATCH_SIZE);
         loop {
             let marks: Vec<Key> = self.table.query_page(&query).await?.items.iter().filter_map(Item::key).collect();
             if marks.is_empty() {
@@ -95,7 +95,7 @@ impl Retention {
 
     async fn remove_packed(&self, partition: TracePartition) -> Result<usize> {
         let mut unreadable = 0;
-        let mut query = Query::of(partition.blocks()).for_removal().limit(BLOCKS);
+        let mut query = Query::of(partition.blocks()).for_removal().limit(BLOCK_BATCH_SIZE);
         loop {
             let page = self.table.query_page(&query).await?;
             for item in page.items {

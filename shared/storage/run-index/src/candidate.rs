@@ -6,7 +6,7 @@ use std::sync::Arc;
 use entities::RunLocation;
 use table::Item;
 
-use crate::lists::Entry;
+use crate::lists::ListEntry;
 
 /// A run that may be in the response.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub struct Candidate {
     pub started: i64,
     /// The run's copy, if the list contains copies.
     pub item: Option<Arc<Item>>,
-    rank: Rank,
+    rank: CandidateRank,
     /// Whether the candidate comes after all runs that have a value for the first term of the
     /// order.
     pub is_without_value: bool,
@@ -25,7 +25,7 @@ pub struct Candidate {
 
 /// Rank of a candidate among those of all partitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Rank {
+pub(crate) struct CandidateRank {
     /// Number of the list.
     pub(crate) segment: usize,
     /// First value of the candidate, encoded as in keys. The candidates of a group are adjacent.
@@ -38,15 +38,15 @@ pub(crate) struct Rank {
 
 impl Candidate {
     /// Creates the candidate of an entry.
-    pub(crate) fn new(entry: Entry, segment: usize, group: String, is_exact: bool) -> Self {
-        let rank = Rank { segment, group, is_exact, place: entry.newest_first };
+    pub(crate) fn new(entry: ListEntry, segment: usize, group: String, is_exact: bool) -> Self {
+        let rank = CandidateRank { segment, group, is_exact, place: entry.newest_first };
         Self { at: entry.at, started: entry.started, item: entry.item, rank, is_without_value: false }
     }
 
     /// Creates a candidate from lists that were read completely. All candidates form a single
     /// group, whose order may or may not be the order of the search.
     #[must_use]
-    pub fn gathered(entry: Entry, is_exact: bool) -> Self {
+    pub fn gathered(entry: ListEntry, is_exact: bool) -> Self {
         Self::new(entry, 0, String::new(), is_exact)
     }
 

@@ -4,23 +4,23 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use entities::{RunCopy, RunLocation, unreadable};
-use key_schema::{KeyRange, place};
+use key_schema::{KeyRange, list_positions};
 use mlflow_api::{ExperimentId, Result};
-use search::Head;
+use search::ListHead;
 use table::{Item, Query, Table};
 
-use crate::lists::{Entry, RunLists};
+use crate::lists::{ListEntry, RunLists};
 
 /// Number of entries on the first page of a list, which is read for planning. Each further page is
 /// four times as large, or twice as large if the list contains copies of runs.
-pub const HEAD: usize = Head::ENTRIES;
+pub const HEAD_ENTRIES: usize = ListHead::MAX_ENTRIES;
 /// Maximum number of entries on a page. More would exceed 1 MB, the limit of a DynamoDB response.
-pub(crate) const LARGEST_PAGE: usize = 8_192;
+pub(crate) const MAX_PAGE_ENTRIES: usize = 8_192;
 
 /// A page of a list.
 #[derive(Debug)]
-pub(crate) struct Page {
-    pub(crate) entries: Vec<Entry>,
+pub(crate) struct EntriesPage {
+    pub(crate) entries: Vec<ListEntry>,
     pub(crate) is_last: bool,
 }
 
@@ -35,9 +35,9 @@ pub(crate) async fn read_page(
     range: &KeyRange,
     limit: usize,
     backwards: bool,
-) -> Result<Page> {
+) -> Result<EntriesPage> {
     if range.is_empty() {
-        return Ok(Page { entries: Vec::new(), is_last: true });
+        return Ok(EntriesPage { entries: Vec::new(), is_last: true });
     }
     let query = Query::of(range.clone()).limit(limit);
     let page = table.query_page(&if backwards { query.backwards() } else { query }).await?;
@@ -47,18 +47,18 @@ pub(crate) async fn read_page(
         entry.item = RunCopy::is_one(&item).then(|| Arc::new(item));
         entries.push(entry);
     }
-    Ok(Page { entries, is_last: page.next.is_none() })
+    Ok(EntriesPage { entries, is_last: page.next.is_none() })
 }
 
-fn entry(experiment: ExperimentId, range: &KeyRange, item: &Item) -> Option<Entry> {
+fn entry(experiment: ExperimentId, range: &KeyRange, item: &Item) -> Option<ListEntry> {
     let key = item.sort_key(range)?;
-    let (started, run) = place::started_and_run(key)?;
-    let newest_first = place::newest_first(started, run.as_str());
+    let (started, run) = list_positions::started_and_run(key)?;
+    let newest_first = list_positions::newest_first(started, run.as_str());
     let at = RunLocation { experiment, run };
-    Some(Entry { at, started, place: range.place(key)?.to_owned(), newest_first, item: None })
+    Some(ListEntry { at, started, place: range.place(key)?.to_owned(), newest_first, item: None })
 }
 
-impl Page {
+impl EntriesPage {
     /// Returns the factor by which the next page is larger. Entries are cheaper than another
     /// request. Copies of runs are more expensive than a request.
     pub(crate) fn growth(&self) -> usize {
@@ -68,10 +68,10 @@ impl Page {
 
 /// A reader that reads a list page by page, from a given position on.
 #[derive(Debug)]
-pub struct Cursor {
+pub struct ListCursor {
     experiment: ExperimentId,
     range: KeyRange,
-    buffer: VecDeque<Entry>,
+    buffer: VecDeque<ListEntry>,
     /// Whether the buffer contains the last entries.
     is_done: bool,
     next_page: usize,
@@ -79,12 +79,12 @@ pub struct Cursor {
     taken: usize,
 }
 
-impl Cursor {
+impl ListCursor {
     /// Creates a cursor at the beginning of a range of a list. `first_page` is the number of
     /// entries on the first page.
     #[must_use]
     pub fn new(lists: &RunLists, range: KeyRange, first_page: usize) -> Self {
-        let next_page = first_page.min(LARGEST_PAGE);
+        let next_page = first_page.min(MAX_PAGE_ENTRIES);
         let experiment = lists.experiment;
         Self { experiment, range, buffer: VecDeque::new(), is_done: false, next_page, taken: 0 }
     }
@@ -99,17 +99,17 @@ impl Cursor {
             reason = "an estimate that is clamped to the possible page sizes"
         )]
         let entries = (self.taken as f64 * times) as usize;
-        self.next_page = entries.saturating_sub(self.buffer.len()).clamp(HEAD / 8, LARGEST_PAGE);
+        self.next_page = entries.saturating_sub(self.buffer.len()).clamp(HEAD_ENTRIES / 8, MAX_PAGE_ENTRIES);
     }
 
     /// Returns the entries that have been read and not taken yet.
     #[must_use]
-    pub fn buffer(&self) -> &VecDeque<Entry> {
+    pub fn buffer(&self) -> &VecDeque<ListEntry> {
         &self.buffer
     }
 
     /// Takes all entries that have been read.
-    pub(crate) fn take_buffer(&mut self) -> VecDeque<Entry> {
+    pub(crate) fn take_buffer(&mut self) -> VecDeque<ListEntry> {
         std::mem::take(&mut self.buffer)
     }
 
@@ -126,7 +126,7 @@ impl Cursor {
 
     /// Returns the next entry without taking it, or `None` at the end. One request if the buffer is
     /// empty.
-    pub(crate) async fn peek(&mut self, table: &Table) -> Result<Option<&Entry>> {
+    pub(crate) async fn peek(&mut self, table: &Table) -> Result<Option<&ListEntry>> {
         while self.buffer.is_empty() && !self.is_done {
             self.read_more(table).await?;
         }
@@ -134,7 +134,7 @@ impl Cursor {
     }
 
     /// Takes the next entry, or returns `None` at the end. One request if the buffer is empty.
-    pub async fn next(&mut self, table: &Table) -> Result<Option<Entry>> {
+    pub async fn next(&mut self, table: &Table) -> Result<Option<ListEntry>> {
         self.peek(table).await?;
         let next = self.buffer.pop_front();
         self.taken += usize::from(next.is_some());
@@ -155,7 +155,7 @@ impl Cursor {
     /// Reads the next page. One request.
     pub async fn read_more(&mut self, table: &Table) -> Result<()> {
         let page = read_page(table, self.experiment, &self.range, self.next_page, false).await?;
-        self.next_page = (self.next_page * page.growth()).min(LARGEST_PAGE);
+        self.next_page = (self.next_page * page.growth()).min(MAX_PAGE_ENTRIES);
         self.is_done = page.is_last;
         if let Some(last) = page.entries.last() {
             self.range = self.range.clone().after(&last.place);

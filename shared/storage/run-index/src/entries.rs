@@ -3,32 +3,34 @@
 use std::collections::BTreeSet;
 
 use entities::attributes::{NAME, PARAMS, START_TIME, TAGS, USER};
-use entities::fields::from_json;
-use entities::{RUN, RunCopy, RunItems, RunLocation, entries, own_stage, run_inputs, searched_dataset, unreadable};
+use entities::indexed_fields_setting::from_json;
+use entities::{
+    RUN_ENTITY_TYPE, RunCopy, RunItems, RunLocation, entries, own_stage, run_inputs, searched_dataset, unreadable,
+};
 use key_schema::{Descending, DescendingDouble, Field, Key, Level, ListKind, Name, OwnStage, TokenPart, Value, rows};
 use mlflow_api::Result;
 use search::fields::{IndexedFields, RUN_NAME, USER_ID, of_datasets};
-use search::{DatasetField, tokens};
+use search::{DatasetField, trigram_tokens};
 
 /// Identity of a list: its kind, and its metric, param or field.
-pub type ListOf = (ListKind, String);
+pub type ListIdentity = (ListKind, String);
 
 /// The entries that a run should have in the index, without its copy.
 #[derive(Clone, Debug, Default)]
-pub struct Entries {
+pub struct RunEntries {
     /// Keys of the entries: one for each metric, one for each param, and the run's tokens.
     pub keys: BTreeSet<Key>,
     /// The lists that the entries belong to.
-    pub lists: BTreeSet<ListOf>,
+    pub lists: BTreeSet<ListIdentity>,
 }
 
 /// Returns the entries of a run. A run that was itself deleted has none.
 ///
 /// # Errors
 /// Returns an internal error if a part of the run cannot be read.
-pub fn run_entries(at: &RunLocation, items: &RunItems, fields: &IndexedFields) -> Result<Entries> {
+pub fn run_entries(at: &RunLocation, items: &RunItems, fields: &IndexedFields) -> Result<RunEntries> {
     let run = &items.run;
-    let mut found = Entries::default();
+    let mut found = RunEntries::default();
     if own_stage(run) == OwnStage::Deleted {
         return Ok(found);
     }
@@ -48,7 +50,7 @@ pub fn run_entries(at: &RunLocation, items: &RunItems, fields: &IndexedFields) -
     let entity = Name::from(at.run.as_str());
     let mut token = |level: Level, field: &str, token: &str| {
         let (part, of, value) = (TokenPart::of(level, token), Field::from(field), Value::from(token));
-        let key = rows::FullText::key(&at.experiment, &part, &RUN.into(), &of, &value, &started, &entity);
+        let key = rows::FullText::key(&at.experiment, &part, &RUN_ENTITY_TYPE.into(), &of, &value, &started, &entity);
         found.add(ListKind::Tokens(level), field, key);
     };
     let mut index = |field: &str, value: &str, has_value: bool| {
@@ -56,7 +58,7 @@ pub fn run_entries(at: &RunLocation, items: &RunItems, fields: &IndexedFields) -
             token(Level::Value, field, value);
         }
         if fields.has_text(field) {
-            for trigram in &tokens::of_text(value) {
+            for trigram in &trigram_tokens::of_text(value) {
                 token(Level::Trigram, field, trigram);
             }
         }
@@ -80,7 +82,7 @@ pub fn run_entries(at: &RunLocation, items: &RunItems, fields: &IndexedFields) -
     Ok(found)
 }
 
-impl Entries {
+impl RunEntries {
     fn add(&mut self, kind: ListKind, of: &str, key: Key) {
         self.keys.insert(key);
         let list = (kind, of.to_owned());
@@ -90,14 +92,14 @@ impl Entries {
 
 /// The entries of a run, according to its copy.
 #[derive(Clone, Debug)]
-pub struct EntriesOfCopy {
+pub struct CopyEntries {
     /// Entries that follow from the copy.
     pub held: BTreeSet<Key>,
     /// Entries that still had to be deleted when the copy was created.
     pub stale: BTreeSet<Key>,
 }
 
-impl EntriesOfCopy {
+impl CopyEntries {
     /// Checks whether this entry may exist.
     #[must_use]
     pub fn contains(&self, entry: &Key) -> bool {
@@ -109,7 +111,7 @@ impl EntriesOfCopy {
 ///
 /// # Errors
 /// Returns an internal error if the copy cannot be read.
-pub fn entries_of_copy(copy: &RunCopy) -> Result<EntriesOfCopy> {
+pub fn entries_of_copy(copy: &RunCopy) -> Result<CopyEntries> {
     let held = if let Some(listed) = copy.listed_entries()? {
         listed.into_iter().collect()
     } else {
@@ -119,5 +121,5 @@ pub fn entries_of_copy(copy: &RunCopy) -> Result<EntriesOfCopy> {
         let fields = fields.ok_or_else(|| unreadable(&copy.0, "the fields of a copy"))?;
         run_entries(&at, &values, &fields)?.keys
     };
-    Ok(EntriesOfCopy { held, stale: copy.stale_entries()?.into_iter().collect() })
+    Ok(CopyEntries { held, stale: copy.stale_entries()?.into_iter().collect() })
 }

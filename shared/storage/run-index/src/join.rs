@@ -1,16 +1,16 @@
 //! Intersection of lists that are sorted newest first.
 
 use futures::future::try_join_all;
-use key_schema::place;
+use key_schema::list_positions;
 use mlflow_api::Result;
 use table::Table;
 
 use crate::candidate::Candidate;
-use crate::cursor::Cursor;
+use crate::cursor::ListCursor;
 
 /// The runs that are in all of several lists, each sorted newest first.
-pub struct Join {
-    cursors: Vec<Cursor>,
+pub struct ListJoin {
+    cursors: Vec<ListCursor>,
     /// Whether newest first is the complete order of the search, and not only its first term.
     is_exact: bool,
     /// Estimated number of runs that will be taken.
@@ -18,11 +18,11 @@ pub struct Join {
     taken: usize,
 }
 
-impl Join {
+impl ListJoin {
     /// Creates a join of lists, which may have been partly read already. `wanted` is the estimated
     /// number of runs that will be taken.
     #[must_use]
-    pub fn new(cursors: Vec<Cursor>, is_exact: bool, wanted: usize) -> Self {
+    pub fn new(cursors: Vec<ListCursor>, is_exact: bool, wanted: usize) -> Self {
         Self { cursors, is_exact, wanted, taken: 0 }
     }
 
@@ -46,7 +46,7 @@ impl Join {
                 }
                 self.taken += 1;
                 // If further terms order the runs, the runs of one start time form a group.
-                let group = if self.is_exact { "" } else { place::value(&farthest) };
+                let group = if self.is_exact { "" } else { list_positions::value(&farthest) };
                 return Ok(taken.map(|entry| Candidate::new(entry, 0, group.to_owned(), self.is_exact)));
             }
             self.cursors.iter_mut().for_each(|cursor| cursor.skip_to(&farthest));

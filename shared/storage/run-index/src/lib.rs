@@ -10,40 +10,40 @@
 //! |---|---|
 //! | [`entries`] | determines the entries of a run from its documents or its copy |
 //! | [`lists`] | determines the key ranges of the lists |
-//! | [`cursor`], [`join`], [`whole`] | read one list, several in parallel, or several completely |
-//! | [`walker`] | reads lists one after another, in the order of a search |
-//! | [`source`], [`candidate`] | the runs that any of these returns, to be read and checked |
-//! | [`indexed_fields`] | caches which fields searches may rely on |
-//! | [`directory`] | records the lists of an experiment, so that its entries can be found |
+//! | [`cursor`], [`join`], [`intersection`] | read one list, several in parallel, or several completely |
+//! | [`list_walker`] | reads lists one after another, in the order of a search |
+//! | [`candidate_source`], [`candidate`] | the runs that any of these returns, to be read and checked |
+//! | [`indexed_fields_cache`] | caches which fields searches may rely on |
+//! | [`list_directory`] | records the lists of an experiment, so that its entries can be found |
 //! | [`rebuild`] | has runs indexed again, and deletes entries that follow from no copy |
 //! | [`removal`] | deletes the data that deleted entities leave behind |
 
 mod candidate;
+mod candidate_source;
 mod cursor;
-mod directory;
 mod entries;
-mod indexed_fields;
+mod indexed_fields_cache;
+mod intersection;
 mod join;
+mod list_directory;
+mod list_walker;
 mod lists;
 mod rebuild;
 mod removal;
-mod source;
-mod walker;
-mod whole;
 
 use table::Table;
 
 pub use candidate::Candidate;
-pub use cursor::{Cursor, HEAD};
-pub use directory::Directory;
-pub use entries::{Entries, EntriesOfCopy, ListOf, entries_of_copy, run_entries};
-pub use indexed_fields::IndexedFieldsCache;
-pub use join::Join;
-pub use lists::{Entry, RunLists};
-pub use rebuild::{HELD_AT_ONCE, Unmarked};
-pub use source::Source;
-pub use walker::Walker;
-pub use whole::in_all;
+pub use candidate_source::CandidateSource;
+pub use cursor::{HEAD_ENTRIES, ListCursor};
+pub use entries::{CopyEntries, ListIdentity, RunEntries, entries_of_copy, run_entries};
+pub use indexed_fields_cache::IndexedFieldsCache;
+pub use intersection::in_all;
+pub use join::ListJoin;
+pub use list_directory::ListDirectory;
+pub use list_walker::ListWalker;
+pub use lists::{ListEntry, RunLists};
+pub use rebuild::{MAX_ENTRIES_IN_MEMORY, UnmarkedRuns};
 
 /// The index of the runs in a table. Cheap to clone.
 #[derive(Clone, Debug)]

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use entities::listing::within_time;
-use entities::{RUN, RunLocation};
+use entities::{RUN_ENTITY_TYPE, RunLocation};
 use key_schema::index::{RunsByEnd, RunsByName, RunsByStage, RunsByStatus, RunsByTime};
 use key_schema::rows::{IndexedCopy, RankByMetric, RankByParam};
 use key_schema::{
-    DescendingDouble, Field, KeyRange, Level, OwnStage, Segment, Stage, TextSegment, Value, place, ranges,
+    DescendingDouble, Field, KeyRange, Level, OwnStage, Segment, Stage, TextSegment, Value, list_positions, ranges,
 };
 use mlflow_api::ExperimentId;
-use search::{Metric, NumberRange, RunColumn, RunList, TextRange, TimeRange};
+use search::{MetricColumn, NumberRange, RunColumn, RunList, TextRange, TimeRange};
 use table::Item;
 
 /// The lists of an experiment's runs, as one search reads them.
@@ -50,7 +50,7 @@ impl RunLists {
     /// of runs in the index whose own stage is the given one.
     #[must_use]
     pub fn copies(experiment: ExperimentId, started: TimeRange, stage: OwnStage) -> Self {
-        Self { experiment, started, all: IndexedCopy::all(&experiment, &stage, &RUN.into()).range() }
+        Self { experiment, started, all: IndexedCopy::all(&experiment, &stage, &RUN_ENTITY_TYPE.into()).range() }
     }
 
     /// Returns the key range of a list. Lists that are sorted newest first are narrowed to the
@@ -62,12 +62,12 @@ impl RunLists {
             RunList::ByText { column, range } => self.by_text(column, range),
             RunList::ByToken { field, token } => {
                 let field = Field::from(field.as_str());
-                ranges::with_token(&self.experiment, Level::Trigram, &RUN.into(), &field, token)
+                ranges::with_token(&self.experiment, Level::Trigram, &RUN_ENTITY_TYPE.into(), &field, token)
             }
-            RunList::ByNumber { column: Metric(key), range } => {
+            RunList::ByNumber { column: MetricColumn(key), range } => {
                 within_numbers(RankByMetric::all(&self.experiment, &key.as_str().into()).range(), *range)
             }
-            RunList::NotANumber { column: Metric(key) } => {
+            RunList::NotANumber { column: MetricColumn(key) } => {
                 let all = RankByMetric::all(&self.experiment, &key.as_str().into());
                 all.value(&DescendingDouble(f64::NAN)).range()
             }
@@ -80,21 +80,21 @@ impl RunLists {
         let beginning = |all: KeyRange, text: &str| all.beginning(&Self::text(column, text));
         match column {
             RunColumn::Status => {
-                let all = RunsByStatus::all(&self.experiment, &OwnStage::Active, &RUN.into());
+                let all = RunsByStatus::all(&self.experiment, &OwnStage::Active, &RUN_ENTITY_TYPE.into());
                 match range {
                     TextRange::Equal(status) => all.status(&status.as_str().into()).range(),
                     TextRange::Prefix(text) => beginning(all.range(), text),
                 }
             }
             RunColumn::Name => {
-                let all = RunsByName::all(&self.experiment, &OwnStage::Active, &RUN.into());
+                let all = RunsByName::all(&self.experiment, &OwnStage::Active, &RUN_ENTITY_TYPE.into());
                 match range {
                     TextRange::Equal(name) => all.name(&name.as_str().into()).range(),
                     TextRange::Prefix(text) => beginning(all.range(), text),
                 }
             }
             RunColumn::EndTime => {
-                let all = RunsByEnd::all(&self.experiment, &OwnStage::Active, &RUN.into()).range();
+                let all = RunsByEnd::all(&self.experiment, &OwnStage::Active, &RUN_ENTITY_TYPE.into()).range();
                 let (TextRange::Equal(time) | TextRange::Prefix(time)) = range;
                 all.beginning(time)
             }
@@ -110,7 +110,7 @@ impl RunLists {
     }
 
     fn by_value(&self, field: &str, value: &TextRange) -> KeyRange {
-        let (level, kind, field) = (Level::Value, RUN.into(), Field::from(field));
+        let (level, kind, field) = (Level::Value, RUN_ENTITY_TYPE.into(), Field::from(field));
         match value {
             TextRange::Equal(value) => ranges::with_token(&self.experiment, level, &kind, &field, value),
             TextRange::Prefix(text) => ranges::with_tokens_beginning(&self.experiment, level, &kind, &field, text),
@@ -125,7 +125,7 @@ impl RunLists {
     /// Returns the text in a position of the list by a column, or `None` if the key has no room for
     /// all of it.
     pub(crate) fn whole_text(column: &RunColumn, place: &str) -> Option<String> {
-        let text = place::value(place);
+        let text = list_positions::value(place);
         if *column == RunColumn::Name {
             Field::read(text).map(|name| name.0)
         } else {
@@ -142,7 +142,7 @@ impl RunLists {
 
 /// A run in a list.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct ListEntry {
     /// Location of the run.
     pub at: RunLocation,
     /// Start time of the run in ms.
@@ -163,11 +163,11 @@ pub(crate) fn number(value: f64) -> String {
 
 /// Narrows a list that is sorted by number to a range of numbers. The greatest number comes first.
 fn within_numbers(range: KeyRange, numbers: NumberRange) -> KeyRange {
-    let range = match numbers.greatest {
+    let range = match numbers.maximum {
         Some(greatest) => range.starting(&number(greatest)),
         None => range,
     };
-    match (numbers.least, numbers.with_nan) {
+    match (numbers.minimum, numbers.with_nan) {
         (_, true) => range,
         (Some(least), false) => range.until_beginning(&number(least)),
         (None, false) => range.until_beginning(&number(f64::NEG_INFINITY)),

@@ -10,35 +10,35 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use entities::attributes::INDEXED;
-use entities::{IndexingState, Marked, RUN, RunCopy, RunLocation, failed, read_all};
+use entities::{IndexingState, MarkUpdate, RUN_ENTITY_TYPE, RunCopy, RunLocation, failed, read_all};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::{ExperimentsByStage, RunsByTime, RunsChanged};
 use key_schema::rows::IndexedCopy;
-use key_schema::{Key, KeyRange, Name, OwnStage, place, rows};
+use key_schema::{Key, KeyRange, Name, OwnStage, list_positions, rows};
 use mlflow_api::{ExperimentId, RunId, Workspace};
 use table::{Condition, Failure, Item, Query, Result, Update, Write, text};
 
 use crate::RunIndex;
-use crate::directory::lists_of;
 use crate::entries::entries_of_copy;
+use crate::list_directory::lists_of;
 
 /// Number of concurrent requests.
-const AT_ONCE: usize = 16;
+const CONCURRENCY: usize = 16;
 /// Maximum number of runs that are marked, or checked individually, at a time.
-const SOME: usize = 1_000;
+const BATCH_SIZE: usize = 1_000;
 /// Maximum number of entries that a sweep holds in memory at a time. At this limit it needs up to
 /// 115 MB, and scans the lists of a million runs with 25 entries each four times.
-pub const HELD_AT_ONCE: usize = 7_000_000;
+pub const MAX_ENTRIES_IN_MEMORY: usize = 7_000_000;
 
 /// The runs of an experiment that a rebuild has not marked yet.
 #[derive(Debug)]
-pub struct Unmarked {
+pub struct UnmarkedRuns {
     experiment: ExperimentId,
     /// `None` once all runs are marked.
     next: Option<Query>,
 }
 
-impl Unmarked {
+impl UnmarkedRuns {
     /// Creates the set of all runs of an experiment.
     #[must_use]
     pub fn all(experiment: ExperimentId) -> Self {
@@ -83,10 +83,10 @@ impl RunIndex {
 
     /// Marks up to `most` of the next runs of an experiment to be indexed from scratch, and returns
     /// them. One request, and one write of each run's document.
-    pub async fn mark_runs(&self, unmarked: &mut Unmarked, most: usize) -> Result<HashSet<RunId>> {
+    pub async fn mark_runs(&self, unmarked: &mut UnmarkedRuns, most: usize) -> Result<HashSet<RunId>> {
         let experiment = unmarked.experiment;
         let Some(query) = unmarked.next.clone() else { return Ok(HashSet::new()) };
-        let query = query.limit(most.clamp(1, SOME));
+        let query = query.limit(most.clamp(1, BATCH_SIZE));
         let page = self.table.query_page(&query).await?;
         let listed = read_all(&page.items, "a place in the list of runs", Item::entry::<RunsByTime>);
         let marks = listed.map_err(failed)?.into_iter().map(|RunsByTime { run, .. }| async move {
@@ -98,7 +98,8 @@ impl RunIndex {
                 Err(failure) => Err(failure),
             }
         });
-        let marked: Vec<_> = stream::iter(marks.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect().await?;
+        let marked: Vec<_> =
+            stream::iter(marks.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY).try_collect().await?;
         unmarked.next = page.next.map(|next| query.starting_at(next));
         Ok(marked.into_iter().flatten().collect())
     }
@@ -114,7 +115,7 @@ impl RunIndex {
         let marked = read_all(&items, "the mark of a run", Item::entry::<RunsChanged>).map_err(failed)?;
         let marked: HashSet<_> = marked.into_iter().map(|changed| changed.run).collect();
         runs.retain(|run| marked.contains(run));
-        let some: Vec<_> = runs.iter().take(SOME).cloned().collect();
+        let some: Vec<_> = runs.iter().take(BATCH_SIZE).cloned().collect();
         let keys: Vec<_> = some.iter().map(|run| rows::Run::key(&experiment, run)).collect();
         let documents = self.table.get_many(&keys).await?;
         for (run, key) in some.iter().zip(&keys) {
@@ -126,15 +127,15 @@ impl RunIndex {
     }
 
     /// Deletes entries of an experiment that belong to no run as it was last indexed, and returns
-    /// their number. `held_at_once`, which is [`HELD_AT_ONCE`] except in tests, limits the number
+    /// their number. `held_at_once`, which is [`MAX_ENTRIES_IN_MEMORY`] except in tests, limits the number
     /// of entries in memory, and may be exceeded by those of one page of copies. Reads the
     /// experiment's copies once, and the lists in its directory once per `held_at_once` entries.
     /// One transaction for each entry that is deleted.
     pub async fn sweep(&self, experiment: ExperimentId, held_at_once: usize) -> Result<usize> {
         // A deleted run has no entries in the long run, and its copy is stored elsewhere.
-        let copies = IndexedCopy::partition(&experiment, &OwnStage::Active, &RUN.into());
-        let mut copies = Some(Query::of(copies).limit(held_at_once.clamp(1, SOME)));
-        let (mut swept, mut after): (_, Option<Place>) = (0, None);
+        let copies = IndexedCopy::partition(&experiment, &OwnStage::Active, &RUN_ENTITY_TYPE.into());
+        let mut copies = Some(Query::of(copies).limit(held_at_once.clamp(1, BATCH_SIZE)));
+        let (mut swept, mut after): (_, Option<CopyPosition>) = (0, None);
         while let Some(query) = copies.take() {
             let (known, next) = self.known(query, after.take(), held_at_once).await?;
             after.clone_from(&known.until);
@@ -159,10 +160,10 @@ impl RunIndex {
     async fn known(
         &self,
         mut query: Query,
-        after: Option<Place>,
+        after: Option<CopyPosition>,
         held_at_once: usize,
-    ) -> Result<(Known, Option<Query>)> {
-        let mut known = Known { entries: HashSet::new(), after, until: None };
+    ) -> Result<(KnownEntries, Option<Query>)> {
+        let mut known = KnownEntries { entries: HashSet::new(), after, until: None };
         loop {
             let page = self.table.query_page(&query).await?;
             let mut last = None;
@@ -182,7 +183,7 @@ impl RunIndex {
 
     /// Deletes the entries of a list that belong to these runs and are not among the known ones.
     /// Returns their number.
-    async fn sweep_list(&self, experiment: ExperimentId, list: KeyRange, known: &Known) -> Result<usize> {
+    async fn sweep_list(&self, experiment: ExperimentId, list: KeyRange, known: &KnownEntries) -> Result<usize> {
         let mut swept = 0;
         let mut query = Query::of(list);
         loop {
@@ -200,7 +201,7 @@ impl RunIndex {
     /// Deletes an entry unless the current copy of its run contains it. Returns whether it was
     /// deleted.
     async fn sweep_entry(&self, experiment: ExperimentId, entry: Key) -> Result<bool> {
-        let Some((started, run)) = place::started_and_run(&entry.sk) else { return Ok(false) };
+        let Some((started, run)) = list_positions::started_and_run(&entry.sk) else { return Ok(false) };
         let at = RunLocation { experiment, run };
         // A deleted run has no entries except those that are about to be deleted.
         let key = RunCopy::key(&at, started, OwnStage::Active);
@@ -225,23 +226,23 @@ impl RunIndex {
 }
 
 /// Position of a run among the copies. The latest start time comes first.
-type Place = (Reverse<i64>, RunId);
+type CopyPosition = (Reverse<i64>, RunId);
 
 /// The entries of the runs between two positions.
-struct Known {
+struct KnownEntries {
     /// Hashes of the entries. A collision only leaves one stray entry in place.
     entries: HashSet<u64>,
     /// Last position before these runs. `None` if they begin with the first run.
-    after: Option<Place>,
+    after: Option<CopyPosition>,
     /// Position of the last of these runs. `None` if they end with the last run.
-    until: Option<Place>,
+    until: Option<CopyPosition>,
 }
 
-impl Known {
+impl KnownEntries {
     /// Checks whether an entry belongs to one of these runs and does not follow from the run's
     /// copy.
     fn misses(&self, entry: &Key) -> bool {
-        let Some((started, run)) = place::started_and_run(&entry.sk) else { return false };
+        let Some((started, run)) = list_positions::started_and_run(&entry.sk) else { return false };
         let place = (Reverse(started), run);
         let is_here = self.after.as_ref().is_none_or(|after| *after < place)
             && self.until.as_ref().is_none_or(|until| place <= *until);

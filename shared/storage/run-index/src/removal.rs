@@ -5,14 +5,14 @@
 //! late writes.
 
 use entities::attributes::{EXPERIMENT, NAME};
-use entities::{ModelLocation, RUN, RunCopy, RunLocation, failed};
-use key_schema::{Key, KeyRange, OwnStage, part, ranges, rows};
+use entities::{ModelLocation, RUN_ENTITY_TYPE, RunCopy, RunLocation, failed};
+use key_schema::{Key, KeyRange, OwnStage, key_parts, ranges, rows};
 use mlflow_api::{EvaluationDatasetId, ExperimentId, Workspace};
 use table::{Condition, Failure, Item, Query, Result, Table, Write, text};
 
 use crate::RunIndex;
-use crate::directory::lists_of;
 use crate::entries::entries_of_copy;
+use crate::list_directory::lists_of;
 
 impl RunIndex {
     /// Deletes a run's rows and the history of its metrics, unless the run exists. If its start
@@ -79,7 +79,7 @@ impl RunIndex {
                 break;
             }
         }
-        for copies in ranges::copies(&experiment, &RUN.into()) {
+        for copies in ranges::copies(&experiment, &RUN_ENTITY_TYPE.into()) {
             self.delete_range(copies, None).await?;
         }
         self.delete_range(rows::Experiment::partition(&experiment), Some(workspace)).await
@@ -125,7 +125,7 @@ impl RunIndex {
 fn counterpart(item: &Item, workspace: Option<&Workspace>) -> Option<Key> {
     let key = item.key()?;
     // The name in the key may be truncated.
-    if let (Some(experiment), Some(name)) = (part::experiment_of_scorer(&key), item.get(NAME)) {
+    if let (Some(experiment), Some(name)) = (key_parts::experiment_of_scorer(&key), item.get(NAME)) {
         return Some(rows::WorkspaceScorer::key(&workspace?.as_str().into(), &experiment, &name.into()));
     }
     let row = rows::RunInput::parse(&key)?;

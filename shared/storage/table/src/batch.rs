@@ -7,7 +7,7 @@ use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::Key;
 
-use crate::meter::Direction;
+use crate::meter::CapacityKind;
 use crate::table::attributes;
 use crate::{Failure, Item, Result, Table};
 
@@ -29,10 +29,10 @@ impl TableKey {
 }
 
 /// DynamoDB's limits for the number of items in one request.
-const READS: usize = 100;
-const WRITES: usize = 25;
+const MAX_BATCH_READS: usize = 100;
+const MAX_BATCH_WRITES: usize = 25;
 /// Maximum number of concurrent requests of one batch write.
-const AT_ONCE: usize = 16;
+const CONCURRENCY: usize = 16;
 
 impl Table {
     /// Reads items with strong consistency. Missing items are absent from the result, and duplicate
@@ -52,7 +52,7 @@ impl Table {
     pub async fn get_together(&self, keys: &[TableKey]) -> Result<HashMap<TableKey, Item>> {
         let mut seen = HashSet::new();
         let keys: Vec<_> = keys.iter().filter(|key| seen.insert(*key)).collect();
-        let parts = try_join_all(keys.chunks(READS).map(|keys| self.get_part_together(keys))).await?;
+        let parts = try_join_all(keys.chunks(MAX_BATCH_READS).map(|keys| self.get_part_together(keys))).await?;
         Ok(parts.into_iter().flatten().collect())
     }
 
@@ -81,7 +81,7 @@ impl Table {
                         .send()
                 })
                 .await?;
-            self.consumed(Direction::Read, answer.consumed_capacity());
+            self.consumed(CapacityKind::Read, answer.consumed_capacity());
             let before = found.len();
             for (name, items) in answer.responses.unwrap_or_default() {
                 let items: Vec<_> = items.into_iter().map(Item).collect();
@@ -105,7 +105,7 @@ impl Table {
         // DynamoDB rejects requests that contain a key twice.
         let mut seen = HashSet::new();
         let keys: Vec<_> = keys.iter().filter(|key| seen.insert(*key)).collect();
-        let parts = try_join_all(keys.chunks(READS).map(|keys| self.get_part(keys, is_consistent))).await?;
+        let parts = try_join_all(keys.chunks(MAX_BATCH_READS).map(|keys| self.get_part(keys, is_consistent))).await?;
         let items = parts.into_iter().flatten().filter_map(|item| Some((item.key()?, item)));
         Ok(items.collect())
     }
@@ -128,7 +128,7 @@ impl Table {
                         .send()
                 })
                 .await?;
-            self.consumed(Direction::Read, answer.consumed_capacity());
+            self.consumed(CapacityKind::Read, answer.consumed_capacity());
             let items = answer.responses.and_then(|mut tables| tables.remove(&self.name)).unwrap_or_default();
             // Unprocessed keys after some items mean that the response reached 16 MB. After none,
             // they mean that the table is throttling.
@@ -158,8 +158,8 @@ impl Table {
         });
         let requests = puts.chain(deletes).collect::<std::result::Result<Vec<_>, _>>();
         let requests = requests.map_err(|error| Failure::Unexpected(error.to_string()))?;
-        let parts: Vec<_> = requests.chunks(WRITES).map(|part| self.write_part(part.to_vec())).collect();
-        stream::iter(parts).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
+        let parts: Vec<_> = requests.chunks(MAX_BATCH_WRITES).map(|part| self.write_part(part.to_vec())).collect();
+        stream::iter(parts).buffer_unordered(CONCURRENCY).try_collect::<Vec<()>>().await?;
         Ok(())
     }
 
@@ -179,7 +179,7 @@ impl Table {
                         .send()
                 })
                 .await?;
-            self.consumed(Direction::Write, answer.consumed_capacity());
+            self.consumed(CapacityKind::Write, answer.consumed_capacity());
             self.look_at_sizes_of(answer.item_collection_metrics());
             requests = answer.unprocessed_items.and_then(|mut tables| tables.remove(&self.name)).unwrap_or_default();
             if requests.is_empty() {

@@ -12,12 +12,12 @@ use key_schema::definition::PK;
 use runtime::clock::Moment;
 
 /// Size in GB from which a partition is reported.
-const NEARLY_FULL: f64 = 8.0;
+const NEARLY_FULL_GB: f64 = 8.0;
 /// Interval at which a process repeats the warning about a partition. The alarm evaluates the log
 /// hourly.
-const AGAIN: Duration = Duration::from_mins(20);
+const WARNING_INTERVAL: Duration = Duration::from_mins(20);
 /// Capacity of the map of reported partitions. When it is full, it is cleared.
-const MOST_REMEMBERED: usize = 1_000;
+const MAX_REPORTED_PARTITIONS: usize = 1_000;
 
 /// The partitions that were reported recently. Clones share the state.
 #[derive(Clone, Debug, Default)]
@@ -41,10 +41,10 @@ impl CollectionSizes {
 
     fn is_news(&self, partition: &str) -> bool {
         let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.get(partition).is_some_and(|moment| moment.age() < AGAIN) {
+        if said.get(partition).is_some_and(|moment| moment.age() < WARNING_INTERVAL) {
             return false;
         }
-        if said.len() >= MOST_REMEMBERED {
+        if said.len() >= MAX_REPORTED_PARTITIONS {
             said.clear();
         }
         said.insert(partition.to_owned(), Moment::now());
@@ -54,7 +54,8 @@ impl CollectionSizes {
 
 /// Returns the partition and the lower bound of its size in GB, if it is nearly full.
 fn nearly_full(metrics: &ItemCollectionMetrics) -> Option<(&str, f64)> {
-    let at_least = metrics.size_estimate_range_gb().first().copied().filter(|gigabytes| *gigabytes >= NEARLY_FULL)?;
+    let at_least =
+        metrics.size_estimate_range_gb().first().copied().filter(|gigabytes| *gigabytes >= NEARLY_FULL_GB)?;
     let partition = metrics.item_collection_key()?.get(PK)?.as_s().ok()?;
     Some((partition, at_least))
 }

@@ -11,34 +11,34 @@ use crate::{Item, Value};
 
 /// An attribute, or an entry of a map attribute. The parts are literal names and are never parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Path(Vec<String>);
+pub struct AttributePath(Vec<String>);
 
-impl From<&str> for Path {
+impl From<&str> for AttributePath {
     fn from(attribute: &str) -> Self {
         Self(vec![attribute.to_owned()])
     }
 }
 
-impl From<String> for Path {
+impl From<String> for AttributePath {
     fn from(attribute: String) -> Self {
         Self(vec![attribute])
     }
 }
 
-impl<T: ?Sized> From<Attribute<T>> for Path {
+impl<T: ?Sized> From<Attribute<T>> for AttributePath {
     fn from(attribute: Attribute<T>) -> Self {
         attribute.name().into()
     }
 }
 
-impl<T: ?Sized> From<(Attribute<T>, &str)> for Path {
+impl<T: ?Sized> From<(Attribute<T>, &str)> for AttributePath {
     /// Returns the path of an entry of a map attribute.
     fn from((attribute, entry): (Attribute<T>, &str)) -> Self {
         (attribute.name(), entry).into()
     }
 }
 
-impl From<(&str, &str)> for Path {
+impl From<(&str, &str)> for AttributePath {
     /// Returns the path of an entry of a map attribute.
     fn from((attribute, entry): (&str, &str)) -> Self {
         Self(vec![attribute.to_owned(), entry.to_owned()])
@@ -50,13 +50,13 @@ impl From<(&str, &str)> for Path {
 #[derive(Clone, PartialEq)]
 pub enum Condition {
     /// The attribute exists.
-    Exists(Path),
+    Exists(AttributePath),
     /// The attribute does not exist.
-    Missing(Path),
+    Missing(AttributePath),
     /// The attribute exists and has this value.
-    Equals(Path, Value),
+    Equals(AttributePath, Value),
     /// The attribute exists and is less than this value.
-    Below(Path, Value),
+    Below(AttributePath, Value),
     /// Always holds.
     Always,
     /// All of these conditions hold.
@@ -117,10 +117,10 @@ impl fmt::Debug for Condition {
 pub struct Update {
     pub(crate) key: Key,
     pub(crate) condition: Condition,
-    set: Vec<(Path, Value)>,
-    add: Vec<(Path, Value)>,
-    delete: Vec<(Path, Value)>,
-    remove: Vec<Path>,
+    set: Vec<(AttributePath, Value)>,
+    add: Vec<(AttributePath, Value)>,
+    delete: Vec<(AttributePath, Value)>,
+    remove: Vec<AttributePath>,
 }
 
 impl fmt::Debug for Update {
@@ -146,7 +146,7 @@ impl Update {
 
     /// Sets an attribute, or an entry of an existing map.
     #[must_use]
-    pub fn set(mut self, path: impl Into<Path>, value: Value) -> Self {
+    pub fn set(mut self, path: impl Into<AttributePath>, value: Value) -> Self {
         self.set.push((path.into(), value));
         self
     }
@@ -167,7 +167,7 @@ impl Update {
     /// Adds to a number or to a set, which is created if it is missing. Supported for top-level
     /// attributes only.
     #[must_use]
-    pub fn add(mut self, attribute: impl Into<Path>, value: Value) -> Self {
+    pub fn add(mut self, attribute: impl Into<AttributePath>, value: Value) -> Self {
         self.add.push((attribute.into(), value));
         self
     }
@@ -175,14 +175,14 @@ impl Update {
     /// Removes elements from a set. Removing the last one removes the attribute. Supported for
     /// top-level attributes only.
     #[must_use]
-    pub fn delete(mut self, attribute: impl Into<Path>, value: Value) -> Self {
+    pub fn delete(mut self, attribute: impl Into<AttributePath>, value: Value) -> Self {
         self.delete.push((attribute.into(), value));
         self
     }
 
     /// Removes an attribute, or an entry of a map.
     #[must_use]
-    pub fn remove(mut self, path: impl Into<Path>) -> Self {
+    pub fn remove(mut self, path: impl Into<AttributePath>) -> Self {
         self.remove.push(path.into());
         self
     }
@@ -268,7 +268,7 @@ impl Expressions {
         text
     }
 
-    fn section(&mut self, text: &mut String, word: &str, changes: &[(Path, Value)], between: &str) {
+    fn section(&mut self, text: &mut String, word: &str, changes: &[(AttributePath, Value)], between: &str) {
         for (position, (path, value)) in changes.iter().enumerate() {
             text.push_str(if position == 0 { word } else { "," });
             let (path, value) = (self.path(path), self.value(value));
@@ -280,7 +280,7 @@ impl Expressions {
     }
 
     /// Returns the placeholders of a path. A name that is used twice has one placeholder.
-    pub(crate) fn path(&mut self, path: &Path) -> String {
+    pub(crate) fn path(&mut self, path: &AttributePath) -> String {
         let parts: Vec<_> = path.0.iter().map(|name| self.name(name)).collect();
         parts.join(".")
     }

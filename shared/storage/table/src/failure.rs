@@ -31,16 +31,16 @@ pub enum Failure {
     },
     /// A condition of the transaction did not hold. There is one reason per write, in the order of
     /// the writes.
-    Cancelled(Vec<Reason>),
+    Cancelled(Vec<WriteRefusal>),
     /// The item would exceed DynamoDB's limit of 400 KB.
     TooLarge,
     /// The partition holds 10 GB, the maximum in a table with local indexes.
     PartitionFull,
-    /// The partition or the table throttled the request, for longer than [`Retry`](crate::Retry)
+    /// The partition or the table throttled the request, for longer than [`RetryPolicy`](crate::RetryPolicy)
     /// allows.
     Throttled(String),
     /// The table could not be reached, or other transactions kept the item busy, for longer than
-    /// [`Retry`](crate::Retry) allows.
+    /// [`RetryPolicy`](crate::RetryPolicy) allows.
     Unavailable(String),
     /// It is unknown whether [`Table::create`](crate::Table::create) created the item. The creation
     /// must not be repeated.
@@ -53,7 +53,7 @@ pub enum Failure {
 
 /// How one write contributed to the cancellation of its transaction.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reason {
+pub enum WriteRefusal {
     /// The write did not contribute.
     None,
     /// The write's condition did not hold. Holds the current item, if it exists.
@@ -141,14 +141,16 @@ impl OperationError for TransactWriteItemsError {
     fn specific(&self) -> Option<Outcome> {
         let Self::TransactionCanceledException(cancelled) = self else { return None };
         let reasons: Vec<_> = cancelled.cancellation_reasons().iter().map(reason).collect();
-        let busy_only = reasons.iter().all(|reason| matches!(reason, Reason::None | Reason::Busy | Reason::Throttled));
-        Some(if busy_only && reasons.contains(&Reason::Throttled) {
+        let busy_only = reasons
+            .iter()
+            .all(|reason| matches!(reason, WriteRefusal::None | WriteRefusal::Busy | WriteRefusal::Throttled));
+        Some(if busy_only && reasons.contains(&WriteRefusal::Throttled) {
             Outcome::Throttled("a part of a transaction was throttled".to_owned())
-        } else if busy_only && reasons.contains(&Reason::Busy) {
+        } else if busy_only && reasons.contains(&WriteRefusal::Busy) {
             Outcome::Busy("transaction conflict".to_owned())
-        } else if reasons.contains(&Reason::TooLarge) {
+        } else if reasons.contains(&WriteRefusal::TooLarge) {
             Outcome::Final(Failure::TooLarge)
-        } else if reasons.contains(&Reason::PartitionFull) {
+        } else if reasons.contains(&WriteRefusal::PartitionFull) {
             Outcome::Final(Failure::PartitionFull)
         } else if busy_only {
             let codes: Vec<_> = cancelled.cancellation_reasons().iter().filter_map(CancellationReason::code).collect();
@@ -159,14 +161,14 @@ impl OperationError for TransactWriteItemsError {
     }
 }
 
-fn reason(reason: &CancellationReason) -> Reason {
+fn reason(reason: &CancellationReason) -> WriteRefusal {
     match reason.code() {
-        Some("ConditionalCheckFailed") => Reason::Refused(reason.item().map(|item| Item(item.clone()))),
-        Some("TransactionConflict") => Reason::Busy,
-        Some("ThrottlingError" | "ProvisionedThroughputExceeded") => Reason::Throttled,
-        Some("ItemCollectionSizeLimitExceeded") => Reason::PartitionFull,
-        Some("ValidationError") if reason.message().is_some_and(is_size) => Reason::TooLarge,
-        _ => Reason::None,
+        Some("ConditionalCheckFailed") => WriteRefusal::Refused(reason.item().map(|item| Item(item.clone()))),
+        Some("TransactionConflict") => WriteRefusal::Busy,
+        Some("ThrottlingError" | "ProvisionedThroughputExceeded") => WriteRefusal::Throttled,
+        Some("ItemCollectionSizeLimitExceeded") => WriteRefusal::PartitionFull,
+        Some("ValidationError") if reason.message().is_some_and(is_size) => WriteRefusal::TooLarge,
+        _ => WriteRefusal::None,
     }
 }
 

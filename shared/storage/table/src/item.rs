@@ -178,7 +178,7 @@ pub fn bytes_set(values: impl IntoIterator<Item = Vec<u8>>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Condition, Failure, Page, Reason, Update, Write};
+    use crate::{Condition, Failure, QueryPage, Update, Write, WriteRefusal};
 
     #[test]
     fn nothing_prints_what_is_in_an_item() {
@@ -189,12 +189,12 @@ mod tests {
         let refused = Failure::Refused { item: Some(item()), after_lost_answer: false };
         let printed = [
             format!("{refused:?}"),
-            format!("{:?}", Failure::Cancelled(vec![Reason::Refused(Some(item()))])),
+            format!("{:?}", Failure::Cancelled(vec![WriteRefusal::Refused(Some(item()))])),
             format!(
                 "{:?}",
                 [Write::Put(item(), condition()), Write::Update(update), Write::Delete(key(), condition())]
             ),
-            format!("{:#?}", Page { items: vec![item()], next: None }),
+            format!("{:#?}", QueryPage { items: vec![item()], next: None }),
             model::Error::from(refused).to_string(),
         ];
         for text in printed {

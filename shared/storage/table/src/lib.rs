@@ -4,37 +4,37 @@
 //! scan. The crate handles throttling, transaction conflicts, lost responses and unprocessed parts
 //! of batches (`retry.rs`, `docs/design/consistency.md`). All remaining failures are variants of one enum,
 //! [`Failure`]. If the condition of a single write does not hold, the failure contains the current
-//! item, so the next attempt needs no read. A [`Meter`] counts requests and capacity units.
+//! item, so the next attempt needs no read. A [`UsageMeter`] counts requests and capacity units.
 //!
 //! An update never creates an item by accident: `Update::new` adds the condition that the item
 //! exists, and only `Update::upsert` does not. Every write is safe to send again.
 
 mod batch;
-mod change;
 mod collection_size;
 mod connect;
-mod counts;
-mod create;
-mod creation;
-mod declared;
+mod entity_creation;
 mod expression;
 mod failure;
 mod item;
+mod item_check;
+mod item_counts;
 mod meter;
+mod optimistic_change;
 mod query;
-mod range;
+mod range_deletion;
 mod retry;
 mod table;
+mod table_creation;
 mod transaction;
 
 pub use batch::TableKey;
-pub use change::{Attempts, Plan, Refusal};
 pub use connect::client;
-pub use expression::{Condition, Path, Update};
-pub use failure::{Failure, Reason, Result};
+pub use expression::{AttributePath, Condition, Update};
+pub use failure::{Failure, Result, WriteRefusal};
 pub use item::{Item, Map, Value, bytes, bytes_set, map, number, text};
-pub use meter::{Meter, ReadBytes, Usage};
-pub use query::{Page, Query};
-pub use retry::{Retry, timeouts};
+pub use meter::{ConsumedUnits, ReadBytes, UsageMeter};
+pub use optimistic_change::{ChangeAttempts, ChangePlan, RefusedWrites};
+pub use query::{Query, QueryPage};
+pub use retry::{RetryPolicy, timeouts};
 pub use table::Table;
 pub use transaction::Write;

@@ -9,21 +9,21 @@ use aws_sdk_dynamodb::types::{Capacity, ConsumedCapacity};
 tokio::task_local! {
     /// The meter that counts this task's requests to all tables while it handles one client
     /// request.
-    static OF_TASK: Meter;
+    static TASK_METER: UsageMeter;
 }
 
 /// A counter of consumption: of the requests through one [`crate::Table`] handle
-/// ([`crate::Table::metered`]), or of all requests during a future ([`Meter::counting`]).
+/// ([`crate::Table::metered`]), or of all requests during a future ([`UsageMeter::counting`]).
 #[derive(Clone, Debug, Default)]
-pub struct Meter(
+pub struct UsageMeter(
     // A std mutex: no await happens while it is held.
-    Arc<Mutex<Usage>>,
+    Arc<Mutex<ConsumedUnits>>,
 );
 
 /// Consumption of a number of requests. The capacity units are DynamoDB's: a write unit is 1 KB
 /// written, a read unit is 4 KB read with strong consistency.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Usage {
+pub struct ConsumedUnits {
     /// Requests sent, including retries.
     pub requests: u32,
     /// Read capacity units.
@@ -57,32 +57,32 @@ impl ReadBytes {
 
 /// The direction of an operation.
 #[derive(Clone, Copy)]
-pub(crate) enum Direction {
+pub(crate) enum CapacityKind {
     Read,
     Write,
 }
 
-impl Meter {
+impl UsageMeter {
     /// Runs `work` and counts its requests through all handles. Requests of tasks and threads that
-    /// it spawns are counted only if the meter is passed on to them ([`Meter::of_task`]).
+    /// it spawns are counted only if the meter is passed on to them ([`UsageMeter::of_task`]).
     pub async fn counting<F: Future>(&self, work: F) -> F::Output {
-        OF_TASK.scope(self.clone(), work).await
+        TASK_METER.scope(self.clone(), work).await
     }
 
     /// Returns the meter of this task, to be passed on to another task or thread.
     #[must_use]
     pub fn of_task() -> Option<Self> {
-        OF_TASK.try_with(Self::clone).ok()
+        TASK_METER.try_with(Self::clone).ok()
     }
 
     /// Returns the consumption so far.
     #[must_use]
-    pub fn usage(&self) -> Usage {
+    pub fn usage(&self) -> ConsumedUnits {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the consumption since the last `take`, and resets the counters.
-    pub fn take(&self) -> Usage {
+    pub fn take(&self) -> ConsumedUnits {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -99,13 +99,13 @@ impl Meter {
         usage.write_units += f64::from(u32::try_from(bytes.div_ceil(1_024).max(1)).unwrap_or(u32::MAX));
     }
 
-    pub(crate) fn count_capacity(&self, direction: Direction, consumed: &[ConsumedCapacity]) {
+    pub(crate) fn count_capacity(&self, direction: CapacityKind, consumed: &[ConsumedCapacity]) {
         let mut usage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for consumed in consumed {
             let total = consumed.capacity_units().unwrap_or_default();
             match direction {
-                Direction::Read => usage.read_units += total,
-                Direction::Write => {
+                CapacityKind::Read => usage.read_units += total,
+                CapacityKind::Write => {
                     usage.write_units += total;
                     usage.local_index_units += indexes(consumed.local_secondary_indexes());
                     usage.global_index_units += indexes(consumed.global_secondary_indexes());
@@ -124,23 +124,23 @@ mod tests {
     use super::*;
 
     fn count() {
-        if let Some(meter) = Meter::of_task() {
+        if let Some(meter) = UsageMeter::of_task() {
             meter.count_request("GetItem");
         }
     }
 
     #[tokio::test]
     async fn calls_are_counted_where_the_meter_is_taken_along() {
-        let meter = Meter::default();
+        let meter = UsageMeter::default();
         let work = async {
             count();
             tokio::spawn(async { count() }).await.unwrap();
-            let meter = Meter::of_task().unwrap();
+            let meter = UsageMeter::of_task().unwrap();
             tokio::spawn(async move { meter.counting(async { count() }).await }).await.unwrap();
         };
         meter.counting(work).await;
         count();
         assert_eq!(meter.usage().requests, 2);
-        assert_eq!(Meter::default().usage().requests, 0);
+        assert_eq!(UsageMeter::default().usage().requests, 0);
     }
 }

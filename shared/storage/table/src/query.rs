@@ -7,7 +7,7 @@ use key_schema::definition::Index;
 use key_schema::{KeyRange, SortKeys};
 
 use crate::expression::Expressions;
-use crate::meter::Direction;
+use crate::meter::CapacityKind;
 use crate::{Item, Result, Table, Value, text};
 
 /// A range of one partition, with options for reading it.
@@ -23,7 +23,7 @@ pub struct Query {
 
 /// One page of a query.
 #[derive(Clone, Debug)]
-pub struct Page {
+pub struct QueryPage {
     /// Items of the page.
     pub items: Vec<Item>,
     /// Start of the next page. `None` on the last page.
@@ -77,7 +77,7 @@ impl Query {
 impl Table {
     /// Reads one page: up to 1 MB, or up to the limit. One request; a read unit per 4 KB of the
     /// items in the range.
-    pub async fn query_page(&self, query: &Query) -> Result<Page> {
+    pub async fn query_page(&self, query: &Query) -> Result<QueryPage> {
         let mut expressions = Expressions::default();
         let (attribute, partition) = query.range.partition();
         let partition = format!("{}={}", expressions.path(&attribute.into()), expressions.value(&text(partition)));
@@ -115,7 +115,7 @@ impl Table {
                     .send()
             })
             .await?;
-        self.consumed(Direction::Read, answer.consumed_capacity.as_slice());
+        self.consumed(CapacityKind::Read, answer.consumed_capacity.as_slice());
         let items: Vec<_> = answer.items.unwrap_or_default().into_iter().map(Item).collect();
         // Indexes project only keys, so there is nothing to check.
         if (index.is_none() || query.whole) && !query.for_removal {
@@ -123,7 +123,7 @@ impl Table {
         } else {
             self.count_items(&items);
         }
-        Ok(Page { items, next: answer.last_evaluated_key.filter(|key| !key.is_empty()) })
+        Ok(QueryPage { items, next: answer.last_evaluated_key.filter(|key| !key.is_empty()) })
     }
 
     /// Reads the whole range, page by page.

@@ -30,7 +30,7 @@ pub fn timeouts() -> TimeoutConfig {
 /// waiting until they are over. Throttling is different: the table is overloaded, and a caller that
 /// waits here occupies a sandbox (`docs/adr/0025-throttling.md`).
 #[derive(Clone, Copy, Debug)]
-pub struct Retry {
+pub struct RetryPolicy {
     /// Maximum number of attempts.
     pub attempts: u32,
     /// Upper bound of the first pause. It doubles with every attempt.
@@ -49,7 +49,7 @@ pub struct Retry {
     pub changes: u32,
 }
 
-impl Default for Retry {
+impl Default for RetryPolicy {
     /// Returns the limits for callers that a client is waiting for. Ten attempts: gives up within
     /// 6 s if every attempt fails immediately, and after 20 s in the worst case, well before a
     /// function's timeout of 29 s. Three throttled attempts: gives up within 0.3 s if each fails
@@ -67,7 +67,7 @@ impl Default for Retry {
     }
 }
 
-impl Retry {
+impl RetryPolicy {
     /// Returns the limits for background work: all attempts may be throttled.
     #[must_use]
     pub fn in_background(self) -> Self {

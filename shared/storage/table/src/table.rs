@@ -12,16 +12,16 @@ use key_schema::definition::{PK, SK};
 
 use crate::collection_size::CollectionSizes;
 use crate::expression::Expressions;
-use crate::meter::{Direction, Meter, ReadBytes};
-use crate::{Condition, Failure, Item, Result, Retry, Update, Value, declared};
+use crate::meter::{CapacityKind, ReadBytes, UsageMeter};
+use crate::{Condition, Failure, Item, Result, RetryPolicy, Update, Value, item_check};
 
 /// A handle to the table. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Table {
     pub(crate) client: Client,
     pub(crate) name: String,
-    pub(crate) retry: Retry,
-    meter: Option<Meter>,
+    pub(crate) retry: RetryPolicy,
+    meter: Option<UsageMeter>,
     read_bytes: Option<ReadBytes>,
     collection_sizes: Option<CollectionSizes>,
 }
@@ -34,7 +34,7 @@ impl Table {
         Self {
             client,
             name: name.into(),
-            retry: Retry::default(),
+            retry: RetryPolicy::default(),
             meter: None,
             read_bytes: None,
             collection_sizes: None,
@@ -55,7 +55,7 @@ impl Table {
 
     /// Returns a handle whose requests are counted by `meter`.
     #[must_use]
-    pub fn metered(&self, meter: Meter) -> Self {
+    pub fn metered(&self, meter: UsageMeter) -> Self {
         Self { meter: Some(meter), ..self.clone() }
     }
 
@@ -74,7 +74,7 @@ impl Table {
 
     /// Returns a handle with other retry limits.
     #[must_use]
-    pub fn with_retry(&self, retry: Retry) -> Self {
+    pub fn with_retry(&self, retry: RetryPolicy) -> Self {
         Self { retry, ..self.clone() }
     }
 
@@ -87,7 +87,7 @@ impl Table {
 
     /// Returns the retry limits of this handle, for callers that retry a refused step of their own.
     #[must_use]
-    pub fn retry(&self) -> Retry {
+    pub fn retry(&self) -> RetryPolicy {
         self.retry
     }
 
@@ -110,7 +110,7 @@ impl Table {
                     .send()
             })
             .await?;
-        self.consumed(Direction::Read, answer.consumed_capacity.as_slice());
+        self.consumed(CapacityKind::Read, answer.consumed_capacity.as_slice());
         let item = answer.item.map(Item);
         self.take(item.as_slice())?;
         Ok(item)
@@ -147,7 +147,7 @@ impl Table {
             })
             .await
             .inspect_err(|failure| self.count_refusal(failure))?;
-        self.consumed(Direction::Write, answer.consumed_capacity.as_slice());
+        self.consumed(CapacityKind::Write, answer.consumed_capacity.as_slice());
         self.look_at_sizes(answer.item_collection_metrics());
         Ok(())
     }
@@ -161,7 +161,7 @@ impl Table {
     pub async fn update(&self, update: &Update) -> Result<Item> {
         let item = self.update_returning(update, ReturnValue::AllNew).await?;
         let item = item.ok_or_else(|| Failure::Unexpected("an update returned no item".to_owned()))?;
-        declared::check([&item])?;
+        item_check::check([&item])?;
         Ok(item)
     }
 
@@ -198,7 +198,7 @@ impl Table {
             })
             .await
             .inspect_err(|failure| self.count_refusal(failure))?;
-        self.consumed(Direction::Write, answer.consumed_capacity.as_slice());
+        self.consumed(CapacityKind::Write, answer.consumed_capacity.as_slice());
         self.look_at_sizes(answer.item_collection_metrics());
         Ok(answer.attributes.map(Item))
     }
@@ -228,7 +228,7 @@ impl Table {
             })
             .await
             .inspect_err(|failure| self.count_refusal(failure))?;
-        self.consumed(Direction::Write, answer.consumed_capacity.as_slice());
+        self.consumed(CapacityKind::Write, answer.consumed_capacity.as_slice());
         Ok(())
     }
 
@@ -236,7 +236,7 @@ impl Table {
     pub(crate) fn wanted(&self) -> Option<ReturnConsumedCapacity> {
         match &self.meter {
             Some(_) => Some(ReturnConsumedCapacity::Indexes),
-            None => Meter::of_task().map(|_| ReturnConsumedCapacity::Total),
+            None => UsageMeter::of_task().map(|_| ReturnConsumedCapacity::Total),
         }
     }
 
@@ -269,7 +269,7 @@ impl Table {
     /// Counts items that were read whole, and checks them against their declarations.
     pub(crate) fn take(&self, items: &[Item]) -> Result<()> {
         self.count_items(items);
-        declared::check(items)
+        item_check::check(items)
     }
 
     /// Counts the size of items that were read.
@@ -279,14 +279,14 @@ impl Table {
         }
     }
 
-    pub(crate) fn consumed(&self, direction: Direction, consumed: &[ConsumedCapacity]) {
+    pub(crate) fn consumed(&self, direction: CapacityKind, consumed: &[ConsumedCapacity]) {
         self.meters().for_each(|meter| meter.count_capacity(direction, consumed));
     }
 
     /// Returns all meters that count this request: the one of the handle, and the one of the
     /// current task.
-    fn meters(&self) -> impl Iterator<Item = Meter> {
-        self.meter.clone().into_iter().chain(Meter::of_task())
+    fn meters(&self) -> impl Iterator<Item = UsageMeter> {
+        self.meter.clone().into_iter().chain(UsageMeter::of_task())
     }
 }
 

@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::{
 use key_schema::Key;
 
 use crate::expression::Expressions;
-use crate::meter::Direction;
+use crate::meter::CapacityKind;
 use crate::table::attributes;
 use crate::{Condition, Failure, Item, Result, Table, Update};
 
@@ -23,14 +23,14 @@ pub enum Write {
     /// Checks a condition without writing.
     Check(Key, Condition),
     /// A write to another table of the same account, by its name.
-    Elsewhere(String, Box<Write>),
+    OtherTable(String, Box<Write>),
 }
 
 impl Write {
     /// The table and the write itself. `here` is the table of the transaction.
     fn of<'a>(&'a self, here: &'a str) -> (&'a str, &'a Self) {
         match self {
-            Self::Elsewhere(table, write) => write.of(table),
+            Self::OtherTable(table, write) => write.of(table),
             write => (here, write),
         }
     }
@@ -52,7 +52,7 @@ impl Table {
     /// Returns a write to this table that can be part of a transaction of another table.
     #[must_use]
     pub fn of_others(&self, write: Write) -> Write {
-        Write::Elsewhere(self.name.clone(), Box::new(write))
+        Write::OtherTable(self.name.clone(), Box::new(write))
     }
 
     /// Executes all writes or none. Sets `lost` if the response to an attempt was lost.
@@ -73,7 +73,7 @@ impl Table {
                     .send()
             })
             .await?;
-        self.consumed(Direction::Write, answer.consumed_capacity());
+        self.consumed(CapacityKind::Write, answer.consumed_capacity());
         self.look_at_sizes_of(answer.item_collection_metrics());
         Ok(())
     }
@@ -139,7 +139,7 @@ fn part(write: &Write, here: &str) -> std::result::Result<TransactWriteItem, aws
             )
         }
         // `Write::of` returns none.
-        Write::Elsewhere(..) => part,
+        Write::OtherTable(..) => part,
     }
     .build())
 }

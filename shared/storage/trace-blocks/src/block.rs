@@ -6,10 +6,10 @@ use key_schema::Key;
 use mlflow_api::{Error, Result};
 use table::{Failure, Item};
 
-use crate::columns::{self, CoreTrace};
-use crate::documents;
-use crate::frame::decompress;
-use crate::groups::{self, Group};
+use crate::columns::{self, TraceColumns};
+use crate::compression::decompress;
+use crate::document_encoding;
+use crate::groups::{self, SpanGroup};
 use crate::trace_key::{TraceKey, TracePartition};
 
 /// A block as stored in its item. Its parts are only unpacked on demand.
@@ -20,7 +20,7 @@ pub struct Block {
     end: TraceKey,
     newest: i64,
     count: usize,
-    groups: Vec<Group>,
+    groups: Vec<SpanGroup>,
 }
 
 impl Block {
@@ -93,7 +93,7 @@ impl Block {
 
     /// Returns where the spans of the traces are stored, newest first.
     #[must_use]
-    pub fn groups(&self) -> &[Group] {
+    pub fn groups(&self) -> &[SpanGroup] {
         &self.groups
     }
 
@@ -101,7 +101,7 @@ impl Block {
     ///
     /// # Errors
     /// Returns an internal error if they cannot be read.
-    pub fn core(&self) -> Result<Vec<CoreTrace>> {
+    pub fn core(&self) -> Result<Vec<TraceColumns>> {
         let read = || {
             let traces = columns::read(&decompress(self.item.bytes(CORE)?)?)?;
             let newest = traces.first()?.place.time;
@@ -119,7 +119,7 @@ impl Block {
         let core = self.core()?;
         let read = || {
             let documents = decompress(self.item.bytes(HEADS)?)?;
-            documents::read(&documents, core.iter().map(|trace| &trace.place.trace))
+            document_encoding::read(&documents, core.iter().map(|trace| &trace.place.trace))
         };
         read().ok_or_else(|| unreadable(&self.item, "the documents of a block"))
     }

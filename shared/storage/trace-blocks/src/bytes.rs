@@ -33,9 +33,9 @@ pub(crate) fn put_bytes(bytes: &mut Vec<u8>, content: &[u8]) {
 /// A decoder. Its methods return `None` if the bytes end too early or do not have the expected
 /// form.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
+pub(crate) struct ByteReader<'a>(pub(crate) &'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> ByteReader<'a> {
     pub(crate) fn is_empty(self) -> bool {
         self.0.is_empty()
     }
@@ -103,7 +103,7 @@ mod tests {
             put_signed(&mut written, signed);
             put_bytes(&mut written, &bytes);
             put_bytes(&mut written, text.as_bytes());
-            let mut reader = Reader(&written);
+            let mut reader = ByteReader(&written);
             prop_assert_eq!(reader.number(), Some(number));
             prop_assert_eq!(reader.signed(), Some(signed));
             prop_assert_eq!(reader.bytes(), Some(bytes.as_slice()));
@@ -113,7 +113,7 @@ mod tests {
 
         #[test]
         fn nothing_is_read_of_other_bytes_that_is_not_there(bytes: Vec<u8>) {
-            let mut reader = Reader(&bytes);
+            let mut reader = ByteReader(&bytes);
             let _ = (reader.number(), reader.count(), reader.text(), reader.signed());
             prop_assert!(reader.0.len() <= bytes.len());
         }
@@ -121,9 +121,9 @@ mod tests {
 
     #[test]
     fn numbers_that_are_too_long_are_none() {
-        assert_eq!(Reader(&[0x80; 20]).number(), None);
-        assert_eq!(Reader(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]).number(), None);
-        assert_eq!(Reader(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]).number(), Some(u64::MAX));
-        assert_eq!(Reader(&[200, 1, 1]).count(), None, "more than there are bytes");
+        assert_eq!(ByteReader(&[0x80; 20]).number(), None);
+        assert_eq!(ByteReader(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]).number(), None);
+        assert_eq!(ByteReader(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]).number(), Some(u64::MAX));
+        assert_eq!(ByteReader(&[200, 1, 1]).count(), None, "more than there are bytes");
     }
 }

@@ -6,12 +6,12 @@ use entities::attributes::{Attribute, DURATION, METADATA, STATE, TAGS, Texts};
 use mlflow_api::TraceId;
 use mlflow_api::traces::{NAME_TAG, SESSION, TOKEN_USAGE, TraceState};
 
-use crate::bytes::{Reader, put_bytes, put_count, put_signed};
+use crate::bytes::{ByteReader, put_bytes, put_count, put_signed};
 use crate::trace_key::TraceKey;
 
 /// The columns that a block stores for a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CoreTrace {
+pub struct TraceColumns {
     /// Place of the trace.
     pub place: TraceKey,
     /// Duration of the trace in ms.
@@ -26,7 +26,7 @@ pub struct CoreTrace {
     pub usage: Option<String>,
 }
 
-impl CoreTrace {
+impl TraceColumns {
     /// Reads the columns from a document. Returns `None` if its state cannot be read.
     #[must_use]
     pub fn of(trace: &StoredTrace) -> Option<Self> {
@@ -53,7 +53,7 @@ fn code(state: TraceState) -> u8 {
 
 /// Encodes the columns of traces. Values of the same kind are stored together, because similar
 /// values compress well.
-pub(crate) fn write(traces: &[CoreTrace]) -> Vec<u8> {
+pub(crate) fn write(traces: &[TraceColumns]) -> Vec<u8> {
     let mut written = Vec::new();
     put_count(&mut written, traces.len());
     let mut last = 0_i64;
@@ -84,7 +84,7 @@ fn put_texts<'a>(written: &mut Vec<u8>, texts: impl Iterator<Item = Option<&'a s
     }
 }
 
-fn read_texts(reader: &mut Reader, count: usize) -> Option<Vec<Option<String>>> {
+fn read_texts(reader: &mut ByteReader, count: usize) -> Option<Vec<Option<String>>> {
     let has_text = reader.take(count)?.iter().map(|has| match has {
         0 => Some(None),
         1 => Some(Some(reader.text()?.to_owned())),
@@ -95,8 +95,8 @@ fn read_texts(reader: &mut Reader, count: usize) -> Option<Vec<Option<String>>> 
 
 /// Decodes the columns of traces. Returns `None` if the bytes are invalid, or the traces are not in
 /// the order of their places.
-pub(crate) fn read(written: &[u8]) -> Option<Vec<CoreTrace>> {
-    let mut reader = Reader(written);
+pub(crate) fn read(written: &[u8]) -> Option<Vec<TraceColumns>> {
+    let mut reader = ByteReader(written);
     let count = reader.count()?;
     let mut time = 0_i64;
     let times: Vec<_> = (0..count)
@@ -119,7 +119,7 @@ pub(crate) fn read(written: &[u8]) -> Option<Vec<CoreTrace>> {
     let (names, sessions, usages) = (names?, sessions?, usages?);
     let texts = names.into_iter().zip(sessions).zip(usages);
     let traces = times.into_iter().zip(ids).zip(states).zip(durations).zip(texts);
-    let traces = traces.map(|((((time, trace), state), duration), ((name, session), usage))| CoreTrace {
+    let traces = traces.map(|((((time, trace), state), duration), ((name, session), usage))| TraceColumns {
         place: TraceKey { time, trace },
         duration,
         state,

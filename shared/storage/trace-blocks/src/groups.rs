@@ -4,11 +4,11 @@ use key_schema::WideDigest;
 use mlflow_api::TraceId;
 use spans::Span;
 
-use crate::bytes::{Reader, put_bytes, put_count, put_number};
+use crate::bytes::{ByteReader, put_bytes, put_count, put_number};
 
 /// Spans of consecutive traces of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct SpanGroup {
     /// Digest in the item's key. `None` if the spans are only stored with their traces.
     pub digest: Option<WideDigest>,
     /// Number of traces.
@@ -16,7 +16,7 @@ pub struct Group {
 }
 
 /// Encodes the list of a block's groups, newest first.
-pub(crate) fn write(groups: &[Group]) -> Vec<u8> {
+pub(crate) fn write(groups: &[SpanGroup]) -> Vec<u8> {
     let mut written = Vec::new();
     for group in groups {
         put_number(&mut written, (group.traces as u64) << 1 | u64::from(group.digest.is_some()));
@@ -27,8 +27,8 @@ pub(crate) fn write(groups: &[Group]) -> Vec<u8> {
     written
 }
 
-pub(crate) fn read(written: &[u8]) -> Option<Vec<Group>> {
-    let mut reader = Reader(written);
+pub(crate) fn read(written: &[u8]) -> Option<Vec<SpanGroup>> {
+    let mut reader = ByteReader(written);
     let mut groups = Vec::new();
     while !reader.is_empty() {
         let number = reader.number()?;
@@ -36,7 +36,7 @@ pub(crate) fn read(written: &[u8]) -> Option<Vec<Group>> {
             0 => None,
             _ => Some(WideDigest(u128::from_be_bytes(reader.take(16)?.try_into().ok()?))),
         };
-        groups.push(Group { digest, traces: usize::try_from(number >> 1).ok()? });
+        groups.push(SpanGroup { digest, traces: usize::try_from(number >> 1).ok()? });
     }
     Some(groups)
 }
@@ -66,7 +66,7 @@ pub(crate) fn of_traces<T>(
     is_wanted: impl Fn(&TraceId) -> bool,
     make: impl Fn(&TraceId, &[u8], Vec<Span>) -> T,
 ) -> Option<Vec<(TraceId, T)>> {
-    let mut reader = Reader(content);
+    let mut reader = ByteReader(content);
     let mut found = Vec::new();
     for _ in 0..reader.count()? {
         let (trace, message) = (TraceId::parse(reader.text()?)?, reader.bytes()?);

@@ -12,25 +12,27 @@
 //! partition while it is being packed. The whole protocol is described in `docs/design/traces-at-rest.md`.
 
 mod block;
+mod block_packing;
+mod block_reader;
 mod bytes;
 mod columns;
-mod documents;
-mod frame;
+mod compression;
+mod document_encoding;
 mod groups;
-mod pack;
+mod item_encoding;
 mod partition_lock;
-mod read;
-mod times;
+mod protocol_times;
 mod trace_key;
 mod trace_spans;
-mod values;
 
 pub use block::Block;
-pub use columns::CoreTrace;
-pub use groups::Group;
-pub use pack::{LARGEST, MOST_TRACES, PackedBlock, PackedSpans, ROOM, SpansToPack, ToPack, pack, room};
-pub use partition_lock::{LOCK_LASTS, PartitionLock};
-pub use read::{read_block_spans, read_blocks, read_spans_to_pack};
-pub use times::{ARRIVED_BEFORE, ASKED_AFTER, LOCK_USE, QUIET, RELIABLE};
+pub use block_packing::{
+    BlockItems, MAX_BLOCK_BYTES, MAX_TRACE_BYTES, MAX_TRACES, PackedSpans, SpansToPack, TraceToPack, pack, room,
+};
+pub use block_reader::{read_block_spans, read_blocks, read_spans_to_pack};
+pub use columns::TraceColumns;
+pub use groups::SpanGroup;
+pub use partition_lock::{LOCK_DURATION_MS, PartitionLock};
+pub use protocol_times::{LOCK_USE_DURATION, MAX_RELIABLE_MARK_AGE, PACKING_DELAY, QUIET_MARK_AGE, SETTLED_SPAN_AGE};
 pub use trace_key::{TraceKey, TracePartition, day_of};
-pub use trace_spans::{TraceSpans, Turn, read_few_spans, read_trace_spans};
+pub use trace_spans::{LargeTraceTurn, TraceSpans, read_few_spans, read_trace_spans};

@@ -7,7 +7,7 @@ use table::{Condition, Failure, Item, Result, Table, Value, bytes, number};
 use crate::trace_key::TracePartition;
 
 /// How long a lock lasts, in ms. The holder finishes well before that, or takes a new lock.
-pub const LOCK_LASTS: i64 = 90_000;
+pub const LOCK_DURATION_MS: i64 = 90_000;
 
 /// A partition that this process has locked.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ impl PartitionLock {
         let lock = Self { partition, nonce: bytes(nonce.to_be_bytes().to_vec()) };
         let row = Item::new(partition.lock_key())
             .with(NONCE, lock.nonce.clone())
-            .with(UNTIL, number(now.saturating_add(LOCK_LASTS)));
+            .with(UNTIL, number(now.saturating_add(LOCK_DURATION_MS)));
         let is_free = Condition::Any(vec![Condition::item_missing(), Condition::Below(UNTIL.into(), number(now))]);
         match table.put(row, &is_free).await {
             Ok(()) => Ok(Some(lock)),

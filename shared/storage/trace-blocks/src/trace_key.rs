@@ -7,14 +7,14 @@ use key_schema::{Ascending, Descending, Key, KeyRange, Ordinal, Segment, WideDig
 use mlflow_api::{ExperimentId, TraceId};
 
 /// One day in ms.
-const DAY: i64 = 86_400_000;
+const DAY_MS: i64 = 86_400_000;
 /// Number of partitions across which the spans of one partition's blocks are distributed.
-const PARTS: u32 = 16;
+const SPAN_PARTITIONS: u32 = 16;
 
 /// Returns the UTC day of a time in ms, in days since 1970.
 #[must_use]
 pub fn day_of(time: i64) -> i64 {
-    time.div_euclid(DAY)
+    time.div_euclid(DAY_MS)
 }
 
 /// A place in the time order of an experiment's traces. Newest first, ties broken by ID.
@@ -66,7 +66,7 @@ impl TraceKey {
     /// Returns the form in which keys contain the place.
     #[must_use]
     pub fn text(&self) -> String {
-        key_schema::place::newest_first(self.time, self.trace.as_str())
+        key_schema::list_positions::newest_first(self.time, self.trace.as_str())
     }
 }
 
@@ -131,7 +131,7 @@ impl TracePartition {
     /// Returns the key of an item with a block's spans, given the digest of its content.
     #[must_use]
     pub fn spans_key(&self, digest: &WideDigest) -> Key {
-        let part = Ordinal(u32::try_from(digest.0 % u128::from(PARTS)).unwrap_or_default());
+        let part = Ordinal(u32::try_from(digest.0 % u128::from(SPAN_PARTITIONS)).unwrap_or_default());
         rows::BlockSpans::key(&self.experiment, &self.day(), &self.shard(), &part, digest)
     }
 
@@ -167,7 +167,8 @@ impl TracePartition {
 
     /// Returns the ranges of all spans of the partition's blocks. Each range is a partition.
     pub fn spans(&self) -> impl Iterator<Item = KeyRange> {
-        (0..PARTS).map(|part| rows::BlockSpans::partition(&self.experiment, &self.day(), &self.shard(), &Ordinal(part)))
+        (0..SPAN_PARTITIONS)
+            .map(|part| rows::BlockSpans::partition(&self.experiment, &self.day(), &self.shard(), &Ordinal(part)))
     }
 }
 
@@ -177,7 +178,7 @@ mod tests {
 
     #[test]
     fn days_begin_at_midnight() {
-        for (time, day) in [(0, 0), (DAY - 1, 0), (DAY, 1), (-1, -1), (i64::MIN, -106_751_991_168)] {
+        for (time, day) in [(0, 0), (DAY_MS - 1, 0), (DAY_MS, 1), (-1, -1), (i64::MIN, -106_751_991_168)] {
             assert_eq!(day_of(time), day, "{time}");
         }
     }

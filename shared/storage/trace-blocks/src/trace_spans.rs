@@ -41,13 +41,13 @@ impl Deref for TraceSpans {
 /// The turn of one request. One large trace of the request at a time competes with those of other
 /// requests, so the request does not time out waiting for its own traces.
 #[derive(Debug, Default)]
-pub struct Turn(Mutex<()>);
+pub struct LargeTraceTurn(Mutex<()>);
 
-impl Turn {
+impl LargeTraceTurn {
     /// Waits until the process has no spans of a large trace in memory.
     async fn alone(&self) -> Result<SemaphorePermit<'static>> {
         let _turn = self.0.lock().await;
-        match select(pin!(ALONE.acquire()), pin!(runtime::clock::sleep(PATIENCE))).await {
+        match select(pin!(LARGE_TRACE_PERMIT.acquire()), pin!(runtime::clock::sleep(LARGE_TRACE_TIMEOUT))).await {
             Either::Left((alone, _)) => alone.map_err(Error::internal),
             Either::Right(_) => {
                 let message = "There are too many requests for large traces at this time. Try again later.";
@@ -69,21 +69,21 @@ pub async fn read_trace_spans(
     table: &Table,
     experiment: ExperimentId,
     trace: &TraceId,
-    turn: &Turn,
+    turn: &LargeTraceTurn,
 ) -> Result<TraceSpans> {
-    let mut items = Items::of(experiment, trace);
-    if items.read_on(table, LARGE).await? {
-        let (spans, read) = unpacked(items, LARGE_UNPACKED).await?;
+    let mut items = SpanItems::of(experiment, trace);
+    if items.read_on(table, LARGE_PACKED_BYTES).await? {
+        let (spans, read) = unpacked(items, LARGE_UNPACKED_BYTES).await?;
         if let Some(spans) = spans {
             return Ok(spans.into());
         }
         items = read;
     }
     let alone = turn.alone().await?;
-    if !items.read_on(table, LARGEST).await? {
+    if !items.read_on(table, MAX_PACKED_BYTES).await? {
         return Err(too_many(trace));
     }
-    let (spans, _) = unpacked(items, UNPACKED).await?;
+    let (spans, _) = unpacked(items, MAX_UNPACKED_BYTES).await?;
     Ok(TraceSpans { spans: spans.ok_or_else(|| too_many(trace))?, _alone: Some(alone) })
 }
 
@@ -98,7 +98,7 @@ pub async fn read_few_spans(
     trace: &TraceId,
     most: usize,
 ) -> table::Result<Option<Vec<Span>>> {
-    let mut items = Items::of(experiment, trace);
+    let mut items = SpanItems::of(experiment, trace);
     if !items.read_on(table, most).await? {
         return Ok(None);
     }
@@ -107,14 +107,14 @@ pub async fn read_few_spans(
 }
 
 /// The items of a trace's spans, as far as they have been read.
-struct Items {
+struct SpanItems {
     read: Vec<Item>,
     size: usize,
     /// The next query, if there are more items.
     next: Option<Query>,
 }
 
-impl Items {
+impl SpanItems {
     fn of(experiment: ExperimentId, trace: &TraceId) -> Self {
         let query = Query::of(rows::TraceSpans::all(&experiment, trace));
         Self { read: Vec::new(), size: 0, next: Some(query) }
@@ -136,7 +136,7 @@ impl Items {
 }
 
 /// Unpacks the spans in these items, if they have at most `most` bytes. Returns the items as well.
-async fn unpacked(items: Items, most: usize) -> table::Result<(Option<Vec<Span>>, Items)> {
+async fn unpacked(items: SpanItems, most: usize) -> table::Result<(Option<Vec<Span>>, SpanItems)> {
     let read = runtime::clock::aside_from(items.size, move || (read(&items.read, most), items)).await;
     let (spans, items) = read.map_err(|error| Failure::Unexpected(error.to_string()))?;
     Ok((spans.map_err(failed)?, items))
@@ -175,32 +175,34 @@ fn read(items: &[Item], most: usize) -> Result<Option<Vec<Span>>> {
 }
 
 fn too_many(trace: &TraceId) -> Error {
-    let message = format!("The spans of trace {trace} take more than {UNPACKED} bytes, or {LARGEST} compressed.");
+    let message = format!(
+        "The spans of trace {trace} take more than {MAX_UNPACKED_BYTES} bytes, or {MAX_PACKED_BYTES} compressed."
+    );
     Error::new(ErrorCode::BadRequest, message)
 }
 
 /// Limits, packed and unpacked, below which a process may have the spans of several traces in
 /// memory. Lambdas have 512 MB, and read 16 traces at a time.
-const LARGE: usize = 1 << 20;
-const LARGE_UNPACKED: usize = 2 << 20;
-static ALONE: Semaphore = Semaphore::const_new(1);
+const LARGE_PACKED_BYTES: usize = 1 << 20;
+const LARGE_UNPACKED_BYTES: usize = 2 << 20;
+static LARGE_TRACE_PERMIT: Semaphore = Semaphore::const_new(1);
 /// How long a large trace waits for those of other requests. A waiting export keeps the memory for
 /// its body reserved.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LARGE_TRACE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of bytes of a trace's packed spans that are read, more than any response can
 /// contain.
-const LARGEST: usize = 48 << 20;
+const MAX_PACKED_BYTES: usize = 48 << 20;
 /// Limit of these spans when unpacked. Repeated text compresses to almost nothing.
-const UNPACKED: usize = 64 << 20;
+const MAX_UNPACKED_BYTES: usize = 64 << 20;
 
 #[cfg(test)]
 mod tests {
-    use runtime::clock::{Simulation, sleep};
+    use runtime::clock::{SimulatedClock, sleep};
 
     use super::*;
 
     /// Waits for its turn, and then holds a large trace in memory for `seconds`.
-    async fn hold(turn: &Turn, seconds: u64) -> Result<()> {
+    async fn hold(turn: &LargeTraceTurn, seconds: u64) -> Result<()> {
         let _alone = turn.alone().await?;
         sleep(Duration::from_secs(seconds)).await;
         Ok(())
@@ -208,9 +210,9 @@ mod tests {
 
     #[test]
     fn who_waits_too_long_for_large_traces_of_others_is_refused() {
-        let simulation = Simulation::begin();
+        let simulation = SimulatedClock::begin();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let (one, other) = (Turn::default(), Turn::default());
+        let (one, other) = (LargeTraceTurn::default(), LargeTraceTurn::default());
         let all = async {
             // Requests of one turn succeed, even though the last one waits longer than another
             // request could.

@@ -12,7 +12,8 @@ use proptest::prelude::*;
 use spans::Span;
 use table::{Condition, Item, Map, Table, bytes, bytes_set, map, number, text};
 use trace_blocks::{
-    Block, SpansToPack, ToPack, TraceKey, TracePartition, pack, read_block_spans, read_blocks, read_spans_to_pack, room,
+    Block, SpansToPack, TraceKey, TracePartition, TraceToPack, pack, read_block_spans, read_blocks, read_spans_to_pack,
+    room,
 };
 
 const PARTITION: TracePartition = TracePartition { experiment: ExperimentId::DEFAULT, day: 0, shard: 0 };
@@ -62,7 +63,7 @@ fn documents() -> impl Strategy<Value = Vec<StoredTrace>> {
 
 fn packed(traces: &[StoredTrace], spans: impl Fn(usize) -> SpansToPack) -> (Item, Vec<Item>) {
     let end = traces.iter().map(TraceKey::of).max().unwrap();
-    let to_pack = traces.iter().enumerate().map(|(at, trace)| ToPack { trace: trace.clone(), spans: spans(at) });
+    let to_pack = traces.iter().enumerate().map(|(at, trace)| TraceToPack { trace: trace.clone(), spans: spans(at) });
     let packed = pack(&PARTITION, &end, to_pack.collect(), 5, 9).unwrap();
     (packed.block, packed.spans)
 }
@@ -140,8 +141,10 @@ fn a_block_that_contradicts_itself_cannot_be_read() {
 
 #[test]
 fn what_is_no_block_is_not_packed() {
-    let trace =
-        |id: &str, time| ToPack { trace: StoredTrace::of(document(id, time)).unwrap(), spans: SpansToPack::Elsewhere };
+    let trace = |id: &str, time| TraceToPack {
+        trace: StoredTrace::of(document(id, time)).unwrap(),
+        spans: SpansToPack::Elsewhere,
+    };
     let end = TraceKey { time: 5, trace: TraceId::parse("t1").unwrap() };
     let try_to_pack = |traces| pack(&PARTITION, &end, traces, 1, 1).is_ok();
     assert!(try_to_pack(vec![trace("t1", 5), trace("t0", 5)]));
@@ -248,7 +251,7 @@ async fn a_half_of_a_block_is_not_taken_for_the_whole() {
     let older = older.with("behind", text(end.text())).with("written", number(entities::now_ms()));
     table.put(older.clone(), &Condition::Always).await.unwrap();
     let requests = async |behind: Option<&TraceKey>| {
-        let meter = table::Meter::default();
+        let meter = table::UsageMeter::default();
         let (blocks, _) = read_blocks(&table.metered(meter.clone()), &PARTITION, behind, 15).await.unwrap();
         (blocks.len(), meter.take().requests)
     };

@@ -1,37 +1,37 @@
 use std::path::{Path, PathBuf};
 
-use crate::image::Image;
-use crate::state::{self, State, disks};
+use crate::image::DiskImage;
+use crate::state::{self, DiskState, disks};
 use crate::vfs;
 
 /// A directory whose SQLite files are watched until this is dropped.
 #[derive(Debug)]
-pub struct Disk {
+pub struct WatchedDisk {
     directory: PathBuf,
 }
 
-impl Disk {
+impl WatchedDisk {
     /// Watches the SQLite databases that are opened in this directory from now on. The seed
     /// determines which images are taken.
     #[must_use]
     pub fn watch(directory: &Path, seed: u64) -> Self {
         vfs::install();
         let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
-        disks().insert(directory.clone(), State::new(seed));
+        disks().insert(directory.clone(), DiskState::new(seed));
         Self { directory }
     }
 
     /// Returns the content of the disk if the power is cut now, and the disk has written nothing
     /// but what was synced.
     #[must_use]
-    pub fn cut(&self) -> Image {
-        self.state(|state| Image { files: state.durable.clone() })
+    pub fn cut(&self) -> DiskImage {
+        self.state(|state| DiskImage { files: state.durable.clone() })
     }
 
     /// Returns the images that were taken since the last call. Each is a possible content of the
     /// disk after a power cut at that time.
     #[must_use]
-    pub fn images(&self) -> Vec<Image> {
+    pub fn images(&self) -> Vec<DiskImage> {
         self.state(|state| std::mem::take(&mut state.images))
     }
 
@@ -52,12 +52,12 @@ impl Disk {
         self.state(|state| state.loses_what_was_synced = true);
     }
 
-    fn state<T: Default>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+    fn state<T: Default>(&self, work: impl FnOnce(&mut DiskState) -> T) -> T {
         disks().get_mut(&self.directory).map(work).unwrap_or_default()
     }
 }
 
-impl Drop for Disk {
+impl Drop for WatchedDisk {
     fn drop(&mut self) {
         disks().remove(&self.directory);
     }

@@ -7,12 +7,12 @@ use std::slice;
 
 use rusqlite::ffi::{self, sqlite3_file};
 
-use crate::image::Change;
+use crate::image::FileChange;
 use crate::state;
 
 /// The file object that SQLite uses. The object of the underlying file follows it in memory.
 #[repr(C)]
-pub(crate) struct File {
+pub(crate) struct WatchedFile {
     pub(crate) base: sqlite3_file,
     /// Freed when the file is closed. Points to `None` if the file is not watched.
     pub(crate) path: *mut Option<PathBuf>,
@@ -21,7 +21,7 @@ pub(crate) struct File {
 /// Size of the object in bytes. It consists of pointers, so the object of the underlying file is
 /// aligned.
 #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "two pointers")]
-pub(crate) const SIZE: c_int = size_of::<File>() as c_int;
+pub(crate) const WATCHED_FILE_BYTES: c_int = size_of::<WatchedFile>() as c_int;
 
 /// Returns the underlying file.
 ///
@@ -29,14 +29,14 @@ pub(crate) const SIZE: c_int = size_of::<File>() as c_int;
 /// `file` must have been allocated with room for both objects.
 pub(crate) unsafe fn below(file: *mut sqlite3_file) -> *mut sqlite3_file {
     // SAFETY: by the contract of this function.
-    unsafe { file.cast::<File>().add(1).cast() }
+    unsafe { file.cast::<WatchedFile>().add(1).cast() }
 }
 
 /// # Safety
 /// `file` must have been opened by this layer, and not be closed.
 unsafe fn watched<'a>(file: *mut sqlite3_file) -> Option<&'a PathBuf> {
     // SAFETY: by the contract of this function, the path is set.
-    unsafe { (*(*file.cast::<File>()).path).as_ref() }
+    unsafe { (*(*file.cast::<WatchedFile>()).path).as_ref() }
 }
 
 /// Defines functions that SQLite calls with a file of this layer, and that forward to the function
@@ -92,7 +92,7 @@ unsafe extern "C" fn write(file: *mut sqlite3_file, bytes: *const c_void, amount
         if let (Some(path), Ok(length), Ok(offset)) = (watched(file), usize::try_from(amount), usize::try_from(offset))
         {
             let bytes = slice::from_raw_parts(bytes.cast::<u8>(), length).to_vec();
-            state::changed(path, Change::Write { offset, bytes });
+            state::changed(path, FileChange::Write { offset, bytes });
         }
         xWrite(file, bytes, amount, offset)
     }
@@ -102,7 +102,7 @@ unsafe extern "C" fn truncate(file: *mut sqlite3_file, size: i64) -> c_int {
     // SAFETY: SQLite calls it with a file that this layer opened.
     unsafe {
         if let (Some(path), Ok(size)) = (watched(file), usize::try_from(size)) {
-            state::changed(path, Change::Truncate(size));
+            state::changed(path, FileChange::Truncate(size));
         }
         xTruncate(file, size)
     }
@@ -123,7 +123,7 @@ unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
     // SAFETY: SQLite closes a file once, and its path was allocated when it was opened.
     unsafe {
         let status = xClose(file);
-        drop(Box::from_raw((*file.cast::<File>()).path));
+        drop(Box::from_raw((*file.cast::<WatchedFile>()).path));
         status
     }
 }

@@ -7,18 +7,18 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 
 /// Number of bytes that a disk writes atomically.
-const SECTOR: usize = 512;
+const SECTOR_BYTES: usize = 512;
 
 /// Contents of files, by their names in the directory.
-pub(crate) type Files = BTreeMap<String, Arc<Vec<u8>>>;
+pub(crate) type FileContents = BTreeMap<String, Arc<Vec<u8>>>;
 
 /// The content of a disk after a power cut.
 #[derive(Clone, Debug, Default)]
-pub struct Image {
-    pub(crate) files: Files,
+pub struct DiskImage {
+    pub(crate) files: FileContents,
 }
 
-impl Image {
+impl DiskImage {
     /// Writes the files into a directory.
     pub fn write_to(&self, directory: &Path) -> io::Result<()> {
         self.files.iter().try_for_each(|(name, content)| std::fs::write(directory.join(name), content.as_slice()))
@@ -27,13 +27,13 @@ impl Image {
 
 /// An unsynced operation of SQLite on a file.
 #[derive(Clone, Debug)]
-pub(crate) enum Change {
+pub(crate) enum FileChange {
     Write { offset: usize, bytes: Vec<u8> },
     Truncate(usize),
     Delete,
 }
 
-impl Change {
+impl FileChange {
     /// Applies the change to a file, which need not exist.
     pub(crate) fn apply(&self, file: &mut Option<Arc<Vec<u8>>>) {
         match self {
@@ -55,10 +55,12 @@ impl Change {
             (0, _) => Vec::new(),
             (1, Self::Write { offset, bytes }) => {
                 // Up to the first sector boundary, then sector by sector.
-                let first = (SECTOR - offset % SECTOR).min(bytes.len());
+                let first = (SECTOR_BYTES - offset % SECTOR_BYTES).min(bytes.len());
                 let (head, tail) = bytes.split_at(first);
                 let sectors = std::iter::once((*offset, head)).chain(
-                    tail.chunks(SECTOR).enumerate().map(|(number, part)| (offset + first + number * SECTOR, part)),
+                    tail.chunks(SECTOR_BYTES)
+                        .enumerate()
+                        .map(|(number, part)| (offset + first + number * SECTOR_BYTES, part)),
                 );
                 let kept = sectors.filter(|_| random.random_range(0..2) == 0);
                 kept.map(|(offset, part)| Self::Write { offset, bytes: part.to_vec() }).collect()

@@ -7,34 +7,34 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::image::{Change, Files, Image};
+use crate::image::{DiskImage, FileChange, FileContents};
 
 /// An image is taken before one in this number of writes.
 const WRITES_PER_IMAGE: u32 = 64;
 
 /// The watched disks, by directory.
-static DISKS: Mutex<BTreeMap<PathBuf, State>> = Mutex::new(BTreeMap::new());
+static DISKS: Mutex<BTreeMap<PathBuf, DiskState>> = Mutex::new(BTreeMap::new());
 
 /// The state of a watched disk.
-pub(crate) struct State {
+pub(crate) struct DiskState {
     /// Content that is certainly on the disk.
-    pub(crate) durable: Files,
+    pub(crate) durable: FileContents,
     /// Changes that may not be on the disk yet, by file, in the order in which they were made.
-    pending: BTreeMap<String, Vec<Change>>,
-    pub(crate) images: Vec<Image>,
+    pending: BTreeMap<String, Vec<FileChange>>,
+    pub(crate) images: Vec<DiskImage>,
     random: StdRng,
     pub(crate) syncs: u64,
     pub(crate) loses_what_was_synced: bool,
 }
 
 /// Locks and returns the watched disks.
-pub(crate) fn disks() -> MutexGuard<'static, BTreeMap<PathBuf, State>> {
+pub(crate) fn disks() -> MutexGuard<'static, BTreeMap<PathBuf, DiskState>> {
     DISKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs a closure with the state of the disk that a file is on. Does nothing if the file is not
 /// watched.
-fn with_file(path: &Path, work: impl FnOnce(&mut State, &str)) {
+fn with_file(path: &Path, work: impl FnOnce(&mut DiskState, &str)) {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
         return;
     };
@@ -58,7 +58,7 @@ pub(crate) fn opened(path: &Path, content: Vec<u8>) {
 }
 
 /// Records a change that SQLite is about to make to a file.
-pub(crate) fn changed(path: &Path, change: Change) {
+pub(crate) fn changed(path: &Path, change: FileChange) {
     with_file(path, |state, name| {
         if state.random.random_range(0..WRITES_PER_IMAGE) == 0 {
             state.take_image();
@@ -94,15 +94,15 @@ pub(crate) fn deleted(path: &Path, is_synced: bool) {
             state.pending.remove(name);
             state.durable.remove(name);
         } else {
-            state.pending.entry(name.to_owned()).or_default().push(Change::Delete);
+            state.pending.entry(name.to_owned()).or_default().push(FileChange::Delete);
         }
     });
 }
 
-impl State {
+impl DiskState {
     pub(crate) fn new(seed: u64) -> Self {
         Self {
-            durable: Files::new(),
+            durable: FileContents::new(),
             pending: BTreeMap::new(),
             images: Vec::new(),
             random: StdRng::seed_from_u64(seed),
@@ -115,7 +115,7 @@ impl State {
     /// includes deletions.
     fn sync_deletions(&mut self) {
         for (name, changes) in &mut self.pending {
-            if let Some(last) = changes.iter().rposition(|change| matches!(change, Change::Delete)) {
+            if let Some(last) = changes.iter().rposition(|change| matches!(change, FileChange::Delete)) {
                 changes.drain(..=last);
                 self.durable.remove(name);
             }
@@ -135,6 +135,6 @@ impl State {
                 files.insert(name.clone(), file);
             }
         }
-        self.images.push(Image { files });
+        self.images.push(DiskImage { files });
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Once;
 
 use rusqlite::ffi;
 
-use crate::file::{self, File};
+use crate::file::{self, WatchedFile};
 use crate::state;
 
 /// Flags of temporary files, which end with the process: nothing is left of them after a power cut.
@@ -31,7 +31,7 @@ pub(crate) fn install() {
             let mut layer = *below;
             layer.zName = c"power-cut".as_ptr();
             layer.pAppData = below.cast();
-            layer.szOsFile += file::SIZE;
+            layer.szOsFile += file::WATCHED_FILE_BYTES;
             layer.pNext = ptr::null_mut();
             layer.xOpen = Some(open);
             layer.xDelete = Some(delete);
@@ -70,7 +70,7 @@ unsafe extern "C" fn open(
         let Some(open) = (*below).xOpen else { return ffi::SQLITE_CANTOPEN };
         let watched = path(name).filter(|path| flags & TEMPORARY == 0 && state::is_watched(path));
         let before = watched.as_ref().and_then(|path| std::fs::read(path).ok());
-        let file: *mut File = opened.cast();
+        let file: *mut WatchedFile = opened.cast();
         (*file).base.pMethods = ptr::null();
         let status = open(below, name, file::below(opened), flags, out_flags);
         if status == ffi::SQLITE_OK {

@@ -1,24 +1,24 @@
 //! Tests of creations with faults at their requests and responses. If a response makes the client
 //! retry, the request must have had no effect, so that nothing is created twice.
 
-use embedded_engine::faults::Trouble;
+use embedded_engine::faults::InjectedFault;
 use serde_json::Value;
 
-use crate::{Answer, Api, Dump, Site, all_troubles};
+use crate::{TableDump, TestClient, TestEnvironment, TestResponse, all_troubles};
 
 /// Number of consecutive requests with a trouble: a single one, the next one as well, or all that
 /// follow.
-const CALLS: [u64; 3] = [1, 2, u64::MAX];
+const FAULT_LENGTHS: [u64; 3] = [1, 2, u64::MAX];
 
 /// A site for trying a creation.
 #[derive(Debug)]
-pub struct Ground {
+pub struct CreationSetup {
     /// The site itself.
-    pub site: Site,
+    pub site: TestEnvironment,
     /// A server whose requests are subject to the faults, and that gives up soon.
-    pub faulty: Api,
+    pub faulty: TestClient,
     /// A server whose requests are not subject to faults.
-    pub other: Api,
+    pub other: TestClient,
     /// The body of the request.
     pub body: Value,
 }
@@ -29,7 +29,7 @@ pub struct Creation {
     /// Path that it is posted to, below `/api/`.
     pub path: &'static str,
     /// Counts the created entities of each kind.
-    pub count: fn(&Dump) -> Vec<usize>,
+    pub count: fn(&TableDump) -> Vec<usize>,
     /// The numbers that it adds to these counts.
     pub adds: &'static [usize],
 }
@@ -38,12 +38,12 @@ impl Creation {
     /// Tries the creation with each kind of trouble at each of its requests, each time on a new
     /// site. The trouble affects that request alone, the next one as well, or all that follow, in
     /// turn; or in all of these ways, if all troubles are enabled.
-    pub async fn check(self, ground: impl AsyncFn() -> Ground) {
-        let rounds = if all_troubles() { CALLS.len() } else { 1 };
-        let troubles = [Trouble::Throttled, Trouble::Disconnected, Trouble::AnswerLost];
+    pub async fn check(self, ground: impl AsyncFn() -> CreationSetup) {
+        let rounds = if all_troubles() { FAULT_LENGTHS.len() } else { 1 };
+        let troubles = [InjectedFault::Throttled, InjectedFault::Disconnected, InjectedFault::AnswerLost];
         for (place, trouble) in troubles.into_iter().enumerate() {
             for round in 0..rounds {
-                for (nth, calls) in (1..).zip(CALLS.into_iter().cycle().skip(place + round)) {
+                for (nth, calls) in (1..).zip(FAULT_LENGTHS.into_iter().cycle().skip(place + round)) {
                     if !self.meets(ground().await, trouble, nth, calls).await {
                         assert!(nth > 1);
                         break;
@@ -53,18 +53,18 @@ impl Creation {
         }
     }
 
-    async fn send(&self, api: &Api, body: &Value) -> Answer {
+    async fn send(&self, api: &TestClient, body: &Value) -> TestResponse {
         api.call_at("POST", &format!("/api/{}", self.path), body.to_string()).await
     }
 
-    async fn count(&self, site: &Site) -> Vec<usize> {
+    async fn count(&self, site: &TestEnvironment) -> Vec<usize> {
         (self.count)(&site.dump().await)
     }
 
     /// Injects a trouble into `calls` requests from the `nth` on. Returns whether there were that
     /// many requests.
-    async fn meets(&self, ground: Ground, trouble: Trouble, nth: u64, calls: u64) -> bool {
-        let Ground { site, faulty, other, body } = ground;
+    async fn meets(&self, ground: CreationSetup, trouble: InjectedFault, nth: u64, calls: u64) -> bool {
+        let CreationSetup { site, faulty, other, body } = ground;
         let before = self.count(&site).await;
         let after: Vec<_> = before.iter().zip(self.adds).map(|(before, added)| before + added).collect();
         assert_ne!(before, after);
@@ -85,7 +85,7 @@ impl Creation {
             _ => {
                 assert!(found == before || found == after, "{course}");
                 answer.refused(409, "ABORTED");
-                assert_eq!(trouble, Trouble::AnswerLost, "{course}");
+                assert_eq!(trouble, InjectedFault::AnswerLost, "{course}");
             }
         }
         made >= nth

@@ -9,7 +9,7 @@ use key_schema::rows::RowDescription;
 use serde_json::Value;
 
 /// All items by their keys, as DynamoDB's JSON.
-pub type Dump = BTreeMap<String, Value>;
+pub type TableDump = BTreeMap<String, Value>;
 
 /// Returns the key of an item in DynamoDB's JSON.
 pub fn key_of(item: &Value) -> Key {
@@ -32,7 +32,7 @@ fn undeclared(item: &Value) -> Vec<String> {
 
 /// Returns the items with their sets sorted, because sets have no order. Leaves out counters of
 /// writes, which also count repeated writes, and nonces, which are random.
-pub(crate) fn dump(items: Vec<Value>) -> Dump {
+pub(crate) fn dump(items: Vec<Value>) -> TableDump {
     let items = items.into_iter().map(|mut item| {
         let Key { pk, sk } = key_of(&item);
         let attributes = item.as_object_mut().unwrap();
@@ -51,12 +51,13 @@ pub(crate) fn dump(items: Vec<Value>) -> Dump {
 
 /// Changed items in their new state, or `None` if they were deleted. They only have attributes that
 /// their rows declare.
-pub type Changes = BTreeMap<String, Option<Value>>;
+pub type TableChanges = BTreeMap<String, Option<Value>>;
 
 /// Returns the changes since a previous state.
-pub(crate) fn changes(items: Vec<Value>, before: &Dump) -> Changes {
+pub(crate) fn changes(items: Vec<Value>, before: &TableDump) -> TableChanges {
     let now = dump(items);
-    let mut all: Changes = before.keys().filter(|key| !now.contains_key(*key)).map(|key| (key.clone(), None)).collect();
+    let mut all: TableChanges =
+        before.keys().filter(|key| !now.contains_key(*key)).map(|key| (key.clone(), None)).collect();
     let others: Vec<_> = now.into_iter().filter(|(key, item)| before.get(key) != Some(item)).collect();
     check_declared(&others.iter().map(|(_, item)| item.clone()).collect::<Vec<_>>());
     all.extend(others.into_iter().map(|(key, item)| (key, Some(item))));

@@ -9,18 +9,18 @@
     reason = "tests fail by panicking"
 )]
 
-mod api;
-pub mod colliding;
 pub mod creations;
 mod dump;
-mod judge;
+mod fault_samples;
+pub mod hash_collisions;
 pub mod ledger;
-mod sample;
-pub mod samples;
-mod site;
+pub mod route_samples;
+mod test_authorizer;
+mod test_client;
+mod test_environment;
 
-pub use api::{Answer, Api};
-pub use dump::{Changes, Dump, key_of};
-pub use judge::{Judge, everybody};
-pub use sample::{TROUBLES, all_troubles, sample, tried, writes};
-pub use site::{ROOT, Site, TABLE};
+pub use dump::{TableChanges, TableDump, key_of};
+pub use fault_samples::{BACKGROUND_FAULTS, all_troubles, sample, tried, writes};
+pub use test_authorizer::{TestAuthorizer, everybody};
+pub use test_client::{TestClient, TestResponse};
+pub use test_environment::{ROOT, TABLE, TestEnvironment};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use test_site::Api;
+use test_site::TestClient;
 
 use super::operation::{Ids, word};
 use super::state::{Dataset, Experiment, Logged, Registered, Run, State, Texts};
@@ -37,7 +37,7 @@ fn slot(name: &Value) -> u8 {
 
 /// Reads the whole state, and adds the ids of all entities found to `ids`. Entities that are
 /// deleted for clients keep their ids.
-pub(super) async fn at(api: &Api, ids: &mut Ids) -> Result<State, String> {
+pub(super) async fn at(api: &TestClient, ids: &mut Ids) -> Result<State, String> {
     let mut state = State::default();
     let tracking = client_view::of(api, "/runs/").await?;
     let mut experiments = BTreeMap::new();
@@ -157,7 +157,7 @@ fn datasets(view: &Value, experiments: &BTreeMap<String, u8>, state: &mut State,
 }
 
 /// Returns the numbers of the runs that a search finds.
-pub(super) async fn search(api: &Api, ids: &Ids, which: u8) -> Result<Vec<u8>, String> {
+pub(super) async fn search(api: &TestClient, ids: &Ids, which: u8) -> Result<Vec<u8>, String> {
     let experiments: Vec<_> = ids.iter().filter(|(name, _)| name.starts_with('e')).map(|(_, id)| id).collect();
     let long = format!("tags.k0 = '{}'", word(3));
     let filter = ["params.k0 = 'v1'", "metrics.k0 > 2", "tags.k1 = 'v0'", "attributes.status = 'FINISHED'", &long];

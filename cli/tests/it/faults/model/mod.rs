@@ -17,16 +17,16 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use embedded_engine::StreamReader;
-use embedded_engine::faults::{FaultInjector, Trouble};
-use entities::trace_retention::TraceSetting;
-use fts_indexer::{Batch, Indexer};
+use embedded_engine::faults::{FaultInjector, InjectedFault};
+use entities::trace_retention::TraceRetentionSetting;
+use fts_indexer::{Indexer, StreamBatch};
 use futures::future::join_all;
 use mlflow_api::Workspace;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
-use table::{Retry, Table};
-use test_site::{Answer, Api, ROOT, Site, TABLE};
+use table::{RetryPolicy, Table};
+use test_site::{ROOT, TABLE, TestClient, TestEnvironment, TestResponse};
 
 use operation::{Fault, Ids, Op, Step};
 use state::State;
@@ -73,15 +73,15 @@ enum Heard {
 /// Returns the table for processes that give up quickly.
 fn faulty(faults: &FaultInjector) -> Table {
     let pause = Duration::from_millis(1);
-    let retry = Retry { attempts: 3, first_pause: pause, longest_pause: pause, ..Retry::default() };
+    let retry = RetryPolicy { attempts: 3, first_pause: pause, longest_pause: pause, ..RetryPolicy::default() };
     Table::new(faults.client(), TABLE).with_retry(retry)
 }
 
 struct Lab {
-    site: Site,
+    site: TestEnvironment,
     stream: StreamReader,
     indexer: Indexer,
-    clients: Vec<(FaultInjector, Api)>,
+    clients: Vec<(FaultInjector, TestClient)>,
     ids: Ids,
     /// All states that are possible after the operations so far.
     states: BTreeSet<State>,
@@ -90,7 +90,7 @@ struct Lab {
 
 impl Lab {
     async fn new() -> Self {
-        let site = Site::with_stream().await;
+        let site = TestEnvironment::with_stream().await;
         let store = tracking::store::Store::new(site.table.clone(), ROOT);
         store.experiment_create_default(&Workspace::default()).await.unwrap();
         // Points of the first client, which makes most calls, go into journals. Those of the other
@@ -199,7 +199,7 @@ impl Lab {
         else {
             return Ok(());
         };
-        let answer = self.indexer.handle(Batch { records }).await;
+        let answer = self.indexer.handle(StreamBatch { records }).await;
         if !answer.batch_item_failures.is_empty() {
             return Err(format!("{:?}", answer.batch_item_failures));
         }
@@ -216,7 +216,7 @@ impl Lab {
             let faults = &self.clients[0].0;
             faults.trouble_at(fault.trouble, fault.nth, fault.calls);
             // All records are delivered again, regardless of the outcome.
-            let outcome = indexer(&faulty(faults)).handle(Batch { records }).await;
+            let outcome = indexer(&faulty(faults)).handle(StreamBatch { records }).await;
             faults.work_again();
             self.states = std::mem::take(&mut self.states).into_iter().flat_map(State::cleared_up).collect();
             self.look().await.map_err(|wrong| format!("after {outcome:?}: {wrong}"))?;
@@ -260,7 +260,7 @@ impl Lab {
     /// Sets the retention of traces, and waits until all processes use it.
     async fn set_policy(&mut self, which: Option<u8>) -> Result<(), String> {
         let kept = which.map(expiry::text);
-        TraceSetting::write(&self.site.table, kept.as_deref()).await.map_err(|error| format!("{error:?}"))?;
+        TraceRetentionSetting::write(&self.site.table, kept.as_deref()).await.map_err(|error| format!("{error:?}"))?;
         let set = |state: State| State { policy: which, ..state };
         self.states = std::mem::take(&mut self.states).into_iter().map(set).collect();
         runtime::clock::sleep(KNOWN).await;
@@ -275,14 +275,14 @@ impl Lab {
         if let Some(fault) = fault {
             let faults = &self.clients[0].0;
             faults.trouble_at(fault.trouble, fault.nth, fault.calls);
-            let outcome = remove_expired(&faulty(faults), &Artifacts::default()).await;
+            let outcome = remove_expired(&faulty(faults), &ArtifactStore::default()).await;
             faults.work_again();
             self.look().await.map_err(|wrong| format!("after {outcome:?}: {wrong}"))?;
             trace_invariants::check_cut_off(&self.site, is_kept(&self.site).await)
                 .await
                 .map_err(|wrong| format!("after {outcome:?}: {wrong}"))?;
         }
-        remove_expired(&self.site.table, &Artifacts::default()).await?;
+        remove_expired(&self.site.table, &ArtifactStore::default()).await?;
         let left = std::mem::take(&mut self.states).into_iter().map(State::expired);
         self.states = left.flat_map(State::cleared_up).collect();
         trace_invariants::check_cut_off(&self.site, |_| true).await?;
@@ -362,10 +362,10 @@ impl Lab {
 fn heard(
     op: Op,
     fault: Option<Fault>,
-    answer: &Answer,
+    answer: &TestResponse,
     is_with_others: bool,
 ) -> (Result<Heard, String>, Option<(char, String)>) {
-    let is_lost = fault.is_some_and(|fault| fault.trouble == Trouble::AnswerLost);
+    let is_lost = fault.is_some_and(|fault| fault.trouble == InjectedFault::AnswerLost);
     let is_unknown = answer.status == 409 && answer.body["error_code"] == "ABORTED";
     let heard = match answer.status {
         _ if fault.is_some_and(|fault| fault.stops) => Heard::Nothing,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use embedded_engine::faults::Trouble;
+use embedded_engine::faults::InjectedFault;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use test_site::ROOT;
@@ -176,7 +176,7 @@ pub(super) struct Op {
 /// one. With `stops`, the process ends there, and the client gets no response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fault {
-    pub(super) trouble: Trouble,
+    pub(super) trouble: InjectedFault,
     pub(super) nth: u64,
     pub(super) calls: u64,
     pub(super) stops: bool,
@@ -234,7 +234,7 @@ fn op() -> impl Strategy<Value = Op> {
 
 /// Generates a fault at one of the first `most` requests.
 fn fault(most: u64) -> impl Strategy<Value = Option<Fault>> {
-    use Trouble::{AnswerLost, Conflict, Disconnected, Halved, Throttled};
+    use InjectedFault::{AnswerLost, Conflict, Disconnected, Halved, Throttled};
     let troubles = vec![AnswerLost, AnswerLost, Throttled, Disconnected, Conflict, Halved];
     let fault = (
         prop::sample::select(troubles),

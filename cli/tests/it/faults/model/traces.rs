@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mlflow_api::proto_json::{duration_text, parse_duration, parse_time, time_text};
 use serde_json::{Value, json};
-use test_site::Api;
+use test_site::TestClient;
 
 use super::expiry;
 use super::operation::Kind::*;
@@ -394,19 +394,19 @@ const SEARCHES: [(&str, &str); 7] = [
 pub(super) const KINDS_OF_SEARCHES: u8 = 7;
 
 /// Returns the numbers of the traces that a search finds, reading page by page.
-pub(super) async fn search(api: &Api, ids: &Ids, which: u8) -> Result<Vec<u8>, String> {
+pub(super) async fn search(api: &TestClient, ids: &Ids, which: u8) -> Result<Vec<u8>, String> {
     let (filter, order) = SEARCHES[usize::from(which)];
     let experiments: Vec<_> = ids.iter().filter(|(name, _)| name.starts_with('e')).map(|(_, id)| id).collect();
     found(api, &experiments, filter, order).await
 }
 
 /// Returns the traces of these experiments that are linked to a run.
-pub(super) async fn linked(api: &Api, experiments: &BTreeMap<String, u8>, run: &str) -> Result<Vec<u8>, String> {
+pub(super) async fn linked(api: &TestClient, experiments: &BTreeMap<String, u8>, run: &str) -> Result<Vec<u8>, String> {
     let experiments: Vec<_> = experiments.keys().collect();
     found(api, &experiments, &format!("attributes.run_id = '{run}'"), "").await
 }
 
-async fn found(api: &Api, experiments: &[&String], filter: &str, order: &str) -> Result<Vec<u8>, String> {
+async fn found(api: &TestClient, experiments: &[&String], filter: &str, order: &str) -> Result<Vec<u8>, String> {
     let places: Vec<_> = experiments.iter().map(|id| json!({ "mlflow_experiment": { "experiment_id": id } })).collect();
     let order: Vec<_> = Some(order).filter(|order| !order.is_empty()).into_iter().collect();
     let mut asked = json!({ "locations": places, "filter": filter, "order_by": order, "max_results": 1 });

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use test_site::samples::{ROOT, Walk};
+use test_site::route_samples::{ROOT, SampleClient};
 
 /// Returns entries of which each is too large for its entity's document.
 fn entries(count: usize, bytes: usize) -> Value {
@@ -13,7 +13,7 @@ fn text(value: &Value, pointer: &str) -> String {
     value.pointer(pointer).and_then(Value::as_str).unwrap().to_owned()
 }
 
-pub(super) async fn writes(walk: &mut Walk) {
+pub(super) async fn writes(walk: &mut SampleClient) {
     let experiment = walk.post("experiments/create", json!({ "name": "big", "tags": entries(90, 1_100) })).await;
     let experiment = text(&experiment, "/experiment_id");
     let run = walk

@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
-use test_site::Api;
+use test_site::TestClient;
 
 use super::execution_comparison::difference;
 
 /// What clients read, or an error if a read fails or reads contradict each other.
 pub(crate) type View = Result<Value, String>;
 
-struct Reader<'a>(&'a Api);
+struct Reader<'a>(&'a TestClient);
 
 /// Reads everything that a write to this path may have changed.
-pub(crate) async fn of(api: &Api, path: &str) -> View {
+pub(crate) async fn of(api: &TestClient, path: &str) -> View {
     let reader = Reader(api);
     if path.contains("/datasets/") {
         return reader.evaluation_datasets().await;

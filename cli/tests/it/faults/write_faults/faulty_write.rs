@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
-use embedded_engine::faults::Trouble;
+use embedded_engine::faults::InjectedFault;
 use serde_json::Value;
 use table::Table;
-use test_site::{Answer, Api, ROOT, Site, sample, writes};
+use test_site::{ROOT, TestClient, TestEnvironment, TestResponse, sample, writes};
 use tower::ServiceExt;
 
 use super::client_view;
@@ -77,7 +77,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    pub(super) async fn send(&self, api: &Api) -> Answer {
+    pub(super) async fn send(&self, api: &TestClient) -> TestResponse {
         api.call_at(&self.method, &self.path, self.body.clone()).await
     }
 
@@ -100,7 +100,7 @@ pub(super) enum Course {
     /// Starting with this request, nothing is sent, and the client gets no response.
     CutOff(u64),
     /// Starting with the given request, the given number of requests fail.
-    Troubled(Trouble, u64, u64),
+    Troubled(InjectedFault, u64, u64),
 }
 
 impl Course {
@@ -110,13 +110,13 @@ impl Course {
     fn of(requests: &[String], write: usize) -> Vec<Self> {
         let at = |(nth, operation): (u64, &String)| {
             let troubles = [
-                (Trouble::AnswerLost, 1),
-                (Trouble::AnswerLost, 2),
-                (Trouble::AnswerLost, u64::MAX),
-                (Trouble::Throttled, 1),
-                (Trouble::Throttled, 2),
-                (Trouble::Conflict, 1),
-                (Trouble::Halved, 1),
+                (InjectedFault::AnswerLost, 1),
+                (InjectedFault::AnswerLost, 2),
+                (InjectedFault::AnswerLost, u64::MAX),
+                (InjectedFault::Throttled, 1),
+                (InjectedFault::Throttled, 2),
+                (InjectedFault::Conflict, 1),
+                (InjectedFault::Halved, 1),
             ];
             let met = troubles.into_iter().filter(|(trouble, _)| trouble.is_met_by(operation));
             let met = met.map(|(trouble, calls)| Self::Troubled(trouble, nth, calls));
@@ -128,7 +128,7 @@ impl Course {
             && all.is_empty()
         {
             let is_lost = write.is_multiple_of(2);
-            all.push(if is_lost { Self::Troubled(Trouble::AnswerLost, nth, 1) } else { Self::CutOff(nth) });
+            all.push(if is_lost { Self::Troubled(InjectedFault::AnswerLost, nth, 1) } else { Self::CutOff(nth) });
         }
         all
     }
@@ -142,7 +142,7 @@ pub(super) struct Found {
 
 /// Result of a write with a fault.
 pub(super) struct Outcome {
-    answer: Answer,
+    answer: TestResponse,
     pub(super) found: Found,
     happened: bool,
 }
@@ -159,7 +159,7 @@ pub(super) struct Written {
     pub(super) call: Call,
     /// Path without ids.
     path: String,
-    pub(super) site: Site,
+    pub(super) site: TestEnvironment,
     known: Known,
     seen: Seen<Value>,
     before: Arc<Value>,
@@ -171,17 +171,17 @@ pub(super) struct Written {
 }
 
 /// Returns the functions of a single process.
-pub(crate) fn api(table: &Table) -> Api {
+pub(crate) fn api(table: &Table) -> TestClient {
     functions(table, tracking::store::Store::with_lease(table.clone(), ROOT, LEASE))
 }
 
 /// Returns the functions of a single process that write all points into the runs' journals.
-pub(crate) fn api_with_journal(table: &Table) -> Api {
+pub(crate) fn api_with_journal(table: &Table) -> TestClient {
     functions(table, tracking::store::Store::with_lease(table.clone(), ROOT, LEASE).with_points_in_document(0))
 }
 
 /// Creates each router on first use, because most tests call only one or two functions.
-fn functions(table: &Table, tracking: tracking::store::Store) -> Api {
+fn functions(table: &Table, tracking: tracking::store::Store) -> TestClient {
     let (table, routers) = (table.clone(), Arc::<[OnceLock<Router>; 4]>::default());
     let answer = move |request: Request| {
         let function = function_of(request.uri().path());
@@ -192,7 +192,7 @@ fn functions(table: &Table, tracking: tracking::store::Store) -> Api {
                 evaluation::router(&evaluation::store::Store::with_lease(table.clone(), LEASE), test_site::everybody())
             }
             _ => {
-                let artifacts = artifact_store::Artifacts::below(ROOT);
+                let artifacts = artifact_store::ArtifactStore::below(ROOT);
                 traces::router(
                     &traces::store::Store::with_lease(table.clone(), artifacts, LEASE),
                     test_site::everybody(),
@@ -202,7 +202,7 @@ fn functions(table: &Table, tracking: tracking::store::Store) -> Api {
         let router = router.clone();
         async move { router.oneshot(request).await.unwrap() }
     };
-    Api(Router::new().fallback(answer))
+    TestClient(Router::new().fallback(answer))
 }
 
 /// Returns the index of the function that handles a path.
@@ -220,7 +220,11 @@ fn function_of(path: &str) -> usize {
 impl Written {
     /// Tries a write without a fault. It has to succeed. Returns `None` if this kind of write is
     /// not wanted. The kind consists of the endpoint and the requests to the table.
-    pub(super) async fn new(site: &Site, call: Call, is_wanted: impl FnOnce(String, String) -> bool) -> Option<Self> {
+    pub(super) async fn new(
+        site: &TestEnvironment,
+        call: Call,
+        is_wanted: impl FnOnce(String, String) -> bool,
+    ) -> Option<Self> {
         let copy = site.copy();
         copy.faults.keep_order();
         let answer = call.send(&api(&copy.faulty())).await;
@@ -251,7 +255,7 @@ impl Written {
     }
 
     /// Returns what clients find in a copy, or an error if their findings contradict each other.
-    pub(super) async fn found(&self, site: &Site) -> Result<Found, String> {
+    pub(super) async fn found(&self, site: &TestEnvironment) -> Result<Found, String> {
         let state = self.seen.state(site).await;
         let view = match self.seen.found(&state) {
             Some(view) => view,
@@ -285,9 +289,9 @@ impl Written {
 
     /// Sends the write to a copy of the site with a fault, and returns the resulting view of a
     /// client.
-    pub(super) async fn attempt(&self, site: &Site, course: Course) -> Result<Outcome, String> {
+    pub(super) async fn attempt(&self, site: &TestEnvironment, course: Course) -> Result<Outcome, String> {
         match course {
-            Course::CutOff(nth) => site.faults.trouble_at(Trouble::Disconnected, nth, u64::MAX),
+            Course::CutOff(nth) => site.faults.trouble_at(InjectedFault::Disconnected, nth, u64::MAX),
             Course::Troubled(trouble, nth, calls) => site.faults.trouble_at(trouble, nth, calls),
         }
         let answer = self.call.send(&api(&site.impatient())).await;
@@ -308,7 +312,7 @@ impl Written {
         let is_cut_off = matches!(course, Course::CutOff(_));
         if answer.status != 200 && !answer.is_repeated() {
             let is_unknown = answer.status == 409 && answer.body["error_code"] == "ABORTED";
-            let is_lost = matches!(course, Course::Troubled(Trouble::AnswerLost, ..));
+            let is_lost = matches!(course, Course::Troubled(InjectedFault::AnswerLost, ..));
             if !(self.call.is_creation() && is_unknown && is_lost) {
                 return Err(format!("refused: {answer:?}"));
             }
@@ -321,7 +325,7 @@ impl Written {
     /// Repeats the write if its client has no response, and returns the resulting view of a client.
     /// A creation that has taken effect is not repeated, because it would create a second entity,
     /// as in MLflow.
-    pub(super) async fn repeat(&self, site: &Site, outcome: &Outcome) -> Result<Option<Found>, String> {
+    pub(super) async fn repeat(&self, site: &TestEnvironment, outcome: &Outcome) -> Result<Option<Found>, String> {
         let Outcome { answer, happened, .. } = outcome;
         if !outcome.is_open() || (self.call.is_creation() && *happened) {
             return Ok(None);

@@ -23,8 +23,8 @@ use axum::middleware::{Next, from_fn};
 use futures::StreamExt;
 use futures::stream;
 use mlflow_api::Workspace;
-use test_site::samples::{SAMPLES, Walk};
-use test_site::{ROOT, Site, all_troubles};
+use test_site::route_samples::{SAMPLES, SampleClient};
+use test_site::{ROOT, TestEnvironment, all_troubles};
 use tokio::task::spawn_blocking;
 
 use crate::faults::packing::timed;
@@ -66,7 +66,7 @@ impl Findings {
 
 #[derive(Clone)]
 struct Sweep {
-    site: Site,
+    site: TestEnvironment,
     findings: Arc<Mutex<Findings>>,
 }
 
@@ -103,12 +103,12 @@ fn is_swept(domain: &str) -> bool {
 
 /// Returns a client with a site of its own. Each domain has one, because less has to be read after
 /// each fault if the site is small.
-async fn walk(findings: &Arc<Mutex<Findings>>) -> Walk {
-    let site = Site::new().await;
+async fn walk(findings: &Arc<Mutex<Findings>>) -> SampleClient {
+    let site = TestEnvironment::new().await;
     let store = tracking::store::Store::new(site.table.clone(), ROOT);
     store.experiment_create_default(&Workspace::default()).await.unwrap();
     let sweep = Sweep { site: site.clone(), findings: Arc::clone(findings) };
-    Walk::new(functions(&site.table).await.layer(from_fn(move |request: Request, next: Next| {
+    SampleClient::new(functions(&site.table).await.layer(from_fn(move |request: Request, next: Next| {
         let sweep = sweep.clone();
         async move {
             let (head, body) = request.into_parts();

@@ -4,7 +4,7 @@
 
 use mlflow_api::Workspace;
 use serde_json::{Value, json};
-use test_site::{ROOT, Site, all_troubles};
+use test_site::{ROOT, TestEnvironment, all_troubles};
 
 use super::execution_comparison::difference;
 use super::faulty_write::{self, Call, Course, Outcome, Written};
@@ -25,7 +25,7 @@ fn call(method: &str, path: &str, body: Value) -> Call {
     Call { method: method.to_owned(), path: path.to_owned(), body: body.to_string() }
 }
 
-async fn done(site: &Site, method: &str, path: &str, body: Value) -> Value {
+async fn done(site: &TestEnvironment, method: &str, path: &str, body: Value) -> Value {
     call(method, path, body).send(&faulty_write::api(&site.table)).await.ok()
 }
 
@@ -44,13 +44,13 @@ fn at(spans: &Value, second: &str) -> Value {
 
 /// Creates four packed traces, one of them by an old client that has not ended it, and returns the
 /// writes to try on them.
-async fn ground() -> (Site, Vec<Call>) {
-    let site = Site::new().await;
+async fn ground() -> (TestEnvironment, Vec<Call>) {
+    let site = TestEnvironment::new().await;
     let store = tracking::store::Store::new(site.table.clone(), ROOT);
     store.experiment_create_default(&Workspace::default()).await.unwrap();
     let (all, v2) = ("/api/3.0/mlflow/traces", "/api/2.0/mlflow");
     for (number, second) in [(1, "1700000000"), (2, "1700000000"), (3, "1699999990")] {
-        done(&site, "POST", "/v1/traces", at(&test_site::samples::export(&trace(number)[3..], 1), second)).await;
+        done(&site, "POST", "/v1/traces", at(&test_site::route_samples::export(&trace(number)[3..], 1), second)).await;
     }
     done(&site, "POST", all, info(1, "2023-11-14T22:13:20.000Z")).await;
     let (first, tags) = (format!("{all}/{}", trace(1)), format!("{all}/{}/tags", trace(1)));
@@ -71,7 +71,7 @@ async fn ground() -> (Site, Vec<Call>) {
     let ended = json!({ "timestamp_ms": 9, "status": "OK", "request_metadata": [], "tags": [] });
     let named = json!({ "experiment_id": "0", "request_ids": [trace(1), trace(3)] });
     let until = json!({ "experiment_id": "0", "max_timestamp_millis": 1_699_999_999_999_i64 });
-    let spans = test_site::samples::export(&trace(1)[3..], 7);
+    let spans = test_site::route_samples::export(&trace(1)[3..], 7);
     let calls = vec![
         call("PATCH", &tags, json!({ "key": "k", "value": "v" })),
         call("DELETE", &tags, json!({ "key": "kind" })),
@@ -97,7 +97,7 @@ struct Packed {
 }
 
 impl Packed {
-    async fn new(site: &Site, call: Call) -> Self {
+    async fn new(site: &TestEnvironment, call: Call) -> Self {
         let written = Written::new(site, call, |_, _| true).await.unwrap();
         let copy = written.site.copy();
         written.call.send(&faulty_write::api(&copy.table)).await.ok();
@@ -115,7 +115,7 @@ impl Packed {
             return Ok(());
         }
         let is_export = self.written.call.path == "/v1/traces";
-        let check = async |site: &Site| {
+        let check = async |site: &TestEnvironment| {
             if is_export && outcome.is_open() {
                 trace_invariants::check_cut_off(site, |_| true).await
             } else {
@@ -138,7 +138,7 @@ impl Packed {
     }
 
     /// Repeats the write, and packs everything again.
-    async fn ends(&self, site: &Site, outcome: &Outcome) -> Result<(), String> {
+    async fn ends(&self, site: &TestEnvironment, outcome: &Outcome) -> Result<(), String> {
         if self.written.repeat(site, outcome).await?.is_some() {
             trace_invariants::check(site, |_| true).await?;
         }

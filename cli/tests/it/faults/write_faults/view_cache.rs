@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use key_schema::Key;
 use key_schema::rows::RowDescription;
 use serde_json::Value;
-use test_site::{Changes, Dump, Site};
+use test_site::{TableChanges, TableDump, TestEnvironment};
 
 use super::execution_comparison::{is_end, is_long};
 
@@ -25,7 +25,7 @@ const LONGEST: usize = 4_096;
 
 /// Views of copies of a table, by the changes in them.
 pub(crate) struct Seen<T> {
-    before: Dump,
+    before: TableDump,
     /// Ids, and texts in the form of ids, that existed before.
     known: HashSet<String>,
     rows: Rows,
@@ -41,7 +41,7 @@ pub(crate) struct State {
 
 impl<T> Seen<T> {
     /// Creates a cache for copies of this table, to which only `written` is written.
-    pub(crate) async fn of(site: &Site, written: &str) -> Self {
+    pub(crate) async fn of(site: &TestEnvironment, written: &str) -> Self {
         let before = site.dump().await;
         let mut known: HashSet<_> = written.split(is_end).filter(is_long).map(str::to_owned).collect();
         let mut rows = Rows::new();
@@ -55,7 +55,7 @@ impl<T> Seen<T> {
     }
 
     /// Returns the state of a copy.
-    pub(crate) async fn state(&self, site: &Site) -> State {
+    pub(crate) async fn state(&self, site: &TestEnvironment) -> State {
         let changes = site.changes(&self.before).await;
         let mut rows = self.rows.clone();
         for (key, item) in &changes {
@@ -82,7 +82,7 @@ impl<T> Seen<T> {
         found
     }
 
-    fn kind(&self, changes: &Changes) -> String {
+    fn kind(&self, changes: &TableChanges) -> String {
         let mut text = Text { known: &self.known, numbers: HashMap::new(), written: String::new() };
         for (key, item) in changes {
             text.write(key);

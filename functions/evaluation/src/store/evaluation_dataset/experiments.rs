@@ -7,9 +7,9 @@ use entities::{entry_name, now_ms};
 use key_schema::rows;
 use mlflow_api::evaluation_datasets::EvaluationDataset;
 use mlflow_api::{Error, EvaluationDatasetId, ExperimentId, Result};
-use table::{Condition, Failure, Reason, Update, Write, number};
+use table::{Condition, Failure, Update, Write, WriteRefusal, number};
 
-use super::item::{AskedDataset, TRANSACTION, experiment_key, experiments_of, listed};
+use super::dataset_item::{DatasetReference, MAX_TRANSACTION_WRITES, experiment_key, experiments_of, list_row};
 use crate::store::Store;
 
 /// Returns MLflow's error about adding experiments to, or removing them from, a dataset that does
@@ -21,7 +21,7 @@ fn no_dataset(id: &str) -> Error {
 impl Store {
     /// Returns the experiments of an evaluation dataset, in the order in which they were added. There
     /// are none if the dataset does not exist. Takes one request.
-    pub async fn dataset_experiments(&self, id: &AskedDataset) -> Result<Vec<String>> {
+    pub async fn dataset_experiments(&self, id: &DatasetReference) -> Result<Vec<String>> {
         Ok(self.dataset_item(id).await?.map(|(_, item)| experiments_of(&item)).unwrap_or_default())
     }
 
@@ -29,7 +29,7 @@ impl Store {
     /// Takes three requests, or two while leases on the experiments last.
     pub async fn dataset_add_experiments(
         &self,
-        id: &AskedDataset,
+        id: &DatasetReference,
         experiments: &[String],
     ) -> Result<EvaluationDataset> {
         let (dataset, item) = self.dataset_item(id).await?.ok_or_else(|| no_dataset(&id.text))?;
@@ -51,7 +51,7 @@ impl Store {
             &new.into_iter().collect::<Vec<_>>(),
             now,
             |update, experiment| {
-                let row = listed(experiment_key(&dataset, experiment), name, user);
+                let row = list_row(experiment_key(&dataset, experiment), name, user);
                 let update = update.set((EXPERIMENTS, entry_name(experiment).as_ref()), number(now));
                 (update, Write::Put(row, Condition::Always))
             },
@@ -64,7 +64,7 @@ impl Store {
     /// ignored. Takes two requests.
     pub async fn dataset_remove_experiments(
         &self,
-        id: &AskedDataset,
+        id: &DatasetReference,
         experiments: &[String],
     ) -> Result<EvaluationDataset> {
         let (dataset, item) = self.dataset_item(id).await?.ok_or_else(|| no_dataset(&id.text))?;
@@ -92,7 +92,7 @@ impl Store {
         now: i64,
         change: impl Fn(Update, &str) -> (Update, Write),
     ) -> Result<()> {
-        let mut portions: Vec<_> = experiments.chunks(TRANSACTION - 1).collect();
+        let mut portions: Vec<_> = experiments.chunks(MAX_TRANSACTION_WRITES - 1).collect();
         if portions.is_empty() {
             portions.push(&[]);
         }
@@ -106,7 +106,7 @@ impl Store {
             }
             writes.push(Write::Update(update));
             match self.table.transact(&writes).await {
-                Err(Failure::Cancelled(reasons)) if matches!(reasons.last(), Some(Reason::Refused(None))) => {
+                Err(Failure::Cancelled(reasons)) if matches!(reasons.last(), Some(WriteRefusal::Refused(None))) => {
                     return Err(no_dataset(id));
                 }
                 outcome => outcome?,

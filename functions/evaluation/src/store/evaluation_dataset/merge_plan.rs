@@ -3,49 +3,53 @@
 use std::collections::{HashMap, HashSet};
 
 use entities::attributes::{CHANGES, CREATED_BY, INPUTS, RECORD, UPDATED, UPDATED_BY};
-use entities::documents::content::{self, Packed};
+use entities::documents::content::{self, PackedContent};
 use key_schema::definition::{PK, SK};
 use key_schema::{Key, Segment, rows};
-use mlflow_api::evaluation_datasets::MergedRecords;
+use mlflow_api::evaluation_datasets::MergeRecordsResponse;
 use mlflow_api::{Error, Result};
 use table::{Condition, Item, Write, number, text};
 
-use super::item::{TRANSACTION, part_key, unchanged};
-use super::merge_request::{Merge, Wanted};
-use super::record::Content;
+use super::dataset_item::{MAX_TRANSACTION_WRITES, part_key, unchanged};
+use super::merge_request::{InputsGroup, MergeRequest};
+use super::record_content::RecordContent;
 use crate::store::Store;
 
 /// Maximum number of records whose claims are read, or that are planned, at once.
-pub(super) const PORTION: usize = 2_000;
+pub(super) const BATCH_SIZE: usize = 2_000;
 /// Maximum number of bytes of known records' contents that are read at once.
-const CONTENT_BYTES: usize = 64 << 20;
+const MAX_CONTENT_BYTES: usize = 64 << 20;
 /// Maximum number of bytes of items in one transaction. DynamoDB's limit is 4 MB.
-const TRANSACTION_BYTES: usize = 3 << 20;
+const MAX_TRANSACTION_BYTES: usize = 3 << 20;
 
 /// Writes of one transaction, and the number of `wanted` records that they cover.
 #[derive(Default)]
-pub(super) struct Group {
+pub(super) struct MergeTransaction {
     pub(super) writes: Vec<Write>,
     pub(super) bytes: usize,
     /// Parts of large records, to be written before the transaction.
     pub(super) parts: Vec<Item>,
     /// Parts that are no longer referenced, to be deleted after the transaction.
     pub(super) stale: Vec<Key>,
-    pub(super) wanted: usize,
+    pub(super) merged_inputs: usize,
     pub(super) new: usize,
-    pub(super) count: MergedRecords,
+    pub(super) count: MergeRecordsResponse,
 }
 
 impl Store {
     /// Plans the writes for the first of the wanted records. Reads those that are known: as many as
-    /// one transaction can write, and as fit into the limit of `CONTENT_BYTES`.
-    pub(super) async fn dataset_plan(&self, merge: &Merge<'_>, wanted: &[Wanted]) -> Result<Vec<Group>> {
-        let claim_key = |wanted: &Wanted| rows::EvaluationInputs::key(merge.id, &wanted.inputs);
-        let key = |wanted: &Wanted| Some(rows::EvaluationRecord::key(merge.id, wanted.known.as_ref()?));
-        let wanted = portion(wanted);
+    /// one transaction can write, and as fit into the limit of `MAX_CONTENT_BYTES`.
+    pub(super) async fn dataset_plan(
+        &self,
+        merge: &MergeRequest<'_>,
+        wanted: &[InputsGroup],
+    ) -> Result<Vec<MergeTransaction>> {
+        let claim_key = |wanted: &InputsGroup| rows::EvaluationInputs::key(merge.id, &wanted.inputs);
+        let key = |wanted: &InputsGroup| Some(rows::EvaluationRecord::key(merge.id, wanted.known.as_ref()?));
+        let wanted = transaction_records(wanted);
         let mut records = self.table.get_many(&wanted.iter().filter_map(key).collect::<Vec<_>>()).await?;
-        let size = |wanted: &Wanted| key(wanted).and_then(|key| records.get(&key)).map_or(0, content::size);
-        let wanted = wanted.get(..fitting(wanted.iter().map(size))).unwrap_or_default();
+        let size = |wanted: &InputsGroup| key(wanted).and_then(|key| records.get(&key)).map_or(0, content::size);
+        let wanted = wanted.get(..count_fitting(wanted.iter().map(size))).unwrap_or_default();
         records.retain({
             let kept: HashSet<_> = wanted.iter().filter_map(key).collect();
             move |key, _| kept.contains(key)
@@ -54,7 +58,7 @@ impl Store {
             records.values().flat_map(|record| content::part_keys(record, part_key(merge.id))).collect();
         let parts = self.table.get_many(&part_keys).await?;
 
-        let mut groups: Vec<Group> = Vec::new();
+        let mut groups: Vec<MergeTransaction> = Vec::new();
         for one in wanted {
             let (writes, packed, stale, is_new) = match key(one) {
                 None => {
@@ -75,18 +79,19 @@ impl Store {
             };
             let bytes = writes.iter().map(bytes_of).sum::<usize>();
             // One write of the transaction updates the dataset.
-            let is_full = |group: &Group| {
-                group.writes.len() + writes.len() >= TRANSACTION || group.bytes + bytes > TRANSACTION_BYTES
+            let is_full = |group: &MergeTransaction| {
+                group.writes.len() + writes.len() >= MAX_TRANSACTION_WRITES
+                    || group.bytes + bytes > MAX_TRANSACTION_BYTES
             };
             if groups.last().is_none_or(|group| !group.writes.is_empty() && is_full(group)) {
-                groups.push(Group::default());
+                groups.push(MergeTransaction::default());
             }
             let Some(group) = groups.last_mut() else { continue };
             group.writes.extend(writes);
             group.bytes += bytes;
             group.parts.extend(packed.map(|packed| packed.parts).unwrap_or_default());
             group.stale.extend(stale);
-            group.wanted += 1;
+            group.merged_inputs += 1;
             group.new += usize::from(is_new);
             group.count.inserted_count += usize::from(is_new);
             group.count.updated_count += one.sent.len() - usize::from(is_new);
@@ -98,10 +103,10 @@ impl Store {
     /// since it was read, returns its current version.
     async fn dataset_known_record(
         &self,
-        merge: &Merge<'_>,
+        merge: &MergeRequest<'_>,
         record: Option<Item>,
         parts: &HashMap<Key, Item>,
-    ) -> Result<Option<(Item, Content)>> {
+    ) -> Result<Option<(Item, RecordContent)>> {
         let Some(record) = record else { return Ok(None) };
         let part_keys = content::part_keys(&record, part_key(merge.id));
         let found = match content::unpack(&record, &part_keys, parts) {
@@ -109,27 +114,27 @@ impl Store {
             Some(content) => Some((record, content)),
         };
         let Some((record, content)) = found else { return Ok(None) };
-        let content = Content::parse(&content).ok_or_else(|| Error::internal("a record is no JSON object"))?;
+        let content = RecordContent::parse(&content).ok_or_else(|| Error::internal("a record is no JSON object"))?;
         Ok(Some((record, content)))
     }
 }
 
 /// Returns the first of the wanted records: as many as have their known records in one transaction.
-fn portion(wanted: &[Wanted]) -> &[Wanted] {
+fn transaction_records(wanted: &[InputsGroup]) -> &[InputsGroup] {
     let known = wanted.iter().enumerate().filter(|(_, wanted)| wanted.known.is_some());
-    let too_many = known.map(|(place, _)| place).nth(TRANSACTION - 1);
-    let portion = too_many.unwrap_or(wanted.len()).min(PORTION);
+    let too_many = known.map(|(place, _)| place).nth(MAX_TRANSACTION_WRITES - 1);
+    let portion = too_many.unwrap_or(wanted.len()).min(BATCH_SIZE);
     wanted.get(..portion).unwrap_or_default()
 }
 
 /// Returns how many contents of these sizes to read at once, which is at least one.
-fn fitting(sizes: impl Iterator<Item = usize>) -> usize {
+fn count_fitting(sizes: impl Iterator<Item = usize>) -> usize {
     let mut bytes = 0_usize;
     sizes
         .enumerate()
         .take_while(|(place, size)| {
             bytes = bytes.saturating_add(*size);
-            *place == 0 || bytes <= CONTENT_BYTES
+            *place == 0 || bytes <= MAX_CONTENT_BYTES
         })
         .count()
 }
@@ -138,19 +143,20 @@ fn bytes_of(write: &Write) -> usize {
     if let Write::Put(item, _) = write { item.size() } else { 0 }
 }
 
-impl Merge<'_> {
+impl MergeRequest<'_> {
     /// Returns the item of a new record, and its packed content.
-    fn new_record(&self, wanted: &Wanted) -> (Item, Option<Packed>) {
+    fn new_record(&self, wanted: &InputsGroup) -> (Item, Option<PackedContent>) {
         let item = Item::new(rows::EvaluationRecord::key(self.id, &wanted.record));
         let Some((first, others)) = wanted.sent.split_first() else { return (item, None) };
-        let mut content = Content::new(first);
+        let mut content = RecordContent::new(first);
         let creator = first.user.after(None);
         let mut updater = creator.clone();
         for sent in others {
             content.merge(sent);
             updater = sent.user.after(updater);
         }
-        let packed = content::pack_once(wanted.record.as_str(), &content.print(), content::INLINE, part_key(self.id));
+        let packed =
+            content::pack_once(wanted.record.as_str(), &content.print(), content::MAX_INLINE_BYTES, part_key(self.id));
         let mut digits = String::new();
         wanted.inputs.write(&mut digits);
         let item = packed.on(item).with(INPUTS, text(digits)).with(UPDATED, number(self.now));
@@ -162,17 +168,17 @@ impl Merge<'_> {
     /// it was read, its content, and the parts of the previous content.
     fn changed_record(
         &self,
-        wanted: &Wanted,
+        wanted: &InputsGroup,
         record: &Item,
-        mut content: Content,
-    ) -> (Item, Condition, Packed, Vec<Key>) {
+        mut content: RecordContent,
+    ) -> (Item, Condition, PackedContent, Vec<Key>) {
         let mut updater = record.get(UPDATED_BY).map(str::to_owned);
         for sent in &wanted.sent {
             content.merge(sent);
             updater = sent.user.after(updater);
         }
         let id = record.key().map(|key| key.sk).unwrap_or_default();
-        let packed = content::pack_once(&id, &content.print(), content::INLINE, part_key(self.id));
+        let packed = content::pack_once(&id, &content.print(), content::MAX_INLINE_BYTES, part_key(self.id));
         let kept = [PK, SK, INPUTS.name(), CREATED_BY.name()];
         let attributes = record.0.iter().filter(|(name, _)| kept.contains(&name.as_str()));
         let item = Item(attributes.map(|(name, value)| (name.clone(), value.clone())).collect())
@@ -197,20 +203,20 @@ mod tests {
 
     #[test]
     fn as_many_contents_are_read_as_there_is_room_for() {
-        assert_eq!(fitting([].into_iter()), 0);
-        assert_eq!(fitting([0, 0, 5].into_iter()), 3);
-        assert_eq!(fitting([CONTENT_BYTES - 1, 1, 0, 1, 0].into_iter()), 3);
-        assert_eq!(fitting([CONTENT_BYTES + 1, 0].into_iter()), 1);
-        assert_eq!(fitting([usize::MAX, usize::MAX].into_iter()), 1);
+        assert_eq!(count_fitting([].into_iter()), 0);
+        assert_eq!(count_fitting([0, 0, 5].into_iter()), 3);
+        assert_eq!(count_fitting([MAX_CONTENT_BYTES - 1, 1, 0, 1, 0].into_iter()), 3);
+        assert_eq!(count_fitting([MAX_CONTENT_BYTES + 1, 0].into_iter()), 1);
+        assert_eq!(count_fitting([usize::MAX, usize::MAX].into_iter()), 1);
     }
 
     #[test]
     fn a_portion_has_as_many_known_records_as_a_transaction() {
-        let wanted = |new: usize, known: usize| -> Vec<Wanted> {
+        let wanted = |new: usize, known: usize| -> Vec<InputsGroup> {
             let id = DatasetRecordId::new(1, 1);
             let claimed = |place| (place >= new).then(|| id.clone());
             let wanted =
-                |place| Wanted { inputs: WideDigest(0), known: claimed(place), record: id.clone(), sent: vec![] };
+                |place| InputsGroup { inputs: WideDigest(0), known: claimed(place), record: id.clone(), sent: vec![] };
             (0..new + known).map(wanted).collect()
         };
         for (new, known, expected) in [
@@ -219,10 +225,10 @@ mod tests {
             (0, 100, 99),
             (10, 98, 108),
             (10, 500, 109),
-            (PORTION - 1, 5, PORTION),
-            (5_000, 0, PORTION),
+            (BATCH_SIZE - 1, 5, BATCH_SIZE),
+            (5_000, 0, BATCH_SIZE),
         ] {
-            assert_eq!(portion(&wanted(new, known)).len(), expected, "{new} {known}");
+            assert_eq!(transaction_records(&wanted(new, known)).len(), expected, "{new} {known}");
         }
     }
 }

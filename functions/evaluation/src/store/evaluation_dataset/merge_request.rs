@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 
 use entities::attributes::{DIGEST, NAME, SCHEMA_VERSION, UPDATED, UPDATED_BY};
-use entities::documents::content::Packed;
+use entities::documents::content::PackedContent;
 use key_schema::{Key, WideDigest, rows};
 use mlflow_api::{DatasetRecordId, EvaluationDatasetId};
 use rand::RngExt;
 use table::{Condition, Item, Update, number, text};
 
-use super::item::digest;
-use super::record::SentRecord;
+use super::dataset_item::digest;
+use super::record_content::SentRecord;
 
 /// The sent records that have the same inputs.
-pub(super) struct Wanted {
+pub(super) struct InputsGroup {
     pub(super) inputs: WideDigest,
     /// The existing record with these inputs, as far as is known.
     pub(super) known: Option<DatasetRecordId>,
@@ -24,7 +24,7 @@ pub(super) struct Wanted {
 }
 
 /// The request, with the change of the dataset that each of its transactions makes.
-pub(super) struct Merge<'a> {
+pub(super) struct MergeRequest<'a> {
     pub(super) id: &'a EvaluationDatasetId,
     /// Time of the whole request, in ms.
     pub(super) now: i64,
@@ -36,17 +36,17 @@ pub(super) struct Merge<'a> {
 
 /// A schema to write.
 pub(super) struct NewSchema {
-    pub(super) packed: Packed,
+    pub(super) packed: PackedContent,
     /// The parts of the previous schema.
     pub(super) stale: Vec<Key>,
     /// The version of the previous schema.
     pub(super) version: Option<i64>,
 }
 
-impl Merge<'_> {
+impl MergeRequest<'_> {
     /// Groups the records by their inputs, in the order of the request.
-    pub(super) fn wanted(&self) -> Vec<Wanted> {
-        let mut wanted: Vec<Wanted> = Vec::new();
+    pub(super) fn grouped_by_inputs(&self) -> Vec<InputsGroup> {
+        let mut wanted: Vec<InputsGroup> = Vec::new();
         let mut places: HashMap<WideDigest, usize> = HashMap::new();
         let chance: u64 = rand::rng().random();
         for record in self.sent {
@@ -61,7 +61,7 @@ impl Merge<'_> {
             // 48 random bits.
             let random = ((place as u128) << 48) | u128::from(chance >> 16);
             let id = DatasetRecordId::new(self.now, random);
-            wanted.push(Wanted { inputs, known: None, record: id, sent: vec![record.clone()] });
+            wanted.push(InputsGroup { inputs, known: None, record: id, sent: vec![record.clone()] });
         }
         wanted
     }

@@ -4,21 +4,21 @@
 //! creation. The rows that find a record by its inputs, and the parts of large records, are in a
 //! separate partition. So merging writes to two partitions.
 
-mod dataset;
+mod dataset_item;
+mod dataset_reads;
 mod experiments;
-mod item;
-mod merge;
+mod lifecycle;
 mod merge_plan;
 mod merge_request;
-mod page;
-mod read;
-mod record;
-mod records;
+mod record_content;
+mod record_deletion;
+mod record_merge;
+mod record_page;
 mod schema;
 mod search;
 mod tag;
 
-pub use dataset::NewDataset;
-pub use item::AskedDataset;
-pub(crate) use record::column;
+pub use dataset_item::DatasetReference;
+pub use lifecycle::NewDataset;
+pub(crate) use record_content::column;
 pub use search::DatasetSearch;

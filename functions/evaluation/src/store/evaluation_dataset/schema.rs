@@ -4,16 +4,16 @@
 use std::collections::HashSet;
 
 use mlflow_api::Json;
-use mlflow_api::json::Object;
+use mlflow_api::json::JsonObject;
 
-use super::record::SentRecord;
+use super::record_content::SentRecord;
 
 /// Returns the schema, extended by the fields of these records.
-pub(super) fn updated(schema: Option<&str>, records: &[SentRecord]) -> Option<String> {
+pub(super) fn updated_schema(schema: Option<&str>, records: &[SentRecord]) -> Option<String> {
     if records.is_empty() && schema.is_none() {
         return None;
     }
-    let empty = || Json::Object(Object::default());
+    let empty = || Json::Object(JsonObject::default());
     let mut schema = match schema.and_then(Json::parse) {
         Some(Json::Object(schema)) => schema,
         _ => [("inputs", empty()), ("outputs", empty()), ("expectations", empty()), ("version", "1.0".into())]
@@ -21,9 +21,9 @@ pub(super) fn updated(schema: Option<&str>, records: &[SentRecord]) -> Option<St
             .into_iter()
             .collect(),
     };
-    let mut inputs = Fields::of(schema.get("inputs"));
-    let mut expectations = Fields::of(schema.get("expectations"));
-    let mut output_fields = Fields::of(schema.get("outputs"));
+    let mut inputs = SchemaFields::of(schema.get("inputs"));
+    let mut expectations = SchemaFields::of(schema.get("expectations"));
+    let mut output_fields = SchemaFields::of(schema.get("outputs"));
     // The type of the first output that was not an object.
     let mut output_type = schema.get("outputs").filter(|outputs| outputs.object().is_none()).cloned();
     for record in records {
@@ -53,19 +53,19 @@ pub(super) fn updated(schema: Option<&str>, records: &[SentRecord]) -> Option<St
 
 /// The fields of a part of the schema, with a set of their names for fast lookup. There may be as
 /// many fields as records.
-struct Fields {
-    object: Object,
+struct SchemaFields {
+    object: JsonObject,
     names: HashSet<String>,
 }
 
-impl Fields {
+impl SchemaFields {
     fn of(part: Option<&Json>) -> Self {
         let object = part.and_then(Json::object).cloned().unwrap_or_default();
         let names = object.iter().map(|(key, _)| key.to_owned()).collect();
         Self { object, names }
     }
 
-    fn add(&mut self, sent: &Object) {
+    fn add(&mut self, sent: &JsonObject) {
         let names = &mut self.names;
         let new: Vec<_> = sent
             .iter()
@@ -95,7 +95,7 @@ mod tests {
     fn schema(before: Option<&str>, records: &[&str]) -> Option<String> {
         let records: Vec<_> =
             records.iter().map(|text| SentRecord::read(Json::parse(text).unwrap()).unwrap()).collect();
-        updated(before, &records)
+        updated_schema(before, &records)
     }
 
     #[test]

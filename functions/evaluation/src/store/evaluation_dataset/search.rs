@@ -4,12 +4,12 @@ use entities::documents::content;
 use std::collections::{BTreeMap, BTreeSet};
 
 use entities::attributes::{CREATED_BY, NAME, UPDATED, UPDATED_BY};
-use entities::listing::{Candidates, Pace, Reading, fill};
+use entities::listing::{Candidates, CooperativeYield, ReadBudget, fill};
 use entities::read_all;
 use futures::future::ready;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::{part, rows};
-use mlflow_api::evaluation_datasets::{Datasets, EvaluationDataset};
+use key_schema::{key_parts, rows};
+use mlflow_api::evaluation_datasets::{EvaluationDataset, SearchDatasetsResponse};
 use mlflow_api::{Error, EvaluationDatasetId, Result, Workspace, limits};
 use search::{
     DatasetFields, DatasetFilter, DatasetNumber, DatasetOrder, DatasetPredicate, DatasetSortBy, DatasetText,
@@ -17,11 +17,11 @@ use search::{
 };
 use table::{Item, Query};
 
-use super::item::{is_in, is_of_any};
+use super::dataset_item::{is_in, is_of_any};
 use crate::store::Store;
 
 /// Number of lists, and of datasets, that are read concurrently.
-const AT_ONCE: usize = 8;
+const CONCURRENCY: usize = 8;
 
 /// The parameters of a search of evaluation datasets, as the client sent them.
 #[derive(Clone, Debug, Default)]
@@ -40,14 +40,14 @@ pub struct DatasetSearch {
 
 /// An entry of a dataset in the lists. It has the id, which contains the creation time, and the
 /// name and the creator unless these are long.
-struct Listed {
+struct DatasetEntry {
     id: EvaluationDatasetId,
     row: Item,
 }
 
-impl Listed {
+impl DatasetEntry {
     fn of(row: &Item) -> Option<Self> {
-        let id = part::listed_evaluation_dataset(&row.key()?.sk)?;
+        let id = key_parts::listed_evaluation_dataset(&row.key()?.sk)?;
         Some(Self { id, row: row.clone() })
     }
 
@@ -89,32 +89,36 @@ impl Store {
     /// do not rule out. These are one page, unless the filter uses tags or the last change, or the
     /// order uses the latter. Each dataset with a schema, or with tags that are too large for its
     /// document, takes one more request.
-    pub async fn dataset_search(&self, workspace: &Workspace, search: &DatasetSearch) -> Result<Datasets> {
+    pub async fn dataset_search(
+        &self,
+        workspace: &Workspace,
+        search: &DatasetSearch,
+    ) -> Result<SearchDatasetsResponse> {
         limits::max_results(search.max_results)?;
         let fingerprint = Fingerprint::of_dataset_search(&search.experiment_ids, &search.filter, &search.order_by);
         let after = decode_page_token(fingerprint, &search.page_token)?;
         let (filter, order) = parse_dataset_search(&search.filter, &search.order_by)?;
         let page_size = usize::try_from(search.max_results).unwrap_or(usize::MAX);
 
-        let mut listed = self.datasets_listed(workspace, &search.experiment_ids).await?;
+        let mut listed = self.list_datasets(workspace, &search.experiment_ids).await?;
         listed.retain(|listed| listed.may_pass(&filter));
-        let in_order = is_known_from_lists(&filter, &order) && listed.iter().all(Listed::has_texts);
+        let in_order = is_known_from_lists(&filter, &order) && listed.iter().all(DatasetEntry::has_texts);
         if in_order {
             listed.sort_by_cached_key(|listed| order.key(listed));
             listed.retain(|listed| after.as_ref().is_none_or(|after| order.key(listed) > *after));
         }
-        let reading = Reading::default();
+        let reading = ReadBudget::default();
         let store = Self { table: reading.of(&self.table), ..self.clone() };
         let experiments = search.experiment_ids.clone();
-        let wanted = Wanted { store, workspace: workspace.clone(), experiments, filter, order, after };
+        let wanted = DatasetCriteria { store, workspace: workspace.clone(), experiments, filter, order, after };
         let page = fill(&wanted, &listed, in_order, page_size, reading).await?;
         let (datasets, next_page_token) = page.finish(fingerprint)?;
-        Ok(Datasets { datasets, next_page_token })
+        Ok(SearchDatasetsResponse { datasets, next_page_token })
     }
 
     /// Lists the datasets of these experiments, or of the whole workspace, without duplicates.
     /// Takes a request per MB of each list.
-    async fn datasets_listed(&self, workspace: &Workspace, experiments: &[String]) -> Result<Vec<Listed>> {
+    async fn list_datasets(&self, workspace: &Workspace, experiments: &[String]) -> Result<Vec<DatasetEntry>> {
         let is_of_all = experiments.is_empty();
         let experiments: BTreeSet<_> = experiments.iter().map(String::as_str).collect();
         let of_experiment = |experiment: &str| rows::ExperimentEvaluationDataset::all(&experiment.into()).range();
@@ -124,10 +128,11 @@ impl Store {
         }
         let lists = lists.into_iter().map(|list| async move {
             let pages = entities::listing::pages(&self.table, Query::of(list)).map_err(Error::from);
-            let listed = pages.and_then(|rows| ready(read_all(&rows, "a place in the list of datasets", Listed::of)));
+            let listed =
+                pages.and_then(|rows| ready(read_all(&rows, "a place in the list of datasets", DatasetEntry::of)));
             listed.try_concat().await
         });
-        let mut lists = stream::iter(lists.collect::<Vec<_>>()).buffered(AT_ONCE);
+        let mut lists = stream::iter(lists.collect::<Vec<_>>()).buffered(CONCURRENCY);
         let mut all = BTreeMap::new();
         while let Some(listed) = lists.try_next().await? {
             all.extend(listed.into_iter().map(|listed| (listed.id.clone(), listed)));
@@ -137,7 +142,7 @@ impl Store {
 }
 
 /// The conditions that a dataset has to meet to be on a page.
-struct Wanted {
+struct DatasetCriteria {
     store: Store,
     /// Workspace that the dataset has to be in. The list of a text that is not the ID of an
     /// experiment contains datasets of all workspaces.
@@ -150,12 +155,12 @@ struct Wanted {
     after: Option<SortKey>,
 }
 
-impl Candidates for Wanted {
-    type Listed = Listed;
-    type Found = Searched;
+impl Candidates for DatasetCriteria {
+    type Listed = DatasetEntry;
+    type Found = SearchableDataset;
     type Entity = EvaluationDataset;
 
-    async fn read(&self, listed: &[Listed]) -> Result<Vec<(SortKey, Searched, usize)>> {
+    async fn read(&self, listed: &[DatasetEntry]) -> Result<Vec<(SortKey, SearchableDataset, usize)>> {
         let keys: Vec<_> = listed.iter().map(|listed| rows::EvaluationDataset::key(&listed.id)).collect();
         let mut items = self.store.table.get_many(&keys).await?;
         let datasets = listed.iter().zip(&keys).filter_map(|(listed, key)| Some((&listed.id, items.remove(key)?)));
@@ -165,10 +170,10 @@ impl Candidates for Wanted {
         let datasets = here.into_iter().filter(|(is_here, ..)| *is_here).map(|(_, id, item)| (id, item));
         let datasets = datasets.map(|(id, item)| async move {
             let tags = self.store.dataset_tags(id, &item).await?;
-            Ok::<_, Error>(Searched { id: id.clone(), item, tags })
+            Ok::<_, Error>(SearchableDataset { id: id.clone(), item, tags })
         });
-        let mut datasets = stream::iter(datasets.collect::<Vec<_>>()).buffered(AT_ONCE);
-        let (mut found, mut pace) = (Vec::new(), Pace::default());
+        let mut datasets = stream::iter(datasets.collect::<Vec<_>>()).buffered(CONCURRENCY);
+        let (mut found, mut pace) = (Vec::new(), CooperativeYield::default());
         while let Some(dataset) = datasets.try_next().await? {
             pace.keep().await;
             let key = self.order.key(&dataset);
@@ -180,13 +185,13 @@ impl Candidates for Wanted {
         Ok(found)
     }
 
-    async fn complete(&self, found: Vec<Searched>) -> Result<Vec<EvaluationDataset>> {
-        let datasets = found.iter().map(|found| self.store.dataset_whole(&found.id, &found.item, &found.tags));
-        stream::iter(datasets.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await
+    async fn complete(&self, found: Vec<SearchableDataset>) -> Result<Vec<EvaluationDataset>> {
+        let datasets = found.iter().map(|found| self.store.dataset_from_item(&found.id, &found.item, &found.tags));
+        stream::iter(datasets.collect::<Vec<_>>()).buffered(CONCURRENCY).try_collect().await
     }
 }
 
-impl DatasetFields for Listed {
+impl DatasetFields for DatasetEntry {
     fn id(&self) -> &str {
         self.id.as_str()
     }
@@ -212,13 +217,13 @@ impl DatasetFields for Listed {
 }
 
 /// The fields of a dataset that a search can use. Tags are in the order of their keys.
-struct Searched {
+struct SearchableDataset {
     id: EvaluationDatasetId,
     item: Item,
     tags: Vec<(String, String)>,
 }
 
-impl Searched {
+impl SearchableDataset {
     /// Returns the approximate size of the dataset, in bytes.
     fn size(&self) -> usize {
         let tags: usize = self.tags.iter().map(|(key, value)| key.len() + value.len()).sum();
@@ -226,7 +231,7 @@ impl Searched {
     }
 }
 
-impl DatasetFields for Searched {
+impl DatasetFields for SearchableDataset {
     fn id(&self) -> &str {
         self.id.as_str()
     }

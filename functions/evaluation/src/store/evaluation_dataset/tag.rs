@@ -1,11 +1,11 @@
 //! Tags of evaluation datasets.
 
-use entities::documents::{Change, Document};
+use entities::documents::{Document, DocumentChange};
 use key_schema::{Key, Name, rows};
 use mlflow_api::{Error, ErrorCode, EvaluationDatasetId, Json, Result};
 use table::{Condition, Item};
 
-use super::item::AskedDataset;
+use super::dataset_item::DatasetReference;
 use crate::store::Store;
 
 /// An evaluation dataset's document.
@@ -37,7 +37,7 @@ fn no_dataset(id: &str) -> Error {
 impl Store {
     /// Sets tags of an evaluation dataset from a JSON object. Nulls are ignored, and values other
     /// than strings are formatted like in Python. Takes one request, or more if values are large.
-    pub async fn dataset_set_tags(&self, id: &AskedDataset, tags: Json) -> Result<()> {
+    pub async fn dataset_set_tags(&self, id: &DatasetReference, tags: Json) -> Result<()> {
         let missing = || no_dataset(&id.text);
         let dataset = id.dataset.as_deref().cloned().ok_or_else(missing)?;
         let Json::Object(tags) = tags else {
@@ -51,13 +51,17 @@ impl Store {
             return Ok(());
         }
         entities::documents::check_sizes(&tags)?;
-        entities::documents::change(&self.table, &DatasetDocument(&dataset), Change { tags, ..Change::default() })
-            .await?;
+        entities::documents::change(
+            &self.table,
+            &DatasetDocument(&dataset),
+            DocumentChange { tags, ..DocumentChange::default() },
+        )
+        .await?;
         Ok(())
     }
 
     /// Deletes a tag of an evaluation dataset, if both exist. Takes one request if no tag is large.
-    pub async fn dataset_delete_tag(&self, id: &AskedDataset, key: &str) -> Result<()> {
+    pub async fn dataset_delete_tag(&self, id: &DatasetReference, key: &str) -> Result<()> {
         let Some(id) = id.dataset.as_deref().cloned() else { return Ok(()) };
         match entities::documents::remove_tag(&self.table, &DatasetDocument(&id), key).await {
             Err(error) if error.code != ErrorCode::ResourceDoesNotExist => Err(error),

@@ -5,14 +5,14 @@ use entities::attributes::VERSION;
 use entities::documents::content;
 use key_schema::{Key, rows};
 use mlflow_api::{Error, Result, Workspace};
-use table::{Condition, Item, Plan, Query, Write};
+use table::{ChangePlan, Condition, Item, Query, Write};
 
-use super::row::{Found, ScorerName, header, header_key, part_key, same_version, with_version};
+use super::scorer_row::{ScorerName, StoredScorer, header, header_key, part_key, same_version, with_version};
 use crate::store::Store;
 
 /// Maximum number of versions that are deleted in the same transaction as their scorer. A
 /// transaction has up to 100 writes.
-const DELETED_TOGETHER: usize = 90;
+const MAX_VERSIONS_IN_TRANSACTION: usize = 90;
 
 impl Store {
     /// Deletes a version of a scorer, or the whole scorer with all versions and its online
@@ -22,12 +22,12 @@ impl Store {
         let rest = self
             .table
             .change("a scorer", |_| async move {
-                let found = self.scorer_found(scorer).await?;
+                let found = self.scorer_row(scorer).await?;
                 let (writes, rest) = match version {
                     None => self.scorer_deletion(workspace, scorer, &found).await?,
                     Some(version) => self.scorer_version_deletion(scorer, &found, version).await?,
                 };
-                Ok::<_, Error>(Plan::Write(writes, rest))
+                Ok::<_, Error>(ChangePlan::Write(writes, rest))
             })
             .await?;
         Ok(self.table.write_many(Vec::new(), &rest).await?)
@@ -39,7 +39,7 @@ impl Store {
         &self,
         workspace: &Workspace,
         scorer: &ScorerName,
-        found: &Found,
+        found: &StoredScorer,
     ) -> Result<(Vec<Write>, Vec<Key>)> {
         let versions = self.table.query(Query::of(found.versions())).await?;
         if versions.is_empty() {
@@ -52,10 +52,10 @@ impl Store {
             Write::Delete(rows::ScorerOnlineConfig::key(&found.experiment, &found.id), Condition::Always),
             Write::Delete(listed, Condition::Always),
         ];
-        writes.extend(self.along.writes_of_deletion(&Guard::Scorer(found.experiment, scorer.name.clone())));
+        writes.extend(self.authorizer_writes.writes_of_deletion(&Guard::Scorer(found.experiment, scorer.name.clone())));
         // Versions cannot be found without their scorer, so most of them may be deleted afterwards.
         let mut keys: Vec<_> = versions.iter().filter_map(Item::key).collect();
-        let mut rest = keys.split_off(keys.len().min(DELETED_TOGETHER));
+        let mut rest = keys.split_off(keys.len().min(MAX_VERSIONS_IN_TRANSACTION));
         writes.extend(keys.into_iter().map(|key| Write::Delete(key, Condition::Always)));
         rest.extend(versions.iter().flat_map(|version| content::part_keys(version, part_key(found.experiment))));
         Ok((writes, rest))
@@ -66,7 +66,7 @@ impl Store {
     async fn scorer_version_deletion(
         &self,
         scorer: &ScorerName,
-        found: &Found,
+        found: &StoredScorer,
         version: i64,
     ) -> Result<(Vec<Write>, Vec<Key>)> {
         let row = self.scorer_version(found, version).await?.ok_or_else(|| scorer.not_found(Some(version)))?;

@@ -4,7 +4,7 @@ use entities::documents::content;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mlflow_api::Result;
-use mlflow_api::answer_size::{LONGEST, too_long};
+use mlflow_api::response_size::{MAX_JSON_BYTES, too_long};
 use table::Item;
 
 /// Total size of the contents in a list, computed before they are read.
@@ -19,6 +19,10 @@ impl ListSize {
     pub(super) fn add(&self, row: &Item) -> Result<()> {
         let bytes = content::size(row) + row.size();
         let before = self.0.fetch_add(bytes, Ordering::Relaxed);
-        if before.saturating_add(bytes) > LONGEST { Err(too_long("The list of scorers", LONGEST)) } else { Ok(()) }
+        if before.saturating_add(bytes) > MAX_JSON_BYTES {
+            Err(too_long("The list of scorers", MAX_JSON_BYTES))
+        } else {
+            Ok(())
+        }
     }
 }

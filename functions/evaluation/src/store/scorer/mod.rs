@@ -5,13 +5,13 @@
 //! scorer never belong to a later scorer with the same name.
 
 mod delete;
-mod latest;
+mod latest_versions;
 mod list_size;
-mod online;
-mod payload;
+mod online_configs;
+mod payload_validation;
 mod read;
 mod register;
-mod row;
+mod scorer_row;
 
 pub(crate) use register::check_scorer;
-pub use row::ScorerName;
+pub use scorer_row::ScorerName;

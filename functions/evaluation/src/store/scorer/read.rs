@@ -11,7 +11,7 @@ use mlflow_api::{ExperimentId, Json, Result};
 use table::{Item, Query};
 
 use super::list_size::ListSize;
-use super::row::{Found, ScorerName, header_key, part_key};
+use super::scorer_row::{ScorerName, StoredScorer, header_key, part_key};
 use crate::store::Store;
 
 impl Store {
@@ -25,35 +25,35 @@ impl Store {
 
     /// Reads a scorer's row. Takes one request, and one more for the experiment if its lease has
     /// expired.
-    pub(super) async fn scorer_found(&self, scorer: &ScorerName) -> Result<Found> {
+    pub(super) async fn scorer_row(&self, scorer: &ScorerName) -> Result<StoredScorer> {
         let experiment = self.scorer_experiment(*scorer.experiment).await?;
         let item = self.table.get(&header_key(experiment, &scorer.name)).await?;
-        Found::named(scorer, item)?.ok_or_else(|| scorer.not_found(None))
+        StoredScorer::named(scorer, item)?.ok_or_else(|| scorer.not_found(None))
     }
 
     /// Reads the latest version of a scorer, or a given version. Takes one request, or two for a
     /// given version. One more is needed for the experiment if its lease has expired, and one for a
     /// large scorer.
     pub async fn scorer_get(&self, scorer: &ScorerName, version: Option<i64>) -> Result<wire::Scorer> {
-        let found = self.scorer_found(scorer).await?;
+        let found = self.scorer_row(scorer).await?;
         let not_found = || scorer.not_found(version);
         let version_row = match version {
             None => found.latest().map(|_| found.item.clone()),
             Some(version) => self.scorer_version(&found, version).await?,
         };
         let version_row = version_row.ok_or_else(not_found)?;
-        self.scorer_whole(&found, &version_row).await?.ok_or_else(not_found)
+        self.scorer_from_row(&found, &version_row).await?.ok_or_else(not_found)
     }
 
     /// Reads the row of a version, if the version exists. Takes one request.
-    pub(super) async fn scorer_version(&self, found: &Found, version: i64) -> Result<Option<Item>> {
+    pub(super) async fn scorer_version(&self, found: &StoredScorer, version: i64) -> Result<Option<Item>> {
         let Ok(version) = u32::try_from(version) else { return Ok(None) };
         Ok(self.table.get(&rows::ScorerVersion::key(&found.experiment, &found.id, &Ordinal(version))).await?)
     }
 
     /// Builds a version from its row, or from the scorer's row. Takes no request unless the version
     /// is large.
-    pub(super) async fn scorer_whole(&self, found: &Found, row: &Item) -> Result<Option<wire::Scorer>> {
+    pub(super) async fn scorer_from_row(&self, found: &StoredScorer, row: &Item) -> Result<Option<wire::Scorer>> {
         let whole = content::read_with_item(&self.table, row.clone(), part_key(found.experiment)).await?;
         let Some((row, serialized_scorer)) = whole else { return Ok(None) };
         // The scorer may have been replaced by another one with the same name.
@@ -69,8 +69,8 @@ impl Store {
     }
 
     /// Builds a version in the form that lists have: MLflow reformats the JSON for them.
-    pub(super) async fn scorer_in_list(&self, found: &Found, row: &Item) -> Result<Option<wire::Scorer>> {
-        let scorer = self.scorer_whole(found, row).await?;
+    pub(super) async fn scorer_in_list(&self, found: &StoredScorer, row: &Item) -> Result<Option<wire::Scorer>> {
+        let scorer = self.scorer_from_row(found, row).await?;
         Ok(scorer.map(|scorer| {
             let printed = Json::parse(&scorer.serialized_scorer).map(|json| json.print());
             wire::Scorer { serialized_scorer: printed.unwrap_or(scorer.serialized_scorer.clone()), ..scorer }
@@ -83,7 +83,7 @@ impl Store {
     /// # Errors
     /// Returns an error if the list exceeds the maximum size of a response.
     pub async fn scorer_versions(&self, scorer: &ScorerName) -> Result<Vec<wire::Scorer>> {
-        let found = self.scorer_found(scorer).await?;
+        let found = self.scorer_row(scorer).await?;
         let mut pages = std::pin::pin!(entities::listing::pages(&self.table, Query::of(found.versions())));
         let (mut versions, size) = (Vec::new(), ListSize::default());
         while let Some(rows) = pages.try_next().await? {

@@ -10,13 +10,13 @@ use mlflow_api::{Error, Result, ScorerId, Workspace};
 use rand::RngExt;
 use table::{Condition, Failure, Item, Write, number, text};
 
-use super::payload;
-use super::row::{Found, ScorerName, header, header_key, part_key, with_version};
+use super::payload_validation;
+use super::scorer_row::{ScorerName, StoredScorer, header, header_key, part_key, with_version};
 use crate::store::Store;
 
 /// Checks the name and the content of a scorer to register.
 pub(crate) fn check_scorer(name: &str, serialized: &str) -> Result<()> {
-    payload::check(serialized)?;
+    payload_validation::check(serialized)?;
     if name.trim().is_empty() {
         return Err(Error::invalid("Scorer name cannot be empty or contain only whitespace."));
     }
@@ -32,19 +32,19 @@ impl Store {
         workspace: &Workspace,
         scorer: &ScorerName,
         serialized: &str,
-    ) -> Result<wire::RegisteredScorer> {
+    ) -> Result<wire::RegisterScorerResponse> {
         let experiment = self.scorer_experiment(*scorer.experiment).await?;
-        payload::check_model(serialized)?;
+        payload_validation::check_model(serialized)?;
         let mut attempts = self.table.attempts("a scorer");
         loop {
             attempts.next().await?;
             let item = self.table.get(&header_key(experiment, &scorer.name)).await?;
             let is_taken = item.is_some();
-            let found = Found::named(scorer, item)?;
+            let found = StoredScorer::named(scorer, item)?;
             if is_taken && found.is_none() {
                 return Err(Error::key_taken("scorer"));
             }
-            let latest = found.as_ref().and_then(Found::latest).unwrap_or_default();
+            let latest = found.as_ref().and_then(StoredScorer::latest).unwrap_or_default();
             let version = latest.checked_add(1).ok_or_else(|| Error::internal("no versions left"))?;
             let created = now_ms();
             let (id, condition) = if let Some(found) = &found {
@@ -54,8 +54,12 @@ impl Store {
                 (ScorerId::new(time, experiment, rand::rng().random()), Condition::item_missing())
             };
             let key = rows::ScorerVersion::key(&experiment, &id, &Ordinal(version));
-            let packed =
-                content::pack_once(&format!("{id} {version}"), serialized, content::INLINE, part_key(experiment));
+            let packed = content::pack_once(
+                &format!("{id} {version}"),
+                serialized,
+                content::MAX_INLINE_BYTES,
+                part_key(experiment),
+            );
             let row = packed.on(Item::new(key)).with(VERSION, number(version)).with(CREATED, number(created));
             let header = with_version(header(experiment, &scorer.name, &id), &row);
             let mut others = vec![Write::Put(header, condition)];
@@ -64,14 +68,19 @@ impl Store {
                     rows::WorkspaceScorer::key(&workspace.as_str().into(), &experiment, &scorer.name.as_str().into());
                 others.push(Write::Put(Item::new(listed).with(NAME, text(&scorer.name)), Condition::Always));
                 let guarded = Guard::Scorer(experiment, scorer.name.clone());
-                others.extend(self.along.workspace_open_condition(workspace));
-                others.extend(self.along.writes_of_creation(Resource::Scorer, &guarded, id.as_str(), &scorer.name));
+                others.extend(self.authorizer_writes.workspace_open_condition(workspace));
+                others.extend(self.authorizer_writes.writes_of_creation(
+                    Resource::Scorer,
+                    &guarded,
+                    id.as_str(),
+                    &scorer.name,
+                ));
             }
             let parts = packed.part_keys();
             self.table.write_many(packed.parts, &[]).await?;
             match self.table.create(row, others).await {
                 Ok(()) => {
-                    return Ok(wire::RegisteredScorer {
+                    return Ok(wire::RegisterScorerResponse {
                         version,
                         scorer_id: id.to_string(),
                         experiment_id: experiment.to_string(),
@@ -84,9 +93,9 @@ impl Store {
                 // referenced.
                 Err(Failure::Cancelled(reasons)) => {
                     self.table.write_many(Vec::new(), &parts).await?;
-                    let check = reasons
-                        .get(3)
-                        .filter(|_| found.is_none() && self.along.workspace_open_condition(workspace).is_some());
+                    let check = reasons.get(3).filter(|_| {
+                        found.is_none() && self.authorizer_writes.workspace_open_condition(workspace).is_some()
+                    });
                     if let Some(closed) = if_closed(workspace, check) {
                         return Err(closed);
                     }

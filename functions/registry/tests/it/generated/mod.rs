@@ -1,16 +1,16 @@
 //! Generates `docs/reference/capacity-registry.md`: the metered costs of the registry's calls.
 //! `UPDATE_DOCS=1` writes the file. The test fails if a call exceeds its budget.
 
+mod model_series;
 mod searches;
-mod series;
 
 use access::{AllowAll, Granted, Identity, Needs, Scope, Target, Visibility};
 use embedded_engine::Engine;
-use mlflow_api::registry::{ModelVersion, Models};
+use mlflow_api::registry::{ModelVersion, SearchModelsResponse};
 use mlflow_api::{RegisteredModelName, Workspace};
-use registry::store::{NewModel, NewVersion, Owners, Search, Store, VersionSource};
+use registry::store::{NewModel, NewVersion, Owners, RegistrySearch, Store, VersionSource};
 use table::Table;
-use test_site::ledger::{Bench, Ledger, Section, budget};
+use test_site::ledger::{CostLedger, LedgerSection, MeteredProcesses, budget};
 
 const HEAD: &str = "\
 # What calls of the model registry cost
@@ -30,23 +30,23 @@ const ROOT: &str = "s3://bucket/root";
 
 const PROMPT: &str = "mlflow.prompt.is_prompt";
 
-const SECTIONS: &[Section] = &[
-    Section::Short(|ledger| Box::pin(models(ledger))),
-    Section::LongRest(|ledger| Box::pin(delete_and_rename(ledger))),
-    Section::Short(|ledger| Box::pin(versions(ledger))),
-    Section::Short(|ledger| Box::pin(searches::rows_of_few(ledger))),
-    Section::Long(|ledger| Box::pin(searches::rows(ledger))),
+const SECTIONS: &[LedgerSection] = &[
+    LedgerSection::Short(|ledger| Box::pin(models(ledger))),
+    LedgerSection::LongRest(|ledger| Box::pin(delete_and_rename(ledger))),
+    LedgerSection::Short(|ledger| Box::pin(versions(ledger))),
+    LedgerSection::Short(|ledger| Box::pin(searches::rows_of_few(ledger))),
+    LedgerSection::Long(|ledger| Box::pin(searches::rows(ledger))),
 ];
 
-async fn bench() -> Bench<Store> {
+async fn bench() -> MeteredProcesses<Store> {
     bench_on(&Engine::memory().unwrap()).await
 }
 
-async fn bench_on(engine: &Engine) -> Bench<Store> {
+async fn bench_on(engine: &Engine) -> MeteredProcesses<Store> {
     let table = Table::new(engine.client(), TABLE);
     table.create_if_missing().await.unwrap();
     engine.end_stream(TABLE).await.unwrap();
-    Bench::new(table, |table| Store::new(table, ROOT))
+    MeteredProcesses::new(table, |table| Store::new(table, ROOT))
 }
 
 /// Returns the name as it is granted to a call.
@@ -88,18 +88,18 @@ async fn model_with_versions(store: &Store, name: &str, versions: u32) {
     }
 }
 
-fn search(filter: &str, order_by: &[&str], page_token: &str) -> Search {
+fn search(filter: &str, order_by: &[&str], page_token: &str) -> RegistrySearch {
     let order_by = order_by.iter().map(|&clause| clause.to_owned()).collect();
-    Search {
+    RegistrySearch {
         filter: filter.to_owned(),
         order_by,
         max_results: 100,
         page_token: page_token.to_owned(),
-        ..Search::default()
+        ..RegistrySearch::default()
     }
 }
 
-async fn search_models(store: &Store, search: &Search) -> Models {
+async fn search_models(store: &Store, search: &RegistrySearch) -> SearchModelsResponse {
     store.model_search(&Workspace::default(), &Visibility::Everything, search).await.unwrap()
 }
 
@@ -109,7 +109,7 @@ async fn search_versions(store: &Store, filter: &str) -> usize {
     page.model_versions.len()
 }
 
-async fn models(ledger: &mut Ledger) {
+async fn models(ledger: &mut CostLedger) {
     ledger.section("Registered models");
     let bench = &bench().await;
     let workspace = &Workspace::default();
@@ -183,7 +183,7 @@ async fn with_10_versions(store: &Store, names: [&str; 2]) {
 }
 
 /// Further rows, including some about models with many versions.
-async fn delete_and_rename(ledger: &mut Ledger) {
+async fn delete_and_rename(ledger: &mut CostLedger) {
     let bench = &bench().await;
     let (workspace, names) = (&Workspace::default(), ["model 1", "model 2"]);
     with_10_versions(&bench.store, names).await;
@@ -253,7 +253,7 @@ async fn delete_and_rename(ledger: &mut Ledger) {
 }
 
 /// Measures calls about versions of models. The version is `7` or `8`.
-async fn versions(ledger: &mut Ledger) {
+async fn versions(ledger: &mut CostLedger) {
     ledger.section("Model versions, of a model with 100 of them");
     let bench = &bench().await;
     let names = ["model 1", "model 2"];
@@ -306,7 +306,7 @@ async fn versions(ledger: &mut Ledger) {
     stages_and_prompts(ledger, bench, names).await;
 }
 
-async fn aliases(ledger: &mut Ledger, bench: &Bench<Store>, names: [&str; 2]) {
+async fn aliases(ledger: &mut CostLedger, bench: &MeteredProcesses<Store>, names: [&str; 2]) {
     ledger
         .row("set alias", budget([2.0, 5.0, 2.0], [2.0, 5.0, 2.0]), bench, names, async |store, name| {
             store.alias_set(&named(store, name).await, "champion", "7").await.unwrap();
@@ -340,7 +340,7 @@ async fn aliases(ledger: &mut Ledger, bench: &Bench<Store>, names: [&str; 2]) {
         .await;
 }
 
-async fn stages_and_prompts(ledger: &mut Ledger, bench: &Bench<Store>, names: [&str; 2]) {
+async fn stages_and_prompts(ledger: &mut CostLedger, bench: &MeteredProcesses<Store>, names: [&str; 2]) {
     ledger
         .row(
             "transition to a stage that is empty",
@@ -409,5 +409,5 @@ async fn stages_and_prompts(ledger: &mut Ledger, bench: &Bench<Store>, names: [&
 
 #[test]
 fn the_ledger_of_the_registry_is_up_to_date_and_within_its_budgets() {
-    Ledger::of(SECTIONS).check("capacity-registry.md", HEAD);
+    CostLedger::of(SECTIONS).check("capacity-registry.md", HEAD);
 }

@@ -1,18 +1,18 @@
 //! The cost of searches.
 
 use embedded_engine::Engine;
-use registry::store::{NewModel, Search, Store};
-use test_site::ledger::{Bench, Ledger, budget};
+use registry::store::{NewModel, RegistrySearch, Store};
+use test_site::ledger::{CostLedger, MeteredProcesses, budget};
 
-use super::{PROMPT, bench_on, create, model_with_versions, search, search_models, search_versions, series};
+use super::{PROMPT, bench_on, create, model_series, model_with_versions, search, search_models, search_versions};
 
 /// Measures searches among a tenth of the models. Costs that depend on the page stay the same, and
 /// costs that depend on the number of models that are read are a tenth.
-pub(super) async fn rows_of_few(ledger: &mut Ledger) {
+pub(super) async fn rows_of_few(ledger: &mut CostLedger) {
     ledger.section("Searches, among 1,000 models");
     let engine = &Engine::memory().unwrap();
     let bench = &bench_on(engine).await;
-    series::fill(engine, 1_000, async |store, number| {
+    model_series::fill(engine, 1_000, async |store, number| {
         model_with_versions(store, &format!("model {number:05}"), 1).await;
     })
     .await;
@@ -56,11 +56,11 @@ pub(super) async fn rows_of_few(ledger: &mut Ledger) {
         .await;
 }
 
-pub(super) async fn rows(ledger: &mut Ledger) {
+pub(super) async fn rows(ledger: &mut CostLedger) {
     ledger.section("Searches");
     let engine = &Engine::memory().unwrap();
     let bench = &bench_on(engine).await;
-    series::fill(engine, 10_000, async |store, number| {
+    model_series::fill(engine, 10_000, async |store, number| {
         model_with_versions(store, &format!("model {number:05}"), 1).await;
     })
     .await;
@@ -126,8 +126,8 @@ pub(super) async fn rows(ledger: &mut Ledger) {
 }
 
 /// Measures searches in orders other than by name, and filters that reject all models.
-async fn models_in_order(ledger: &mut Ledger, engine: &Engine, bench: &Bench<Store>) {
-    series::fill(engine, 2_000, async |store, number| {
+async fn models_in_order(ledger: &mut CostLedger, engine: &Engine, bench: &MeteredProcesses<Store>) {
+    model_series::fill(engine, 2_000, async |store, number| {
         let tags = vec![(PROMPT.to_owned(), "true".to_owned())];
         create(store, &format!("prompt {number:04}"), &NewModel { tags, ..NewModel::default() }).await;
     })
@@ -177,7 +177,7 @@ async fn models_in_order(ledger: &mut Ledger, engine: &Engine, bench: &Bench<Sto
             budget([3.0, 0.0, 103.0], [3.0, 0.0, 103.0]),
         ),
     ] {
-        let search = Search { max_results, ..search(filter, &[order_by], "") };
+        let search = RegistrySearch { max_results, ..search(filter, &[order_by], "") };
         ledger
             .row(call, budget, bench, [(), ()], async |store, ()| {
                 assert_eq!(search_models(store, &search).await.registered_models.len(), found);

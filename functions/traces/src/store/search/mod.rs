@@ -1,54 +1,54 @@
 //! Searches for traces.
 //!
-//! Traces are read newest first from marks and blocks ([`walk`]): a mark leads to the trace's
+//! Traces are read newest first from marks and blocks ([`time_merge`]): a mark leads to the trace's
 //! document, and a block contains the documents. They are filtered in portions until the page is
 //! full. Spans are read only if the filter refers to them, and only for traces that pass the rest
 //! of the filter. For any other order, all traces in the filter's time range have to be read, and
 //! only the first ones are kept in memory. If the filter names a client's request, an index
-//! replaces the blocks ([`requested`]).
+//! replaces the blocks ([`client_requests`]).
 
-mod asked;
-mod figures;
-mod looked;
-mod partition;
-mod requested;
-mod seen;
+mod aggregation;
+mod client_requests;
+mod found_traces;
+mod partition_reader;
+mod request;
 mod sessions;
-mod span;
-mod walk;
+mod span_fields;
+mod time_merge;
+mod trace_fields;
 
 use std::sync::Arc;
 
 use access::Granted;
-use entities::listing::{Pace, Page, Reading, Top};
+use entities::listing::{CooperativeYield, FirstEntities, ReadBudget, ResponsePage};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use mlflow_api::traces::{FoundTraces, TraceInfo};
+use mlflow_api::traces::{SearchTracesResponse, TraceInfo};
 use mlflow_api::{ExperimentId, Result};
-use search::trace::Sessions;
-use search::{Direction, SortKey};
+use search::trace::MatchingSessions;
+use search::{SortDirection, SortKey};
 use serde_json::Value;
-use trace_blocks::{TraceKey, Turn};
+use trace_blocks::{LargeTraceTurn, TraceKey};
 
-pub use asked::TraceSearch;
-pub(crate) use asked::known as known_experiments;
-pub use figures::Correlation;
-use looked::{Found, in_portions};
-use partition::{PackedBlock, Spot, Standing};
-use seen::Seen;
-use span::SeenSpan;
-use walk::Walks;
+pub use aggregation::Correlation;
+use found_traces::{FoundTrace, split_by_blocks};
+use partition_reader::{LazyBlock, OccupiedSpot, SpotEntry};
+pub use request::TraceSearchRequest;
+pub(crate) use request::parse_experiments as known_experiments;
+use span_fields::SearchableSpan;
+use time_merge::MergedPlaces;
+use trace_fields::SearchableTrace;
 
 use super::store::Store;
 
 /// Number of traces whose spans are read concurrently.
-const AT_ONCE: usize = 8;
+const CONCURRENCY: usize = 8;
 /// Maximum number of traces per read. If all of them have marks, that takes 21 concurrent requests.
 /// If all are in blocks, it takes one, and one more for the spans.
-const LARGEST_PORTION: usize = 2_048;
+const MAX_BATCH_SIZE: usize = 2_048;
 /// Number of traces in the first read, if the filter determines how many are needed. Each further
 /// read is twice as large, or eight times if the traces are in blocks, where they cost almost
 /// nothing.
-const FIRST_PORTION: usize = 20;
+const FIRST_BATCH_SIZE: usize = 20;
 const GROWTH: usize = 2;
 const GROWTH_IN_BLOCKS: usize = 8;
 
@@ -60,25 +60,25 @@ impl Store {
     /// traces, and one per 40 blocks. If the filter refers to spans, one more per hundred items of
     /// spans in blocks, and one per recently changed trace that passes the rest of the filter. A
     /// read unit per 30 marks, and per 4 KB of each block and of each recently changed trace. A
-    /// filter that names clients' requests costs less ([`Store::trace_walks`]).
+    /// filter that names clients' requests costs less ([`Store::trace_places`]).
     pub async fn trace_search(
         &self,
         experiments: &[Granted<ExperimentId>],
-        search: TraceSearch,
+        search: TraceSearchRequest,
         json: impl Fn(TraceInfo) -> Value + Sync,
-    ) -> Result<FoundTraces> {
-        let mut reading = Reading::default();
-        let store = self.over(reading.of(&self.table));
+    ) -> Result<SearchTracesResponse> {
+        let mut reading = ReadBudget::default();
+        let store = self.with_table(reading.of(&self.table));
         let experiments: Vec<_> = experiments.iter().map(|experiment| **experiment).collect();
-        let mut page = Page::new(search.page_size);
-        let times = search.asked.filter.request_times();
+        let mut page = ResponsePage::new(search.page_size);
+        let times = search.parsed.filter.request_times();
         if !times.is_empty() {
-            let sessions = store.trace_sessions(&experiments, &search.asked.filter).await?;
-            let newest_first = search.asked.order.by_time() == Some(Direction::Descending);
-            let behind = search.behind().filter(|_| newest_first);
-            let mut walks = store.trace_walks(&experiments, &search.asked.filter, times, behind.as_ref()).await?;
+            let sessions = store.trace_sessions(&experiments, &search.parsed.filter).await?;
+            let newest_first = search.parsed.order.by_time() == Some(SortDirection::Descending);
+            let behind = search.place_of_last().filter(|_| newest_first);
+            let mut walks = store.trace_places(&experiments, &search.parsed.filter, times, behind.as_ref()).await?;
             reading.begins_here();
-            let look = Look { store: &store, search: &search, sessions: &sessions };
+            let look = SearchRun { store: &store, search: &search, sessions: &sessions };
             if newest_first {
                 look.fill(&mut walks, &mut page, &mut reading, &json).await?;
             } else {
@@ -90,36 +90,36 @@ impl Store {
             page.ends_here();
         }
         let (traces, next_page_token) = page.finish(search.fingerprint)?;
-        Ok(FoundTraces { traces, next_page_token })
+        Ok(SearchTracesResponse { traces, next_page_token })
     }
 }
 
-impl TraceSearch {
+impl TraceSearchRequest {
     /// Returns the place of the last trace on the previous page, if the order is newest first.
-    fn behind(&self) -> Option<TraceKey> {
+    fn place_of_last(&self) -> Option<TraceKey> {
         let (time, id) = self.after.as_ref()?.latest_first()?;
         Some(TraceKey { time, trace: mlflow_api::TraceId::parse(id)? })
     }
 }
 
 /// A search in progress.
-struct Look<'a> {
+struct SearchRun<'a> {
     store: &'a Store,
-    search: &'a TraceSearch,
-    sessions: &'a Sessions,
+    search: &'a TraceSearchRequest,
+    sessions: &'a MatchingSessions,
 }
 
-impl Look<'_> {
+impl SearchRun<'_> {
     /// Fills the page newest first, and reads only as far as necessary.
     async fn fill(
         &self,
-        walks: &mut Walks,
-        page: &mut Page<SortKey>,
-        reading: &mut Reading,
+        walks: &mut MergedPlaces,
+        page: &mut ResponsePage<SortKey>,
+        reading: &mut ReadBudget,
         json: &(impl Fn(TraceInfo) -> Value + Sync),
     ) -> Result<()> {
-        let lets_all_pass = self.search.asked.filter.lets_all_pass();
-        let mut portion = FIRST_PORTION;
+        let lets_all_pass = self.search.parsed.filter.lets_all_pass();
+        let mut portion = FIRST_BATCH_SIZE;
         while !page.is_full() {
             if walks.is_late() && !page.is_empty() {
                 page.ends_here();
@@ -128,8 +128,8 @@ impl Look<'_> {
             let wanted = if lets_all_pass { page.missing() } else { page.missing().max(portion) };
             let spots = walks.next(self.store, reading.portion(wanted)).await?;
             let Some(last) = spots.last() else { return Ok(()) };
-            let growth = if matches!(last.standing, Standing::Mark) { GROWTH } else { GROWTH_IN_BLOCKS };
-            portion = (portion * growth).min(LARGEST_PORTION);
+            let growth = if matches!(last.entry, SpotEntry::Mark) { GROWTH } else { GROWTH_IN_BLOCKS };
+            portion = (portion * growth).min(MAX_BATCH_SIZE);
             let read = spots.len();
             let found = self.at(spots, page.missing()).await?;
             reading.portion_was(read);
@@ -148,14 +148,14 @@ impl Look<'_> {
     /// Fills the page in another order, for which all traces have to be read.
     async fn sort(
         &self,
-        walks: &mut Walks,
-        page: &mut Page<SortKey>,
-        reading: &mut Reading,
+        walks: &mut MergedPlaces,
+        page: &mut ResponsePage<SortKey>,
+        reading: &mut ReadBudget,
         json: &(impl Fn(TraceInfo) -> Value + Sync),
     ) -> Result<()> {
-        let mut top = Top::new(page.missing());
+        let mut top = FirstEntities::new(page.missing());
         loop {
-            let spots = walks.next(self.store, reading.portion(LARGEST_PORTION)).await?;
+            let spots = walks.next(self.store, reading.portion(MAX_BATCH_SIZE)).await?;
             let read = spots.len();
             if read == 0 {
                 break;
@@ -181,13 +181,13 @@ impl Look<'_> {
 
     /// Returns the first traces, at most `most`, that pass the filter and come after the previous
     /// page, with their sort keys.
-    async fn at(&self, spots: Vec<Spot>, most: usize) -> Result<Vec<(SortKey, Seen)>> {
-        let (filter, order) = (&self.search.asked.filter, &self.search.asked.order);
-        let (mut passed, mut pace) = (Vec::new(), Pace::default());
+    async fn at(&self, spots: Vec<OccupiedSpot>, most: usize) -> Result<Vec<(SortKey, SearchableTrace)>> {
+        let (filter, order) = (&self.search.parsed.filter, &self.search.parsed.order);
+        let (mut passed, mut pace) = (Vec::new(), CooperativeYield::default());
         for found in self.store.traces_at(spots).await? {
-            let Found::Trace(trace, block) = found else { continue };
+            let FoundTrace::Trace(trace, block) = found else { continue };
             pace.keep().await;
-            let seen = Seen::of(&trace)?;
+            let seen = SearchableTrace::of(&trace)?;
             let key = order.key(&seen);
             let is_behind = self.search.after.as_ref().is_none_or(|after| key > *after);
             if is_behind && filter.matches(&seen, self.sessions) {
@@ -199,7 +199,7 @@ impl Look<'_> {
             return Ok(passed.into_iter().map(|(key, seen, _)| (key, seen)).collect());
         }
         let mut found = Vec::new();
-        for portion in in_portions(passed, |(.., block)| block.as_ref()) {
+        for portion in split_by_blocks(passed, |(.., block)| block.as_ref()) {
             found.extend(self.with_spans(portion, most - found.len()).await?);
             if found.len() >= most {
                 break;
@@ -211,24 +211,24 @@ impl Look<'_> {
     /// Returns the first traces, at most `most`, that have a span which passes the filter.
     async fn with_spans(
         &self,
-        portion: Vec<(SortKey, Seen, Option<Arc<PackedBlock>>)>,
+        portion: Vec<(SortKey, SearchableTrace, Option<Arc<LazyBlock>>)>,
         most: usize,
-    ) -> Result<Vec<(SortKey, Seen)>> {
-        let filter = &self.search.asked.filter;
+    ) -> Result<Vec<(SortKey, SearchableTrace)>> {
+        let filter = &self.search.parsed.filter;
         let in_blocks = portion.iter().map(|(_, seen, block)| (&seen.info.id, block.as_ref()));
         let mut packed = self.store.packed_spans(in_blocks).await?;
-        let turn = &Turn::default();
+        let turn = &LargeTraceTurn::default();
         let checks = portion.into_iter().map(|(key, seen, _)| {
             let read = packed.remove(&seen.info.id);
             async move {
                 let spans = self.store.spans_unless_read(read, seen.info.experiment, &seen.info.id, turn).await?;
-                let is_met = filter.matches_spans(spans.iter().map(SeenSpan::of));
+                let is_met = filter.matches_spans(spans.iter().map(SearchableSpan::of));
                 // Matching long texts takes time, so let other tasks run.
                 tokio::task::yield_now().await;
                 Ok::<_, mlflow_api::Error>(is_met.then_some((key, seen)))
             }
         });
-        let checked = stream::iter(checks.collect::<Vec<_>>()).buffered(AT_ONCE);
+        let checked = stream::iter(checks.collect::<Vec<_>>()).buffered(CONCURRENCY);
         checked.try_filter_map(|found| std::future::ready(Ok(found))).take(most).try_collect().await
     }
 }

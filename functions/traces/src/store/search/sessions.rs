@@ -7,44 +7,48 @@
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::rows;
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
-use search::trace::{Sessions, TraceFilter};
+use search::trace::{MatchingSessions, TraceFilter};
 use table::Query;
 
 use super::super::store::Store;
-use super::seen::Seen;
+use super::trace_fields::SearchableTrace;
 
 /// Number of experiments that are read concurrently.
-const AT_ONCE: usize = 16;
+const CONCURRENCY: usize = 16;
 /// Maximum number of traces with assessments of sessions that a search considers.
-const MOST: usize = 20_000;
+const MAX_TRACES: usize = 20_000;
 /// Number of traces per read.
-const PORTION: usize = 400;
+const BATCH_SIZE: usize = 400;
 
 impl Store {
     /// Returns the sessions with an assessment that the filter refers to. One request per
     /// experiment and per 1 MB of rows, and one per hundred traces. No request if the filter does
     /// not refer to assessments.
-    pub(super) async fn trace_sessions(&self, experiments: &[ExperimentId], filter: &TraceFilter) -> Result<Sessions> {
-        let mut sessions = Sessions::default();
+    pub(super) async fn trace_sessions(
+        &self,
+        experiments: &[ExperimentId],
+        filter: &TraceFilter,
+    ) -> Result<MatchingSessions> {
+        let mut sessions = MatchingSessions::default();
         if !filter.asks_for_sessions() {
             return Ok(sessions);
         }
         let reads: Vec<_> = experiments.iter().map(|experiment| self.traces_of_sessions(*experiment)).collect();
-        let mut lists = stream::iter(reads).buffered(AT_ONCE);
+        let mut lists = stream::iter(reads).buffered(CONCURRENCY);
         let mut traces = Vec::new();
         while let Some(listed) = lists.try_next().await? {
             traces.extend(listed);
-            if traces.len() > MOST {
+            if traces.len() > MAX_TRACES {
                 return Err(Error::invalid(format!(
-                    "The experiments have more than {MOST} traces with assessments of sessions. Search fewer experiments with a filter \
+                    "The experiments have more than {MAX_TRACES} traces with assessments of sessions. Search fewer experiments with a filter \
                      on assessments."
                 )));
             }
         }
-        for portion in traces.chunks(PORTION) {
-            let heads = self.trace_heads(&portion.iter().collect::<Vec<_>>()).await?;
+        for portion in traces.chunks(BATCH_SIZE) {
+            let heads = self.trace_unexpired_documents(&portion.iter().collect::<Vec<_>>()).await?;
             for trace in heads.values().filter(|trace| experiments.contains(&trace.experiment())) {
-                sessions.add(filter, &Seen::of(trace)?);
+                sessions.add(filter, &SearchableTrace::of(trace)?);
             }
         }
         Ok(sessions)
@@ -59,7 +63,7 @@ impl Store {
             let page = self.table.query_page(&query).await?;
             traces.extend(page.items.iter().filter_map(|item| Some(rows::TraceOfSession::parse(&item.key()?)?.trace)));
             match page.next {
-                Some(next) if traces.len() <= MOST => query = query.starting_at(next),
+                Some(next) if traces.len() <= MAX_TRACES => query = query.starting_at(next),
                 _ => return Ok(traces),
             }
         }

@@ -1,25 +1,25 @@
 //! Generates `docs/reference/capacity-traces.md`: the metered costs of traces. `UPDATE_DOCS=1`
 //! rewrites it. A call that exceeds its budget fails the test.
 
-mod packed;
-mod whole;
+mod packed_searches;
+mod whole_traces;
 
 use std::time::Duration;
 
 use access::{Action, AllowAll, Granted, Identity, Needs, Scope, Target};
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use embedded_engine::Engine;
 use entities::StoredTrace;
 use mlflow_api::assessments::Assessment;
 use mlflow_api::traces::{TraceInfo, TraceState};
 use mlflow_api::{AssessmentId, ExperimentId, TraceId, Workspace};
-use runtime::clock::Simulation;
+use runtime::clock::SimulatedClock;
 use search::TimeRange;
-use search::trace::metrics::{Aggregation, AskedMetrics, MetricView, MetricsQuestion};
+use search::trace::metrics::{Aggregation, MetricView, MetricsQuery, MetricsRequest};
 use serde_json::{Value, json};
-use table::{Meter, Table};
-use test_site::ledger::{Bench, Ledger, Section, budget};
-use traces::store::{Store, TraceSearch};
+use table::{Table, UsageMeter};
+use test_site::ledger::{CostLedger, LedgerSection, MeteredProcesses, budget};
+use traces::store::{Store, TraceSearchRequest};
 use tracking::store::NewExperiment;
 
 const HEAD: &str = "\
@@ -37,30 +37,30 @@ Each chart of a day's overview reads all blocks of the day: for 100,000 traces, 
 [what that means in AWS](../guide/operate.md#many-requests).
 ";
 
-const SECTIONS: &[Section] = &[
-    Section::Short(|ledger| Box::pin(writes(ledger))),
-    Section::Short(|ledger| Box::pin(whole::all_in(ledger))),
-    Section::Short(|ledger| Box::pin(reads(ledger))),
-    Section::Long(|ledger| Box::pin(while_time_stands_still(searches(ledger)))),
-    Section::Long(|ledger| Box::pin(while_time_stands_still(packed::searches(ledger)))),
+const SECTIONS: &[LedgerSection] = &[
+    LedgerSection::Short(|ledger| Box::pin(writes(ledger))),
+    LedgerSection::Short(|ledger| Box::pin(whole_traces::all_in(ledger))),
+    LedgerSection::Short(|ledger| Box::pin(reads(ledger))),
+    LedgerSection::Long(|ledger| Box::pin(while_time_stands_still(searches(ledger)))),
+    LedgerSection::Long(|ledger| Box::pin(while_time_stands_still(packed_searches::searches(ledger)))),
     // `whole::all_in` packs the same number of traces, and includes the cost of that in its sums.
-    Section::Long(|ledger| Box::pin(packed::packing(ledger))),
+    LedgerSection::Long(|ledger| Box::pin(packed_searches::packing(ledger))),
 ];
 
 /// Runs a section while the clock stands still, so that searches do not time out and cached data
 /// does not expire on a slow machine.
 async fn while_time_stands_still(section: impl Future<Output = ()>) {
-    let clock = Simulation::begin();
+    let clock = SimulatedClock::begin();
     tokio::select! { () = section => {}, () = clock.drive() => {} }
 }
 
 /// Returns a process whose leases outlast the test.
 fn process(table: Table) -> Store {
-    Store::with_lease(table, Artifacts::below("s3://bucket/root"), Duration::from_hours(1))
+    Store::with_lease(table, ArtifactStore::below("s3://bucket/root"), Duration::from_hours(1))
 }
 
 /// Creates a table with an experiment, and processes whose leases outlast the test.
-async fn bench() -> (Bench<Store>, ExperimentId) {
+async fn bench() -> (MeteredProcesses<Store>, ExperimentId) {
     let engine = Engine::memory().unwrap();
     let table = Table::new(engine.client(), "capacity");
     table.create_if_missing().await.unwrap();
@@ -70,8 +70,8 @@ async fn bench() -> (Bench<Store>, ExperimentId) {
     let experiment = experiments.experiment_create(&Workspace::default(), &new).await.unwrap();
     // Reads at startup are not metered.
     let started = process(table.clone()).prepared().await.unwrap();
-    let process = move |table| process(table).knowing(&started);
-    let bench = Bench::new(table, process);
+    let process = move |table| process(table).with_retention_cache_of(&started);
+    let bench = MeteredProcesses::new(table, process);
     // The day already exists in the table.
     export(&bench.store, experiment, 1_000, 0..1).await;
     (bench, experiment)
@@ -145,7 +145,7 @@ fn counting(body: &[u8]) -> Vec<u8> {
 
 async fn export_body(store: &Store, experiment: ExperimentId, body: &[u8]) {
     let experiment = scope(store, Target::Experiment(experiment)).await.experiment(experiment).unwrap();
-    let exports = spans::read(spans::Format::Json, None, body).unwrap();
+    let exports = spans::read(spans::ExportFormat::Json, None, body).unwrap();
     assert!(store.spans_log(&experiment, None, exports, true).await.unwrap().is_empty());
 }
 
@@ -181,7 +181,7 @@ async fn start_at(store: &Store, experiment: ExperimentId, number: u32, request:
     store.trace_start(&experiment, &started, true).await.unwrap();
 }
 
-async fn writes(ledger: &mut Ledger) {
+async fn writes(ledger: &mut CostLedger) {
     ledger.section("Writing traces");
     let (bench, experiment) = bench().await;
     let bench = &bench;
@@ -223,7 +223,7 @@ async fn writes(ledger: &mut Ledger) {
             },
         )
         .await;
-    whole::with_usage(ledger, bench, experiment).await;
+    whole_traces::with_usage(ledger, bench, experiment).await;
     let traces = [1_u32, 2];
     ledger
         .row("set a tag", budget([2.0, 2.0, 1.0], [2.0, 2.0, 1.0]), bench, traces, async |store, number| {
@@ -256,7 +256,10 @@ async fn writes(ledger: &mut Ledger) {
                 let run = mlflow_api::RunId::new(1_700_000_000_000, experiment, 7);
                 let scope = scope_of(store, vec![Target::Trace(id.clone()), Target::Run(run.clone())]).await;
                 assert!(scope.known_trace(&id).unwrap().is_none());
-                store.traces_await(&std::iter::once(&id).collect(), &scope.run(&run).unwrap()).await.unwrap();
+                store
+                    .traces_link_before_arrival(&std::iter::once(&id).collect(), &scope.run(&run).unwrap())
+                    .await
+                    .unwrap();
             },
         )
         .await;
@@ -277,7 +280,7 @@ async fn writes(ledger: &mut Ledger) {
         .await;
 }
 
-async fn reads(ledger: &mut Ledger) {
+async fn reads(ledger: &mut CostLedger) {
     ledger.section("Reading traces");
     let (bench, experiment) = bench().await;
     for number in 1..=10 {
@@ -305,7 +308,7 @@ async fn reads(ledger: &mut Ledger) {
             [(), ()],
             async |store, ()| {
                 let ids: Vec<_> = (1..=10_u32).map(|number| TraceId::new(number.into())).collect();
-                let heads = store.trace_heads(&ids.iter().collect::<Vec<_>>()).await.unwrap();
+                let heads = store.trace_unexpired_documents(&ids.iter().collect::<Vec<_>>()).await.unwrap();
                 assert_eq!(
                     store.trace_get_many(&heads.values().collect::<Vec<_>>(), |info| info).await.unwrap().len(),
                     10
@@ -317,14 +320,14 @@ async fn reads(ledger: &mut Ledger) {
 
 /// Returns the number of traces on the first page of a search.
 async fn found(store: &Store, experiment: ExperimentId, filter: &str, order_by: &[String]) -> usize {
-    let search = TraceSearch::read(&[&experiment.to_string()], filter, None, order_by, "").unwrap();
+    let search = TraceSearchRequest::read(&[&experiment.to_string()], filter, None, order_by, "").unwrap();
     let experiment = scope(store, Target::Experiment(experiment)).await.experiment(experiment).unwrap();
     store.trace_search(&[experiment], search, |info| TraceInfo::json(&info)).await.unwrap().traces.len()
 }
 
 /// Returns a metric's count.
 async fn counted(store: &Store, experiment: ExperimentId, view: MetricView, metric: &str) -> f64 {
-    let asked = AskedMetrics {
+    let asked = MetricsRequest {
         view,
         metric,
         aggregations: vec![Aggregation::Count],
@@ -335,11 +338,11 @@ async fn counted(store: &Store, experiment: ExperimentId, view: MetricView, metr
         max_results: 1_000,
     };
     let experiment = scope(store, Target::Experiment(experiment)).await.experiment(experiment).unwrap();
-    let figures = store.trace_metrics(&[experiment], MetricsQuestion::of(asked).unwrap()).await.unwrap();
+    let figures = store.trace_metrics(&[experiment], MetricsQuery::of(asked).unwrap()).await.unwrap();
     figures.data_points[0].values[0].1
 }
 
-async fn searches(ledger: &mut Ledger) {
+async fn searches(ledger: &mut CostLedger) {
     ledger.section("Searching 1,000 traces of one day that are not packed yet");
     let (bench, experiment) = bench().await;
     // The traces are exported, so that they start at different times.
@@ -404,7 +407,7 @@ async fn reads_of_a_hundred() {
         let trace = granted(&bench.store, number).await;
         bench.store.trace_set_tag(&trace, "team", "search").await.unwrap();
     }
-    let meter = Meter::default();
+    let meter = UsageMeter::default();
     let store = process(bench.table().metered(meter.clone())).prepared().await.unwrap();
     let mut metered = Vec::new();
     meter.take();
@@ -424,5 +427,5 @@ async fn reads_of_a_hundred() {
 
 #[test]
 fn the_ledger_of_the_traces_domain_is_up_to_date_and_within_its_budgets() {
-    Ledger::of(SECTIONS).check("capacity-traces.md", HEAD);
+    CostLedger::of(SECTIONS).check("capacity-traces.md", HEAD);
 }

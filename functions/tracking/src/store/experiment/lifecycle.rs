@@ -4,27 +4,27 @@ use access::{Granted, Guard, Resource};
 use entities::attributes::{
     CREATED, EXPERIMENT, LAST_NUMBER, LOCATION, NAME, NONCE, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
 };
-use entities::trace_retention::TraceSetting;
+use entities::trace_retention::TraceRetentionSetting;
 use entities::workspaces::Workspaces;
 use entities::{Moment, being_removed, entries, experiment_state, if_closed, in_workspace, layout, now_ms};
 use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
 use key_schema::{Descending, Key, Name, Stage, rows};
 use mlflow_api::tracking::{self, KeyValue, LifecycleStage};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, TRACE_RETENTION_TAG, Workspace, limits, location};
-use table::{Condition, Failure, Item, Plan, Query, Reason, Refusal, Update, Write, number, text};
+use table::{ChangePlan, Condition, Failure, Item, Query, RefusedWrites, Update, Write, WriteRefusal, number, text};
 
 use crate::store::Store;
-use crate::store::names::DEFAULT_EXPERIMENT_NAME;
+use crate::store::generated_names::DEFAULT_EXPERIMENT_NAME;
 
 /// Name of the setting that counts experiment ids.
 const COUNTER: &str = "experiment_counter";
 /// Maximum number of ids that are tried for a new experiment. The distance between consecutive
 /// attempts doubles each time.
-const NUMBERS_TRIED: u32 = 24;
+const MAX_ATTEMPTS: u32 = 24;
 
 /// Position of the write in a restoration's transaction that checks that permanent deletion of the
 /// experiment has not started.
-const REMOVAL: usize = 2;
+const REMOVAL_CHECK_INDEX: usize = 2;
 
 /// An experiment to create.
 #[derive(Clone, Debug, Default)]
@@ -93,14 +93,14 @@ impl Store {
         }
         // If an id is in use, the counter skips ahead, twice as far each time. So a counter that
         // was reset catches up in few steps.
-        for step in (0..NUMBERS_TRIED).map(|attempt| 1_i64 << attempt) {
+        for step in (0..MAX_ATTEMPTS).map(|attempt| 1_i64 << attempt) {
             let counter = rows::Config::key(&COUNTER.into());
             let setting = self.table.update(&Update::upsert(counter).add(LAST_NUMBER, number(step))).await?;
             let number = setting.get(LAST_NUMBER).and_then(|number| number.try_into().ok());
             let id =
                 number.and_then(ExperimentId::from_number).ok_or_else(|| Error::internal("no experiment ids left"))?;
             if says_retention {
-                TraceSetting::announce(&self.table, id).await?;
+                TraceRetentionSetting::announce(&self.table, id).await?;
             }
             match self.experiment_put(workspace, id, new, Vec::new()).await {
                 // The id is in use: the counter was reset, or experiments were imported.
@@ -151,14 +151,15 @@ impl Store {
             .with(STAGE_VERSION, number(0))
             // The indexer receives the removal of items that have this attribute from the stream.
             .with(REVISION, number(1));
-        let item = self.along.with_owner(in_workspace(item, workspace));
+        let item = self.authorizer_writes.with_owner(in_workspace(item, workspace));
         let (item, tag_rows) =
             entities::documents::new_document(item, &new.tags, |tag| rows::ExperimentTag::key(&id, tag));
         let name = name_row(workspace, id, &new.name, created, created);
         let mut others = vec![Write::Put(name, Condition::item_missing())];
-        let has_check = self.along.workspace_open_condition(workspace).map(|check| others.push(check)).is_some();
+        let has_check =
+            self.authorizer_writes.workspace_open_condition(workspace).map(|check| others.push(check)).is_some();
         others.extend(with);
-        others.extend(self.along.writes_of_creation(
+        others.extend(self.authorizer_writes.writes_of_creation(
             Resource::Experiment,
             &Guard::Experiment(id),
             &id.to_string(),
@@ -168,7 +169,7 @@ impl Store {
         match self.table.create(item, others).await {
             Ok(()) => Ok(true),
             Err(Failure::Cancelled(reasons)) => match reasons.get(1) {
-                Some(Reason::Refused(row)) => {
+                Some(WriteRefusal::Refused(row)) => {
                     Err(name_taken(row.as_ref(), &new.name, ErrorCode::ResourceAlreadyExists))
                 }
                 _ => if_closed(workspace, reasons.get(2).filter(|_| has_check)).map_or(Ok(false), Err),
@@ -188,11 +189,11 @@ impl Store {
         let since = Moment::now();
         let item = self.table.get(&rows::Experiment::key(&id)).await?.ok_or_else(|| id.not_found())?;
         self.experiments.keep_lease(id, since, &item);
-        self.experiment_whole(workspace, id, &item).await
+        self.experiment_from_item(workspace, id, &item).await
     }
 
     /// Builds an experiment from its item. Reads its rows of tags, if there are any.
-    pub(crate) async fn experiment_whole(
+    pub(crate) async fn experiment_from_item(
         &self,
         workspace: &Workspace,
         id: ExperimentId,
@@ -229,14 +230,14 @@ impl Store {
                 // The experiment was unchanged, and the name is in use. It is not an earlier
                 // attempt of this request that claimed the name.
                 if !refusal.is_of(0)
-                    && let Some(Reason::Refused(row)) = refusal.0.get(1)
+                    && let Some(WriteRefusal::Refused(row)) = refusal.0.get(1)
                 {
                     return Err(name_taken(row.as_ref(), new_name, ErrorCode::BadRequest));
                 }
                 if let Some(closed) = if_closed(workspace, refusal.0.get(3)) {
                     return Err(closed);
                 }
-                let item = self.experiment_or_refused(id, refusal).await?;
+                let item = self.experiment_after_refusal(id, refusal).await?;
                 if experiment_state(&item).stage == LifecycleStage::Deleted {
                     return Err(Error::new(ErrorCode::InvalidState, "Cannot rename a non-active experiment."));
                 }
@@ -253,16 +254,16 @@ impl Store {
                     let row = name_row(workspace, id, new_name, created, now);
                     writes.push(Write::Put(row, Condition::item_missing()));
                     writes.push(Write::Delete(name_key(workspace, old_name), is_name_of(id)));
-                    writes.extend(self.along.workspace_open_condition(workspace));
+                    writes.extend(self.authorizer_writes.workspace_open_condition(workspace));
                 }
-                Ok(Plan::Write(writes, ()))
+                Ok(ChangePlan::Write(writes, ()))
             })
             .await
     }
 
     /// Returns the item of an experiment. Uses the item that came with a failed condition, if there
     /// is one, and reads it otherwise.
-    async fn experiment_or_refused(&self, id: ExperimentId, refusal: Refusal) -> Result<Item> {
+    async fn experiment_after_refusal(&self, id: ExperimentId, refusal: RefusedWrites) -> Result<Item> {
         let item = match refusal.item(0) {
             Some(item) => Some(item),
             None => self.table.get(&rows::Experiment::key(&id)).await?,
@@ -287,10 +288,10 @@ impl Store {
     async fn experiment_set_stage(&self, workspace: &Workspace, id: ExperimentId, stage: LifecycleStage) -> Result<()> {
         self.table
             .change("an experiment", |refusal| async move {
-                if refusal.is_of(REMOVAL) {
+                if refusal.is_of(REMOVAL_CHECK_INDEX) {
                     return Err(being_removed("experiment"));
                 }
-                let item = self.experiment_or_refused(id, refusal).await?;
+                let item = self.experiment_after_refusal(id, refusal).await?;
                 let before = experiment_state(&item);
                 if before.stage == stage {
                     return Err(id.not_found());
@@ -318,9 +319,11 @@ impl Store {
                     LifecycleStage::Active => {
                         writes.push(Write::Check(rows::ExperimentRemoval::key(&id), Condition::item_missing()));
                     }
-                    LifecycleStage::Deleted => writes.extend(self.along.writes_of_deletion(&Guard::Experiment(id))),
+                    LifecycleStage::Deleted => {
+                        writes.extend(self.authorizer_writes.writes_of_deletion(&Guard::Experiment(id)))
+                    }
                 }
-                Ok(Plan::Write(writes, ()))
+                Ok(ChangePlan::Write(writes, ()))
             })
             .await
     }

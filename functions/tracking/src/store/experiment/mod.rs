@@ -1,11 +1,11 @@
 //! Experiments: lifecycle, tags and searches.
 
-mod by_time;
 mod lifecycle;
-mod listed;
+mod list_entry;
 mod search;
+mod search_criteria;
 mod tag;
-mod wanted;
+mod time_lists;
 
 pub use lifecycle::NewExperiment;
 pub use search::ExperimentSearch;

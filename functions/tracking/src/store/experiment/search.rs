@@ -4,19 +4,19 @@ use std::collections::HashSet;
 
 use access::{Guard, Resource, Visibility};
 use entities::attributes::NAME;
-use entities::listing::{Reading, fill};
+use entities::listing::{ReadBudget, fill};
 use entities::read_all;
 use futures::stream::TryStreamExt;
 use key_schema::index::ExperimentsByStage;
 use key_schema::{Name, Stage, ranges, rows};
-use mlflow_api::tracking::{Experiments, ViewType};
+use mlflow_api::tracking::{SearchExperimentsResponse, ViewType};
 use mlflow_api::{Result, Workspace, limits};
 use search::{ExperimentFilter, Fingerprint, decode_page_token, parse_experiment_search};
 use table::Query;
 
-use super::by_time::TimeList;
-use super::listed::{Listed, is_known_from_list};
-use super::wanted::Wanted;
+use super::list_entry::{ExperimentEntry, is_known_from_list};
+use super::search_criteria::ExperimentCriteria;
+use super::time_lists::TimeList;
 use crate::store::Store;
 
 /// The parameters of a search of experiments, as the client sent them.
@@ -49,16 +49,17 @@ impl Store {
         workspace: &Workspace,
         visible: &Visibility,
         search: &ExperimentSearch,
-    ) -> Result<Experiments> {
+    ) -> Result<SearchExperimentsResponse> {
         limits::max_results(search.max_results)?;
         let (filter, order) = parse_experiment_search(&search.filter, &search.order_by)?;
         let fingerprint = Fingerprint::of_experiment_search(&search.filter, &search.order_by, search.view);
         let after = decode_page_token(fingerprint, &search.page_token)?;
         let page_size = usize::try_from(search.max_results).unwrap_or(usize::MAX);
 
-        let reading = Reading::default();
+        let reading = ReadBudget::default();
         let store = Self { table: reading.of(&self.table), ..self.clone() };
-        let mut wanted = Wanted { store, workspace, filter, order, after, view: search.view, in_order: true };
+        let mut wanted =
+            ExperimentCriteria { store, workspace, filter, order, after, view: search.view, is_list_sorted: true };
         let few = visible.enumerate_guards(Resource::Experiment);
         let list = TimeList::of(search.view, &wanted.filter, &wanted.order).filter(|_| few.is_none());
         let page = if let Some(list) = list {
@@ -66,31 +67,31 @@ impl Store {
         } else {
             let mut listed = match few {
                 Some(few) => self.experiments_of(workspace, &few, search.view, &wanted.filter).await?,
-                None => self.experiments_listed(workspace, visible, search.view, &wanted.filter).await?,
+                None => self.list_experiments(workspace, visible, search.view, &wanted.filter).await?,
             };
-            let Wanted { filter, order, after, .. } = &wanted;
+            let ExperimentCriteria { filter, order, after, .. } = &wanted;
             let in_order = is_known_from_list(filter, order) && listed.iter().all(|listed| listed.name.is_some());
             if in_order {
                 listed.sort_by_cached_key(|listed| order.key(listed));
                 listed.retain(|listed| after.as_ref().is_none_or(|after| order.key(listed) > *after));
             }
-            wanted.in_order = in_order;
+            wanted.is_list_sorted = in_order;
             fill(&wanted, &listed, in_order, page_size, reading).await?
         };
         let (experiments, next_page_token) = page.finish(fingerprint)?;
-        Ok(Experiments { experiments, next_page_token })
+        Ok(SearchExperimentsResponse { experiments, next_page_token })
     }
 
     /// Lists the experiments of the workspace that are in the view and may pass the filter. If the
     /// filter has a prefix of the name, only names with this prefix are read. Takes one request per
     /// MB of names.
-    async fn experiments_listed(
+    async fn list_experiments(
         &self,
         workspace: &Workspace,
         visible: &Visibility,
         view: ViewType,
         filter: &ExperimentFilter,
-    ) -> Result<Vec<Listed>> {
+    ) -> Result<Vec<ExperimentEntry>> {
         let workspace = Name::from(workspace.as_str());
         let range = match (filter.name_beginning(), view) {
             (Some(name), _) => rows::ExperimentName::all(&workspace).beginning(&Name::from(name)),
@@ -102,7 +103,7 @@ impl Store {
         // An experiment that is deleted or restored between two pages of the index may be on both.
         let (mut listed, mut seen) = (Vec::new(), HashSet::new());
         while let Some(rows) = pages.try_next().await? {
-            let mut may_pass = read_all(&rows, "the name of an experiment", Listed::by_creation)?;
+            let mut may_pass = read_all(&rows, "the name of an experiment", ExperimentEntry::by_creation)?;
             may_pass.retain(|one| one.is_in(view) && visible.shows(&Guard::Experiment(one.id)) && one.may_pass(filter));
             listed.extend(may_pass.into_iter().filter(|one| seen.insert(one.id)));
         }
@@ -118,7 +119,7 @@ impl Store {
         few: &[Guard],
         view: ViewType,
         filter: &ExperimentFilter,
-    ) -> Result<Vec<Listed>> {
+    ) -> Result<Vec<ExperimentEntry>> {
         let key = |guarded: &Guard| match guarded {
             Guard::Experiment(experiment) => Some(rows::Experiment::key(experiment)),
             _ => None,
@@ -129,14 +130,14 @@ impl Store {
         let names: Vec<_> =
             names.map(|name| rows::ExperimentName::key(&workspace.as_str().into(), &Name::from(name))).collect();
         let rows: Vec<_> = self.table.get_many(&names).await?.into_values().collect();
-        let mut listed = read_all(&rows, "the name of an experiment", Listed::by_creation)?;
+        let mut listed = read_all(&rows, "the name of an experiment", ExperimentEntry::by_creation)?;
         // The name may have been reused by another experiment in the meantime.
         listed.retain(|one| ids.contains(&one.id) && one.is_in(view) && one.may_pass(filter));
         Ok(listed)
     }
 }
 
-impl Listed {
+impl ExperimentEntry {
     fn is_in(&self, view: ViewType) -> bool {
         match view {
             ViewType::ActiveOnly => self.stage == Stage::Active,

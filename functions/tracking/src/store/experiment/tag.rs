@@ -3,14 +3,14 @@
 use access::Granted;
 use entities::attributes::STAGE;
 use entities::experiment_state;
-use entities::trace_retention::TraceSetting;
+use entities::trace_retention::TraceRetentionSetting;
 use key_schema::{Key, Name, rows};
 use mlflow_api::tracking::CUSTOM_VIEW_TAG_PREFIX;
 use mlflow_api::{Error, ExperimentId, Result, TRACE_RETENTION_TAG, Workspace, limits};
 use table::{Condition, Item, text};
 
 use crate::store::Store;
-use entities::documents::{Change, Document};
+use entities::documents::{Document, DocumentChange};
 
 /// An experiment's document.
 struct ExperimentDocument(ExperimentId);
@@ -54,9 +54,9 @@ impl Store {
             // Announced before the tag is written, because the tag has no effect until the setting
             // names the experiment. Announced after the check, so that an experiment that does not
             // exist takes up no space in the setting.
-            TraceSetting::announce(&self.table, **id).await?;
+            TraceRetentionSetting::announce(&self.table, **id).await?;
         }
-        let change = Change { tags: vec![(key.to_owned(), value.to_owned())], ..Change::default() };
+        let change = DocumentChange { tags: vec![(key.to_owned(), value.to_owned())], ..DocumentChange::default() };
         entities::documents::change(&self.table, &ExperimentDocument(**id), change).await?;
         Ok(())
     }
@@ -70,7 +70,7 @@ impl Store {
     ) -> Result<()> {
         let tags = self.experiment_get(workspace, id).await?.tags;
         let views = tags.iter().filter(|tag| tag.key.starts_with(CUSTOM_VIEW_TAG_PREFIX)).count();
-        if views < limits::CUSTOM_VIEWS || tags.iter().any(|tag| tag.key == key) {
+        if views < limits::MAX_CUSTOM_VIEWS || tags.iter().any(|tag| tag.key == key) {
             return Ok(());
         }
         Err(too_many_custom_views(&format!(" for experiment {}", **id)))
@@ -90,6 +90,6 @@ pub(crate) fn too_many_custom_views(experiment: &str) -> Error {
     Error::invalid(format!(
         "Unable to create another custom view{experiment}; the maximum number of custom views per experiment is {}. \
          Delete an existing custom view before creating a new one.",
-        limits::CUSTOM_VIEWS
+        limits::MAX_CUSTOM_VIEWS
     ))
 }

@@ -3,20 +3,20 @@
 
 use access::Granted;
 use entities::attributes::{ARTIFACT_URI, CREATED, MODEL_STATUS, MODEL_TYPE, NAME, SOURCE_RUN, STAGE, UPDATED};
-use entities::documents::{Change, LoggedModelDocument};
+use entities::documents::{DocumentChange, LoggedModelDocument};
 use entities::experiments::check_is_active;
 use entities::{ModelItems, ModelLocation, model_whole, now_ms, read_model_items};
 use key_schema::index::{LoggedModelsByStage, LoggedModelsOfRun};
 use key_schema::{Descending, Field, IndexKey, Stage, rows};
-use mlflow_api::answer_size::{LONGEST, too_long};
 use mlflow_api::logged_models::{LoggedModel, ModelStatus};
+use mlflow_api::response_size::{MAX_JSON_BYTES, too_long};
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, ErrorCode, ExperimentId, ModelId, Result, location};
 use rand::RngExt;
-use table::{Failure, Item, Plan, Update, number, text};
+use table::{ChangePlan, Failure, Item, Update, number, text};
 
 use crate::store::Store;
-use crate::store::names::random_run_name;
+use crate::store::generated_names::random_run_name;
 
 /// A logged model to create.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ pub struct NewLoggedModel {
 
 /// Maximum number of compressed bytes of points in a response about a logged model. As JSON, each
 /// point is several times larger.
-const MOST_POINT_BYTES: usize = 8 << 20;
+const MAX_POINT_BYTES: usize = 8 << 20;
 
 impl Store {
     /// Creates a logged model in an active experiment. Takes two requests, or one while a lease on
@@ -75,7 +75,7 @@ impl Store {
                     .with(CREATED, number(created))
                     .with(UPDATED, number(created))
                     .with(ARTIFACT_URI, text(artifact_uri));
-                let places = places(&at, created, &new.source_run_id, Stage::Active);
+                let places = index_keys(&at, created, &new.source_run_id, Stage::Active);
                 let item = places.into_iter().fold(item, Item::indexed);
                 let (item, rows) = entities::documents::new_document_with_params(
                     item,
@@ -91,7 +91,7 @@ impl Store {
                 let (params, tags) = rows.into_iter().partition(is_param);
                 let items = ModelItems { model: item, params, tags, ..ModelItems::default() };
                 let whole = model_whole(&at, &items)?;
-                Ok(Plan::Create(items.model, in_transaction, whole))
+                Ok(ChangePlan::Create(items.model, in_transaction, whole))
             })
             .await
     }
@@ -106,7 +106,7 @@ impl Store {
         }
         let metrics = items.remove(&at.metrics_key());
         let items = read_model_items(&self.table, at, model, metrics).await?;
-        check_answerable(at, &items)?;
+        check_point_bytes(at, &items)?;
         model_whole(at, &items)
     }
 
@@ -138,7 +138,7 @@ impl Store {
         let (created, run) = (model.get(CREATED).unwrap_or_default(), model.get(SOURCE_RUN).unwrap_or_default());
         let update =
             Update::new(at.key()).set(STAGE, text(LifecycleStage::Deleted.name())).set(UPDATED, number(now_ms()));
-        let places = places(at, created, run, Stage::Deleted { version: 0 });
+        let places = index_keys(at, created, run, Stage::Deleted { version: 0 });
         let update = places.into_iter().fold(update, Update::indexed);
         match self.table.apply(&update).await {
             Ok(()) => Ok(()),
@@ -156,18 +156,18 @@ impl Store {
         at: &Granted<ModelLocation>,
         params: Vec<(String, String)>,
     ) -> Result<()> {
-        let change = Change { params, ..Change::default() };
+        let change = DocumentChange { params, ..DocumentChange::default() };
         self.logged_model_change(at, change).await
     }
 
     /// Sets tags of a logged model. If a key occurs twice, its last value is used. Takes one
     /// request per 100 tags.
     pub async fn logged_model_set_tags(&self, at: &Granted<ModelLocation>, tags: Vec<(String, String)>) -> Result<()> {
-        let change = Change { tags, ..Change::default() };
+        let change = DocumentChange { tags, ..DocumentChange::default() };
         self.logged_model_change(at, change).await
     }
 
-    async fn logged_model_change(&self, at: &ModelLocation, change: Change) -> Result<()> {
+    async fn logged_model_change(&self, at: &ModelLocation, change: DocumentChange) -> Result<()> {
         let document = LoggedModelDocument { at };
         if change.params.is_empty() && change.tags.is_empty() {
             // There is nothing to write, but the model still has to be checked.
@@ -176,7 +176,7 @@ impl Store {
         if let Some(key) = entities::documents::repeated_key(&change.params) {
             // If the model does not exist, that is the error to report.
             entities::documents::Document::check(&document, self.table.get(&at.key()).await?.as_ref())?;
-            return Err(repeated("param", key));
+            return Err(repeated_key_error("param", key));
         }
         entities::documents::check_sizes(&change.params)?;
         entities::documents::check_sizes(&change.tags)?;
@@ -196,16 +196,19 @@ impl Store {
 
 /// Rejects a logged model with more points than a response can hold. Every response about a model
 /// contains all of its points.
-pub(super) fn check_answerable(at: &ModelLocation, items: &ModelItems) -> Result<()> {
+pub(super) fn check_point_bytes(at: &ModelLocation, items: &ModelItems) -> Result<()> {
     let points: usize = items.segments.iter().map(Item::size).sum();
-    if points > MOST_POINT_BYTES {
-        return Err(too_long(&format!("The logged model '{}' with the points of its metrics", at.model), LONGEST));
+    if points > MAX_POINT_BYTES {
+        return Err(too_long(
+            &format!("The logged model '{}' with the points of its metrics", at.model),
+            MAX_JSON_BYTES,
+        ));
     }
     Ok(())
 }
 
 /// Returns a model's index keys: by time, and by the run that created it, if there is one.
-fn places(at: &ModelLocation, created: i64, run: &str, stage: Stage) -> Vec<IndexKey> {
+fn index_keys(at: &ModelLocation, created: i64, run: &str, stage: Stage) -> Vec<IndexKey> {
     let created = Descending(created);
     let mut places = vec![LoggedModelsByStage::key(&stage, &created, &at.model)];
     if !run.is_empty() {
@@ -221,9 +224,9 @@ pub(crate) fn is_deleted(model: &Item) -> bool {
 
 /// Rejects entries with a repeated key, which in MLflow violates a constraint of the table.
 fn check_unique(what: &str, entries: &[(String, String)]) -> Result<()> {
-    entities::documents::repeated_key(entries).map_or(Ok(()), |key| Err(repeated(what, key)))
+    entities::documents::repeated_key(entries).map_or(Ok(()), |key| Err(repeated_key_error(what, key)))
 }
 
-fn repeated(what: &str, key: &str) -> Error {
+fn repeated_key_error(what: &str, key: &str) -> Error {
     Error::new(ErrorCode::BadRequest, format!("The {what} '{key}' is given twice."))
 }

@@ -3,7 +3,7 @@
 //! A model's metrics document holds, for each metric, the set of its points. Logging adds to the
 //! sets, so it does not have to read them, and may be repeated. Responses about a model contain all
 //! of its points, so single points never have to be looked up. When a document grows beyond
-//! [`SEAL_AT`], all of it is **sealed**: its points are written as segments to a partition of the
+//! [`MIN_SEGMENT_POINTS`], all of it is **sealed**: its points are written as segments to a partition of the
 //! model's own, and then removed from the document. A crash in between leaves points in both
 //! places, and readers deduplicate them.
 //!
@@ -24,15 +24,15 @@ use crate::store::Store;
 /// Size, in bytes, above which a metrics document is sealed. Every logged point costs one write
 /// unit per KB of the document. On the other hand, a model takes one request less to read if all
 /// its points are in the document. The document holds about 200 points.
-const SEAL_AT: usize = 8 << 10;
+const MAX_UNSEALED_BYTES: usize = 8 << 10;
 /// Maximum number of metrics in one update. An update expression can have up to 4 KB.
-const UPDATE_METRICS: usize = 256;
+const MAX_UPDATE_METRICS: usize = 256;
 /// Number of models that are written concurrently.
-const AT_ONCE: usize = 16;
+const CONCURRENCY: usize = 16;
 
 /// A point of a logged model's metric to log.
 #[derive(Clone, Debug)]
-pub struct ModelMetric {
+pub struct LoggedModelPoint {
     /// The model.
     pub model: Granted<ModelLocation>,
     /// Name of the metric.
@@ -58,14 +58,14 @@ impl Store {
     ///
     /// # Errors
     /// Returns `BAD_REQUEST` if a model does not exist, like a violated foreign key in MLflow.
-    pub async fn logged_model_log_metrics(&self, points: &[ModelMetric]) -> Result<()> {
+    pub async fn logged_model_log_metrics(&self, points: &[LoggedModelPoint]) -> Result<()> {
         let mut by_model: BTreeMap<&Granted<ModelLocation>, ModelSeries> = BTreeMap::new();
         for point in points {
             let series = by_model.entry(&point.model).or_default();
             series.entry(point.key.clone()).or_default().push(point.packed());
         }
         let logged: Vec<_> = by_model.iter().map(|(at, series)| self.model_metrics_add(at, series)).collect();
-        stream::iter(logged).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
+        stream::iter(logged).buffer_unordered(CONCURRENCY).try_collect::<Vec<()>>().await?;
         Ok(())
     }
 
@@ -73,7 +73,7 @@ impl Store {
     async fn model_metrics_add(&self, at: &ModelLocation, series: &ModelSeries) -> Result<()> {
         // Large batches become segments immediately. The document says that there are segments
         // before they are written.
-        let is_bulk = packed_size(series) > SEAL_AT || series.len() > UPDATE_METRICS;
+        let is_bulk = packed_size(series) > MAX_UNSEALED_BYTES || series.len() > MAX_UPDATE_METRICS;
         let changed = |update: Update| {
             if is_bulk { update.set(SEGMENTS, number(1)) } else { with_points(update, series, Update::add) }
         };
@@ -96,7 +96,7 @@ impl Store {
             self.table.write_many(at.segments(series), &[]).await?;
         }
         match document {
-            Some(document) if document.size() > SEAL_AT => self.model_metrics_seal(at, &document).await,
+            Some(document) if document.size() > MAX_UNSEALED_BYTES => self.model_metrics_seal(at, &document).await,
             _ => Ok(()),
         }
     }
@@ -107,7 +107,7 @@ impl Store {
         self.table.write_many(at.segments(&series), &[]).await?;
         let mut rest: Vec<_> = series.into_iter().collect();
         while !rest.is_empty() {
-            let part: ModelSeries = rest.drain(..rest.len().min(UPDATE_METRICS)).collect();
+            let part: ModelSeries = rest.drain(..rest.len().min(MAX_UPDATE_METRICS)).collect();
             let removal = Update::new(at.metrics_key()).set(SEGMENTS, number(1));
             match self.table.apply(&with_points(removal, &part, Update::delete)).await {
                 // The model was removed, and its points with it.
@@ -119,7 +119,7 @@ impl Store {
     }
 }
 
-impl ModelMetric {
+impl LoggedModelPoint {
     fn packed(&self) -> ModelPoint {
         let named = !self.dataset_name.is_empty() || !self.dataset_digest.is_empty();
         let dataset = named.then(|| (self.dataset_name.clone(), self.dataset_digest.clone()));

@@ -3,9 +3,9 @@
 mod lifecycle;
 mod metrics;
 mod search;
-mod wanted;
+mod search_criteria;
 
 pub use lifecycle::NewLoggedModel;
-pub use metrics::ModelMetric;
+pub use metrics::LoggedModelPoint;
 pub(crate) use metrics::missing_model;
 pub use search::LoggedModelSearch;

@@ -7,44 +7,44 @@
 use std::cmp::Reverse;
 
 use access::Granted;
-use entities::listing::{Pace, Page, Reading, Top};
+use entities::listing::{CooperativeYield, FirstEntities, ReadBudget, ResponsePage};
 use entities::{ModelItems, ModelLocation, group_by_model, model_whole, read_all, read_model_segments, read_models};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::{LoggedModelsByStage, LoggedModelsOfRun};
-use key_schema::{Field, KeyRange, Stage, place, rows};
-use mlflow_api::logged_models::LoggedModels;
+use key_schema::{Field, KeyRange, Stage, list_positions, rows};
+use mlflow_api::logged_models::SearchLoggedModelsResponse;
 use mlflow_api::requests::logged_models::SearchLoggedModels;
 use mlflow_api::{Error, ExperimentId, ModelId, Result, limits};
-use search::{ModelFilter, ModelOrderBy, ModelPages, SortKey, parse_model_filter, parse_model_order};
+use search::{ModelFilter, ModelOrderBy, ModelPageTokens, SortKey, parse_model_filter, parse_model_order};
 use table::{Item, Query};
 
-use super::lifecycle::{check_answerable, is_deleted};
-use super::wanted::{Found, Searched, Wanted};
+use super::lifecycle::{check_point_bytes, is_deleted};
+use super::search_criteria::{LoggedModelCriteria, MatchingModel, SearchableLoggedModel};
 use crate::store::Store;
 use crate::store::run_search::known_experiments;
 
 /// Page size for requests with `max_results = 0` (`SEARCH_LOGGED_MODEL_MAX_RESULTS_DEFAULT`).
-const DEFAULT_PAGE: usize = 100;
+const DEFAULT_PAGE_SIZE: usize = 100;
 /// Maximum page size, because each model is returned with all its points. MLflow accepts any
 /// number. Here, the rest follows on further pages.
-const LARGEST_PAGE: i64 = 1_000;
+const MAX_PAGE_SIZE: i64 = 1_000;
 /// Number of experiments that are read concurrently, and of models whose segments are.
-const AT_ONCE: usize = 8;
+const CONCURRENCY: usize = 8;
 /// Batch size for reading the models of a run.
-const PORTION: usize = 50;
+const BATCH_SIZE: usize = 50;
 
 /// Page size for requests without `max_results` (`SearchLoggedModels` in `service.proto`).
-const UNSAID_PAGE: i64 = 50;
+const PAGE_SIZE_IF_MISSING: i64 = 50;
 
 /// A parsed search of logged models.
 #[derive(Clone, Debug)]
 pub struct LoggedModelSearch {
     /// The experiments in the request, without duplicates.
     pub experiments: Vec<ExperimentId>,
-    wanted: Wanted,
+    criteria: LoggedModelCriteria,
     /// The part of the request that its page tokens are bound to: experiments, filter and order as
     /// the client sent them.
-    asked: (Vec<String>, String, Vec<ModelOrderBy>),
+    token_binding: (Vec<String>, String, Vec<ModelOrderBy>),
 }
 
 impl LoggedModelSearch {
@@ -63,32 +63,32 @@ impl LoggedModelSearch {
             dataset_digest: clause.dataset_digest,
         });
         let named = (asked.experiment_ids, asked.filter, order_by.collect());
-        let after = pages(&named).after(&asked.page_token)?;
+        let after = page_tokens(&named).after(&asked.page_token)?;
         let filter = parse_model_filter(&named.1, &datasets)?;
         let experiments = known_experiments(&named.0)?;
         let order = parse_model_order(&named.2)?;
-        let page_size = page_size(asked.max_results.map_or(UNSAID_PAGE, i64::from))?;
-        let wanted = Wanted { filter, order, after, page_size, hides_runs: false };
-        Ok(Self { experiments, wanted, asked: named })
+        let page_size = page_size(asked.max_results.map_or(PAGE_SIZE_IF_MISSING, i64::from))?;
+        let wanted = LoggedModelCriteria { filter, order, after, page_size, hides_runs: false };
+        Ok(Self { experiments, criteria: wanted, token_binding: named })
     }
 
     /// Returns the search with the runs of the models omitted from its response.
     #[must_use]
     pub fn hiding_runs(mut self) -> Self {
-        self.wanted.hides_runs = true;
+        self.criteria.hides_runs = true;
         self
     }
 
     /// Checks whether filter or order use the runs of the models.
     #[must_use]
-    pub fn asks_for_runs(&self) -> bool {
-        self.wanted.filter.asks_for_runs() || self.wanted.order.asks_for_runs()
+    pub fn uses_runs(&self) -> bool {
+        self.criteria.filter.asks_for_runs() || self.criteria.order.asks_for_runs()
     }
 }
 
 /// Returns the encoder of page tokens that belongs to a search.
-fn pages((experiment_ids, filter, order_by): &(Vec<String>, String, Vec<ModelOrderBy>)) -> ModelPages<'_> {
-    ModelPages { experiment_ids, filter, order_by }
+fn page_tokens((experiment_ids, filter, order_by): &(Vec<String>, String, Vec<ModelOrderBy>)) -> ModelPageTokens<'_> {
+    ModelPageTokens { experiment_ids, filter, order_by }
 }
 
 impl Store {
@@ -106,40 +106,40 @@ impl Store {
         &self,
         experiments: &[Granted<ExperimentId>],
         search: LoggedModelSearch,
-    ) -> Result<LoggedModels> {
-        let LoggedModelSearch { experiments: _, wanted, asked } = search;
+    ) -> Result<SearchLoggedModelsResponse> {
+        let LoggedModelSearch { experiments: _, criteria: wanted, token_binding: asked } = search;
         let experiments: Vec<_> = experiments.iter().map(|experiment| **experiment).collect();
-        let pages = pages(&asked);
+        let pages = page_tokens(&asked);
 
-        let reading = Reading::default();
+        let reading = ReadBudget::default();
         let store = Self { table: reading.of(&self.table), ..self.clone() };
         let page = if wanted.filter == ModelFilter::default() && wanted.order.is_newest_first() {
             store.newest_models(&experiments, &wanted, reading).await?
         } else {
             // Models without a source run are in no list.
             let run = wanted.filter.source_run().filter(|run| !run.is_empty());
-            let mut top = Top::new(wanted.page_size);
-            let of_each: Vec<_> = experiments.iter().map(|id| store.models_that_pass(*id, run, &wanted)).collect();
-            let mut of_each = stream::iter(of_each).buffer_unordered(AT_ONCE);
+            let mut top = FirstEntities::new(wanted.page_size);
+            let of_each: Vec<_> = experiments.iter().map(|id| store.passing_models(*id, run, &wanted)).collect();
+            let mut of_each = stream::iter(of_each).buffer_unordered(CONCURRENCY);
             while let Some(found) = of_each.try_next().await? {
                 top.merge(found);
             }
             store.models_of_page(top.finish(), &wanted).await?
         };
         let (models, next_page_token) = page.finish_with(|key| Ok(pages.token(key)))?;
-        Ok(LoggedModels { models, next_page_token })
+        Ok(SearchLoggedModelsResponse { models, next_page_token })
     }
 
     /// Returns a page of the newest models. The list alone determines which models these are.
     async fn newest_models(
         &self,
         experiments: &[ExperimentId],
-        wanted: &Wanted,
-        mut reading: Reading,
-    ) -> Result<Page<SortKey>> {
+        wanted: &LoggedModelCriteria,
+        mut reading: ReadBudget,
+    ) -> Result<ResponsePage<SortKey>> {
         let after = wanted.after.as_ref().and_then(SortKey::latest_first);
         let after = after.and_then(|(created, model)| Some((Reverse(created), ModelId::parse(model)?)));
-        let first = after.as_ref().map(|(created, model)| place::newest_first(created.0, model.as_str()));
+        let first = after.as_ref().map(|(created, model)| list_positions::newest_first(created.0, model.as_str()));
         // The list may include the last model of the previous page, and one more shows whether
         // there is another page.
         let most = wanted.page_size.saturating_add(2);
@@ -148,12 +148,12 @@ impl Store {
             self.model_list(*experiment, range.starting(first.as_deref().unwrap_or_default()), most)
         });
         let lists: Vec<_> = lists.collect();
-        let lists: Vec<Vec<_>> = stream::iter(lists).buffered(AT_ONCE).try_collect().await?;
+        let lists: Vec<Vec<_>> = stream::iter(lists).buffered(CONCURRENCY).try_collect().await?;
         let mut listed: Vec<_> = lists.into_iter().flatten().collect();
         let place = |(created, at): &(i64, ModelLocation)| (Reverse(*created), at.model.clone());
         listed.retain(|listed| after.as_ref().is_none_or(|after| place(listed) > *after));
         listed.sort_by_cached_key(place);
-        let mut page = Page::new(wanted.page_size);
+        let mut page = ResponsePage::new(wanted.page_size);
         let mut rest = listed.as_slice();
         while !rest.is_empty() && !page.is_full() {
             let (portion, others) = rest.split_at(reading.portion(page.missing().min(rest.len())));
@@ -162,9 +162,9 @@ impl Store {
             for (at, items) in read_models(&self.table, &places).await? {
                 // The model may have been deleted since it was listed.
                 if !is_deleted(&items.model) {
-                    let key = wanted.order.key(&Searched::of(&at, &items)?);
+                    let key = wanted.order.key(&SearchableLoggedModel::of(&at, &items)?);
                     let bytes = items.size();
-                    found.push((key, Found { at, items }, bytes));
+                    found.push((key, MatchingModel { at, items }, bytes));
                 }
             }
             reading.portion_was(portion.len());
@@ -191,7 +191,7 @@ impl Store {
         let mut listed = Vec::new();
         loop {
             let page = self.table.query_page(&query).await?;
-            let read = |item: &Item| place::created_and_model(item.sort_key(&range)?);
+            let read = |item: &Item| list_positions::created_and_model(item.sort_key(&range)?);
             let models = read_all(&page.items, "a place in a list of logged models", read)?;
             listed.extend(models.into_iter().map(|(created, model)| (created, ModelLocation { experiment, model })));
             match page.next {
@@ -203,21 +203,21 @@ impl Store {
 
     /// Returns the first models of an experiment that pass the filter, either among those that this
     /// run created or among all.
-    async fn models_that_pass(
+    async fn passing_models(
         &self,
         experiment: ExperimentId,
         run: Option<&str>,
-        wanted: &Wanted,
-    ) -> Result<entities::listing::Found<SortKey, Found>> {
-        let (mut top, mut pace) = (Top::new(wanted.page_size), Pace::default());
+        wanted: &LoggedModelCriteria,
+    ) -> Result<entities::listing::SelectedEntities<SortKey, MatchingModel>> {
+        let (mut top, mut pace) = (FirstEntities::new(wanted.page_size), CooperativeYield::default());
         if let Some(run) = run {
             let list = LoggedModelsOfRun::all(&experiment).stage(&Stage::Active).run(&Field::from(run));
             let listed = self.model_list(experiment, list.range(), usize::MAX).await?;
             let places: Vec<_> = listed.into_iter().map(|(_, at)| at).collect();
-            for places in places.chunks(PORTION) {
+            for places in places.chunks(BATCH_SIZE) {
                 for (at, items) in read_models(&self.table, places).await? {
                     pace.keep().await;
-                    wanted.look_at(at, items, &mut top)?;
+                    wanted.add_if_passing(at, items, &mut top)?;
                 }
             }
             return Ok(top.finish());
@@ -231,10 +231,10 @@ impl Store {
                 unfinished = groups.pop();
             }
             let groups: Vec<_> = groups.into_iter().map(|(at, items)| self.with_segments(at, items, wanted)).collect();
-            let mut groups = stream::iter(groups).buffered(AT_ONCE);
+            let mut groups = stream::iter(groups).buffered(CONCURRENCY);
             while let Some((at, items)) = groups.try_next().await? {
                 pace.keep().await;
-                wanted.look_at(at, items, &mut top)?;
+                wanted.add_if_passing(at, items, &mut top)?;
             }
             match read.next {
                 Some(next) => query = query.starting_at(next),
@@ -249,9 +249,9 @@ impl Store {
         &self,
         at: ModelLocation,
         mut items: ModelItems,
-        wanted: &Wanted,
+        wanted: &LoggedModelCriteria,
     ) -> Result<(ModelLocation, ModelItems)> {
-        if wanted.asks_for_metrics() && !is_deleted(&items.model) {
+        if wanted.uses_metrics() && !is_deleted(&items.model) {
             items.segments = read_model_segments(&self.table, &at, items.metrics.as_ref()).await?;
         }
         Ok((at, items))
@@ -260,10 +260,10 @@ impl Store {
     /// Returns a page of the models that were found.
     async fn models_of_page(
         &self,
-        found: entities::listing::Found<SortKey, Found>,
-        wanted: &Wanted,
-    ) -> Result<Page<SortKey>> {
-        let mut page = Page::new(wanted.page_size);
+        found: entities::listing::SelectedEntities<SortKey, MatchingModel>,
+        wanted: &LoggedModelCriteria,
+    ) -> Result<ResponsePage<SortKey>> {
+        let mut page = ResponsePage::new(wanted.page_size);
         self.add_models(found.entities, &mut page, wanted).await?;
         if found.end.is_some() {
             page.ends_here();
@@ -274,14 +274,14 @@ impl Store {
     /// Adds models to a page while there is room.
     async fn add_models(
         &self,
-        found: Vec<(SortKey, Found, usize)>,
-        page: &mut Page<SortKey>,
-        wanted: &Wanted,
+        found: Vec<(SortKey, MatchingModel, usize)>,
+        page: &mut ResponsePage<SortKey>,
+        wanted: &LoggedModelCriteria,
     ) -> Result<()> {
         let found: Vec<_> = found.into_iter().map(|(key, found, _)| self.with_all_points(key, found)).collect();
-        let mut found = stream::iter(found).buffered(AT_ONCE);
+        let mut found = stream::iter(found).buffered(CONCURRENCY);
         while !page.is_full()
-            && let Some((key, Found { at, items })) = found.try_next().await?
+            && let Some((key, MatchingModel { at, items })) = found.try_next().await?
         {
             let mut model = model_whole(&at, &items)?;
             if wanted.hides_runs {
@@ -294,12 +294,12 @@ impl Store {
 
     /// Returns a model of the page with the segments of its points, because the response contains
     /// all points.
-    async fn with_all_points(&self, key: SortKey, mut found: Found) -> Result<(SortKey, Found)> {
-        let Found { at, items } = &mut found;
+    async fn with_all_points(&self, key: SortKey, mut found: MatchingModel) -> Result<(SortKey, MatchingModel)> {
+        let MatchingModel { at, items } = &mut found;
         if items.segments.is_empty() {
             items.segments = read_model_segments(&self.table, at, items.metrics.as_ref()).await?;
         }
-        check_answerable(at, items)?;
+        check_point_bytes(at, items)?;
         Ok((key, found))
     }
 }
@@ -307,8 +307,8 @@ impl Store {
 /// Returns the page size for `max_results`.
 fn page_size(max_results: i64) -> Result<usize> {
     match max_results {
-        0 => Ok(DEFAULT_PAGE),
-        1.. => Ok(usize::try_from(max_results.min(LARGEST_PAGE)).unwrap_or(DEFAULT_PAGE)),
-        _ => limits::max_results(max_results).map(|()| DEFAULT_PAGE),
+        0 => Ok(DEFAULT_PAGE_SIZE),
+        1.. => Ok(usize::try_from(max_results.min(MAX_PAGE_SIZE)).unwrap_or(DEFAULT_PAGE_SIZE)),
+        _ => limits::max_results(max_results).map(|()| DEFAULT_PAGE_SIZE),
     }
 }

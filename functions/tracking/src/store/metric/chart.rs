@@ -4,28 +4,28 @@
 use std::collections::HashMap;
 
 use access::Granted;
-use entities::chart::{ChartRow, ROW_POINTS, RowNumber, Weighted, cover, sample};
+use entities::chart::{ChartRow, MAX_ROW_POINTS, RowNumber, WeightedPoint, cover, sample};
 use entities::points::Point;
-use entities::{Charted, RunLocation, SegmentStart, read_segment, unreadable};
+use entities::{ChartProgress, RunLocation, SegmentStart, read_segment, unreadable};
 use futures::TryStreamExt;
 use futures::future::try_join;
 use key_schema::{Key, Name, ranges};
 use mlflow_api::Result;
-use mlflow_api::answer_size::{LONGEST, too_long};
+use mlflow_api::response_size::{MAX_JSON_BYTES, too_long};
 use mlflow_api::tracking::Metric;
 use table::{Item, Query, ReadBytes};
 
-use super::history::{AskedRun, Unsealed, check_read, metric_of, of_runs, points_in_answer};
+use super::history::{RequestedRun, UnsealedMetric, check_read_bytes, metric_of, points_in_response, points_of_runs};
 use crate::store::Store;
 
 /// Number of points of a history, or of its requested steps, up to which a sample is taken from all
 /// of them.
-const EXACT: u64 = 10_000;
+const MAX_EXACT_POINTS: u64 = 10_000;
 /// Maximum number of chart rows read for a range of steps. More rows overlap the range only if
 /// steps do not increase with time. In that case, the whole history is read.
-const MOST_ROWS: usize = 400;
+const MAX_ROWS: usize = 400;
 /// Batch size for reading late segments. A batch is one request.
-const LATE_AT_ONCE: usize = 100;
+const LATE_BATCH_SIZE: usize = 100;
 
 /// The range of steps that a sample covers. Both ends are included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct SampleRange {
 }
 
 /// A request for the chart of one metric of one run.
-struct Chart<'a> {
+struct ChartRequest<'a> {
     store: &'a Store,
     at: &'a Granted<RunLocation>,
     metric: &'a str,
@@ -61,24 +61,24 @@ impl Store {
     /// response.
     pub async fn metric_history_sample(
         &self,
-        runs: Vec<AskedRun>,
+        runs: Vec<RequestedRun>,
         metric: &str,
         range: Option<SampleRange>,
         max_results: usize,
     ) -> Result<Vec<Metric>> {
-        let (read, most) = (ReadBytes::default(), points_in_answer(metric)?);
+        let (read, most) = (ReadBytes::default(), points_in_response(metric)?);
         let store = Self { table: self.table.counting(&read), ..self.clone() };
         let name = metric.to_owned();
         // The next runs are read concurrently. For runs that were read ahead, only the sample is
         // kept in memory.
-        let mut samples = std::pin::pin!(of_runs(runs, move |at| {
+        let mut samples = std::pin::pin!(points_of_runs(runs, move |at| {
             let (store, metric, read) = (store.clone(), name.clone(), read.clone());
-            async move { Chart { store: &store, at: &at, metric: &metric, range, max_results, read }.sample().await }
+            async move { ChartRequest { store: &store, at: &at, metric: &metric, range, max_results, read }.sample().await }
         }));
         let mut all = Vec::new();
         while let Some((run_id, sample)) = samples.try_next().await? {
             if all.len() + sample.len() > most {
-                return Err(too_long("The sample", LONGEST));
+                return Err(too_long("The sample", MAX_JSON_BYTES));
             }
             all.extend(sample.into_iter().map(|point| metric_of(metric, point, Some(&run_id))));
         }
@@ -86,13 +86,14 @@ impl Store {
     }
 }
 
-impl Chart<'_> {
+impl ChartRequest<'_> {
     /// Returns at most `max_results` points, in the order of steps.
     async fn sample(&self) -> Result<Vec<Point>> {
         let Some(unsealed) = self.store.unsealed(self.at, self.metric).await? else { return Ok(Vec::new()) };
         let charted = unsealed.metrics.charted(self.metric)?;
-        let drawn = if charted.points > EXACT { self.points_of_rows(&unsealed, &charted).await? } else { None };
-        let mut points: Vec<Weighted> = if let Some(points) = drawn {
+        let drawn =
+            if charted.points > MAX_EXACT_POINTS { self.points_of_rows(&unsealed, &charted).await? } else { None };
+        let mut points: Vec<WeightedPoint> = if let Some(points) = drawn {
             points
         } else {
             let whole = self.store.history_from(self.at, self.metric, &unsealed, None, None, Some(&self.read));
@@ -108,22 +109,28 @@ impl Chart<'_> {
     /// Returns points that represent the whole history, or the part of it that is drawn. They come
     /// from chart rows, from segments that are not in a row yet, and from points that have not been
     /// packed into segments. Returns `None` if too many rows would have to be read.
-    async fn points_of_rows(&self, unsealed: &Unsealed, charted: &Charted) -> Result<Option<Vec<Weighted>>> {
+    async fn points_of_rows(
+        &self,
+        unsealed: &UnsealedMetric,
+        charted: &ChartProgress,
+    ) -> Result<Option<Vec<WeightedPoint>>> {
         let Some(through) = charted.through() else { return Ok(None) };
-        let top = cover(charted.rows, self.enough().div_ceil(u32::try_from(ROW_POINTS).unwrap_or(u32::MAX)));
+        let top =
+            cover(charted.rows, self.sufficient_points().div_ceil(u32::try_from(MAX_ROW_POINTS).unwrap_or(u32::MAX)));
         let (rows, tail) = try_join(self.cover_rows(&top, through), self.segments(Some(through), None)).await?;
         let mut points = tail;
         points.extend(unsealed.metrics.waiting(&unsealed.run, self.metric)?);
-        points.extend(self.late(unsealed, through).await?);
-        let Some(rows) = self.narrow(rows).await? else { return Ok(None) };
-        let drawn: u64 = rows.iter().map(|row| self.about(row)).sum();
-        let is_exact = self.range.is_some() && drawn <= EXACT && rows.iter().all(|row| row.number.level == 1);
+        points.extend(self.late_points(unsealed, through).await?);
+        let Some(rows) = self.narrow_to_range(rows).await? else { return Ok(None) };
+        let drawn: u64 = rows.iter().map(|row| self.estimate_points(row)).sum();
+        let is_exact =
+            self.range.is_some() && drawn <= MAX_EXACT_POINTS && rows.iter().all(|row| row.number.level == 1);
         let (exact, mut thinned): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| is_exact && !row.is_whole());
         let count = points.len();
         for (after, through) in spans(&exact) {
             points.extend(self.segments(after, Some(through)).await?);
         }
-        let expected: u64 = exact.iter().map(|row| row.stands_for).sum();
+        let expected: u64 = exact.iter().map(|row| row.represented_points).sum();
         if u64::try_from(points.len() - count).is_ok_and(|found| found < expected) {
             // A retention policy has removed segments. The rows still represent their points.
             thinned.extend(exact);
@@ -133,34 +140,34 @@ impl Chart<'_> {
     }
 
     /// Returns the number of points that is enough for an approximately evenly spaced sample.
-    fn enough(&self) -> u32 {
+    fn sufficient_points(&self) -> u32 {
         u32::try_from(self.max_results.saturating_mul(3) / 2).unwrap_or(u32::MAX)
     }
 
     /// Estimates how many of the points that the row represents are drawn.
-    fn about(&self, row: &ChartRow) -> u64 {
-        self.range.map_or(row.stands_for, |range| row.about(range.start, range.end))
+    fn estimate_points(&self, row: &ChartRow) -> u64 {
+        self.range.map_or(row.represented_points, |range| row.about(range.start, range.end))
     }
 
     /// Narrows the rows to those with points in the range. The coarsest rows are replaced by their
     /// parts until there are enough points in the range. If the range has few points, this
     /// continues down to the first level. Takes one request per level. Returns `None` if a level
     /// has too many rows.
-    async fn narrow(&self, mut rows: Vec<ChartRow>) -> Result<Option<Vec<ChartRow>>> {
+    async fn narrow_to_range(&self, mut rows: Vec<ChartRow>) -> Result<Option<Vec<ChartRow>>> {
         let Some(range) = self.range else { return Ok(Some(rows)) };
         loop {
             rows.retain(|row| row.overlaps(range.start, range.end));
             let coarsest = rows.iter().map(|row| row.number.level).max().unwrap_or(1);
-            let drawn: u64 = rows.iter().map(|row| self.about(row)).sum();
+            let drawn: u64 = rows.iter().map(|row| self.estimate_points(row)).sum();
             let is_drawn = |point: &&Point| (range.start..=range.end).contains(&point.step);
             let count = rows.iter().flat_map(|row| &row.points).filter(is_drawn).count();
-            let is_scarce = u32::try_from(count).is_ok_and(|count| count < self.enough());
-            if coarsest == 1 || (drawn > EXACT && !is_scarce) {
+            let is_scarce = u32::try_from(count).is_ok_and(|count| count < self.sufficient_points());
+            if coarsest == 1 || (drawn > MAX_EXACT_POINTS && !is_scarce) {
                 return Ok(Some(rows));
             }
             let (coarse, fine): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.number.level == coarsest);
             let parts: Vec<_> = coarse.iter().flat_map(|row| row.number.parts()).collect();
-            if parts.len() > MOST_ROWS {
+            if parts.len() > MAX_ROWS {
                 return Ok(None);
             }
             let spans: HashMap<_, _> = coarse.iter().map(|row| (row.number, (row.after, row.through))).collect();
@@ -199,7 +206,7 @@ impl Chart<'_> {
             rows.collect::<Option<Result<Vec<_>>>>().transpose()
         };
         let found = self.store.table.get_many_eventually(&keys).await?;
-        check_read(Some(&self.read))?;
+        check_read_bytes(Some(&self.read))?;
         if let Some(rows) = read(&found)?
             && fit(&rows)
         {
@@ -218,7 +225,7 @@ impl Chart<'_> {
         let mut points = Vec::new();
         loop {
             let page = self.store.table.query_page(&query).await?;
-            check_read(Some(&self.read))?;
+            check_read_bytes(Some(&self.read))?;
             for segment in &page.items {
                 points.extend(read_segment(segment)?.0);
             }
@@ -231,15 +238,15 @@ impl Chart<'_> {
 
     /// Reads the points of late segments. Logging calls wrote them after rows for later segments
     /// had been made, so they are in no row. Takes no request if there are none.
-    async fn late(&self, unsealed: &Unsealed, through: SegmentStart) -> Result<Vec<Point>> {
+    async fn late_points(&self, unsealed: &UnsealedMetric, through: SegmentStart) -> Result<Vec<Point>> {
         let announced = unsealed.metrics.journal.segments.get(self.metric).into_iter().flatten();
         let late: Vec<_> = announced.filter(|segment| segment.place <= through).collect();
         let mut points = Vec::new();
         // Read in batches, so that the total amount is checked before each further batch.
-        for late in late.chunks(LATE_AT_ONCE) {
+        for late in late.chunks(LATE_BATCH_SIZE) {
             let keys: Vec<_> = late.iter().map(|segment| segment.key(self.at, self.metric)).collect();
             let found = self.store.table.get_many(&keys).await?;
-            check_read(Some(&self.read))?;
+            check_read_bytes(Some(&self.read))?;
             // A retention policy may have removed some of them.
             for segment in keys.iter().filter_map(|key| found.get(key)) {
                 points.extend(read_segment(segment)?.0);

@@ -5,7 +5,7 @@ use entities::points::{self, Point};
 use entities::{RunLocation, RunMetrics, read_run_metric, read_segment, unreadable};
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 use key_schema::{Name, rows};
-use mlflow_api::answer_size::{self, AnswerSize, LONGEST, PAGE};
+use mlflow_api::response_size::{self, MAX_JSON_BYTES, MAX_PAGE_BYTES, ResponseSize};
 use mlflow_api::tracking::Metric;
 use mlflow_api::{Error, Result};
 use search::{Fingerprint, decode_page_token, encode_page_token};
@@ -17,23 +17,23 @@ use crate::store::Store;
 /// Number of runs whose histories are read concurrently. Reading a history of 100,000 points takes
 /// about 20 MB of memory, including the embedded engine's share. For a chart of 10 runs, a
 /// concurrency of 8 took 122 MB and 0.21 s, and 4 takes 82 to 107 MB and 0.25 s.
-const RUNS_AT_A_TIME: usize = 4;
+const RUN_CONCURRENCY: usize = 4;
 /// Maximum number of bytes read for samples, and for histories of several runs. Samples read all
 /// points that are not in a chart row.
-const MOST_SAMPLED: usize = 32 << 20;
+const MAX_READ_BYTES: usize = 32 << 20;
 
 /// The id of a requested run, and its location if the run exists.
-pub type AskedRun = (String, Option<Granted<RunLocation>>);
+pub type RequestedRun = (String, Option<Granted<RunLocation>>);
 
 /// The state of a metric except its segments, which are read afterwards.
-pub(super) struct Unsealed {
+pub(super) struct UnsealedMetric {
     pub(super) run: Item,
     pub(super) metrics: RunMetrics,
 }
 
 /// The position where a page of a history starts.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Cursor {
+pub(super) struct HistoryCursor {
     /// The last point of the previous page. The page starts after it.
     last: CursorPoint,
     /// Sort key of the segment to resume at. No earlier segment has points after `last`, unless
@@ -65,22 +65,22 @@ impl From<CursorPoint> for Point {
 /// # Errors
 /// Does not fail for names that can be represented in JSON.
 pub(crate) fn points_on_page(metric: &str) -> Result<usize> {
-    Ok((PAGE / longest_point(metric)?.in_response()).max(1))
+    Ok((MAX_PAGE_BYTES / max_point_size(metric)?.bytes_in_response()).max(1))
 }
 
 /// Returns how many points of a metric are certain to fit in the longest possible response.
 ///
 /// # Errors
 /// Does not fail for names that can be represented in JSON.
-pub(crate) fn points_in_answer(metric: &str) -> Result<usize> {
-    Ok(LONGEST / longest_point(metric)?.bytes())
+pub(crate) fn points_in_response(metric: &str) -> Result<usize> {
+    Ok(MAX_JSON_BYTES / max_point_size(metric)?.bytes())
 }
 
 /// Returns the maximum size of a point in a response, including the comma after it.
-fn longest_point(metric: &str) -> Result<AnswerSize> {
+fn max_point_size(metric: &str) -> Result<ResponseSize> {
     // No other numbers have longer representations.
     let longest = metric_of(metric, Point { timestamp: i64::MIN, step: i64::MIN, value: -f64::MAX / 3.0 }, None);
-    Ok(AnswerSize::of(&answer_size::to_json(&longest)?) + AnswerSize::of_plain(1))
+    Ok(ResponseSize::of(&response_size::to_json(&longest)?) + ResponseSize::of_plain(1))
 }
 
 impl Store {
@@ -91,14 +91,14 @@ impl Store {
     /// and about one more per 100,000 points that were logged in bulk.
     pub async fn metric_history(
         &self,
-        run: &AskedRun,
+        run: &RequestedRun,
         metric: &str,
         max_results: usize,
         page_token: &str,
     ) -> Result<(Vec<Metric>, Option<String>)> {
         let (run_id, at) = run;
         let search = Fingerprint::of_metric_history(run_id, metric);
-        let cursor: Option<Cursor> = decode_page_token(search, page_token)?;
+        let cursor: Option<HistoryCursor> = decode_page_token(search, page_token)?;
         let Some(at) = at else { return Ok((Vec::new(), None)) };
         let Some(unsealed) = self.unsealed(at, metric).await? else { return Ok((Vec::new(), None)) };
         let (points, next) = self.history_from(at, metric, &unsealed, cursor, Some(max_results), None).await?;
@@ -114,7 +114,7 @@ impl Store {
     /// until none of the remaining ones can contain an earlier point.
     pub async fn metric_history_bulk(
         &self,
-        mut runs: Vec<AskedRun>,
+        mut runs: Vec<RequestedRun>,
         metric: &str,
         max_results: usize,
     ) -> Result<Vec<Metric>> {
@@ -122,7 +122,7 @@ impl Store {
         runs.dedup();
         let read = ReadBytes::default();
         let (store, name) = (Self { table: self.table.counting(&read), ..self.clone() }, metric.to_owned());
-        let mut histories = std::pin::pin!(of_runs(runs, move |at| {
+        let mut histories = std::pin::pin!(points_of_runs(runs, move |at| {
             let (store, metric, read) = (store.clone(), name.clone(), read.clone());
             async move {
                 let Some(unsealed) = store.unsealed(&at, &metric).await? else { return Ok(Vec::new()) };
@@ -150,11 +150,11 @@ impl Store {
         &self,
         at: &RunLocation,
         metric: &str,
-        unsealed: &Unsealed,
-        from: Option<Cursor>,
+        unsealed: &UnsealedMetric,
+        from: Option<HistoryCursor>,
         limit: Option<usize>,
         read: Option<&ReadBytes>,
-    ) -> Result<(Vec<Point>, Option<Cursor>)> {
+    ) -> Result<(Vec<Point>, Option<HistoryCursor>)> {
         let last = from.as_ref().map(|cursor| Point::from(cursor.last));
         let is_after = |point: &Point| last.is_none_or(|last| point.by_time(&last).is_gt());
         let (mut points, packed) = (unsealed.metrics.waiting(&unsealed.run, metric)?, unsealed.metrics.packed());
@@ -171,7 +171,7 @@ impl Store {
         let mut ends: Vec<(Point, String)> = Vec::new();
         loop {
             let page = self.table.query_page(&query).await?;
-            check_read(read)?;
+            check_read_bytes(read)?;
             let mut newest = None;
             for segment in &page.items {
                 let unpacked = read_segment(segment)?.0;
@@ -201,22 +201,22 @@ impl Store {
         let Some(last) = points.last().copied() else { return Ok((points, None)) };
         let segment = ends.into_iter().find(|(end, _)| end.by_time(&last).is_gt()).map(|(_, key)| key);
         let segment = segment.or(first_segment).unwrap_or_default();
-        Ok((points, Some(Cursor { last: last.into(), segment, packed })))
+        Ok((points, Some(HistoryCursor { last: last.into(), segment, packed })))
     }
 
     /// Reads the state of a metric except its segments. Returns `None` if the run does not exist.
     /// Takes one request, and one more if the run is being logged to or is wide.
-    pub(super) async fn unsealed(&self, at: &RunLocation, metric: &str) -> Result<Option<Unsealed>> {
+    pub(super) async fn unsealed(&self, at: &RunLocation, metric: &str) -> Result<Option<UnsealedMetric>> {
         let mut items = self.table.get_many(&[at.key(), at.metrics_key()]).await?;
         let Some(run) = items.remove(&at.key()) else { return Ok(None) };
         let first = items.remove(&at.metrics_key());
         let metrics = read_run_metric(&self.table, at, &run, first, metric).await?;
-        Ok(Some(Unsealed { run, metrics }))
+        Ok(Some(UnsealedMetric { run, metrics }))
     }
 }
 
 /// Reads points of runs with a limited concurrency, and returns them in the order of the runs.
-pub(super) fn of_runs<R, F>(runs: Vec<AskedRun>, read: R) -> impl Stream<Item = Result<(String, Vec<Point>)>>
+pub(super) fn points_of_runs<R, F>(runs: Vec<RequestedRun>, read: R) -> impl Stream<Item = Result<(String, Vec<Point>)>>
 where
     R: Fn(Granted<RunLocation>) -> F,
     F: Future<Output = Result<Vec<Point>>>,
@@ -231,15 +231,15 @@ where
             Ok((run_id, points))
         }
     });
-    stream::iter(points).buffered(RUNS_AT_A_TIME)
+    stream::iter(points).buffered(RUN_CONCURRENCY)
 }
 
 /// Checks that samples, or histories of several runs, have not read more than the maximum.
-pub(super) fn check_read(read: Option<&ReadBytes>) -> Result<()> {
-    if read.is_none_or(|read| read.total() <= MOST_SAMPLED) {
+pub(super) fn check_read_bytes(read: Option<&ReadBytes>) -> Result<()> {
+    if read.is_none_or(|read| read.total() <= MAX_READ_BYTES) {
         return Ok(());
     }
-    let megabytes = MOST_SAMPLED >> 20;
+    let megabytes = MAX_READ_BYTES >> 20;
     Err(Error::invalid(format!("The histories of these runs have more than {megabytes} MB. Ask for fewer runs.")))
 }
 
@@ -264,8 +264,8 @@ mod tests {
             let (time, value) = (i64::MIN, f64::MIN_POSITIVE / 3.0);
             let point =
                 serde_json::to_vec(&metric_of(metric, Point { timestamp: time, step: time, value: -value }, None));
-            let size = AnswerSize::of(&point.unwrap()).in_response() + 2;
-            assert!(points * size <= PAGE + points * 4, "{points} of {size}");
+            let size = ResponseSize::of(&point.unwrap()).bytes_in_response() + 2;
+            assert!(points * size <= MAX_PAGE_BYTES + points * 4, "{points} of {size}");
         }
         assert!(points_on_page("loss").unwrap() > 25_000, "MLflow's clients get the pages they ask for");
     }

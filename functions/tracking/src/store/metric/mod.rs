@@ -2,8 +2,8 @@
 
 mod chart;
 mod history;
-mod log;
+mod metric_logging;
 
 pub use chart::SampleRange;
-pub use history::AskedRun;
-pub(crate) use history::{points_in_answer, points_on_page};
+pub use history::RequestedRun;
+pub(crate) use history::{points_in_response, points_on_page};

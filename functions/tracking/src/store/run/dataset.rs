@@ -20,17 +20,17 @@ use table::{Condition, Item, Query, Update, Write, bytes_set, text};
 use crate::store::Store;
 
 /// Maximum number of bytes of compressed content in the item itself.
-pub(crate) const DATASET_BYTES: usize = 8 << 10;
+pub(crate) const MAX_INLINE_BYTES: usize = 8 << 10;
 /// Maximum number of summaries in a response, as in MLflow's `_search_datasets`.
-const MOST_SUMMARIES: usize = 1_000;
+const MAX_SUMMARIES: usize = 1_000;
 /// Number of experiments whose datasets are read concurrently.
-const AT_ONCE: usize = 8;
+const CONCURRENCY: usize = 8;
 
 impl Store {
     /// Returns the write for a dataset that a run reads, given its current item, or `None` if
     /// nothing has to be written. Writes the dataset's parts immediately, so that every reader of
     /// the item finds them.
-    pub(crate) async fn run_dataset_written(
+    pub(crate) async fn run_dataset_write(
         &self,
         experiment: ExperimentId,
         input: &DatasetInput,
@@ -47,7 +47,7 @@ impl Store {
             return Ok((!is_known).then(|| Write::Update(Update::new(key).add(CONTEXTS, used_for))));
         }
         let json = serde_json::to_string(&[source, schema, profile]).map_err(Error::internal)?;
-        let packed = content::pack("dataset", &json, DATASET_BYTES, part_key(experiment, name, digest));
+        let packed = content::pack("dataset", &json, MAX_INLINE_BYTES, part_key(experiment, name, digest));
         self.table.write_many(packed.parts.clone(), &[]).await?;
         let item = Item::new(key)
             .with(NAME, text(name))
@@ -62,11 +62,11 @@ impl Store {
     /// dataset was used. Takes one request per experiment, or one per MB of datasets.
     pub async fn run_datasets_search(&self, experiments: &[Granted<ExperimentId>]) -> Result<Vec<DatasetSummary>> {
         let summaries: Vec<_> = experiments.iter().map(|experiment| self.run_datasets_of(**experiment)).collect();
-        let mut summaries = stream::iter(summaries).buffer_unordered(AT_ONCE);
+        let mut summaries = stream::iter(summaries).buffer_unordered(CONCURRENCY);
         let mut first = BTreeSet::new();
         while let Some(of_experiment) = summaries.try_next().await? {
             first.extend(of_experiment);
-            while first.len() > MOST_SUMMARIES {
+            while first.len() > MAX_SUMMARIES {
                 first.pop_last();
             }
         }
@@ -80,7 +80,7 @@ impl Store {
         let mut summaries = Vec::new();
         while let Some(items) = pages.try_next().await? {
             summaries.extend(items.iter().flat_map(|item| summaries_of(experiment, item)));
-            if summaries.len() >= MOST_SUMMARIES {
+            if summaries.len() >= MAX_SUMMARIES {
                 break;
             }
         }

@@ -2,18 +2,18 @@
 
 use access::Granted;
 use entities::attributes::{DELETED_TIME, STAGE, STAGE_VERSION, START_TIME};
-use entities::{Marked, Moment, RunLocation, being_removed, now_ms, run_stage, unchanged_stage};
+use entities::{MarkUpdate, Moment, RunLocation, being_removed, now_ms, run_stage, unchanged_stage};
 use key_schema::index::RunsByStage;
 use key_schema::{Descending, Stage, rows};
 use mlflow_api::Result;
 use mlflow_api::tracking::LifecycleStage;
-use table::{Condition, Plan, Update, Write, number, text};
+use table::{ChangePlan, Condition, Update, Write, number, text};
 
 use crate::store::Store;
 
 /// Position of the write in a restoration's transaction that checks that permanent deletion of the
 /// run has not started.
-const REMOVAL: usize = 1;
+const REMOVAL_CHECK_INDEX: usize = 1;
 
 impl Store {
     /// Deletes a run. Takes two requests, however much was logged to it. Returns once no process
@@ -34,7 +34,7 @@ impl Store {
     async fn run_set_stage(&self, at: &Granted<RunLocation>, stage: LifecycleStage) -> Result<()> {
         self.table
             .change("a run", |refusal| async move {
-                if refusal.is_of(REMOVAL) {
+                if refusal.is_of(REMOVAL_CHECK_INDEX) {
                     return Err(being_removed("run"));
                 }
                 let experiment_key = rows::Experiment::key(&at.experiment);
@@ -47,10 +47,10 @@ impl Store {
                 if run.get(STAGE_VERSION).is_some_and(|version| version > experiment.version) {
                     // The two items were not read at the same moment: the experiment has changed in
                     // between.
-                    return Ok(Plan::Again);
+                    return Ok(ChangePlan::Again);
                 }
                 if run_stage(run, &experiment) == stage {
-                    return Ok(Plan::Done(()));
+                    return Ok(ChangePlan::Done(()));
                 }
                 let key_stage = match stage {
                     LifecycleStage::Active => Stage::Active,
@@ -72,7 +72,7 @@ impl Store {
                     let removal = rows::RunRemoval::key(&at.experiment, &at.run);
                     writes.push(Write::Check(removal, Condition::item_missing()));
                 }
-                Ok(Plan::Write(writes, ()))
+                Ok(ChangePlan::Write(writes, ()))
             })
             .await
     }

@@ -5,7 +5,7 @@ use entities::{Moment, RunLocation, read_run_items, run_whole};
 use key_schema::rows;
 use mlflow_api::{Result, tracking};
 
-use super::datasets_read::RunDatasets;
+use super::run_datasets::RunDatasets;
 use crate::store::Store;
 
 impl Store {

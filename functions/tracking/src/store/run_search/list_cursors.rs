@@ -1,25 +1,25 @@
 //! Cursors over lists, from the start of the page on.
 
-use run_index::{Cursor, Join, RunLists};
+use run_index::{ListCursor, ListJoin, RunLists};
 use search::RunList;
 
 use super::request::RunSearch;
 
 /// Returns a cursor over a list. If the list is newest first, the cursor starts where the page of a
 /// search in that order starts.
-pub(super) fn page_cursor(lists: &RunLists, list: &RunList, search: &RunSearch, first_page: usize) -> Cursor {
+pub(super) fn page_cursor(lists: &RunLists, list: &RunList, search: &RunSearch, first_page: usize) -> ListCursor {
     let range = lists.range(list);
     let range = match search.start_newest_first() {
         Some(start) if list.is_newest_first() => range.after(&start),
         _ => range,
     };
-    Cursor::new(lists, range, first_page)
+    ListCursor::new(lists, range, first_page)
 }
 
 /// Returns the runs of a list by time, from the start of the page on.
-pub(super) fn join_by_time(lists: &RunLists, search: &RunSearch, experiments: usize) -> Join {
+pub(super) fn join_by_time(lists: &RunLists, search: &RunSearch, experiments: usize) -> ListJoin {
     let cursor = page_cursor(lists, &RunList::All, search, first_page_by_time(search, experiments));
-    Join::new(vec![cursor], search.is_newest_first(), search.runs_to_find())
+    ListJoin::new(vec![cursor], search.is_newest_first(), search.runs_to_find())
 }
 
 /// Returns how many runs by time to read first from each experiment. For a single experiment, it is

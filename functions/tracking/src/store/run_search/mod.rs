@@ -7,37 +7,37 @@
 //! |---|---|
 //! | 0. parse the request | [`request`] |
 //! | 1. read the experiments | [`searched_experiment`] |
-//! | 2. determine the lists that the index offers | [`options`] |
-//! | 3. read the marks of runs that the index does not cover | [`uncovered_runs`], [`marks`], [`mark_budget`] |
+//! | 2. determine the lists that the index offers | [`run_options`] |
+//! | 3. read the run_marks of runs that the index does not cover | [`uncovered_runs`], [`run_marks`], [`mark_budget`] |
 //! | 4. if an experiment has very many of them: read the newest runs, which may fill the page | [`newest_runs`] |
 //! | 5. read the first entries of promising lists | [`probed_lists`], [`list_cursors`] |
 //! | 6. choose the plan | [`search::choose`] |
 //! | 7. carry out the plan along its access path | [`planned_search`], [`access_paths`], [`finder`] |
-//! | 8. write the page | [`page`] |
+//! | 8. write the response_page | [`response_page`] |
 //!
 //! A plan names lists of the index, whose keys [`RunLists`](run_index::RunLists) provides. Their
-//! entries are candidates, in one [`Source`](run_index::Source) per experiment. [`finder`] merges
+//! entries are candidates, in one [`CandidateSource`](run_conditions::Source) per experiment. [`finder`] merges
 //! the candidates of all experiments and examines them until the page is full. Runs that changed
 //! since they were indexed may be in no list, so they are always read.
 
 mod access_paths;
-mod bounds;
 mod finder;
 mod list_cursors;
 mod mark_budget;
-mod marks;
 mod newest_runs;
-mod options;
-mod page;
 mod planned_search;
 mod probed_lists;
 mod request;
+mod response_page;
+mod run_marks;
+mod run_options;
+mod search_bounds;
 mod searched_experiment;
 mod uncovered_runs;
 
 use access::Granted;
-use entities::listing::Reading;
-use mlflow_api::tracking::Runs;
+use entities::listing::ReadBudget;
+use mlflow_api::tracking::SearchRunsResponse;
 use mlflow_api::{ExperimentId, Result};
 use search::choose;
 
@@ -46,15 +46,19 @@ use finder::FoundRuns;
 use planned_search::PlannedSearch;
 use uncovered_runs::long_experiments;
 
-pub use bounds::SearchBounds;
 pub use request::RunSearch;
 pub(crate) use request::known_experiments;
+pub use search_bounds::SearchBounds;
 
 impl Store {
     /// Searches the runs of these experiments. `docs/design/search.md` lists the cost of each kind of
     /// search.
-    pub async fn run_search(&self, experiments: &[Granted<ExperimentId>], search: RunSearch) -> Result<Runs> {
-        let reading = Reading::default();
+    pub async fn run_search(
+        &self,
+        experiments: &[Granted<ExperimentId>],
+        search: RunSearch,
+    ) -> Result<SearchRunsResponse> {
+        let reading = ReadBudget::default();
         let store = Self { table: reading.of(&self.table), ..self.clone() };
         let found = store.find_runs(experiments, &search, reading).await?;
         store.run_page(found, &search).await
@@ -65,7 +69,7 @@ impl Store {
         &self,
         experiments: &[Granted<ExperimentId>],
         search: &RunSearch,
-        reading: Reading,
+        reading: ReadBudget,
     ) -> Result<FoundRuns> {
         let (table, view) = (&self.table, search.view);
         let experiments = &self.searched_experiments(experiments).await?;

@@ -1,9 +1,9 @@
 //! Step 4: a shortcut for long experiments. Reads the newest runs before anything else is
 //! determined about the experiments.
 
-use entities::listing::Reading;
+use entities::listing::ReadBudget;
 use mlflow_api::Result;
-use run_index::Source;
+use run_index::CandidateSource;
 
 use crate::store::run_search::finder::{FoundRuns, RunFinder};
 use crate::store::run_search::list_cursors::join_by_time;
@@ -12,9 +12,9 @@ use crate::store::run_search::planned_search::{PlannedSearch, SourceLists};
 impl PlannedSearch<'_> {
     /// Reads the newest runs of all experiments: at most `max` if fewer than one in four of them
     /// pass. Returns `None` if they do not fill the page.
-    pub(crate) async fn newest_runs(self, max: usize, reading: Reading) -> Result<Option<FoundRuns>> {
+    pub(crate) async fn newest_runs(self, max: usize, reading: ReadBudget) -> Result<Option<FoundRuns>> {
         let sources = self.source_lists().map(|(_, SourceLists::Copies(lists) | SourceLists::Keys(lists))| {
-            Source::Joined(join_by_time(&lists, self.search, self.experiments.len()))
+            CandidateSource::Joined(join_by_time(&lists, self.search, self.experiments.len()))
         });
         let sources = sources.collect();
         let mut finder = RunFinder::new(self, reading);

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use mlflow_api::{Error, ExperimentId, Result};
-use run_index::{Cursor, HEAD, RunLists};
-use search::{Head, Heads, RunList, RunOptions};
+use run_index::{HEAD_ENTRIES, ListCursor, RunLists};
+use search::{ListHead, ListHeads, RunList, RunOptions};
 
 use super::list_cursors::page_cursor;
 use super::request::RunSearch;
@@ -14,7 +14,7 @@ use crate::store::Store;
 
 /// Cursors of lists whose first entries were read for planning.
 #[derive(Default)]
-pub(super) struct ProbedLists(HashMap<ExperimentId, Vec<(RunList, Cursor)>>);
+pub(super) struct ProbedLists(HashMap<ExperimentId, Vec<(RunList, ListCursor)>>);
 
 impl Store {
     /// Reads the first entries of the lists that the options name. For lists that are newest first,
@@ -29,7 +29,7 @@ impl Store {
         let cursors = experiments.iter().flat_map(|experiment| lists.iter().map(move |list| (experiment, list)));
         let cursors = cursors.map(|(experiment, list)| async move {
             let lists = RunLists::of_active(experiment.id, options.started);
-            let mut cursor = page_cursor(&lists, list, search, HEAD);
+            let mut cursor = page_cursor(&lists, list, search, HEAD_ENTRIES);
             cursor.read_more(&self.table).await?;
             Ok::<_, Error>((experiment.id, (list.clone(), cursor)))
         });
@@ -44,7 +44,7 @@ impl Store {
 
 impl ProbedLists {
     /// Summarizes the first entries of the lists over all experiments.
-    pub(super) fn heads(&self, options: &RunOptions) -> Heads {
+    pub(super) fn heads(&self, options: &RunOptions) -> ListHeads {
         let heads = options.probes().into_iter().map(|list| {
             let head = self.head(&list);
             (list, head)
@@ -52,8 +52,8 @@ impl ProbedLists {
         heads.collect()
     }
 
-    fn head(&self, list: &RunList) -> Head {
-        let mut head = Head { entries: 0, complete: true, first: None, last: None };
+    fn head(&self, list: &RunList) -> ListHead {
+        let mut head = ListHead { entries: 0, complete: true, first: None, last: None };
         for (_, cursor) in self.0.values().flatten().filter(|(probed, _)| probed == list) {
             let entries = cursor.buffer();
             head.entries += entries.len();
@@ -65,7 +65,7 @@ impl ProbedLists {
     }
 
     /// Removes and returns the cursor of a list that was read for planning.
-    pub(super) fn take(&mut self, experiment: ExperimentId, list: &RunList) -> Option<Cursor> {
+    pub(super) fn take(&mut self, experiment: ExperimentId, list: &RunList) -> Option<ListCursor> {
         let cursors = self.0.get_mut(&experiment)?;
         let position = cursors.iter().position(|(probed, _)| probed == list)?;
         Some(cursors.swap_remove(position).1)

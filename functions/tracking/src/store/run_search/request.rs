@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
-use key_schema::place;
+use key_schema::list_positions;
 use mlflow_api::requests::runs::SearchRuns;
 use mlflow_api::tracking::ViewType;
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, limits};
 use search::{Fingerprint, RunFilter, RunOrder, SortKey, decode_page_token, parse_run_search};
 
 /// Page size for requests without `max_results` (`SearchRuns` in `service.proto`).
-const DEFAULT_PAGE: i64 = 1_000;
+const DEFAULT_PAGE_SIZE: i64 = 1_000;
 
 /// A parsed search of runs.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ impl RunSearch {
     /// Parses a request. Errors are reported in MLflow's order: page size, filter, order, token,
     /// experiments.
     pub fn read(request: &SearchRuns) -> Result<Self> {
-        let max_results = request.max_results.map_or(DEFAULT_PAGE, i64::from);
+        let max_results = request.max_results.map_or(DEFAULT_PAGE_SIZE, i64::from);
         limits::max_results(max_results)?;
         let (filter, order) = parse_run_search(&request.filter, &request.order_by)?;
         let view = request.run_view_type.unwrap_or(ViewType::ActiveOnly);
@@ -60,7 +60,7 @@ impl RunSearch {
     /// the first page, and for searches in another order.
     pub(super) fn start_newest_first(&self) -> Option<String> {
         let (started, run) = self.after.as_ref().and_then(SortKey::latest_first)?;
-        Some(place::newest_first(started, run))
+        Some(list_positions::newest_first(started, run))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use access::Granted;
 use entities::{ExperimentState, RunLocation};
-use key_schema::{KeyRange, OwnStage, place, ranges};
+use key_schema::{KeyRange, OwnStage, list_positions, ranges};
 use mlflow_api::tracking::{LifecycleStage, ViewType};
 use mlflow_api::{ExperimentId, Result, RunId};
 use run_index::RunLists;
@@ -86,11 +86,11 @@ impl SearchedExperiment {
 
     /// Parses the key of a mark or of a list entry into a run.
     pub(super) fn run(&self, key: &str) -> Option<RunLocation> {
-        place::run(key).map(|run| self.at(run))
+        list_positions::run(key).map(|run| self.at(run))
     }
 
     /// Parses the key of a list entry into a run and its start time.
     pub(super) fn started_and_run(&self, key: &str) -> Option<(RunLocation, i64)> {
-        place::started_and_run(key).map(|(started, run)| (self.at(run), started))
+        list_positions::started_and_run(key).map(|(started, run)| (self.at(run), started))
     }
 }

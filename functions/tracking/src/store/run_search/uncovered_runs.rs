@@ -12,13 +12,13 @@ use search::RunOptions;
 use table::Table;
 
 use super::mark_budget::MarkBudget;
-use super::options::may_read_index;
+use super::run_options::may_read_index;
 use super::searched_experiment::{CONCURRENCY, SearchedExperiment};
 use crate::store::Store;
 
 /// Number of runs up to which each is read individually, without checking how many runs the
 /// experiment has.
-const FEW_RUNS: usize = 100;
+const MAX_RUNS_READ_DIRECTLY: usize = 100;
 /// Ratio of an experiment's runs to those that have to be read, up to which the whole experiment is
 /// read instead. Reading a run individually costs one to three read units, for its document and its
 /// metrics document. Reading all runs in one range costs 0.2 to 0.7 read units per run. A run with
@@ -39,7 +39,7 @@ pub(super) enum UncoveredRuns {
     /// is checked when it is read.
     TooMany,
     /// There are more of them than the bound. How many was not determined.
-    Long,
+    AboveBound,
 }
 
 /// Runs that a search always reads, regardless of its lists.
@@ -63,7 +63,7 @@ impl UncoveredRuns {
     pub(super) fn known(&self) -> Option<&RunsOutsideIndex> {
         match self {
             Self::Known(runs) => Some(runs),
-            Self::TooMany | Self::Long => None,
+            Self::TooMany | Self::AboveBound => None,
         }
     }
 }
@@ -73,7 +73,8 @@ pub(super) fn long_experiments(
     experiments: &[SearchedExperiment],
     uncovered: &UncoveredByExperiment,
 ) -> Vec<SearchedExperiment> {
-    let is_long = |experiment: &&SearchedExperiment| matches!(uncovered.get(&experiment.id), Some(UncoveredRuns::Long));
+    let is_long =
+        |experiment: &&SearchedExperiment| matches!(uncovered.get(&experiment.id), Some(UncoveredRuns::AboveBound));
     experiments.iter().filter(is_long).cloned().collect()
 }
 
@@ -123,12 +124,12 @@ impl SearchedExperiment {
         let deleted = self.deleted_runs(table, view, budget);
         let runs = match try_join(changed, deleted).await? {
             (Some(changed), Some(deleted)) => RunsOutsideIndex { changed, deleted },
-            (None, _) if bound.is_some() => return Ok(UncoveredRuns::Long),
+            (None, _) if bound.is_some() => return Ok(UncoveredRuns::AboveBound),
             (None, _) | (_, None) => return Ok(UncoveredRuns::TooMany),
         };
         let count = runs.len();
-        let is_cheaper =
-            count <= FEW_RUNS || !self.has_at_most(table, count.saturating_mul(WHOLE_EXPERIMENT_RATIO)).await?;
+        let is_cheaper = count <= MAX_RUNS_READ_DIRECTLY
+            || !self.has_at_most(table, count.saturating_mul(WHOLE_EXPERIMENT_RATIO)).await?;
         Ok(if is_cheaper { UncoveredRuns::Known(runs) } else { UncoveredRuns::TooMany })
     }
 }

@@ -7,14 +7,14 @@ use std::ops::Deref;
 use access::{Action, AllowAll, Granted, Identity, Needs, Scope, Target, Visibility};
 use entities::{ModelLocation, RunLocation};
 use mlflow_api::inputs::{DatasetInput, DatasetSummary, ModelInput};
-use mlflow_api::logged_models::{LoggedModel, LoggedModels, ModelStatus};
+use mlflow_api::logged_models::{LoggedModel, ModelStatus, SearchLoggedModelsResponse};
 use mlflow_api::requests::logged_models::SearchLoggedModels;
 use mlflow_api::requests::runs::SearchRuns;
-use mlflow_api::tracking::{Experiment, Experiments, Metric, Run, RunInfo, Runs};
+use mlflow_api::tracking::{Experiment, Metric, Run, RunInfo, SearchExperimentsResponse, SearchRunsResponse};
 use mlflow_api::{Error, ErrorCode, ExperimentId, ModelId, Result, RunId, Workspace};
 use tracking::store::{
-    AskedRun, Batch, ExperimentSearch, LoggedMetric, LoggedModelSearch, ModelMetric, Models, NewExperiment,
-    NewLoggedModel, NewRun, RunChange, RunSearch, SampleRange, Store,
+    ExperimentSearch, LogBatchData, LoggedMetric, LoggedModelPoint, LoggedModelSearch, ModelLocations, NewExperiment,
+    NewLoggedModel, NewRun, RequestedRun, RunChange, RunSearch, SampleRange, Store,
 };
 
 /// A point of a logged model's metric, with the model's id.
@@ -63,13 +63,13 @@ impl Calls {
         self.scope([Target::Experiment(experiment)]).await?.experiment(experiment)
     }
 
-    async fn models(&self, metrics: &[LoggedMetric]) -> Result<Models> {
+    async fn models(&self, metrics: &[LoggedMetric]) -> Result<ModelLocations> {
         let ids: Vec<_> = metrics.iter().filter_map(|metric| Some(metric.model.as_ref()?.model.clone())).collect();
         let scope = self.scope(ids.iter().cloned().map(Target::LoggedModel)).await?;
         ids.into_iter().map(|id| Ok((id.clone(), scope.logged_model(&id)?))).collect()
     }
 
-    async fn asked(&self, run: &str) -> Result<AskedRun> {
+    async fn asked(&self, run: &str) -> Result<RequestedRun> {
         let at = match RunId::parse(run) {
             Some(id) => self.scope([Target::Run(id.clone())]).await?.known_run(&id)?,
             None => None,
@@ -97,7 +97,7 @@ impl Calls {
         self.0.run_restore(&self.run(run).await?).await
     }
 
-    pub(crate) async fn run_search(&self, asked: &SearchRuns) -> Result<Runs> {
+    pub(crate) async fn run_search(&self, asked: &SearchRuns) -> Result<SearchRunsResponse> {
         let search = RunSearch::read(asked)?;
         let scope = self.scope(search.experiments.iter().copied().map(Target::Experiment)).await?;
         self.0.run_search(&scope.listed_experiments(&search.experiments)?, search).await
@@ -108,7 +108,7 @@ impl Calls {
         self.0.run_log_metric(&self.run(run).await?, metric, &models).await
     }
 
-    pub(crate) async fn run_log_batch(&self, run: &str, batch: &Batch) -> Result<()> {
+    pub(crate) async fn run_log_batch(&self, run: &str, batch: &LogBatchData) -> Result<()> {
         let models = self.models(&batch.metrics).await?;
         self.0.run_log_batch(&self.run(run).await?, batch.clone(), &models).await
     }
@@ -165,7 +165,7 @@ impl Calls {
             // Reworded as the endpoint does.
             let model = self.logged_model(&model).await;
             let model = model.map_err(|error| Error::new(ErrorCode::BadRequest, error.message))?;
-            metrics.push(ModelMetric { model, key, value, timestamp, step, run_id, dataset_name, dataset_digest });
+            metrics.push(LoggedModelPoint { model, key, value, timestamp, step, run_id, dataset_name, dataset_digest });
         }
         self.0.logged_model_log_metrics(&metrics).await
     }
@@ -186,7 +186,7 @@ impl Calls {
         }
     }
 
-    pub(crate) async fn experiment_search(&self, search: &ExperimentSearch) -> Result<Experiments> {
+    pub(crate) async fn experiment_search(&self, search: &ExperimentSearch) -> Result<SearchExperimentsResponse> {
         self.0.experiment_search(&Workspace::default(), &Visibility::Everything, search).await
     }
 
@@ -235,7 +235,7 @@ impl Calls {
         self.0.logged_model_set_tags(&self.logged_model(model).await?, tags).await
     }
 
-    pub(crate) async fn logged_model_search(&self, asked: SearchLoggedModels) -> Result<LoggedModels> {
+    pub(crate) async fn logged_model_search(&self, asked: SearchLoggedModels) -> Result<SearchLoggedModelsResponse> {
         let search = LoggedModelSearch::read(asked)?;
         let scope = self.scope(search.experiments.iter().copied().map(Target::Experiment)).await?;
         self.0.logged_model_search(&scope.listed_experiments(&search.experiments)?, search).await

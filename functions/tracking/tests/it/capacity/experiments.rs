@@ -7,7 +7,7 @@ use key_schema::{Descending, Key, Name, Stage, rows};
 use mlflow_api::ExperimentId;
 use mlflow_api::tracking::ViewType;
 use table::Item;
-use test_site::ledger::{Bench, Ledger, budget};
+use test_site::ledger::{CostLedger, MeteredProcesses, budget};
 use tracking::store::ExperimentSearch;
 
 use super::{TIME, experiment, run, table, without_leases};
@@ -23,18 +23,18 @@ fn search(filter: &str) -> ExperimentSearch {
     }
 }
 
-async fn bench() -> Bench<Calls> {
-    Bench::new(table(&Engine::memory().unwrap()).await, without_leases)
+async fn bench() -> MeteredProcesses<Calls> {
+    MeteredProcesses::new(table(&Engine::memory().unwrap()).await, without_leases)
 }
 
 /// Creates all but four of the experiments that are searched.
-async fn others(bench: &Bench<Calls>) {
+async fn others(bench: &MeteredProcesses<Calls>) {
     for number in 0..21 {
         experiment(&bench.store, &format!("other {number}")).await;
     }
 }
 
-pub(crate) async fn measure(ledger: &mut Ledger) {
+pub(crate) async fn measure(ledger: &mut CostLedger) {
     ledger.section("Experiments");
     let bench = bench().await;
     ledger
@@ -117,7 +117,7 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
 }
 
 /// Creates the same 25 experiments, with the same changes, as the rows of [`measure`].
-async fn with_25() -> Bench<Calls> {
+async fn with_25() -> MeteredProcesses<Calls> {
     let bench = bench().await;
     let store = &bench.store;
     for name in ["one", "two"] {
@@ -138,7 +138,7 @@ async fn with_25() -> Bench<Calls> {
 }
 
 /// Measures lists of thousands of experiments, as further rows of the section.
-pub(crate) async fn measure_long_lists(ledger: &mut Ledger) {
+pub(crate) async fn measure_long_lists(ledger: &mut CostLedger) {
     let bench = &with_25().await;
     add_many(bench, 10_000).await;
     let some = |requests, read_units| budget([requests, 0.0, read_units], [requests, 0.0, read_units]);
@@ -182,7 +182,7 @@ pub(crate) async fn measure_long_lists(ledger: &mut Ledger) {
 }
 
 /// Adds copies of an experiment that the store created.
-async fn add_many(bench: &Bench<Calls>, count: i64) {
+async fn add_many(bench: &MeteredProcesses<Calls>, count: i64) {
     let name = |number: i64| Name::from(format!("an experiment of a team, number {number}").as_str());
     let name_key = |number| rows::ExperimentName::key(&Name::from("default"), &name(number));
     let model = rows::Experiment::key(&experiment(&bench.store, name(0).0.as_str()).await);

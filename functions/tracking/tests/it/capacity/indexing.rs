@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use embedded_engine::Engine;
-use fts_indexer::{INTERVAL, Indexer};
+use fts_indexer::{DEFAULT_INTERVAL, Indexer};
 use mlflow_api::ExperimentId;
 use mlflow_api::tracking::RunStatus;
-use runtime::clock::Simulation;
+use runtime::clock::SimulatedClock;
 use table::Table;
-use test_site::ledger::{Bench, Budget, Ledger, budget};
-use tracking::store::{Batch, NewRun, RunChange};
+use test_site::ledger::{Budget, CostLedger, MeteredProcesses, budget};
+use tracking::store::{LogBatchData, NewRun, RunChange};
 
-use super::filled::index;
+use super::filled_table::index;
 use super::{TIME, experiment, metrics, process, run, table};
 use crate::calls::Calls;
 
@@ -32,17 +32,17 @@ impl Clock {
 
     /// Returns processes that serve requests, and processes that index by this clock, over one
     /// table.
-    async fn benches(&self) -> (Bench<Calls>, Bench<Indexer>) {
+    async fn benches(&self) -> (MeteredProcesses<Calls>, MeteredProcesses<Indexer>) {
         let (table, clock) = (table(&Engine::memory().unwrap()).await, self.clone());
         let indexer = move |table: Table| {
             let clock = clock.clone();
             Indexer::new(table).with_clock(move || clock.0.load(Ordering::Relaxed))
         };
-        (Bench::new(table.clone(), process), Bench::new(table, indexer))
+        (MeteredProcesses::new(table.clone(), process), MeteredProcesses::new(table, indexer))
     }
 }
 
-pub(crate) async fn measure(ledger: &mut Ledger) {
+pub(crate) async fn measure(ledger: &mut CostLedger) {
     ledger.section("The indexer, beside the requests");
     let clock = Clock::new();
     let (requests, indexing) = clock.benches().await;
@@ -67,22 +67,22 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
         act(indexer, run).await;
     };
     ledger.row(call, budget([4.0, 1.0, 3.0], [4.0, 1.0, 3.0]), &indexing, runs, again).await;
-    clock.passes(INTERVAL);
+    clock.passes(DEFAULT_INTERVAL);
     ledger.row("its first 10 metrics", budget([8.0, 23.0, 4.0], [6.0, 13.0, 3.0]), &indexing, runs, act).await;
     for step in 1..100 {
         for run in runs {
             store.run_log_batch(run, &metrics(10, step)).await.unwrap();
         }
     }
-    clock.passes(INTERVAL);
+    clock.passes(DEFAULT_INTERVAL);
     let call = "100 further values of each, in one batch of the stream, packed";
     ledger.row(call, budget([36.0, 70.0, 10.0], [35.0, 70.0, 9.0]), &indexing, runs, act).await;
     ledger.row("the same batch again", budget([5.0, 1.0, 4.0], [5.0, 1.0, 4.0]), &indexing, runs, act).await;
     for run in runs {
         let params = (0..5).map(|number| (format!("param_{number}"), "value".to_owned())).collect();
-        store.run_log_batch(run, &Batch { params, ..Batch::default() }).await.unwrap();
+        store.run_log_batch(run, &LogBatchData { params, ..LogBatchData::default() }).await.unwrap();
     }
-    clock.passes(INTERVAL);
+    clock.passes(DEFAULT_INTERVAL);
     ledger.row("5 params", budget([10.0, 14.0, 5.0], [8.0, 9.0, 4.0]), &indexing, runs, act).await;
     for run in runs {
         let change = RunChange { status: Some(RunStatus::Finished), end_time: Some(TIME + 9_000), name: None };
@@ -92,7 +92,7 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
 }
 
 /// Measures an hour of a run.
-pub(crate) async fn measure_hours(ledger: &mut Ledger) {
+pub(crate) async fn measure_hours(ledger: &mut CostLedger) {
     ledger.section("The indexer, for an hour of a run");
     let time = Clock::new();
     let (requests, indexing) = time.benches().await;
@@ -101,7 +101,7 @@ pub(crate) async fn measure_hours(ledger: &mut Ledger) {
     let (hundred, cold_hundred) = ([2988.0, 23978.0, 3795.0], [2993.0, 24068.0, 3796.0]);
     // Cached data about the table expires, and is read again. With a simulated clock, a slow
     // machine meters the same as a fast one.
-    let clock = Simulation::begin();
+    let clock = SimulatedClock::begin();
     let hours = async {
         hour(ledger, &requests, &indexing, &time, experiment, 10, budget(cold_ten, ten)).await;
         hour(ledger, &requests, &indexing, &time, experiment, 100, budget(cold_hundred, hundred)).await;
@@ -112,9 +112,9 @@ pub(crate) async fn measure_hours(ledger: &mut Ledger) {
 /// Measures an hour of a run to which `count` metrics are logged once a second. A batch of the
 /// stream comes every five seconds, and a tick every minute.
 async fn hour(
-    ledger: &mut Ledger,
-    requests: &Bench<Calls>,
-    indexing: &Bench<Indexer>,
+    ledger: &mut CostLedger,
+    requests: &MeteredProcesses<Calls>,
+    indexing: &MeteredProcesses<Indexer>,
     time: &Clock,
     experiment: ExperimentId,
     count: usize,
@@ -127,7 +127,7 @@ async fn hour(
     let act = async |indexer: &Indexer, run: &&String| {
         // Runs that are still postponed would be processed together with this run or separately,
         // depending on their random ids. They are processed before the measured hour.
-        time.passes(INTERVAL * 2);
+        time.passes(DEFAULT_INTERVAL * 2);
         indexing.store.tick().await.unwrap();
         for batch in 0..720_i64 {
             for step in batch * 5..(batch + 1) * 5 {

@@ -2,7 +2,7 @@
 
 use mlflow_api::inputs::{CONTEXT_TAG, Dataset, DatasetInput};
 use mlflow_api::tracking::KeyValue;
-use test_site::ledger::{Ledger, budget};
+use test_site::ledger::{CostLedger, budget};
 
 use super::{TIME, run, search, two_runs, with_experiment};
 
@@ -21,7 +21,7 @@ fn input(name: &str) -> DatasetInput {
     DatasetInput { tags: vec![context], dataset }
 }
 
-pub(crate) async fn measure(ledger: &mut Ledger) {
+pub(crate) async fn measure(ledger: &mut CostLedger) {
     ledger.section("Datasets that runs read");
     let (bench, experiment) = with_experiment().await;
     let names = ["iris", "rose"];

@@ -4,7 +4,7 @@ use crate::calls::{Calls, ModelPoint};
 use mlflow_api::ExperimentId;
 use mlflow_api::logged_models::ModelStatus;
 use mlflow_api::requests::logged_models::{ModelOrderClause, SearchLoggedModels};
-use test_site::ledger::{Bench, Ledger, budget};
+use test_site::ledger::{CostLedger, MeteredProcesses, budget};
 use tracking::store::NewLoggedModel;
 
 use super::{TIME, params, with_experiment};
@@ -54,7 +54,7 @@ fn search(experiment: ExperimentId, filter: &str, order_by: &[&str]) -> SearchLo
     }
 }
 
-pub(crate) async fn measure(ledger: &mut Ledger) {
+pub(crate) async fn measure(ledger: &mut CostLedger) {
     ledger.section("Logged models");
     let (bench, experiment) = with_experiment().await;
     let call = "create a logged model with 20 params, and finalize it";
@@ -112,7 +112,7 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
     among_many(ledger, &bench, experiment).await;
 }
 
-async fn among_many(ledger: &mut Ledger, bench: &Bench<Calls>, experiment: ExperimentId) {
+async fn among_many(ledger: &mut CostLedger, bench: &MeteredProcesses<Calls>, experiment: ExperimentId) {
     let mut latest = Vec::new();
     // Of all models, 1,000 are left once the latest two are deleted, 50 for each run.
     for number in 2..1_002 {

@@ -1,10 +1,10 @@
 //! The cost of logging metrics.
 
-use test_site::ledger::{Ledger, budget};
+use test_site::ledger::{CostLedger, budget};
 
 use super::{metric, metrics, steps, two_runs, with_experiment};
 
-pub(crate) async fn measure(ledger: &mut Ledger) {
+pub(crate) async fn measure(ledger: &mut CostLedger) {
     ledger.section("Metrics");
     let (bench, experiment) = with_experiment().await;
     let runs = two_runs(&bench, experiment).await;

@@ -1,16 +1,16 @@
 //! The sections of `docs/reference/capacity.md`, and their shared parts.
 
 pub(crate) mod experiments;
-pub(crate) mod filled;
+pub(crate) mod filled_table;
 pub(crate) mod indexing;
 pub(crate) mod inputs;
-pub(crate) mod large;
+pub(crate) mod large_runs;
 pub(crate) mod logged_models;
 pub(crate) mod metrics;
 pub(crate) mod removal;
 pub(crate) mod runs;
 pub(crate) mod searches;
-pub(crate) mod steady;
+pub(crate) mod steady_logging;
 
 use std::ops::Range;
 use std::time::Duration;
@@ -20,8 +20,8 @@ use mlflow_api::ExperimentId;
 use mlflow_api::requests::runs::SearchRuns;
 use mlflow_api::tracking::ViewType;
 use table::Table;
-use test_site::ledger::Bench;
-use tracking::store::{Batch, LoggedMetric, NewExperiment, NewRun, Store};
+use test_site::ledger::MeteredProcesses;
+use tracking::store::{LogBatchData, LoggedMetric, NewExperiment, NewRun, Store};
 
 use crate::calls::Calls;
 
@@ -46,8 +46,8 @@ pub(crate) fn without_leases(table: Table) -> Calls {
     Calls(Store::with_lease(table, ROOT, Duration::ZERO))
 }
 
-pub(crate) async fn bench() -> Bench<Calls> {
-    Bench::new(table(&Engine::memory().unwrap()).await, process)
+pub(crate) async fn bench() -> MeteredProcesses<Calls> {
+    MeteredProcesses::new(table(&Engine::memory().unwrap()).await, process)
 }
 
 pub(crate) async fn experiment(store: &Calls, name: &str) -> ExperimentId {
@@ -56,7 +56,7 @@ pub(crate) async fn experiment(store: &Calls, name: &str) -> ExperimentId {
 }
 
 /// Creates a table with an experiment.
-pub(crate) async fn with_experiment() -> (Bench<Calls>, ExperimentId) {
+pub(crate) async fn with_experiment() -> (MeteredProcesses<Calls>, ExperimentId) {
     let bench = bench().await;
     let experiment = experiment(&bench.store, "experiment").await;
     (bench, experiment)
@@ -83,7 +83,7 @@ pub(crate) async fn run(store: &Calls, experiment: ExperimentId, start_time: i64
 }
 
 /// Creates two runs with the same start time.
-pub(crate) async fn two_runs(bench: &Bench<Calls>, experiment: ExperimentId) -> [String; 2] {
+pub(crate) async fn two_runs(bench: &MeteredProcesses<Calls>, experiment: ExperimentId) -> [String; 2] {
     bench.two(async |store| run(store, experiment, TIME).await).await
 }
 
@@ -93,14 +93,14 @@ pub(crate) fn metric(key: &str, step: i64) -> LoggedMetric {
 }
 
 /// Returns a batch with one point of each of `count` metrics, at one step.
-pub(crate) fn metrics(count: usize, step: i64) -> Batch {
+pub(crate) fn metrics(count: usize, step: i64) -> LogBatchData {
     let metrics = (0..count).map(|number| metric(&format!("metric_{number:04}"), step)).collect();
-    Batch { metrics, ..Batch::default() }
+    LogBatchData { metrics, ..LogBatchData::default() }
 }
 
 /// Returns a batch with many steps of one metric.
-pub(crate) fn steps(key: &str, steps: Range<i64>) -> Batch {
-    Batch { metrics: steps.map(|step| metric(key, step)).collect(), ..Batch::default() }
+pub(crate) fn steps(key: &str, steps: Range<i64>) -> LogBatchData {
+    LogBatchData { metrics: steps.map(|step| metric(key, step)).collect(), ..LogBatchData::default() }
 }
 
 pub(crate) fn params(numbers: Range<usize>, value: &str) -> Vec<(String, String)> {

@@ -1,20 +1,20 @@
 //! The cost of permanently removing deleted entities.
 
-use artifact_store::Artifacts;
+use artifact_store::ArtifactStore;
 use embedded_engine::Engine;
 use mlflow_api::{ExperimentId, Workspace};
-use retention::{Age, Entity, Looks, Policy, Report, Retention};
-use test_site::ledger::{Bench, Ledger, budget};
+use retention::{DeletionAge, HistoryScans, RemovalReport, RemovedEntity, Retention, RetentionPolicy};
+use test_site::ledger::{CostLedger, MeteredProcesses, budget};
 
-use super::filled::{Filled, come_to_rest, index, run};
+use super::filled_table::{FilledTable, come_to_rest, index, run};
 use super::{experiment, steps, without_leases};
 use crate::calls::Calls;
 
 /// A report that expects no kept entities and ignores the rest.
 struct Silent;
 
-impl Report for Silent {
-    fn removed(&self, _: Entity) {}
+impl RemovalReport for Silent {
+    fn removed(&self, _: RemovedEntity) {}
 
     fn removed_traces(&self, _: ExperimentId, _: u64) {}
 
@@ -24,7 +24,7 @@ impl Report for Silent {
         assert!(why.is_empty(), "files of {experiment} are kept: {why}");
     }
 
-    fn kept(&self, entity: Entity, why: &str) {
+    fn kept(&self, entity: RemovedEntity, why: &str) {
         assert!(why.is_empty(), "{entity} is kept: {why}");
     }
 }
@@ -35,20 +35,20 @@ async fn remove(retention: &Retention) {
 }
 
 /// Creates indexed runs with 10 metrics, 5 params and 3 tags.
-async fn runs(filled: &Filled, experiment: ExperimentId, numbers: std::ops::Range<i64>) -> Vec<String> {
+async fn runs(filled: &FilledTable, experiment: ExperimentId, numbers: std::ops::Range<i64>) -> Vec<String> {
     let make = move |store: Calls, number| async move { run(&store, experiment, number).await };
     let runs = filled.runs(numbers, make).await;
     index(&filled.indexing.store, experiment, &runs).await;
     runs
 }
 
-pub(crate) async fn measure(ledger: &mut Ledger) {
+pub(crate) async fn measure(ledger: &mut CostLedger) {
     ledger.section("Removing for good, artifacts aside");
-    let filled = Filled::on(&Engine::memory().unwrap()).await;
+    let filled = FilledTable::on(&Engine::memory().unwrap()).await;
     let store = &filled.requests.store;
     let deleting = without_leases(filled.requests.table().clone());
-    let removing = Bench::new(filled.requests.table().clone(), |table| {
-        Retention::new(table, Artifacts::default()).leaving_artifacts(true)
+    let removing = MeteredProcesses::new(filled.requests.table().clone(), |table| {
+        Retention::new(table, ArtifactStore::default()).leaving_artifacts(true)
     });
     let experiment = experiment(store, "experiment").await;
     // Each call deletes one of them first.
@@ -82,20 +82,20 @@ async fn remove_histories(retention: &Retention) {
 
 /// Measures the removal of histories, on a table with one experiment and two runs that ended years
 /// ago.
-async fn histories(ledger: &mut Ledger) {
-    let filled = Filled::on(&Engine::memory().unwrap()).await;
+async fn histories(ledger: &mut CostLedger) {
+    let filled = FilledTable::on(&Engine::memory().unwrap()).await;
     let (store, table) = (&filled.requests.store, filled.requests.table());
     let experiment = experiment(store, "experiment").await;
     let ended = runs(&filled, experiment, 0..2).await;
-    let looking = |looks: Looks| {
-        let retention = move |table| Retention::new(table, Artifacts::default()).looking(looks);
-        Bench::new(table.clone(), retention)
+    let looking = |looks: HistoryScans| {
+        let retention = move |table| Retention::new(table, ArtifactStore::default()).looking(looks);
+        MeteredProcesses::new(table.clone(), retention)
     };
     let act = async |retention: &Retention, (): &()| remove_histories(retention).await;
     let call = "find that histories are kept for ever";
-    ledger.row(call, budget([1.0, 0.0, 1.0], [1.0, 0.0, 1.0]), &looking(Looks::InTurn), [(), ()], act).await;
-    Policy::Histories.write(table, Some(&Age::parse("365d").unwrap())).await.unwrap();
-    let removing = looking(Looks::AtAll);
+    ledger.row(call, budget([1.0, 0.0, 1.0], [1.0, 0.0, 1.0]), &looking(HistoryScans::InTurn), [(), ()], act).await;
+    RetentionPolicy::Histories.write(table, Some(&DeletionAge::parse("365d").unwrap())).await.unwrap();
+    let removing = looking(HistoryScans::AtAll);
     let act = async |retention: &Retention, run: &&String| {
         for first in (0..10_000).step_by(1_000) {
             store.run_log_batch(run, &steps("loss", first..first + 1_000)).await.unwrap();
@@ -106,7 +106,7 @@ async fn histories(ledger: &mut Ledger) {
     };
     let call = "remove the history of one of 2 runs: 10,000 points";
     ledger.row(call, budget([7.0, 110.0, 33.0], [7.0, 110.0, 33.0]), &removing, [&ended[0], &ended[1]], act).await;
-    let noting = looking(Looks::AtNewOnes);
+    let noting = looking(HistoryScans::AtNewOnes);
     remove_histories(&noting.store).await;
     let act = async |retention: &Retention, (): &()| remove_histories(retention).await;
     let call = "find that no further run has ended, in one experiment";

@@ -2,18 +2,18 @@
 
 use mlflow_api::ExperimentId;
 use mlflow_api::tracking::RunStatus;
-use test_site::ledger::{Bench, Ledger, budget};
-use tracking::store::{Batch, RunChange};
+use test_site::ledger::{CostLedger, MeteredProcesses, budget};
+use tracking::store::{LogBatchData, RunChange};
 
 use super::{TIME, metrics, new_run, params, run, search, two_runs, with_experiment, without_leases};
 use crate::calls::Calls;
 
-pub(crate) async fn measure(ledger: &mut Ledger) {
+pub(crate) async fn measure(ledger: &mut CostLedger) {
     ledger.section("Runs, in an experiment with 1,000 of them");
     let (bench, experiment) = with_experiment().await;
     for number in 0..1_000 {
         let run = run(&bench.store, experiment, TIME + number).await;
-        let batch = Batch { params: params(0..5, "value "), ..metrics(5, number) };
+        let batch = LogBatchData { params: params(0..5, "value "), ..metrics(5, number) };
         bench.store.run_log_batch(&run, &batch).await.unwrap();
     }
     ledger
@@ -55,7 +55,7 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
     let runs = runs.each_ref();
     ledger
         .row("log_batch, 100 params", budget([2.0, 3.0, 1.0], [1.0, 3.0, 0.0]), &bench, runs, async |store, run| {
-            let batch = Batch { params: params(0..100, "value "), ..Batch::default() };
+            let batch = LogBatchData { params: params(0..100, "value "), ..LogBatchData::default() };
             store.run_log_batch(run, &batch).await.unwrap();
         })
         .await;
@@ -84,7 +84,7 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
         .row(
             "delete a run with 25 points",
             budget([2.0, 6.0, 2.0], [2.0, 6.0, 2.0]),
-            &Bench::new(bench.table().clone(), without_leases),
+            &MeteredProcesses::new(bench.table().clone(), without_leases),
             runs,
             async |store, run| {
                 store.run_delete(run).await.unwrap();
@@ -106,7 +106,7 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
     searches(ledger, &bench, experiment).await;
 }
 
-async fn searches(ledger: &mut Ledger, bench: &Bench<Calls>, experiment: ExperimentId) {
+async fn searches(ledger: &mut CostLedger, bench: &MeteredProcesses<Calls>, experiment: ExperimentId) {
     for (call, filter, order_by, budget) in [
         (
             "search: latest 100 of 1,000 runs, none of them indexed",

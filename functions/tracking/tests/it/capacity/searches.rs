@@ -9,15 +9,15 @@ use std::time::Duration;
 use embedded_engine::Engine;
 use mlflow_api::ExperimentId;
 use mlflow_api::requests::runs::SearchRuns;
-use table::Meter;
-use test_site::ledger::{Budget, Ledger, budget};
+use table::UsageMeter;
+use test_site::ledger::{Budget, CostLedger, budget};
 
-use super::filled::{self, Filled, index};
+use super::filled_table::{self, FilledTable, index};
 use super::{experiment, process, search};
 use crate::calls::Calls;
 
 const RUNS: i64 = 10_000;
-const FEW: i64 = 1_000;
+const FEWER_RUNS: i64 = 1_000;
 
 /// A search, its name in the ledger, and the number of runs on its page (0 for any number).
 struct Search {
@@ -165,7 +165,7 @@ const SEARCHES: &[Search] = &[
 ];
 
 /// Indexes of the searches to run while no run is indexed, with their budgets.
-const BEHIND: &[(usize, Budget)] = &[
+const UNINDEXED_BUDGETS: &[(usize, Budget)] = &[
     (0, budget([5.0, 0.0, 113.0], [4.0, 0.0, 112.0])),
     (2, budget([11.0, 0.0, 2140.0], [10.0, 0.0, 2139.0])),
     (4, budget([23.0, 0.0, 1119.0], [21.0, 0.0, 1117.0])),
@@ -200,7 +200,7 @@ impl Search {
         assert!(self.found == 0 || page.runs.len() == self.found, "{}: {}", self.name, page.runs.len());
     }
 
-    async fn measure(&self, ledger: &mut Ledger, budget: Budget, filled: &Filled, experiment: ExperimentId) {
+    async fn measure(&self, ledger: &mut CostLedger, budget: Budget, filled: &FilledTable, experiment: ExperimentId) {
         let on = [(), ()];
         ledger.row(self.name, budget, &filled.requests, on, async |store, ()| self.run(store, experiment).await).await;
     }
@@ -208,10 +208,10 @@ impl Search {
     /// Measures a search among so few runs that its page may have any number of them.
     async fn measure_few(
         &self,
-        ledger: &mut Ledger,
+        ledger: &mut CostLedger,
         among: &str,
         budget: Budget,
-        filled: &Filled,
+        filled: &FilledTable,
         experiment: ExperimentId,
     ) {
         let (call, wanted) = (format!("{among}: {}", self.name), self.of(experiment));
@@ -223,17 +223,19 @@ impl Search {
     }
 }
 
-pub(crate) async fn measure(ledger: &mut Ledger) {
+pub(crate) async fn measure(ledger: &mut CostLedger) {
     ledger.section("Searches and the indexer, in an experiment with 10,000 runs of which none is indexed");
-    let filled = Filled::on(&Engine::memory().unwrap()).await;
+    let filled = FilledTable::on(&Engine::memory().unwrap()).await;
     // Another experiment in the table must not make a difference.
     let other = experiment(&filled.requests.store, "other").await;
-    let runs = filled.runs(0..500, move |store, number| async move { filled::run(&store, other, number).await }).await;
+    let runs =
+        filled.runs(0..500, move |store, number| async move { filled_table::run(&store, other, number).await }).await;
     index(&filled.indexing.store, other, &runs).await;
     many_experiments(ledger, &filled).await;
     let large = experiment(&filled.requests.store, "large").await;
-    let runs = filled.runs(0..RUNS, move |store, number| async move { filled::run(&store, large, number).await }).await;
-    for (place, budget) in BEHIND {
+    let runs =
+        filled.runs(0..RUNS, move |store, number| async move { filled_table::run(&store, large, number).await }).await;
+    for (place, budget) in UNINDEXED_BUDGETS {
         SEARCHES[*place].measure(ledger, *budget, &filled, large).await;
     }
     let (first, second) = runs.split_at(runs.len() / 2);
@@ -271,17 +273,17 @@ const FEW_BUDGETS: &[(usize, Budget)] = &[(12, budget([9.0, 0.0, 209.0], [7.0, 0
 const FEW_LATEST: Budget = budget([106.0, 0.0, 560.0], [105.0, 0.0, 559.0]);
 
 /// Creates an experiment with a tenth of the runs. None of them is indexed.
-async fn few() -> (Filled, ExperimentId, Vec<String>) {
-    let filled = Filled::on(&Engine::memory().unwrap()).await;
+async fn few() -> (FilledTable, ExperimentId, Vec<String>) {
+    let filled = FilledTable::on(&Engine::memory().unwrap()).await;
     let small = experiment(&filled.requests.store, "small").await;
-    let make = move |store, number| async move { filled::run(&store, small, number).await };
-    let runs = filled.runs(0..FEW, make).await;
+    let make = move |store, number| async move { filled_table::run(&store, small, number).await };
+    let runs = filled.runs(0..FEWER_RUNS, make).await;
     (filled, small, runs)
 }
 
 /// Measures searches with a tenth of the runs and a tenth as many matches. Most of them cost no
 /// more than with all runs.
-pub(crate) async fn measure_few(ledger: &mut Ledger) {
+pub(crate) async fn measure_few(ledger: &mut CostLedger) {
     ledger.section("Searches and the indexer, in an experiment with 1,000 such runs");
     let (filled, small, runs) = few().await;
     let (first, second) = runs.split_at(runs.len() / 2);
@@ -303,13 +305,13 @@ pub(crate) async fn measure_few(ledger: &mut Ledger) {
 
 /// Measures searches with a hundred more runs that are running, each with a minute of points in its
 /// journal.
-pub(crate) async fn measure_few_running(ledger: &mut Ledger) {
+pub(crate) async fn measure_few_running(ledger: &mut CostLedger) {
     let (filled, small, runs) = few().await;
     for half in runs.chunks(runs.len() / 2) {
         index(&filled.indexing.store, small, half).await;
     }
-    let make = move |store, number| async move { filled::running_run(&store, small, number).await };
-    let runs = filled.runs(FEW..FEW + FEW / 10, make).await;
+    let make = move |store, number| async move { filled_table::running_run(&store, small, number).await };
+    let runs = filled.runs(FEWER_RUNS..FEWER_RUNS + FEWER_RUNS / 10, make).await;
     index(&filled.indexing.store, small, &runs).await;
     filled.log_a_minute(small, &runs).await;
     for (place, budget) in RUNNING {
@@ -320,7 +322,7 @@ pub(crate) async fn measure_few_running(ledger: &mut Ledger) {
 
 /// Measures a search for a part of a name over so many experiments that it does not read all lists
 /// of each.
-async fn many_experiments(ledger: &mut Ledger, filled: &Filled) {
+async fn many_experiments(ledger: &mut CostLedger, filled: &FilledTable) {
     let mut ids = Vec::new();
     for number in 0..200 {
         ids.push(experiment(&filled.requests.store, &format!("one of many {number}")).await.to_string());
@@ -338,11 +340,11 @@ async fn many_experiments(ledger: &mut Ledger, filled: &Filled) {
 
 /// Measures searches with runs that are being logged to, so that the latest runs of the experiment
 /// have all changed since they were indexed.
-async fn running(ledger: &mut Ledger, filled: &Filled, large: ExperimentId) {
+async fn running(ledger: &mut CostLedger, filled: &FilledTable, large: ExperimentId) {
     ledger.section(
         "Searches, in the same experiment with 1,000 more runs that are running, of which a minute is in their journals",
     );
-    let make = move |store, number| async move { filled::running_run(&store, large, number).await };
+    let make = move |store, number| async move { filled_table::running_run(&store, large, number).await };
     let runs = filled.runs(RUNS..RUNS + 1_000, make).await;
     index(&filled.indexing.store, large, &runs).await;
     filled.log_a_minute(large, &runs).await;
@@ -353,7 +355,13 @@ async fn running(ledger: &mut Ledger, filled: &Filled, large: ExperimentId) {
 }
 
 /// Measures the first and the fiftieth page of ten runs.
-async fn pages(ledger: &mut Ledger, search: &Search, budgets: [Budget; 2], filled: &Filled, experiment: ExperimentId) {
+async fn pages(
+    ledger: &mut CostLedger,
+    search: &Search,
+    budgets: [Budget; 2],
+    filled: &FilledTable,
+    experiment: ExperimentId,
+) {
     let wanted = RefCell::new(SearchRuns { max_results: Some(10), ..search.of(experiment) });
     for (page, budget) in [1, 50].into_iter().zip(budgets) {
         let call = format!("{}, pages of 10: page {page}", search.name);
@@ -379,16 +387,16 @@ pub(crate) async fn at_scale() {
     let in_memory = Path::new("/dev/shm");
     let directory = if in_memory.is_dir() { tempfile::tempdir_in(in_memory) } else { tempfile::tempdir() }.unwrap();
     let engine = Engine::open(directory.path()).unwrap();
-    let filled = Filled::on(&engine).await;
+    let filled = FilledTable::on(&engine).await;
     let large = experiment(&filled.requests.store, "large").await;
-    let meter = Meter::default();
+    let meter = UsageMeter::default();
     let metered = process(filled.requests.table().metered(meter.clone()));
     let mut costs = Vec::new();
     let mut count = 0;
     for runs in [RUNS, 10 * RUNS] {
         while count < runs {
             let numbers = count..count + 1_000;
-            let make = move |store, number| async move { filled::small_run(&store, large, number).await };
+            let make = move |store, number| async move { filled_table::small_run(&store, large, number).await };
             let ids = filled.runs(numbers, make).await;
             index(&filled.indexing.store, large, &ids).await;
             engine.trim_stream(Duration::ZERO).await.unwrap();

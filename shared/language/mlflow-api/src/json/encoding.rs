@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::reader::Unreadable;
+use super::reader::JsonError;
 
 /// The byte order mark in UTF-8.
 const UTF_8_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -45,24 +45,24 @@ pub fn is_wide(json: &[u8]) -> bool {
 /// U+FFFD.
 ///
 /// # Errors
-/// Returns [`Unreadable::NoJson`] if the bytes are invalid in the detected encoding.
-pub fn in_utf8(json: &[u8]) -> Result<Cow<'_, [u8]>, Unreadable> {
+/// Returns [`JsonError::NoJson`] if the bytes are invalid in the detected encoding.
+pub fn to_utf8(json: &[u8]) -> Result<Cow<'_, [u8]>, JsonError> {
     match Encoding::of(json) {
         Encoding::Utf8(text) => match std::str::from_utf8(text) {
             Ok(_) => Ok(Cow::Borrowed(text)),
-            Err(_) => without_surrogates(text).map(Cow::Owned),
+            Err(_) => replace_encoded_surrogates(text).map(Cow::Owned),
         },
         Encoding::Utf16(text, unit) => {
-            let (units, []) = text.as_chunks() else { return Err(Unreadable::NoJson) };
+            let (units, []) = text.as_chunks() else { return Err(JsonError::NoJson) };
             let characters = char::decode_utf16(units.iter().copied().map(unit));
             let text: String = characters.map(|found| found.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
             Ok(Cow::Owned(text.into_bytes()))
         }
         Encoding::Utf32(text, unit) => {
-            let (units, []) = text.as_chunks() else { return Err(Unreadable::NoJson) };
+            let (units, []) = text.as_chunks() else { return Err(JsonError::NoJson) };
             let character = |code: u32| match code {
                 0xd800..0xe000 => Ok(char::REPLACEMENT_CHARACTER),
-                code => char::from_u32(code).ok_or(Unreadable::NoJson),
+                code => char::from_u32(code).ok_or(JsonError::NoJson),
             };
             let text = units.iter().copied().map(unit).map(character).collect::<Result<String, _>>()?;
             Ok(Cow::Owned(text.into_bytes()))
@@ -71,7 +71,7 @@ pub fn in_utf8(json: &[u8]) -> Result<Cow<'_, [u8]>, Unreadable> {
 }
 
 /// Replaces surrogates encoded in UTF-8, which Python accepts (`surrogatepass`), by U+FFFD.
-fn without_surrogates(text: &[u8]) -> Result<Vec<u8>, Unreadable> {
+fn replace_encoded_surrogates(text: &[u8]) -> Result<Vec<u8>, JsonError> {
     let mut mended = text.to_vec();
     let mut at = 0;
     while let Err(error) = std::str::from_utf8(mended.get(at..).unwrap_or_default()) {
@@ -80,7 +80,7 @@ fn without_surrogates(text: &[u8]) -> Result<Vec<u8>, Unreadable> {
             Some(surrogate) if matches!(surrogate, [0xed, 0xa0..=0xbf, 0x80..=0xbf]) => {
                 surrogate.copy_from_slice("\u{fffd}".as_bytes());
             }
-            _ => return Err(Unreadable::NoJson),
+            _ => return Err(JsonError::NoJson),
         }
         at += SURROGATE_BYTES;
     }
@@ -112,13 +112,13 @@ mod tests {
                 wider(text, u32::to_le_bytes),
                 wider(text, u32::to_be_bytes),
             ] {
-                assert_eq!(in_utf8(&json).unwrap(), TEXT.as_bytes(), "{json:x?}");
+                assert_eq!(to_utf8(&json).unwrap(), TEXT.as_bytes(), "{json:x?}");
                 assert_eq!(is_wide(&json), json.contains(&0), "{json:x?}");
             }
         }
         for short in ["5", "{}", "\"a\"", ""] {
             for json in [wide(short, u16::to_le_bytes), wide(short, u16::to_be_bytes), short.as_bytes().to_vec()] {
-                assert_eq!(in_utf8(&json).unwrap(), short.as_bytes(), "{json:x?}");
+                assert_eq!(to_utf8(&json).unwrap(), short.as_bytes(), "{json:x?}");
             }
         }
     }
@@ -132,14 +132,14 @@ mod tests {
             b"\xff\xfe\0\0{\0\0",
             b"\0\0\0{\0\x11\0\0",
         ] {
-            assert_eq!(in_utf8(json), Err(Unreadable::NoJson), "{json:x?}");
+            assert_eq!(to_utf8(json), Err(JsonError::NoJson), "{json:x?}");
         }
     }
 
     #[test]
     fn surrogates_become_another_character() {
-        assert_eq!(in_utf8(b"\"a\xed\xa0\xbdb\xed\xb8\x80\"").unwrap(), "\"a\u{fffd}b\u{fffd}\"".as_bytes());
-        assert_eq!(in_utf8(b"\"\0\x3d\xd8\"\0").unwrap(), "\"\u{fffd}\"".as_bytes());
-        assert_eq!(in_utf8(b"\"\0\0\0\x3d\xd8\0\0\"\0\0\0").unwrap(), "\"\u{fffd}\"".as_bytes());
+        assert_eq!(to_utf8(b"\"a\xed\xa0\xbdb\xed\xb8\x80\"").unwrap(), "\"a\u{fffd}b\u{fffd}\"".as_bytes());
+        assert_eq!(to_utf8(b"\"\0\x3d\xd8\"\0").unwrap(), "\"\u{fffd}\"".as_bytes());
+        assert_eq!(to_utf8(b"\"\0\0\0\x3d\xd8\0\0\"\0\0\0").unwrap(), "\"\u{fffd}\"".as_bytes());
     }
 }

@@ -6,20 +6,20 @@
 //! when it truncates a string in the middle of a character.
 //!
 //! Request bodies are read with `serde_json`. [`read_value`] also accepts some JSON that
-//! `serde_json` rejects, and [`in_utf8`] converts encodings other than UTF-8.
+//! `serde_json` rejects, and [`to_utf8`] converts encodings other than UTF-8.
 
 mod encoding;
 mod reader;
+mod serde_values;
 mod size;
 #[cfg(test)]
 mod tests;
-mod unescaped;
+mod unescape;
 mod value;
-mod values;
 
-pub use encoding::{in_utf8, is_wide};
-pub use reader::{DEEPEST, Unreadable};
+pub use encoding::{is_wide, to_utf8};
+pub use reader::{JsonError, MAX_DEPTH};
+pub use serde_values::{read_value, without_halves};
 pub use size::{MAX_TEXT_VALUES, MAX_VALUES, marks, most_values, values};
-pub use unescaped::unescaped;
-pub use value::{Json, Object};
-pub use values::{read_value, without_halves};
+pub use unescape::unescaped;
+pub use value::{Json, JsonObject};

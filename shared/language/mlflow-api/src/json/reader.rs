@@ -4,19 +4,19 @@ use std::iter::Peekable;
 use std::str::CharIndices;
 
 use super::size::{MAX_TEXT_VALUES, values};
-use super::value::{Json, Object};
+use super::value::{Json, JsonObject};
 use crate::{Error, Result};
 
 /// Maximum nesting depth of arrays and objects. Python fails at a depth of about 950. Functions
 /// that traverse a value recurse once per level, on a stack of 2 MB.
-pub const DEEPEST: usize = 1_000;
+pub const MAX_DEPTH: usize = 1_000;
 
 /// The reason why a text was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unreadable {
+pub enum JsonError {
     /// The text is not valid JSON.
     NoJson,
-    /// Arrays and objects are nested deeper than [`DEEPEST`].
+    /// Arrays and objects are nested deeper than [`MAX_DEPTH`].
     TooDeep,
     /// The text has more than [`MAX_TEXT_VALUES`] values.
     TooMany,
@@ -34,7 +34,7 @@ impl Json {
     ///
     /// # Errors
     /// Returns the reason why the text was rejected.
-    pub fn read(text: &str) -> std::result::Result<Self, Unreadable> {
+    pub fn read(text: &str) -> std::result::Result<Self, JsonError> {
         check_number(text)?;
         Self::read_with(text, char::REPLACEMENT_CHARACTER)
     }
@@ -46,9 +46,9 @@ impl Json {
     pub fn of(what: &str, text: &str) -> Result<Self> {
         Self::read(text).map_err(|unreadable| {
             Error::invalid(match unreadable {
-                Unreadable::NoJson => format!("{what} is not valid JSON."),
-                Unreadable::TooDeep => format!("{what} has more than {DEEPEST} levels of nested arrays and objects."),
-                Unreadable::TooMany => format!("{what} has more than {MAX_TEXT_VALUES} JSON values."),
+                JsonError::NoJson => format!("{what} is not valid JSON."),
+                JsonError::TooDeep => format!("{what} has more than {MAX_DEPTH} levels of nested arrays and objects."),
+                JsonError::TooMany => format!("{what} has more than {MAX_TEXT_VALUES} JSON values."),
             })
         })
     }
@@ -61,20 +61,21 @@ impl Json {
         check_number(text).and_then(|()| Self::read_with(text, '?')).ok()
     }
 
-    fn read_with(text: &str, half: char) -> std::result::Result<Self, Unreadable> {
-        let mut reader = Reader { text, rest: text.char_indices().peekable(), half, is_too_deep: false };
+    fn read_with(text: &str, half: char) -> std::result::Result<Self, JsonError> {
+        let mut reader =
+            Reader { text, rest: text.char_indices().peekable(), surrogate_replacement: half, is_too_deep: false };
         let value = reader.value(0).filter(|_| {
             reader.skip_space();
             reader.rest.next().is_none()
         });
-        value.ok_or(if reader.is_too_deep { Unreadable::TooDeep } else { Unreadable::NoJson })
+        value.ok_or(if reader.is_too_deep { JsonError::TooDeep } else { JsonError::NoJson })
     }
 }
 
-fn check_number(text: &str) -> std::result::Result<(), Unreadable> {
+fn check_number(text: &str) -> std::result::Result<(), JsonError> {
     // The length is checked first, because it rules out most texts without counting.
     let is_too_many = text.len() > MAX_TEXT_VALUES && values(text.as_bytes()) > MAX_TEXT_VALUES;
-    if is_too_many { Err(Unreadable::TooMany) } else { Ok(()) }
+    if is_too_many { Err(JsonError::TooMany) } else { Ok(()) }
 }
 
 /// Resolves the escapes of a JSON string, given without its quotes. Returns `None` if an escape is
@@ -85,7 +86,12 @@ pub(super) fn resolve(escaped: &str) -> Option<String> {
     while let Some((before, after)) = rest.split_once('\\') {
         text.push_str(before);
         let rest_of = after.char_indices().peekable();
-        let mut reader = Reader { text: after, rest: rest_of, half: char::REPLACEMENT_CHARACTER, is_too_deep: false };
+        let mut reader = Reader {
+            text: after,
+            rest: rest_of,
+            surrogate_replacement: char::REPLACEMENT_CHARACTER,
+            is_too_deep: false,
+        };
         text.push(reader.escape()?);
         rest = after.get(reader.at()..)?;
     }
@@ -99,7 +105,7 @@ struct Reader<'a> {
     text: &'a str,
     rest: Peekable<CharIndices<'a>>,
     /// The character that replaces an unpaired surrogate.
-    half: char,
+    surrogate_replacement: char,
     is_too_deep: bool,
 }
 
@@ -123,7 +129,7 @@ impl<'a> Reader<'a> {
     fn value(&mut self, depth: usize) -> Option<Json> {
         self.skip_space();
         match self.peek()? {
-            '{' | '[' if depth >= DEEPEST => {
+            '{' | '[' if depth >= MAX_DEPTH => {
                 self.is_too_deep = true;
                 None
             }
@@ -142,12 +148,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn object(&mut self, depth: usize) -> Option<Object> {
+    fn object(&mut self, depth: usize) -> Option<JsonObject> {
         let mut entries = Vec::new();
         self.take('{');
         self.skip_space();
         if self.take('}') {
-            return Some(Object::default());
+            return Some(JsonObject::default());
         }
         loop {
             self.skip_space();
@@ -245,7 +251,7 @@ impl<'a> Reader<'a> {
             'u' => {
                 let first = self.code()?;
                 let character = char::from_u32(first).or_else(|| self.pair(first));
-                return Some(character.unwrap_or(self.half));
+                return Some(character.unwrap_or(self.surrogate_replacement));
             }
             character @ ('"' | '\\' | '/') => character,
             _ => return None,

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use serde_json::Value;
 
-use super::{DEEPEST, Json, Object, Unreadable, read_value, unescaped, without_halves};
+use super::{Json, JsonError, JsonObject, MAX_DEPTH, read_value, unescaped, without_halves};
 use crate::python;
 
 #[test]
@@ -55,8 +55,8 @@ fn halves_of_surrogates_become_another_character() {
     }
     for text in [r#""\ud83d\u12""#, r#""\ud83d\x""#, r#""\ud8""#] {
         assert_eq!(Json::parse_lossy(text), None, "{text}");
-        assert_eq!(Json::read(text), Err(Unreadable::NoJson), "{text}");
-        assert_eq!(read_value(text.as_bytes()), Err(Unreadable::NoJson), "{text}");
+        assert_eq!(Json::read(text), Err(JsonError::NoJson), "{text}");
+        assert_eq!(read_value(text.as_bytes()), Err(JsonError::NoJson), "{text}");
     }
     // Everything except escapes of unpaired surrogates stays unchanged.
     for text in [r#""\\ud83e""#, r#"{"\ud83d\ude00": "\\\\ud83e\n"}"#, r#""\"#, r#""\u"#, "", "ud83e"] {
@@ -72,7 +72,7 @@ fn on_a_workers_stack<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'stati
 #[test]
 fn the_deepest_values_fit_on_a_stack() {
     for (open, close) in [("[", "]"), ("{\"a\": ", "}")] {
-        let text = format!("{}1{}", open.repeat(DEEPEST), close.repeat(DEEPEST));
+        let text = format!("{}1{}", open.repeat(MAX_DEPTH), close.repeat(MAX_DEPTH));
         let deeper = format!("{open}{text}{close}");
         let endless = open.repeat(200_000);
         on_a_workers_stack(move || {
@@ -84,12 +84,12 @@ fn the_deepest_values_fit_on_a_stack() {
             assert_eq!(read.to_string(), text.replace(' ', ""));
             assert_eq!(serde_json::to_value(&read).unwrap(), read);
             for deep in [deeper, endless] {
-                assert_eq!(Json::read(&deep), Err(Unreadable::TooDeep));
-                assert_eq!(read_value(deep.as_bytes()), Err(Unreadable::TooDeep));
+                assert_eq!(Json::read(&deep), Err(JsonError::TooDeep));
+                assert_eq!(read_value(deep.as_bytes()), Err(JsonError::TooDeep));
             }
         });
     }
-    let error = Json::of("It", &"[".repeat(DEEPEST + 1)).unwrap_err();
+    let error = Json::of("It", &"[".repeat(MAX_DEPTH + 1)).unwrap_err();
     assert_eq!(error.message, "It has more than 1000 levels of nested arrays and objects.");
     assert_eq!(Json::of("It", "x").unwrap_err().message, "It is not valid JSON.");
 }
@@ -104,7 +104,7 @@ fn what_serde_refuses_is_read_as_it_would_be() {
     }
     assert_eq!(read, serde_json::from_str::<Value>(flat).unwrap());
     for number in ["NaN", "1e999", "-Infinity"] {
-        assert_eq!(read_value(deep(number).as_bytes()), Err(Unreadable::NoJson), "{number}");
+        assert_eq!(read_value(deep(number).as_bytes()), Err(JsonError::NoJson), "{number}");
     }
 }
 
@@ -171,7 +171,7 @@ fn texts_are_pythons() {
 
 #[test]
 fn an_update_keeps_the_places() {
-    let mut object: Object = [("a", 1), ("b", 2)]
+    let mut object: JsonObject = [("a", 1), ("b", 2)]
         .map(|(key, value)| (key.to_owned(), Json::Integer(value.to_string())))
         .into_iter()
         .collect();
@@ -181,7 +181,7 @@ fn an_update_keeps_the_places() {
 
 #[test]
 fn many_entries_are_found_as_few_are() {
-    let mut object = Object::default();
+    let mut object = JsonObject::default();
     for round in 0..3 {
         object.update(
             (0..100).map(|number| (format!("k{}", number % 40), Json::Integer((round * 100 + number).to_string()))),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::python;
 
 /// Maximum number of entries for which the keys of an object are searched linearly.
-const FEW: usize = 16;
+const LINEAR_SEARCH_LIMIT: usize = 16;
 
 /// A JSON value.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,14 +23,14 @@ pub enum Json {
     /// An array.
     List(Vec<Json>),
     /// An object.
-    Object(Object),
+    Object(JsonObject),
 }
 
 /// The entries of a JSON object, in their order. Keys are unique.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Object(Vec<(String, Json)>);
+pub struct JsonObject(Vec<(String, Json)>);
 
-impl Object {
+impl JsonObject {
     /// Returns the value of a key.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Json> {
@@ -49,11 +49,11 @@ impl Object {
         // because a linear search for each would be quadratic.
         let mut places: HashMap<String, usize> = HashMap::new();
         for (key, value) in entries {
-            if self.0.len() > FEW && places.len() < self.0.len() {
+            if self.0.len() > LINEAR_SEARCH_LIMIT && places.len() < self.0.len() {
                 let known = self.0.iter().enumerate().skip(places.len());
                 places.extend(known.map(|(place, (key, _))| (key.clone(), place)));
             }
-            let place = if self.0.len() > FEW {
+            let place = if self.0.len() > LINEAR_SEARCH_LIMIT {
                 places.get(&key).copied()
             } else {
                 self.0.iter().position(|(name, _)| *name == key)
@@ -83,7 +83,7 @@ impl Object {
     }
 }
 
-impl IntoIterator for Object {
+impl IntoIterator for JsonObject {
     type Item = (String, Json);
     type IntoIter = std::vec::IntoIter<Self::Item>;
 
@@ -92,7 +92,7 @@ impl IntoIterator for Object {
     }
 }
 
-impl FromIterator<(String, Json)> for Object {
+impl FromIterator<(String, Json)> for JsonObject {
     fn from_iter<T: IntoIterator<Item = (String, Json)>>(entries: T) -> Self {
         let mut object = Self::default();
         object.update(entries);
@@ -128,7 +128,7 @@ impl Json {
 
     /// Returns the object, if the value is one.
     #[must_use]
-    pub fn object(&self) -> Option<&Object> {
+    pub fn object(&self) -> Option<&JsonObject> {
         if let Self::Object(object) = self { Some(object) } else { None }
     }
 

@@ -6,9 +6,9 @@ use crate::checks::as_integer;
 use crate::messages;
 
 /// Maximum number of runs in a bulk request.
-pub const BULK_RUNS: usize = 100;
+pub const MAX_BULK_RUNS: usize = 100;
 /// Maximum number of points per run in the response of `get-history-bulk-interval`.
-pub const SAMPLE_POINTS: i64 = 2_500;
+pub const MAX_SAMPLE_POINTS: i64 = 2_500;
 
 messages! {
     /// The request message of `metrics/get-history`.
@@ -31,8 +31,8 @@ messages! {
 
 fn at_most_bulk_runs(value: &Value) -> Result<(), Option<String>> {
     match value.as_array().map(Vec::len) {
-        Some(runs) if runs > BULK_RUNS => Err(Some(format!(
-            "GetMetricHistoryBulkInterval request must specify at most {BULK_RUNS} run_ids. Received {runs} run_ids."
+        Some(runs) if runs > MAX_BULK_RUNS => Err(Some(format!(
+            "GetMetricHistoryBulkInterval request must specify at most {MAX_BULK_RUNS} run_ids. Received {runs} run_ids."
         ))),
         _ => Ok(()),
     }
@@ -40,8 +40,8 @@ fn at_most_bulk_runs(value: &Value) -> Result<(), Option<String>> {
 
 fn within_sample_points(value: &Value) -> Result<(), Option<String>> {
     match as_integer(value) {
-        Some(points) if !(1..=SAMPLE_POINTS).contains(&points) => {
-            Err(Some(format!("max_results must be between 1 and {SAMPLE_POINTS}.")))
+        Some(points) if !(1..=MAX_SAMPLE_POINTS).contains(&points) => {
+            Err(Some(format!("max_results must be between 1 and {MAX_SAMPLE_POINTS}.")))
         }
         _ => Ok(()),
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::Result;
 use crate::checks::at_most;
-use crate::limits_trace;
+use crate::experiment_tag_formats;
 use crate::messages;
 use crate::trace_metrics::{AggregationType, ViewOfMetrics};
 use crate::traces::TraceState;
@@ -92,7 +92,7 @@ messages! {
     SearchTraces {
         locations: Vec<TraceLocation> [List, Required],
         filter: String [Text],
-        max_results: Option<i32> [Integer, Custom(|value| at_most(value, limits_trace::SEARCH_RESULTS))],
+        max_results: Option<i32> [Integer, Custom(|value| at_most(value, experiment_tag_formats::SEARCH_RESULTS))],
         order_by: Vec<String> [List, TextItems],
         page_token: String [Text],
     }
@@ -100,7 +100,7 @@ messages! {
     SearchTracesV2 {
         experiment_ids: Vec<String> [List, TextItems, Required],
         filter: String [Text],
-        max_results: Option<i32> [Integer, Custom(|value| at_most(value, limits_trace::SEARCH_RESULTS))],
+        max_results: Option<i32> [Integer, Custom(|value| at_most(value, experiment_tag_formats::SEARCH_RESULTS))],
         order_by: Vec<String> [List, TextItems],
         page_token: String [Text],
     }

@@ -6,8 +6,8 @@ use std::fmt;
 use mlflow_api::python::repr;
 
 use super::{ExperimentFilter, ExperimentPredicate, KeyTest, RunFilter, RunPredicate, TextTest};
-use crate::print::join;
-use crate::value::Number;
+use crate::literals::FilterNumber;
+use crate::python_repr::join;
 
 impl fmt::Display for RunFilter {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -33,7 +33,7 @@ impl fmt::Display for RunPredicate {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Metric { key, comparator, value } => {
-                write!(formatter, "metrics.`{key}` {} {}", comparator.symbol(), Number::Float(*value))
+                write!(formatter, "metrics.`{key}` {} {}", comparator.symbol(), FilterNumber::Float(*value))
             }
             Self::Param { key, test } => write!(formatter, "params.`{key}` {test}"),
             Self::Tag { key, test } => write!(formatter, "tags.`{key}` {test}"),

@@ -6,15 +6,15 @@ use mlflow_api::python::float;
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result};
 
 use super::{Comparator, KeyTest, TextTest};
-use crate::comparison::{Comparison, Naming, comparisons};
-use crate::identifier::{self, Family, Identifier};
+use crate::comparison::{Comparison, PartNaming, comparisons};
+use crate::identifier::{self, Identifier, RunFieldFamily};
 use crate::like;
-use crate::print;
-use crate::value::{self, Literal, Number};
+use crate::literals::{self, FilterLiteral, FilterNumber};
+use crate::python_repr;
 
 /// The attributes that experiments can be searched and sorted by.
 pub(crate) const EXPERIMENT_ATTRIBUTES: [&str; 4] = ["creation_time", "experiment_id", "last_update_time", "name"];
-const LISTED_COMPARATORS: [&str; 6] = ["!=", "=", "LIKE", "ILIKE", "IN", "NOT IN"];
+const TEXT_COMPARATORS: [&str; 6] = ["!=", "=", "LIKE", "ILIKE", "IN", "NOT IN"];
 
 /// The conditions of a search of experiments, all of which must be met.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -95,41 +95,41 @@ impl ExperimentFilter {
 pub fn parse_experiment_filter(filter: &str) -> Result<ExperimentFilter> {
     // MLflow parses every value before it checks the first comparator.
     let drafts: Vec<_> =
-        comparisons(filter, Naming::Bare)?.map(|comparison| read(&comparison?)).collect::<Result<_>>()?;
+        comparisons(filter, PartNaming::Bare)?.map(|comparison| read(&comparison?)).collect::<Result<_>>()?;
     let predicates = drafts.into_iter().map(|(identifier, comparator, value)| build(&identifier, comparator, value));
     Ok(ExperimentFilter { predicates: predicates.collect::<Result<_>>()? })
 }
 
 /// Parses the identifier and the value (`SearchExperimentsUtils._get_comparison`). Unlike in run
 /// searches, comparators are case-sensitive, so `like` is not a comparator.
-fn read<'a>(comparison: &Comparison<'a>) -> Result<(Identifier<'a>, &'a str, Option<Literal>)> {
+fn read<'a>(comparison: &Comparison<'a>) -> Result<(Identifier<'a>, &'a str, Option<FilterLiteral>)> {
     let identifier = identifier::of_experiment(comparison.left, &EXPERIMENT_ATTRIBUTES)?;
     let Identifier { family, key } = identifier;
     let value = match &comparison.right {
-        None if family == Family::Tag => None,
+        None if family == RunFieldFamily::Tag => None,
         None => {
             return Err(Error::invalid(format!(
                 "IS NULL / IS NOT NULL is only supported for tags, not for attribute '{key}'"
             )));
         }
-        Some(right) if family == Family::Tag => Some(Literal::Text(value::keyed_text(family, right)?)),
+        Some(right) if family == RunFieldFamily::Tag => Some(FilterLiteral::Text(literals::keyed_text(family, right)?)),
         Some(right) if ExperimentNumber::parse(key).is_some() => {
-            Some(Literal::Number(value::attribute_number(key, right)?))
+            Some(FilterLiteral::Number(literals::attribute_number(key, right)?))
         }
-        Some(right) => Some(value::attribute_text(key, right, "experiment_id")?),
+        Some(right) => Some(literals::attribute_text(key, right, "experiment_id")?),
     };
     Ok((identifier, comparison.comparator, value))
 }
 
 /// Checks the comparator and the value, and builds the predicate
 /// (`_get_search_experiments_filter_clauses`).
-fn build(identifier: &Identifier, comparator: &str, value: Option<Literal>) -> Result<ExperimentPredicate> {
+fn build(identifier: &Identifier, comparator: &str, value: Option<FilterLiteral>) -> Result<ExperimentPredicate> {
     let &Identifier { family, key } = identifier;
     match value {
         None if comparator == "IS NULL" => Ok(ExperimentPredicate::Tag { key: key.to_owned(), test: KeyTest::Absent }),
         None => Ok(ExperimentPredicate::Tag { key: key.to_owned(), test: KeyTest::Present }),
-        Some(Literal::Number(value)) => number(key, comparator, value),
-        Some(value) if family == Family::Tag => match TextTest::new(comparator, value)? {
+        Some(FilterLiteral::Number(value)) => number(key, comparator, value),
+        Some(value) if family == RunFieldFamily::Tag => match TextTest::new(comparator, value)? {
             Some(test) => Ok(ExperimentPredicate::Tag { key: key.to_owned(), test: KeyTest::Value(test) }),
             None => Err(Error::invalid(format!("Invalid comparator for tag: {comparator}"))),
         },
@@ -140,7 +140,7 @@ fn build(identifier: &Identifier, comparator: &str, value: Option<Literal>) -> R
     }
 }
 
-fn id(comparator: &str, value: Literal) -> Result<ExperimentPredicate> {
+fn id(comparator: &str, value: FilterLiteral) -> Result<ExperimentPredicate> {
     let (takes_list, negated) = match comparator {
         "=" => (false, false),
         "!=" => (false, true),
@@ -149,9 +149,9 @@ fn id(comparator: &str, value: Literal) -> Result<ExperimentPredicate> {
         _ => return Err(Error::invalid(format!("Invalid comparator for experiment_id: {comparator}"))),
     };
     let (is_list, texts) = match value {
-        Literal::List(texts) => (true, texts),
-        Literal::Text(text) => (false, vec![text]),
-        Literal::Number(_) => (false, Vec::new()),
+        FilterLiteral::List(texts) => (true, texts),
+        FilterLiteral::Text(text) => (false, vec![text]),
+        FilterLiteral::Number(_) => (false, Vec::new()),
     };
     let ids = texts.iter().map(|text| match ExperimentId::parse(text) {
         _ if text.is_empty() => Err(Error::invalid("Invalid experiment ID ''. Experiment ID must be a valid integer.")),
@@ -167,13 +167,13 @@ fn id(comparator: &str, value: Literal) -> Result<ExperimentPredicate> {
     Ok(ExperimentPredicate::Id { among, negated })
 }
 
-fn number(key: &str, comparator: &str, value: Number) -> Result<ExperimentPredicate> {
+fn number(key: &str, comparator: &str, value: FilterNumber) -> Result<ExperimentPredicate> {
     let (Some(attribute), Some(comparator)) = (ExperimentNumber::parse(key), Comparator::parse(comparator)) else {
         return Err(not_one_of(comparator, ""));
     };
     match value {
-        Number::Integer(value) => Ok(ExperimentPredicate::Number { attribute, comparator, value }),
-        Number::Float(value) => {
+        FilterNumber::Integer(value) => Ok(ExperimentPredicate::Number { attribute, comparator, value }),
+        FilterNumber::Float(value) => {
             Err(Error::invalid(format!("Invalid value for numeric attribute '{key}': '{}'", float(value))))
         }
     }
@@ -182,7 +182,7 @@ fn number(key: &str, comparator: &str, value: Number) -> Result<ExperimentPredic
 /// Returns the error for an invalid comparator. For numbers, MLflow lists the comparators of texts
 /// as well, and omits the closing quote.
 fn not_one_of(comparator: &str, quote: &str) -> Error {
-    let listed = print::set(&LISTED_COMPARATORS);
+    let listed = python_repr::set(&TEXT_COMPARATORS);
     Error::invalid(format!("Invalid comparator '{comparator}' not one of '{listed}{quote}"))
 }
 

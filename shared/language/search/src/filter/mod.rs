@@ -15,12 +15,12 @@ pub(crate) use experiment::EXPERIMENT_ATTRIBUTES;
 pub use experiment::{ExperimentFilter, ExperimentNumber, ExperimentPredicate, parse_experiment_filter};
 pub use model::{ModelAttribute, ModelCode, ModelFilter, ModelPredicate, ModelText, ModelTime, parse_model_filter};
 pub use run::{DatasetField, RunFilter, RunNumber, RunPredicate, RunText, parse_run_filter};
-pub(crate) use run::{Draft, RUN_NAME_TAG};
+pub(crate) use run::{RUN_NAME_TAG, UncheckedRunFilter};
 
 use mlflow_api::Result;
 
-use crate::like::Pattern;
-use crate::value::Literal;
+use crate::like::LikePattern;
+use crate::literals::FilterLiteral;
 
 /// A comparator of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,9 +83,9 @@ pub enum TextTest {
     /// The text is not equal.
     NotEqual(String),
     /// SQL's LIKE, which is case-sensitive: `%` matches any text, `_` any character.
-    Like(Pattern),
+    Like(LikePattern),
     /// LIKE that ignores the case of ASCII letters.
-    ILike(Pattern),
+    ILike(LikePattern),
     /// The text is one of these.
     In(BTreeSet<String>),
     /// The text is none of these.
@@ -98,14 +98,14 @@ impl TextTest {
     ///
     /// # Errors
     /// Fails if the value is a pattern that is too long.
-    pub(crate) fn new(comparator: &str, value: Literal) -> Result<Option<Self>> {
+    pub(crate) fn new(comparator: &str, value: FilterLiteral) -> Result<Option<Self>> {
         Ok(Some(match (comparator, value) {
-            ("=", Literal::Text(text)) => Self::Equal(text),
-            ("!=", Literal::Text(text)) => Self::NotEqual(text),
-            ("LIKE", Literal::Text(pattern)) => Self::Like(Pattern::like(&pattern)?),
-            ("ILIKE", Literal::Text(pattern)) => Self::ILike(Pattern::ilike(&pattern)?),
-            ("IN", Literal::List(texts)) => Self::In(texts.into_iter().collect()),
-            ("NOT IN", Literal::List(texts)) => Self::NotIn(texts.into_iter().collect()),
+            ("=", FilterLiteral::Text(text)) => Self::Equal(text),
+            ("!=", FilterLiteral::Text(text)) => Self::NotEqual(text),
+            ("LIKE", FilterLiteral::Text(pattern)) => Self::Like(LikePattern::like(&pattern)?),
+            ("ILIKE", FilterLiteral::Text(pattern)) => Self::ILike(LikePattern::ilike(&pattern)?),
+            ("IN", FilterLiteral::List(texts)) => Self::In(texts.into_iter().collect()),
+            ("NOT IN", FilterLiteral::List(texts)) => Self::NotIn(texts.into_iter().collect()),
             _ => return Ok(None),
         }))
     }

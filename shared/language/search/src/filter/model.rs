@@ -6,11 +6,11 @@ use mlflow_api::python::{parse_float, repr, repr_list};
 use mlflow_api::{Error, ErrorCode, Result};
 
 use super::{Comparator, TextTest};
-use crate::bounds;
-use crate::comparison::{Piece, join_keywords};
-use crate::list;
+use crate::comparison::{StatementPart, join_keywords};
+use crate::literal_list;
+use crate::literals::{FilterLiteral, FilterNumber};
+use crate::size_limits;
 use crate::syntax;
-use crate::value::{Literal, Number};
 
 const NUMBER_COMPARATORS: [&str; 6] = ["<", "<=", ">", ">=", "=", "!="];
 const TEXT_COMPARATORS: [&str; 6] = ["=", "!=", "LIKE", "ILIKE", "IN", "NOT IN"];
@@ -180,8 +180,8 @@ impl ModelFilter {
 /// Fails with the message of MLflow's `parse_filter_string`, or with a message of this crate where
 /// MLflow's parser raises an unhandled Python exception.
 pub fn parse_model_filter(filter: &str, datasets: &[(String, String)]) -> Result<ModelFilter> {
-    bounds::filter(filter)?;
-    bounds::datasets(datasets.len())?;
+    size_limits::filter(filter)?;
+    size_limits::datasets(datasets.len())?;
     let datasets = datasets.to_vec();
     if filter.is_empty() {
         return Ok(ModelFilter { predicates: Vec::new(), datasets });
@@ -192,11 +192,11 @@ pub fn parse_model_filter(filter: &str, datasets: &[(String, String)]) -> Result
         return Err(invalid("Expected a single SQL expression."));
     };
     let pieces = join_keywords(statement);
-    bounds::comparisons(pieces.iter().filter(|piece| matches!(piece, Piece::Clause { .. })).count())?;
+    size_limits::comparisons(pieces.iter().filter(|piece| matches!(piece, StatementPart::Clause { .. })).count())?;
     let mut predicates = Vec::new();
     for piece in pieces {
         match piece {
-            Piece::Clause { members, text } => {
+            StatementPart::Clause { members, text } => {
                 let parts: Vec<_> = members.iter().map(|member| member.text).collect();
                 let &[identifier, comparator, value] = parts.as_slice() else {
                     let text = text.map_or_else(|| parts.concat(), str::to_owned);
@@ -206,8 +206,8 @@ pub fn parse_model_filter(filter: &str, datasets: &[(String, String)]) -> Result
                 };
                 predicates.push(predicate(identifier, &comparator.to_uppercase(), value)?);
             }
-            Piece::Other(node) if node.text.trim().eq_ignore_ascii_case("AND") => {}
-            Piece::Other(_) => {
+            StatementPart::Other(node) if node.text.trim().eq_ignore_ascii_case("AND") => {}
+            StatementPart::Other(_) => {
                 return Err(invalid(
                     "Expected a list of comparisons separated by 'AND' (e.g. 'metrics.loss > 0.1 AND params.lr = 0.01').",
                 ));
@@ -292,26 +292,26 @@ fn entity(identifier: &str) -> Result<(&'static str, String)> {
 }
 
 /// Parses a text, which needs no quotes, or a list of texts. Numbers in a list are texts as well.
-fn literal(value: &str) -> Result<Literal> {
+fn literal(value: &str) -> Result<FilterLiteral> {
     if value.starts_with('(') && value.ends_with(')') {
         let ill_formed = || Error::new(ErrorCode::BadRequest, format!("Expected a list of quoted texts. Got {value}"));
-        return list::texts_and_numbers(value).map(Literal::List).ok_or_else(ill_formed);
+        return literal_list::texts_and_numbers(value).map(FilterLiteral::List).ok_or_else(ill_formed);
     }
-    Ok(Literal::Text(value.trim_matches('\'').to_owned()))
+    Ok(FilterLiteral::Text(value.trim_matches('\'').to_owned()))
 }
 
 /// Rewrites texts that represent an integer in plain decimal digits. SQLite converts them in this
 /// way when it compares them with a column of integers.
-fn with_digits(literal: Literal) -> Literal {
+fn with_digits(literal: FilterLiteral) -> FilterLiteral {
     let digits = |text: String| {
         let number = parse_float(&text).filter(|number| number.fract() == 0.0 && number.abs() < 1e15);
         number.map_or(text, |number| format!("{:.0}", number + 0.0))
     };
     match literal {
-        Literal::Text(text) => Literal::Text(digits(text)),
-        Literal::List(texts) => Literal::List(texts.into_iter().map(digits).collect()),
-        Literal::Number(Number::Integer(number)) => Literal::Text(number.to_string()),
-        literal @ Literal::Number(Number::Float(_)) => literal,
+        FilterLiteral::Text(text) => FilterLiteral::Text(digits(text)),
+        FilterLiteral::List(texts) => FilterLiteral::List(texts.into_iter().map(digits).collect()),
+        FilterLiteral::Number(FilterNumber::Integer(number)) => FilterLiteral::Text(number.to_string()),
+        literal @ FilterLiteral::Number(FilterNumber::Float(_)) => literal,
     }
 }
 
@@ -320,7 +320,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::like::Pattern;
+    use crate::like::LikePattern;
 
     fn parsed(filter: &str) -> ModelPredicate {
         let mut predicates = parse_model_filter(filter, &[]).unwrap().predicates;
@@ -368,7 +368,7 @@ mod tests {
         let status = |test| ModelPredicate::Code { attribute: ModelCode::Status, test };
         assert_eq!(parsed("status = '2.0'"), status(TextTest::Equal("2".to_owned())));
         assert_eq!(parsed("status IN ('02', 'READY')"), status(TextTest::In(texts(&["2", "READY"]))));
-        assert_eq!(parsed("status LIKE '02'"), status(TextTest::Like(Pattern::like("02").unwrap())));
+        assert_eq!(parsed("status LIKE '02'"), status(TextTest::Like(LikePattern::like("02").unwrap())));
     }
 
     #[test]

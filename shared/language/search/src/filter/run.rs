@@ -3,10 +3,10 @@
 use mlflow_api::{Error, Result};
 
 use super::{Comparator, KeyTest, TextTest};
-use crate::comparison::{Comparison, Naming, comparisons};
-use crate::identifier::{self, Family, Identifier};
-use crate::print;
-use crate::value::{self, Literal, Number};
+use crate::comparison::{Comparison, PartNaming, comparisons};
+use crate::identifier::{self, Identifier, RunFieldFamily};
+use crate::literals::{self, FilterLiteral, FilterNumber};
+use crate::python_repr;
 
 /// The tag that contains the name of a run. Conditions on the name are evaluated on this tag
 /// (`_get_sqlalchemy_filter_clauses`).
@@ -77,7 +77,7 @@ pub enum RunPredicate {
         /// The comparator.
         comparator: Comparator,
         /// The value to compare with.
-        value: Number,
+        value: FilterNumber,
     },
     /// A condition on the input datasets, at least one of which must pass.
     Dataset {
@@ -187,23 +187,23 @@ impl DatasetField {
 
 /// Parses a filter of runs. Every run passes the empty filter.
 pub fn parse_run_filter(filter: &str) -> Result<RunFilter> {
-    Draft::read(filter)?.finish()
+    UncheckedRunFilter::read(filter)?.finish()
 }
 
 /// A filter whose comparators have not been checked yet, because MLflow only checks them after it
 /// has parsed the ordering.
-pub(crate) struct Draft<'a>(Vec<(Identifier<'a>, String, Option<Value>)>);
+pub(crate) struct UncheckedRunFilter<'a>(Vec<(Identifier<'a>, String, Option<Value>)>);
 
 enum Value {
     Metric(f64),
-    Attribute(Number),
-    Other(Literal),
+    Attribute(FilterNumber),
+    Other(FilterLiteral),
 }
 
-impl<'a> Draft<'a> {
+impl<'a> UncheckedRunFilter<'a> {
     /// Parses the identifiers and the values.
     pub(crate) fn read(filter: &'a str) -> Result<Self> {
-        comparisons(filter, Naming::Quoted)?.map(|comparison| read(&comparison?)).collect::<Result<_>>().map(Self)
+        comparisons(filter, PartNaming::Quoted)?.map(|comparison| read(&comparison?)).collect::<Result<_>>().map(Self)
     }
 
     /// Checks the comparators, and builds the predicates.
@@ -224,21 +224,21 @@ fn read<'a>(comparison: &Comparison<'a>) -> Result<(Identifier<'a>, String, Opti
     let identifier = identifier::of_run(comparison.left, &ATTRIBUTES)?;
     let Identifier { family, key } = identifier;
     let value = match (&comparison.right, family) {
-        (None, Family::Param | Family::Tag) => None,
+        (None, RunFieldFamily::Param | RunFieldFamily::Tag) => None,
         (None, _) => {
             return Err(Error::invalid(format!(
                 "IS NULL / IS NOT NULL is only supported for tags and params, not for '{family}' '{key}'"
             )));
         }
-        (Some(right), Family::Metric) => Some(Value::Metric(value::metric(right)?)),
-        (Some(right), Family::Param | Family::Tag) => {
-            Some(Value::Other(Literal::Text(value::keyed_text(family, right)?)))
+        (Some(right), RunFieldFamily::Metric) => Some(Value::Metric(literals::metric(right)?)),
+        (Some(right), RunFieldFamily::Param | RunFieldFamily::Tag) => {
+            Some(Value::Other(FilterLiteral::Text(literals::keyed_text(family, right)?)))
         }
-        (Some(right), Family::Attribute) if RunNumber::parse(key).is_some() => {
-            Some(Value::Attribute(value::attribute_number(key, right)?))
+        (Some(right), RunFieldFamily::Attribute) if RunNumber::parse(key).is_some() => {
+            Some(Value::Attribute(literals::attribute_number(key, right)?))
         }
-        (Some(right), Family::Attribute) => Some(Value::Other(value::attribute_text(key, right, "run_id")?)),
-        (Some(right), Family::Dataset) => Some(Value::Other(value::dataset(right)?)),
+        (Some(right), RunFieldFamily::Attribute) => Some(Value::Other(literals::attribute_text(key, right, "run_id")?)),
+        (Some(right), RunFieldFamily::Dataset) => Some(Value::Other(literals::dataset(right)?)),
     };
     Ok((identifier, comparison.comparator.to_uppercase(), value))
 }
@@ -248,17 +248,19 @@ fn read<'a>(comparison: &Comparison<'a>) -> Result<(Identifier<'a>, String, Opti
 /// the comparators of texts.
 fn check_comparator(identifier: &Identifier, comparator: &str) -> Result<()> {
     let (valid, listed, quote) = match identifier.family {
-        Family::Attribute if RunNumber::parse(identifier.key).is_some() => (NUMBER_COMPARATORS, TEXT_COMPARATORS, ""),
-        Family::Attribute => (TEXT_COMPARATORS, TEXT_COMPARATORS, "'"),
-        Family::Metric => (NUMBER_COMPARATORS, NUMBER_COMPARATORS, ""),
-        Family::Param => (KEY_COMPARATORS, KEY_COMPARATORS, "'"),
-        Family::Tag => (KEY_COMPARATORS, KEY_COMPARATORS, ""),
-        Family::Dataset => (TEXT_COMPARATORS, TEXT_COMPARATORS, ""),
+        RunFieldFamily::Attribute if RunNumber::parse(identifier.key).is_some() => {
+            (NUMBER_COMPARATORS, TEXT_COMPARATORS, "")
+        }
+        RunFieldFamily::Attribute => (TEXT_COMPARATORS, TEXT_COMPARATORS, "'"),
+        RunFieldFamily::Metric => (NUMBER_COMPARATORS, NUMBER_COMPARATORS, ""),
+        RunFieldFamily::Param => (KEY_COMPARATORS, KEY_COMPARATORS, "'"),
+        RunFieldFamily::Tag => (KEY_COMPARATORS, KEY_COMPARATORS, ""),
+        RunFieldFamily::Dataset => (TEXT_COMPARATORS, TEXT_COMPARATORS, ""),
     };
     if valid.contains(&comparator) {
         return Ok(());
     }
-    let listed = print::set(&listed);
+    let listed = python_repr::set(&listed);
     Err(Error::invalid(format!("Invalid comparator '{comparator}' not one of '{listed}{quote}")))
 }
 
@@ -285,13 +287,13 @@ fn build(identifier: &Identifier, comparator: &str, value: Option<Value>) -> Res
 /// MLflow also applies the aliases of attributes to the keys of metrics, parameters and tags, so it
 /// evaluates a condition on the metric `created` on the metric `start_time`. This bug is not
 /// reproduced.
-fn tested(family: Family, key: &str, test: TextTest) -> Option<RunPredicate> {
+fn tested(family: RunFieldFamily, key: &str, test: TextTest) -> Option<RunPredicate> {
     match family {
-        Family::Attribute => match RunText::parse(key)? {
-            RunText::RunName => keyed(Family::Tag, RUN_NAME_TAG, KeyTest::Value(test)),
+        RunFieldFamily::Attribute => match RunText::parse(key)? {
+            RunText::RunName => keyed(RunFieldFamily::Tag, RUN_NAME_TAG, KeyTest::Value(test)),
             attribute => Some(RunPredicate::Text { attribute, test }),
         },
-        Family::Dataset => {
+        RunFieldFamily::Dataset => {
             let field = DatasetField::ALL.into_iter().find(|field| field.name() == key)?;
             Some(RunPredicate::Dataset { field, test })
         }
@@ -299,11 +301,11 @@ fn tested(family: Family, key: &str, test: TextTest) -> Option<RunPredicate> {
     }
 }
 
-fn keyed(family: Family, key: &str, test: KeyTest) -> Option<RunPredicate> {
+fn keyed(family: RunFieldFamily, key: &str, test: KeyTest) -> Option<RunPredicate> {
     let key = key.to_owned();
     match family {
-        Family::Param => Some(RunPredicate::Param { key, test }),
-        Family::Tag => Some(RunPredicate::Tag { key, test }),
+        RunFieldFamily::Param => Some(RunPredicate::Param { key, test }),
+        RunFieldFamily::Tag => Some(RunPredicate::Tag { key, test }),
         _ => None,
     }
 }

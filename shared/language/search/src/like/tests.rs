@@ -5,11 +5,11 @@ use proptest::prelude::*;
 use super::*;
 
 fn matches(pattern: &str, text: &str) -> bool {
-    Pattern::like(pattern).unwrap().matches(text)
+    LikePattern::like(pattern).unwrap().matches(text)
 }
 
 fn matches_in_any_case(pattern: &str, text: &str) -> bool {
-    Pattern::ilike(pattern).unwrap().matches(text)
+    LikePattern::ilike(pattern).unwrap().matches(text)
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn wildcards() {
 
 #[test]
 fn a_pattern_longer_than_sqlite_takes_is_refused() {
-    let error = Pattern::like(&"é".repeat(25_001)).unwrap_err();
+    let error = LikePattern::like(&"é".repeat(25_001)).unwrap_err();
     assert_eq!(error.message, "A pattern of LIKE or ILIKE has at most 50000 bytes.");
     assert!(matches(&"é".repeat(25_000), &"é".repeat(25_000)));
 }
@@ -141,7 +141,7 @@ const ADVERSARIES: [fn(usize) -> String; 6] = [
 fn without_gaps_the_work_is_linear() {
     for adversary in ADVERSARIES {
         let time = |size: usize| {
-            let (pattern, text) = (Pattern::like(&adversary(size)).unwrap(), "a".repeat(4 * size));
+            let (pattern, text) = (LikePattern::like(&adversary(size)).unwrap(), "a".repeat(4 * size));
             fastest(|| pattern.matches(&text))
         };
         let (short, long) = (time(2_000), time(16_000));
@@ -159,7 +159,7 @@ fn with_gaps_the_work_is_a_small_part_of_the_product() {
         text.windows(stretch.len())
             .any(|window| window.iter().zip(&stretch).all(|(found, wanted)| is_one(*wanted, Some(*found))))
     };
-    let pattern = Pattern::like(&format!("%{stretch}%")).unwrap();
+    let pattern = LikePattern::like(&format!("%{stretch}%")).unwrap();
     let (matched, compared) = (fastest(|| pattern.matches(&text)), fastest(at_every_place));
     assert!(matched * 4 < compared, "{matched:?}, {compared:?}");
 }

@@ -19,7 +19,7 @@ const STATUSES: [&str; 5] = [
 /// A metric, as a column that contains the latest value of each run. There is a list for each
 /// metric. Runs may have no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Metric(pub String);
+pub struct MetricColumn(pub String);
 
 /// A text column by which runs are indexed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl fmt::Display for RunColumn {
     }
 }
 
-impl fmt::Display for Metric {
+impl fmt::Display for MetricColumn {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "metrics.`{}`", self.0)
     }

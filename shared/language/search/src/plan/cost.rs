@@ -3,20 +3,20 @@
 
 use std::fmt;
 
-pub(super) use super::heads::float;
-use super::heads::{Head, Heads};
-use super::list::RunList;
+pub(super) use super::list_heads::float;
+use super::list_heads::{ListHead, ListHeads};
 use super::options::RunOptions;
+use super::run_list::RunList;
 
 /// Read units for reading a run by key: its copy is one item.
-const READ: f64 = 1.0;
+const UNITS_PER_READ: f64 = 1.0;
 /// Read units per run when many runs are read by time in one range. Adjacent copies share read
 /// units.
-const READ_IN_RANGE: f64 = 0.3;
+const UNITS_PER_RANGE_READ: f64 = 0.3;
 /// Read units per entry of a list.
-const ENTRY: f64 = 0.025;
+const UNITS_PER_ENTRY: f64 = 0.025;
 /// Read units that the latency of a request is equivalent to.
-const REQUEST: f64 = 2.0;
+const UNITS_PER_REQUEST: f64 = 2.0;
 /// Number of runs that are read by key in one request.
 const READ_BATCH: f64 = 100.0;
 /// Read units of one request for a range: 1 MB.
@@ -27,11 +27,11 @@ const UNKNOWN_TOTAL: f64 = 10_000.0;
 /// Assumed share of runs that pass an unknown condition.
 const UNKNOWN_SHARE: f64 = 0.5;
 /// Lower bound of all estimated shares.
-const LEAST_SHARE: f64 = 0.001;
+const MIN_SHARE: f64 = 0.001;
 
 /// The estimated reads of a search, without the probed heads.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Cost {
+pub struct PlanCost {
     /// Read units.
     pub units: f64,
     /// Requests, whether sequential or concurrent.
@@ -40,14 +40,14 @@ pub struct Cost {
     pub guessed_total: Option<f64>,
 }
 
-impl Cost {
+impl PlanCost {
     /// Returns the value by which paths are compared.
     pub(super) fn weight(&self) -> f64 {
-        self.units + REQUEST * self.requests
+        self.units + UNITS_PER_REQUEST * self.requests
     }
 }
 
-impl fmt::Display for Cost {
+impl fmt::Display for PlanCost {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let requests = if (0.5..1.5).contains(&self.requests) { "request" } else { "requests" };
         write!(formatter, "about {:.0} read units in {:.0} {requests}", self.units, self.requests)
@@ -57,14 +57,14 @@ impl fmt::Display for Cost {
 /// The estimates for one search.
 pub(super) struct Estimates<'a> {
     options: &'a RunOptions,
-    heads: &'a Heads,
+    heads: &'a ListHeads,
     page_size: f64,
     /// The number of runs that start per ms, among all runs.
     rate: Option<f64>,
 }
 
 impl<'a> Estimates<'a> {
-    pub(super) fn new(options: &'a RunOptions, heads: &'a Heads, page_size: usize) -> Self {
+    pub(super) fn new(options: &'a RunOptions, heads: &'a ListHeads, page_size: usize) -> Self {
         // If the head of the list of all runs was not read, the rate is extrapolated from the list
         // with the highest rate.
         let rates = heads.lists().filter_map(|list| Some((list, heads.rate(list)?)));
@@ -94,13 +94,13 @@ impl<'a> Estimates<'a> {
             _ => list.guessed_share(),
         };
         let known = self.heads.of(list).map_or(0.0, |head| float(head.entries) / self.total().max(1.0));
-        share.max(known).clamp(LEAST_SHARE, 1.0)
+        share.max(known).clamp(MIN_SHARE, 1.0)
     }
 
     /// Returns the number of entries of a list.
     fn length(&self, list: &RunList) -> f64 {
         let is_longer = self.heads.of(list).is_some_and(|head| !head.complete);
-        let least = if is_longer { float(Head::ENTRIES + 1) } else { 0.0 };
+        let least = if is_longer { float(ListHead::MAX_ENTRIES + 1) } else { 0.0 };
         self.heads.length(list).map_or_else(|| (self.share(list) * self.total()).max(least), float)
     }
 
@@ -126,7 +126,7 @@ impl<'a> Estimates<'a> {
         let all: Vec<_> = lists.iter().chain(others).cloned().collect();
         let unlisted = (0..self.options.unanswered).fold(1.0, |share, _| share * UNKNOWN_SHARE);
         let passing = self.joint_share(&all) * unlisted / self.joint_share(lists);
-        1.0 / passing.clamp(LEAST_SHARE, 1.0)
+        1.0 / passing.clamp(MIN_SHARE, 1.0)
     }
 
     /// Returns the number of runs in these lists that are examined to fill a page.
@@ -134,14 +134,14 @@ impl<'a> Estimates<'a> {
         (self.page_size * self.per_run(lists)).min(self.joint_length(lists))
     }
 
-    pub(super) fn whole(&self) -> Cost {
-        let cost = entries(self.total() * READ_IN_RANGE / ENTRY);
-        Cost { guessed_total: self.known_total().is_none().then_some(UNKNOWN_TOTAL), ..cost }
+    pub(super) fn whole(&self) -> PlanCost {
+        let cost = entries(self.total() * UNITS_PER_RANGE_READ / UNITS_PER_ENTRY);
+        PlanCost { guessed_total: self.known_total().is_none().then_some(UNKNOWN_TOTAL), ..cost }
     }
 
     /// Returns the cost of reading these lists side by side until a page is full. Runs are only
     /// read if they are in all of these lists and in all lists of `narrowed_by`.
-    pub(super) fn in_order(&self, lists: &[RunList], narrowed_by: &[RunList]) -> Cost {
+    pub(super) fn in_order(&self, lists: &[RunList], narrowed_by: &[RunList]) -> PlanCost {
         let joint = self.joint_share(lists);
         let candidates = self.candidates(lists);
         let part = |list: &RunList| entries((candidates * self.share(list) / joint).min(self.length(list)));
@@ -151,38 +151,38 @@ impl<'a> Estimates<'a> {
     }
 
     /// Returns the cost of reading runs by time until a page is full.
-    pub(super) fn by_time(&self) -> Cost {
-        entries(self.candidates(&[RunList::All]) * READ_IN_RANGE / ENTRY)
+    pub(super) fn by_time(&self) -> PlanCost {
+        entries(self.candidates(&[RunList::All]) * UNITS_PER_RANGE_READ / UNITS_PER_ENTRY)
     }
 
-    pub(super) fn gather(&self, lists: &[RunList]) -> Cost {
+    pub(super) fn gather(&self, lists: &[RunList]) -> PlanCost {
         let read = if self.options.newest_first { self.candidates(lists) } else { self.joint_length(lists) };
         let cost = lists.iter().map(|list| entries(self.length(list))).fold(reads(read), plus);
         let is_guess = self.known_total().is_none() && lists.iter().any(|list| self.heads.length(list).is_none());
-        Cost { guessed_total: is_guess.then_some(UNKNOWN_TOTAL), ..cost }
+        PlanCost { guessed_total: is_guess.then_some(UNKNOWN_TOTAL), ..cost }
     }
 }
 
 /// Returns the number of list entries that cost as much as reading `candidates` runs that do not
 /// pass.
 pub(super) fn entries_for(candidates: f64) -> f64 {
-    candidates * (ENTRY + READ) / ENTRY
+    candidates * (UNITS_PER_ENTRY + UNITS_PER_READ) / UNITS_PER_ENTRY
 }
 
 /// Returns the cost of reading `count` runs by key.
-pub(super) fn reads_of(count: usize) -> Cost {
+pub(super) fn reads_of(count: usize) -> PlanCost {
     reads(float(count))
 }
 
-fn reads(count: f64) -> Cost {
-    Cost { units: count * READ, requests: (count / READ_BATCH).ceil(), guessed_total: None }
+fn reads(count: f64) -> PlanCost {
+    PlanCost { units: count * UNITS_PER_READ, requests: (count / READ_BATCH).ceil(), guessed_total: None }
 }
 
-fn entries(count: f64) -> Cost {
-    let units = count * ENTRY;
-    Cost { units, requests: (units / RANGE_BATCH).ceil().max(1.0), guessed_total: None }
+fn entries(count: f64) -> PlanCost {
+    let units = count * UNITS_PER_ENTRY;
+    PlanCost { units, requests: (units / RANGE_BATCH).ceil().max(1.0), guessed_total: None }
 }
 
-fn plus(left: Cost, right: Cost) -> Cost {
-    Cost { units: left.units + right.units, requests: left.requests + right.requests, guessed_total: None }
+fn plus(left: PlanCost, right: PlanCost) -> PlanCost {
+    PlanCost { units: left.units + right.units, requests: left.requests + right.requests, guessed_total: None }
 }

@@ -1,7 +1,7 @@
 //! The query planner for searches of runs.
 //!
-//! `run_index.rs` translates the conditions of a filter into conditions on the columns by which
-//! runs are indexed ([`Ask`]), and an order into a [`Sorting`]. Planning takes two steps, both of
+//! `run_conditions.rs` translates the conditions of a filter into conditions on the columns by which
+//! runs are indexed ([`PlanCondition`]), and an order into a [`PlanOrder`]. Planning takes two steps, both of
 //! which are pure functions. [`RunOptions::of`] determines what the index offers. The store then
 //! reads the first entries of the lists that [`RunOptions::probes`] returns, and [`choose`] selects
 //! the cheapest path.
@@ -9,28 +9,28 @@
 //! Every path yields candidates, which are checked against the complete filter. The result is
 //! therefore correct even if lists contain too many runs or estimates are wrong.
 
-mod choose;
 mod column;
+mod conditions;
 mod cost;
-mod heads;
-mod list;
+mod list_heads;
 mod options;
+mod path_selection;
 #[allow(clippy::module_inception, reason = "the plan is one of several things about planning")]
 mod plan;
-mod question;
+mod run_list;
+mod run_walk;
 #[cfg(test)]
 mod tests;
-mod text;
-mod walk;
+mod text_lists;
 
-pub use choose::{by_time, choose};
-pub use column::{Metric, RunColumn};
-pub use cost::Cost;
-pub use heads::{Head, Heads};
-pub use list::RunList;
+pub use column::{MetricColumn, RunColumn};
+pub use conditions::{PlanCondition, PlanOrder, PlanSortBy};
+pub use cost::PlanCost;
+pub use list_heads::{ListHead, ListHeads};
 pub use options::RunOptions;
+pub use path_selection::{by_time, choose};
 pub use plan::{AccessPath, RunPlan};
-pub use question::{Ask, SortBy, Sorting};
-pub(crate) use text::range_of;
-pub use text::tests_of_keys;
-pub use walk::RunWalk;
+pub use run_list::RunList;
+pub use run_walk::RunWalk;
+pub(crate) use text_lists::range_of;
+pub use text_lists::tests_of_keys;

@@ -1,17 +1,17 @@
 //! The options that the index offers for a search, regardless of its contents.
 
-use super::list::RunList;
-use super::question::{Ask, Sorting, number_range, times};
-use super::text;
-use super::walk::RunWalk;
+use super::conditions::{PlanCondition, PlanOrder, number_range, times};
+use super::run_list::RunList;
+use super::run_walk::RunWalk;
+use super::text_lists;
 use crate::fields::CommonFields;
 use crate::range::{NumberRange, TimeRange};
 
 /// Maximum number of lists that a search uses.
-const LISTS: usize = 6;
+const MAX_LISTS: usize = 6;
 /// Maximum number of lists that are probed before a path is chosen. Each takes a request and three
 /// read units.
-const PROBES: usize = 3;
+const MAX_PROBED_LISTS: usize = 3;
 
 /// The possible access paths of a search.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,11 +35,11 @@ pub struct RunOptions {
 impl RunOptions {
     /// Determines the options for the conditions of a filter and for an order.
     #[must_use]
-    pub fn of(asks: &[Ask<'_>], sorting: &Sorting, fields: &CommonFields) -> Self {
+    pub fn of(asks: &[PlanCondition<'_>], sorting: &PlanOrder, fields: &CommonFields) -> Self {
         let (mut lists, mut unanswered) = (Vec::new(), 0);
         for ask in asks {
             let found = lists_of(asks, ask, fields);
-            let is_answered = !found.is_empty() || matches!(ask, Ask::Time(_) | Ask::Ids(_));
+            let is_answered = !found.is_empty() || matches!(ask, PlanCondition::Time(_) | PlanCondition::Ids(_));
             unanswered += usize::from(!is_answered);
             for list in found {
                 if !lists.contains(&list) {
@@ -52,14 +52,14 @@ impl RunOptions {
             lists.push(RunList::All);
         }
         lists.sort_by(|left, right| left.guessed_share().total_cmp(&right.guessed_share()));
-        lists.truncate(LISTS);
+        lists.truncate(MAX_LISTS);
         let ids = if contradicts_itself(&lists, started) { Some(Vec::new()) } else { ids(asks) };
         let walk = RunWalk::of(asks, sorting, fields);
         Self { ids, lists, started, walk, unanswered, newest_first: sorting.is_newest_first() }
     }
 
     /// Returns the lists to probe before a path is chosen, of which up to
-    /// [`Head::ENTRIES`](super::Head::ENTRIES) entries are read. The search may then use these
+    /// [`ListHead::ENTRIES`](super::ListHead::MAX_ENTRIES) entries are read. The search may then use these
     /// entries.
     #[must_use]
     pub fn probes(&self) -> Vec<RunList> {
@@ -72,7 +72,7 @@ impl RunOptions {
         if nothing_to_choose {
             return Vec::new();
         }
-        let mut probes: Vec<_> = self.lists.iter().take(PROBES).cloned().collect();
+        let mut probes: Vec<_> = self.lists.iter().take(MAX_PROBED_LISTS).cloned().collect();
         // The head of a list shows whether the list is short. If there is no list, the list of all
         // runs is probed. It is also probed without a walk, to estimate the share of runs that a
         // list excludes.
@@ -83,20 +83,20 @@ impl RunOptions {
     }
 }
 
-fn lists_of(asks: &[Ask<'_>], ask: &Ask<'_>, fields: &CommonFields) -> Vec<RunList> {
+fn lists_of(asks: &[PlanCondition<'_>], ask: &PlanCondition<'_>, fields: &CommonFields) -> Vec<RunList> {
     match ask {
-        Ask::Text { column, test } => text::lists(column, *test, fields),
-        Ask::Number { column, .. } => {
+        PlanCondition::Text { column, test } => text_lists::lists(column, *test, fields),
+        PlanCondition::Number { column, .. } => {
             let range = number_range(asks, column).unwrap_or(NumberRange::ANY);
             vec![RunList::ByNumber { column: column.clone(), range }]
         }
-        Ask::Time(_) | Ask::Ids(_) | Ask::Other => Vec::new(),
+        PlanCondition::Time(_) | PlanCondition::Ids(_) | PlanCondition::Other => Vec::new(),
     }
 }
 
 /// Returns the ids that pass every condition on ids, or `None` if there is no such condition.
-fn ids(asks: &[Ask<'_>]) -> Option<Vec<String>> {
-    let named = asks.iter().filter_map(|ask| if let Ask::Ids(ids) = ask { Some(ids) } else { None });
+fn ids(asks: &[PlanCondition<'_>]) -> Option<Vec<String>> {
+    let named = asks.iter().filter_map(|ask| if let PlanCondition::Ids(ids) = ask { Some(ids) } else { None });
     let ids = named.cloned().reduce(|mut left, right| {
         left.retain(|id| right.contains(id));
         left

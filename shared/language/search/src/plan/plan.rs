@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::cost::{self, Cost};
-use super::list::RunList;
-use super::walk::RunWalk;
+use super::cost::{self, PlanCost};
+use super::run_list::RunList;
+use super::run_walk::RunWalk;
 use crate::range::TimeRange;
 
 /// The way in which the candidates of a search are found. Runs with changes that have not been
@@ -14,7 +14,7 @@ pub enum AccessPath {
     /// Reads these runs. The list may be empty.
     Ids(Vec<String>),
     /// Reads all runs in one range, and sorts those that pass.
-    Whole,
+    AllRuns,
     /// Reads the runs that are in all of these lists until the page is full. The lists, and
     /// therefore the runs, are newest first. If there are no lists, the list of all runs is read.
     Newest {
@@ -38,7 +38,7 @@ impl AccessPath {
         match self {
             Self::Newest { lists } => lists.is_empty(),
             Self::Walk(walk) => walk.segments == [RunList::All],
-            Self::Ids(_) | Self::Whole | Self::Gather { .. } => false,
+            Self::Ids(_) | Self::AllRuns | Self::Gather { .. } => false,
         }
     }
 
@@ -55,7 +55,7 @@ impl fmt::Display for AccessPath {
         match self {
             Self::Ids(ids) if ids.is_empty() => formatter.write_str("nothing can pass"),
             Self::Ids(ids) => write!(formatter, "runs {}", ids.join(", ")),
-            Self::Whole => formatter.write_str("the whole experiment"),
+            Self::AllRuns => formatter.write_str("the whole experiment"),
             Self::Newest { lists } if lists.is_empty() => formatter.write_str("newest first"),
             Self::Newest { lists } => write!(formatter, "newest first of {}", named(lists, " and ")),
             Self::Walk(walk) => write!(formatter, "{walk}"),
@@ -94,7 +94,7 @@ pub struct RunPlan {
     /// The expected number of candidates for each run that passes.
     pub(super) per_run: f64,
     /// The estimated cost of the path.
-    pub cost: Cost,
+    pub cost: PlanCost,
 }
 
 /// Checks whether there are too many candidates for each run that passes to read all of them.
@@ -105,7 +105,7 @@ pub(super) fn is_rare(per_run: f64) -> bool {
 impl RunPlan {
     /// Maximum number of entries to read for narrowing, regardless of how few runs pass. Their keys
     /// have to fit in memory.
-    const MOST_ENTRIES: usize = 100_000;
+    const MAX_ENTRIES: usize = 100_000;
 
     /// Returns the maximum number of entries to read in total from the lists of
     /// [`RunPlan::narrow_by`]. `passed` of the `read` candidates have passed, and `wanted` more are
@@ -130,7 +130,7 @@ impl RunPlan {
             return 0;
         }
         let entries = cost::entries_for(candidates * cost::float(wanted));
-        (entries.round() as usize).min(Self::MOST_ENTRIES)
+        (entries.round() as usize).min(Self::MAX_ENTRIES)
     }
 
     /// Checks whether the search examines all runs in the order of their start times, without
@@ -146,7 +146,7 @@ impl RunPlan {
     pub fn reads_index(&self) -> bool {
         let any = |lists: &[RunList]| lists.iter().any(RunList::is_indexed);
         match &self.path {
-            AccessPath::Ids(_) | AccessPath::Whole => false,
+            AccessPath::Ids(_) | AccessPath::AllRuns => false,
             AccessPath::Newest { lists } | AccessPath::Gather { lists } => any(lists) || any(&self.narrow_by),
             AccessPath::Walk(walk) => any(&walk.segments) || any(&self.narrow_by),
         }

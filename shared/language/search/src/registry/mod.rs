@@ -15,16 +15,16 @@ pub use model::{
 };
 pub use version::{VersionFields, VersionFilter, VersionNumberTest, VersionOrder, VersionSortBy, parse_version_search};
 
-use crate::comparison::{Comparison, Naming, comparisons};
+use crate::comparison::{Comparison, PartNaming, comparisons};
 use crate::filter::TextTest;
-use crate::identifier::{self, Family, Identifier};
-use crate::list;
-use crate::print;
-use crate::syntax::{Kind, Node};
-use crate::value::{self, Literal, Number};
+use crate::identifier::{self, Identifier, RunFieldFamily};
+use crate::literal_list;
+use crate::literals::{self, FilterLiteral, FilterNumber};
+use crate::python_repr;
+use crate::syntax::{NodeKind, SyntaxNode};
 
 /// The differences between the two grammars.
-struct Grammar {
+struct RegistryGrammar {
     attributes: &'static [&'static str],
     /// The names of attributes that accept lists.
     lists: &'static [&'static str],
@@ -35,40 +35,42 @@ struct Grammar {
 
 /// A parsed comparison. The comparator is in upper case, and has not been checked against the value
 /// yet.
-struct Read {
-    family: Family,
+struct ParsedComparison {
+    family: RunFieldFamily,
     key: String,
     comparator: String,
-    value: Literal,
+    value: FilterLiteral,
 }
 
 /// Parses the comparisons of a filter. All values are parsed before the first comparator is
 /// checked.
-fn read(filter: &str, grammar: &Grammar) -> Result<Vec<Read>> {
-    comparisons(filter, Naming::Bare)?.map(|comparison| read_comparison(&comparison?, grammar)).collect()
+fn read(filter: &str, grammar: &RegistryGrammar) -> Result<Vec<ParsedComparison>> {
+    comparisons(filter, PartNaming::Bare)?.map(|comparison| read_comparison(&comparison?, grammar)).collect()
 }
 
-fn read_comparison(comparison: &Comparison, grammar: &Grammar) -> Result<Read> {
+fn read_comparison(comparison: &Comparison, grammar: &RegistryGrammar) -> Result<ParsedComparison> {
     let Identifier { family, key } = identifier::of_registry(comparison.left, grammar.attributes)?;
     let Some(right) = &comparison.right else {
         // In this case MLflow fails, because it unpacks two tokens as if there were three.
         return Err(Error::invalid("IS NULL / IS NOT NULL is not supported in the model registry"));
     };
-    let value = if family == Family::Tag {
-        Literal::Text(value::keyed_text(family, right)?)
+    let value = if family == RunFieldFamily::Tag {
+        FilterLiteral::Text(literals::keyed_text(family, right)?)
     } else {
         attribute_value(key, right, grammar)?
     };
-    Ok(Read { family, key: key.to_owned(), comparator: comparison.comparator.to_uppercase(), value })
+    Ok(ParsedComparison { family, key: key.to_owned(), comparator: comparison.comparator.to_uppercase(), value })
 }
 
-fn attribute_value(key: &str, node: &Node, grammar: &Grammar) -> Result<Literal> {
-    if let Some(text) = value::text(node) {
-        return text.map(Literal::Text);
+fn attribute_value(key: &str, node: &SyntaxNode, grammar: &RegistryGrammar) -> Result<FilterLiteral> {
+    if let Some(text) = literals::text(node) {
+        return text.map(FilterLiteral::Text);
     }
     match node.kind {
-        Kind::Parenthesis if grammar.lists.contains(&key) => list::strings(node.text).map(Literal::List),
-        Kind::Parenthesis => {
+        NodeKind::Parenthesis if grammar.lists.contains(&key) => {
+            literal_list::strings(node.text).map(FilterLiteral::List)
+        }
+        NodeKind::Parenthesis => {
             let listed = mlflow_api::python::repr_list(grammar.lists);
             Err(Error::invalid(format!(
                 "Only {listed} attributes support comparison with a list of quoted string values."
@@ -76,12 +78,12 @@ fn attribute_value(key: &str, node: &Node, grammar: &Grammar) -> Result<Literal>
         }
         kind if kind.is_number() && !grammar.numbers.is_empty() => {
             if !grammar.numbers.contains(&key) {
-                let numeric = print::set(grammar.numbers);
+                let numeric = python_repr::set(grammar.numbers);
                 return Err(Error::invalid(format!(
                     "Only the '{numeric}' attributes support comparison with numeric values."
                 )));
             }
-            value::attribute_number(key, node).map(Literal::Number)
+            literals::attribute_number(key, node).map(FilterLiteral::Number)
         }
         _ => Err(Error::invalid(format!(
             "Expected a quoted string value or a list of quoted string values for attributes. Got value {}",
@@ -95,8 +97,8 @@ fn invalid_comparator(comparator: &str) -> Error {
 }
 
 /// Builds the test of a text attribute. Only some attributes accept lists.
-fn text_test(read: Read, takes_lists: bool) -> Result<TextTest> {
-    let Read { comparator, value, .. } = read;
+fn text_test(read: ParsedComparison, takes_lists: bool) -> Result<TextTest> {
+    let ParsedComparison { comparator, value, .. } = read;
     let is_known = match comparator.as_str() {
         "=" | "!=" | "LIKE" | "ILIKE" => true,
         "IN" | "NOT IN" => takes_lists,
@@ -121,9 +123,9 @@ pub struct TagTests {
 }
 
 impl TagTests {
-    fn new(tags: Vec<Read>) -> Result<Self> {
+    fn new(tags: Vec<ParsedComparison>) -> Result<Self> {
         let mut tests = Vec::with_capacity(tags.len());
-        for Read { key, comparator, value, .. } in tags {
+        for ParsedComparison { key, comparator, value, .. } in tags {
             let test = match comparator.as_str() {
                 "=" | "!=" | "LIKE" | "ILIKE" => TextTest::new(&comparator, value)?,
                 _ => None,
@@ -169,11 +171,11 @@ fn repeated_field(clauses: &[String]) -> Error {
 
 /// Parses the number that a version's number is compared with: an integer, or a text that
 /// represents one.
-fn integer(key: &str, value: Literal) -> Result<i64> {
+fn integer(key: &str, value: FilterLiteral) -> Result<i64> {
     let printed = match value {
-        Literal::Number(Number::Integer(number)) => return Ok(number),
-        Literal::Number(Number::Float(number)) => mlflow_api::python::float(number),
-        Literal::Text(text) => match mlflow_api::python::int(&text) {
+        FilterLiteral::Number(FilterNumber::Integer(number)) => return Ok(number),
+        FilterLiteral::Number(FilterNumber::Float(number)) => mlflow_api::python::float(number),
+        FilterLiteral::Text(text) => match mlflow_api::python::int(&text) {
             Some(integer) => {
                 return integer.parse().map_err(|_| {
                     Error::invalid(format!(
@@ -183,7 +185,7 @@ fn integer(key: &str, value: Literal) -> Result<i64> {
             }
             None => mlflow_api::python::repr(&text),
         },
-        Literal::List(texts) => mlflow_api::python::repr_list(&texts),
+        FilterLiteral::List(texts) => mlflow_api::python::repr_list(&texts),
     };
     Err(Error::invalid(format!("Invalid value for numeric attribute '{key}': {printed}")))
 }

@@ -2,14 +2,14 @@
 
 use mlflow_api::{Error, Result};
 
-use super::{Grammar, TagTests, read, repeated_field, text_test};
+use super::{RegistryGrammar, TagTests, read, repeated_field, text_test};
 use crate::filter::TextTest;
-use crate::identifier::Family;
+use crate::identifier::RunFieldFamily;
 use crate::like;
-use crate::order_by::{Direction, Term, parse_clauses};
-use crate::sort_key::{Cell, SortKey};
+use crate::order_by::{OrderTerm, SortDirection, parse_clauses};
+use crate::sort_key::{SortKey, SortKeyValue};
 
-const GRAMMAR: Grammar = Grammar { attributes: &["name"], lists: &["name"], numbers: &[] };
+const GRAMMAR: RegistryGrammar = RegistryGrammar { attributes: &["name"], lists: &["name"], numbers: &[] };
 
 /// The conditions of a search of registered models, all of which must be met.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,7 +33,7 @@ pub enum RegisteredModelSortBy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisteredModelOrder {
     /// The terms, in descending order of precedence.
-    pub terms: Vec<Term<RegisteredModelSortBy>>,
+    pub terms: Vec<OrderTerm<RegisteredModelSortBy>>,
 }
 
 /// The fields of a registered model that filters and orderings use.
@@ -53,14 +53,14 @@ pub fn parse_registered_model_search(
 ) -> Result<(RegisteredModelFilter, RegisteredModelOrder)> {
     let comparisons = read(filter, &GRAMMAR)?;
     let order = parse_order(order_by)?;
-    let (tags, names): (Vec<_>, Vec<_>) = comparisons.into_iter().partition(|read| read.family == Family::Tag);
+    let (tags, names): (Vec<_>, Vec<_>) = comparisons.into_iter().partition(|read| read.family == RunFieldFamily::Tag);
     let names = names.into_iter().map(|read| text_test(read, true)).collect::<Result<_>>()?;
     Ok((RegisteredModelFilter { names, tags: TagTests::new(tags)? }, order))
 }
 
 /// Parses an ordering (`_parse_search_registered_models_order_by`).
 fn parse_order(clauses: &[String]) -> Result<RegisteredModelOrder> {
-    let mut terms: Vec<Term<RegisteredModelSortBy>> = Vec::with_capacity(clauses.len() + 1);
+    let mut terms: Vec<OrderTerm<RegisteredModelSortBy>> = Vec::with_capacity(clauses.len() + 1);
     for clause in parse_clauses(clauses)? {
         let (written, direction) = clause?;
         let by = match written.as_str() {
@@ -75,12 +75,12 @@ fn parse_order(clauses: &[String]) -> Result<RegisteredModelOrder> {
         if terms.iter().any(|term| term.by == by) {
             return Err(repeated_field(clauses));
         }
-        terms.push(Term { by, direction });
+        terms.push(OrderTerm { by, direction });
     }
     match terms.iter().position(|term| term.by == RegisteredModelSortBy::Name) {
         // Names are unique, so any later terms have no effect.
         Some(name) => terms.truncate(name + 1),
-        None => terms.push(Term { by: RegisteredModelSortBy::Name, direction: Direction::Ascending }),
+        None => terms.push(OrderTerm { by: RegisteredModelSortBy::Name, direction: SortDirection::Ascending }),
     }
     Ok(RegisteredModelOrder { terms })
 }
@@ -123,8 +123,8 @@ impl RegisteredModelOrder {
     pub fn key(&self, model: &impl RegisteredModelFields) -> SortKey {
         SortKey::of(self.terms.iter().map(|term| {
             let cell = match term.by {
-                RegisteredModelSortBy::Name => Cell::Text(model.name().to_owned()),
-                RegisteredModelSortBy::LastUpdated => Cell::Integer(model.last_updated()),
+                RegisteredModelSortBy::Name => SortKeyValue::Text(model.name().to_owned()),
+                RegisteredModelSortBy::LastUpdated => SortKeyValue::Integer(model.last_updated()),
             };
             (term.direction, cell)
         }))

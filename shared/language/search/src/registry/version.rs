@@ -4,14 +4,14 @@ use mlflow_api::python::repr;
 use mlflow_api::{Error, Result};
 
 use super::model::beginning;
-use super::{Grammar, TagTests, integer, read, repeated_field, text_test};
+use super::{RegistryGrammar, TagTests, integer, read, repeated_field, text_test};
 use crate::filter::{Comparator, TextTest};
-use crate::identifier::{self, Family, Identifier};
-use crate::order_by::{Direction, Term, parse_clauses};
-use crate::print;
-use crate::sort_key::{Cell, SortKey};
+use crate::identifier::{self, Identifier, RunFieldFamily};
+use crate::order_by::{OrderTerm, SortDirection, parse_clauses};
+use crate::python_repr;
+use crate::sort_key::{SortKey, SortKeyValue};
 
-const GRAMMAR: Grammar = Grammar {
+const GRAMMAR: RegistryGrammar = RegistryGrammar {
     attributes: &["name", "version_number", "run_id", "source_path"],
     lists: &["name", "run_id"],
     numbers: &["version_number", "creation_timestamp", "last_updated_timestamp"],
@@ -59,7 +59,7 @@ pub enum VersionSortBy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionOrder {
     /// The terms, in descending order of precedence.
-    pub terms: Vec<Term<VersionSortBy>>,
+    pub terms: Vec<OrderTerm<VersionSortBy>>,
 }
 
 /// The fields of a model version that filters and orderings use.
@@ -86,7 +86,7 @@ pub fn parse_version_search(filter: &str, order_by: &[String]) -> Result<(Versio
     let mut found = VersionFilter::default();
     let mut tags = Vec::new();
     for comparison in read(filter, &GRAMMAR)? {
-        if comparison.family == Family::Tag {
+        if comparison.family == RunFieldFamily::Tag {
             tags.push(comparison);
             continue;
         }
@@ -114,7 +114,7 @@ pub fn parse_version_search(filter: &str, order_by: &[String]) -> Result<(Versio
 fn parse_order(clauses: &[String]) -> Result<VersionOrder> {
     let by_default = ["last_updated_timestamp DESC", "name ASC", "version_number DESC"].map(str::to_owned);
     let clauses = if clauses.is_empty() { &by_default } else { clauses };
-    let mut terms: Vec<Term<VersionSortBy>> = Vec::with_capacity(clauses.len() + 2);
+    let mut terms: Vec<OrderTerm<VersionSortBy>> = Vec::with_capacity(clauses.len() + 2);
     for clause in parse_clauses(clauses)? {
         let (written, direction) = clause?;
         // MLflow also accepts tags here, and interprets their keys as attributes.
@@ -125,7 +125,7 @@ fn parse_order(clauses: &[String]) -> Result<VersionOrder> {
             "creation_timestamp" => VersionSortBy::Created,
             "last_updated_timestamp" => VersionSortBy::LastUpdated,
             _ => {
-                let valid = print::set(&ORDERS);
+                let valid = python_repr::set(&ORDERS);
                 return Err(Error::invalid(format!(
                     "Invalid order by key {} specified. Valid keys are {valid}",
                     repr(key)
@@ -135,12 +135,13 @@ fn parse_order(clauses: &[String]) -> Result<VersionOrder> {
         if terms.iter().any(|term| term.by == by) {
             return Err(repeated_field(clauses));
         }
-        terms.push(Term { by, direction });
+        terms.push(OrderTerm { by, direction });
     }
-    for (by, direction) in [(VersionSortBy::Name, Direction::Ascending), (VersionSortBy::Number, Direction::Descending)]
+    for (by, direction) in
+        [(VersionSortBy::Name, SortDirection::Ascending), (VersionSortBy::Number, SortDirection::Descending)]
     {
         if !terms.iter().any(|term| term.by == by) {
-            terms.push(Term { by, direction });
+            terms.push(OrderTerm { by, direction });
         }
     }
     Ok(VersionOrder { terms })
@@ -203,10 +204,10 @@ impl VersionOrder {
     pub fn key(&self, version: &impl VersionFields) -> SortKey {
         SortKey::of(self.terms.iter().map(|term| {
             let cell = match term.by {
-                VersionSortBy::Name => Cell::Text(version.name().to_owned()),
-                VersionSortBy::Number => Cell::Integer(version.number()),
-                VersionSortBy::Created => Cell::Integer(version.created()),
-                VersionSortBy::LastUpdated => Cell::Integer(version.last_updated()),
+                VersionSortBy::Name => SortKeyValue::Text(version.name().to_owned()),
+                VersionSortBy::Number => SortKeyValue::Integer(version.number()),
+                VersionSortBy::Created => SortKeyValue::Integer(version.created()),
+                VersionSortBy::LastUpdated => SortKeyValue::Integer(version.last_updated()),
             };
             (term.direction, cell)
         }))

@@ -4,19 +4,19 @@
 //! content of parentheses, functions and the like as text. Passes that only matter for complete SQL
 //! statements (loops, windows) are omitted.
 
-use super::infix::{self, Infix};
-use super::node::{Kind, Node};
+use super::infix::{self, InfixRule};
+use super::node::{NodeKind, SyntaxNode};
 
 /// Maximum nesting depth that `sqlparse` groups (`MAX_GROUPING_DEPTH`).
-const DEEPEST: usize = 100;
+const MAX_DEPTH: usize = 100;
 
 /// Groups the tokens of one statement of `source`. Returns `None` if they are nested too deeply.
-pub(super) fn group<'a>(source: &'a str, tokens: Vec<Node<'a>>) -> Option<Vec<Node<'a>>> {
-    let mut list = List { source, nodes: tokens };
+pub(super) fn group<'a>(source: &'a str, tokens: Vec<SyntaxNode<'a>>) -> Option<Vec<SyntaxNode<'a>>> {
+    let mut list = NodeList { source, nodes: tokens };
     list.comments();
-    let in_brackets = list.delimited(Kind::Brackets, "[", "]");
-    let in_parentheses = list.delimited(Kind::Parenthesis, "(", ")");
-    if in_brackets.max(in_parentheses) > DEEPEST {
+    let in_brackets = list.delimited(NodeKind::Brackets, "[", "]");
+    let in_parentheses = list.delimited(NodeKind::Parenthesis, "(", ")");
+    if in_brackets.max(in_parentheses) > MAX_DEPTH {
         return None;
     }
     list.functions();
@@ -29,7 +29,7 @@ pub(super) fn group<'a>(source: &'a str, tokens: Vec<Node<'a>>) -> Option<Vec<No
     list.infix(&infix::TYPED_LITERAL);
     list.infix(&infix::OPERATION);
     list.infix(&infix::COMPARISON);
-    list.infix(&infix::NAMED);
+    list.infix(&infix::ALIAS);
     list.aliases();
     list.infix(&infix::ASSIGNMENT);
     list.attach_comments();
@@ -37,17 +37,17 @@ pub(super) fn group<'a>(source: &'a str, tokens: Vec<Node<'a>>) -> Option<Vec<No
     Some(list.nodes)
 }
 
-struct List<'a> {
+struct NodeList<'a> {
     source: &'a str,
-    nodes: Vec<Node<'a>>,
+    nodes: Vec<SyntaxNode<'a>>,
 }
 
 /// A pass over a list. Nodes move from `rest` to `done`, where the last ones are combined into
 /// groups. A pass is therefore linear, regardless of the number of groups that it creates.
-struct Pass<'a> {
+struct GroupingPass<'a> {
     source: &'a str,
-    rest: std::vec::IntoIter<Node<'a>>,
-    done: Vec<Node<'a>>,
+    rest: std::vec::IntoIter<SyntaxNode<'a>>,
+    done: Vec<SyntaxNode<'a>>,
 }
 
 /// The last node before the middle of an infix group, as it was before any grouping. In `a = b =
@@ -56,11 +56,11 @@ struct Pass<'a> {
 #[derive(Clone, Copy)]
 struct Before<'a> {
     at: usize,
-    kind: Kind,
+    kind: NodeKind,
     text: &'a str,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> GroupingPass<'a> {
     /// Returns the number of nodes in `rest` up to and including the next one that is not white
     /// space.
     fn to_next_solid(&self) -> Option<usize> {
@@ -68,7 +68,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Returns the last of the first `count` nodes in `rest`.
-    fn ahead(&self, count: Option<usize>) -> Option<&Node<'a>> {
+    fn ahead(&self, count: Option<usize>) -> Option<&SyntaxNode<'a>> {
         self.rest.as_slice().get(count?.checked_sub(1)?)
     }
 
@@ -84,17 +84,17 @@ impl<'a> Pass<'a> {
 
     /// Combines the nodes of `done` from index `from` on into one node. With `extend`, the first
     /// node grows instead of becoming a member of a new node.
-    fn wrap(&mut self, kind: Kind, from: usize, extend: bool) {
+    fn wrap(&mut self, kind: NodeKind, from: usize, extend: bool) {
         let mut members: Vec<_> = self.done.drain(from..).collect();
-        let (Some(end), Some(first)) = (members.last().map(Node::end), members.first_mut()) else { return };
+        let (Some(end), Some(first)) = (members.last().map(SyntaxNode::end), members.first_mut()) else { return };
         let (start, kind) = (first.start, if extend { first.kind } else { kind });
         let members = match (kind, extend) {
-            (Kind::Comparison, true) => {
+            (NodeKind::Comparison, true) => {
                 let mut grown = std::mem::take(&mut first.members);
                 grown.extend(members.into_iter().skip(1));
                 grown
             }
-            (Kind::Comparison, false) => {
+            (NodeKind::Comparison, false) => {
                 for member in &mut members {
                     member.members.clear();
                 }
@@ -102,23 +102,23 @@ impl<'a> Pass<'a> {
             }
             _ => Vec::new(),
         };
-        self.done.push(Node { kind, text: &self.source[start..end], start, members });
+        self.done.push(SyntaxNode { kind, text: &self.source[start..end], start, members });
     }
 }
 
-impl<'a> List<'a> {
+impl<'a> NodeList<'a> {
     /// Passes over the nodes one by one. `step` is called with each node, and moves it, and
     /// possibly further nodes of `rest`, to `done`.
-    fn pass(&mut self, mut step: impl FnMut(&mut Pass<'a>, Node<'a>)) {
+    fn pass(&mut self, mut step: impl FnMut(&mut GroupingPass<'a>, SyntaxNode<'a>)) {
         let rest = std::mem::take(&mut self.nodes).into_iter();
-        let mut pass = Pass { source: self.source, done: Vec::with_capacity(rest.len()), rest };
+        let mut pass = GroupingPass { source: self.source, done: Vec::with_capacity(rest.len()), rest };
         while let Some(node) = pass.rest.next() {
             step(&mut pass, node);
         }
         self.nodes = pass.done;
     }
 
-    fn infix(&mut self, rule: &Infix) {
+    fn infix(&mut self, rule: &InfixRule) {
         let mut before: Option<Before<'a>> = None;
         self.pass(|pass, node| {
             if node.is_blank() {
@@ -147,9 +147,9 @@ impl<'a> List<'a> {
 
     /// Groups runs of comments and line breaks. A run at the end of the text is not grouped.
     fn comments(&mut self) {
-        let in_run = |node: &Node| matches!(node.kind, Kind::Comment | Kind::Newline);
+        let in_run = |node: &SyntaxNode| matches!(node.kind, NodeKind::Comment | NodeKind::Newline);
         self.pass(|pass, node| {
-            let (from, is_comment) = (pass.done.len(), node.kind == Kind::Comment);
+            let (from, is_comment) = (pass.done.len(), node.kind == NodeKind::Comment);
             pass.done.push(node);
             if !is_comment {
                 return;
@@ -157,7 +157,7 @@ impl<'a> List<'a> {
             match pass.rest.as_slice().iter().position(|node| !in_run(node)) {
                 Some(more) => {
                     pass.take(more);
-                    pass.wrap(Kind::CommentGroup, from, false);
+                    pass.wrap(NodeKind::CommentGroup, from, false);
                 }
                 None => pass.take(usize::MAX),
             }
@@ -165,7 +165,7 @@ impl<'a> List<'a> {
     }
 
     /// Groups the nodes between two marks, and returns the depth of the nesting.
-    fn delimited(&mut self, kind: Kind, open: &str, close: &str) -> usize {
+    fn delimited(&mut self, kind: NodeKind, open: &str, close: &str) -> usize {
         // The index of each opening mark, and the depth of the groups within it so far.
         let mut opened: Vec<(usize, usize)> = Vec::new();
         let mut deepest = 0;
@@ -189,13 +189,13 @@ impl<'a> List<'a> {
     /// Groups a name with the parenthesis after it.
     fn functions(&mut self) {
         self.pass(|pass, node| {
-            let may_call = matches!(node.kind, Kind::Name | Kind::TypeName | Kind::Placeholder);
+            let may_call = matches!(node.kind, NodeKind::Name | NodeKind::TypeName | NodeKind::Placeholder);
             let (from, count) = (pass.done.len(), if may_call { pass.to_next_solid() } else { None });
-            let calls = pass.ahead(count).is_some_and(|next| next.kind == Kind::Parenthesis);
+            let calls = pass.ahead(count).is_some_and(|next| next.kind == NodeKind::Parenthesis);
             pass.done.push(node);
             if calls {
                 pass.take(count.unwrap_or_default());
-                pass.wrap(Kind::Function, from, false);
+                pass.wrap(NodeKind::Function, from, false);
             }
         });
     }
@@ -218,18 +218,18 @@ impl<'a> List<'a> {
             let (from, begins) = (pass.done.len(), node.is_keyword("WHERE"));
             pass.done.push(node);
             if begins {
-                let ends = |node: &Node| ENDS.iter().any(|end| node.is_keyword(end));
+                let ends = |node: &SyntaxNode| ENDS.iter().any(|end| node.is_keyword(end));
                 let more = pass.rest.as_slice().iter().position(ends);
                 pass.take(more.unwrap_or(usize::MAX));
-                pass.wrap(Kind::Where, from, false);
+                pass.wrap(NodeKind::Where, from, false);
             }
         });
     }
 
     fn identifiers(&mut self) {
         for node in &mut self.nodes {
-            if matches!(node.kind, Kind::Name | Kind::DoubleQuoted) {
-                node.kind = Kind::Identifier;
+            if matches!(node.kind, NodeKind::Name | NodeKind::DoubleQuoted) {
+                node.kind = NodeKind::Identifier;
             }
         }
     }
@@ -237,28 +237,34 @@ impl<'a> List<'a> {
     /// Groups ASC or DESC with the node before it.
     fn directions(&mut self) {
         self.pass(|pass, node| {
-            let is_direction = node.kind == Kind::Direction;
+            let is_direction = node.kind == NodeKind::Direction;
             let before = if is_direction { pass.last_solid() } else { None };
             pass.done.push(node);
-            let sorts = |node: &Node| node.kind == Kind::Identifier || is_any_number(node.kind);
+            let sorts = |node: &SyntaxNode| node.kind == NodeKind::Identifier || is_any_number(node.kind);
             if let Some(before) = before.filter(|before| sorts(&pass.done[*before])) {
-                pass.wrap(Kind::Identifier, before, false);
+                pass.wrap(NodeKind::Identifier, before, false);
             }
         });
     }
 
     /// Groups a node with an identifier directly after it, which is an alias in SQL.
     fn aliases(&mut self) {
-        let named = [Kind::Parenthesis, Kind::Function, Kind::Identifier, Kind::Operation, Kind::Comparison];
+        let named = [
+            NodeKind::Parenthesis,
+            NodeKind::Function,
+            NodeKind::Identifier,
+            NodeKind::Operation,
+            NodeKind::Comparison,
+        ];
         self.pass(|pass, node| {
             let (from, kind) = (pass.done.len(), node.kind);
             let may_be_named = named.contains(&kind) || is_any_number(kind);
             let count = if may_be_named { pass.to_next_solid() } else { None };
-            let is_named = pass.ahead(count).is_some_and(|next| next.kind == Kind::Identifier);
+            let is_named = pass.ahead(count).is_some_and(|next| next.kind == NodeKind::Identifier);
             pass.done.push(node);
             if is_named {
                 pass.take(count.unwrap_or_default());
-                pass.wrap(Kind::Identifier, from, kind == Kind::Identifier);
+                pass.wrap(NodeKind::Identifier, from, kind == NodeKind::Identifier);
             }
         });
     }
@@ -266,7 +272,7 @@ impl<'a> List<'a> {
     /// Adds a comment to the group before it.
     fn attach_comments(&mut self) {
         self.pass(|pass, node| {
-            let before = if node.kind == Kind::CommentGroup { pass.last_solid() } else { None };
+            let before = if node.kind == NodeKind::CommentGroup { pass.last_solid() } else { None };
             pass.done.push(node);
             if let Some(before) = before.filter(|before| pass.done[*before].kind.is_group()) {
                 pass.wrap(pass.done[before].kind, before, true);
@@ -275,6 +281,6 @@ impl<'a> List<'a> {
     }
 }
 
-fn is_any_number(kind: Kind) -> bool {
-    kind.is_number() || kind == Kind::Hexadecimal
+fn is_any_number(kind: NodeKind) -> bool {
+    kind.is_number() || kind == NodeKind::Hexadecimal
 }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::node::Kind;
+use super::node::NodeKind;
 
 /// Keywords without a kind of their own.
 const KEYWORDS: &str = "\
@@ -83,20 +83,21 @@ const TYPES: &str = "\
     SERIAL8 SIGNED SIGNTYPE SIMPLE_DOUBLE SIMPLE_FLOAT SIMPLE_INTEGER SMALLINT STRING STRUCT SYS_REFCURSOR TEXT \
     TIMESTAMP TINYINT UNSIGNED UROWID UTL_FILE VARCHAR VARCHAR2 VARIANT VARYING";
 
-static WORDS: LazyLock<HashMap<&'static str, Kind>> = LazyLock::new(|| {
-    let classes = [(KEYWORDS, Kind::Keyword), (STATEMENT_WORDS, Kind::StatementWord), (TYPES, Kind::TypeName)];
+static WORDS: LazyLock<HashMap<&'static str, NodeKind>> = LazyLock::new(|| {
+    let classes =
+        [(KEYWORDS, NodeKind::Keyword), (STATEMENT_WORDS, NodeKind::StatementWord), (TYPES, NodeKind::TypeName)];
     let listed = classes.into_iter().flat_map(|(words, kind)| words.split_whitespace().map(move |word| (word, kind)));
-    listed.chain([("DIV", Kind::Operator)]).collect()
+    listed.chain([("DIV", NodeKind::Operator)]).collect()
 });
 
 /// Returns the kind of a bare word. The case of the word is irrelevant.
-pub(super) fn classify(word: &str) -> Kind {
+pub(super) fn classify(word: &str) -> NodeKind {
     // No listed word is longer. The check avoids copying long names.
-    const LONGEST: usize = 32;
-    if word.len() > LONGEST {
-        return Kind::Name;
+    const MAX_KEYWORD_LENGTH: usize = 32;
+    if word.len() > MAX_KEYWORD_LENGTH {
+        return NodeKind::Name;
     }
-    WORDS.get(word.to_uppercase().as_str()).copied().unwrap_or(Kind::Name)
+    WORDS.get(word.to_uppercase().as_str()).copied().unwrap_or(NodeKind::Name)
 }
 
 #[cfg(test)]
@@ -113,12 +114,12 @@ mod tests {
     #[test]
     fn attribute_names_are_plain_and_common_words_are_not() {
         for word in ["name", "status", "start_time", "run_id", "created", "experiment_id", "model", "value"] {
-            assert_eq!(classify(word), Kind::Name, "{word}");
+            assert_eq!(classify(word), NodeKind::Name, "{word}");
         }
         for word in ["order", "key", "type", "time", "user", "data", "version", "Parameter", "and", "null"] {
-            assert_eq!(classify(word), Kind::Keyword, "{word}");
+            assert_eq!(classify(word), NodeKind::Keyword, "{word}");
         }
-        assert_eq!(classify("timestamp"), Kind::TypeName);
-        assert_eq!(classify("start"), Kind::StatementWord);
+        assert_eq!(classify("timestamp"), NodeKind::TypeName);
+        assert_eq!(classify("start"), NodeKind::StatementWord);
     }
 }

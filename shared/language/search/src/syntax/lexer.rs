@@ -5,18 +5,18 @@
 //! for complete SQL statements (joins, loops, dollar quotes, time zones) are omitted.
 
 use super::keywords;
-use super::node::{Kind, Node};
+use super::node::{NodeKind, SyntaxNode};
 
 /// Maximum number of tokens that `sqlparse` groups (`MAX_GROUPING_TOKENS`).
 const MAX_TOKENS: usize = 10_000;
 
 /// Splits `source` into tokens. Returns `None` if there are too many.
-pub(crate) fn tokens(source: &str) -> Option<Vec<Node<'_>>> {
+pub(crate) fn tokens(source: &str) -> Option<Vec<SyntaxNode<'_>>> {
     let mut tokens = Vec::new();
     let mut here = Position { source, at: 0, last_comment_end: source.rfind("*/") };
     while let Some(next) = here.rest().chars().next() {
-        let (kind, length) = RULES.iter().find_map(|rule| rule(&here)).unwrap_or((Kind::Unknown, next.len_utf8()));
-        tokens.push(Node::new(kind, &here.rest()[..length], here.at));
+        let (kind, length) = RULES.iter().find_map(|rule| rule(&here)).unwrap_or((NodeKind::Unknown, next.len_utf8()));
+        tokens.push(SyntaxNode::new(kind, &here.rest()[..length], here.at));
         if tokens.len() > MAX_TOKENS {
             return None;
         }
@@ -42,7 +42,7 @@ impl<'a> Position<'a> {
     }
 }
 
-type Rule = fn(&Position) -> Option<(Kind, usize)>;
+type Rule = fn(&Position) -> Option<(NodeKind, usize)>;
 
 const RULES: [Rule; 17] = [
     block_comment,
@@ -64,13 +64,13 @@ const RULES: [Rule; 17] = [
     symbol,
 ];
 
-fn block_comment(here: &Position) -> Option<(Kind, usize)> {
+fn block_comment(here: &Position) -> Option<(NodeKind, usize)> {
     let body = here.rest().strip_prefix("/*")?;
     here.last_comment_end.filter(|&end| end >= here.at + 2)?;
-    Some((Kind::Comment, body.find("*/")? + 4))
+    Some((NodeKind::Comment, body.find("*/")? + 4))
 }
 
-fn line_comment(here: &Position) -> Option<(Kind, usize)> {
+fn line_comment(here: &Position) -> Option<(NodeKind, usize)> {
     let rest = here.rest();
     if !rest.starts_with("--") && !rest.starts_with("# ") {
         return None;
@@ -79,71 +79,71 @@ fn line_comment(here: &Position) -> Option<(Kind, usize)> {
         Some(end) => end + newline_length(&rest[end..]),
         None => rest.len(),
     };
-    Some((Kind::Comment, length))
+    Some((NodeKind::Comment, length))
 }
 
 fn newline_length(text: &str) -> usize {
     if text.starts_with("\r\n") { 2 } else { usize::from(text.starts_with(['\r', '\n'])) }
 }
 
-fn blank(here: &Position) -> Option<(Kind, usize)> {
+fn blank(here: &Position) -> Option<(NodeKind, usize)> {
     let rest = here.rest();
     match newline_length(rest) {
-        0 => rest.chars().next().filter(|&next| is_space(next)).map(|next| (Kind::Space, next.len_utf8())),
-        length => Some((Kind::Newline, length)),
+        0 => rest.chars().next().filter(|&next| is_space(next)).map(|next| (NodeKind::Space, next.len_utf8())),
+        length => Some((NodeKind::Newline, length)),
     }
 }
 
-fn mark(here: &Position) -> Option<(Kind, usize)> {
-    let marks = [(":=", Kind::Assign), ("::", Kind::Punctuation), ("*", Kind::Wildcard)];
+fn mark(here: &Position) -> Option<(NodeKind, usize)> {
+    let marks = [(":=", NodeKind::Assign), ("::", NodeKind::Punctuation), ("*", NodeKind::Wildcard)];
     marks.into_iter().find(|(mark, _)| here.rest().starts_with(mark)).map(|(mark, kind)| (kind, mark.len()))
 }
 
-fn backquoted(here: &Position) -> Option<(Kind, usize)> {
+fn backquoted(here: &Position) -> Option<(NodeKind, usize)> {
     let length = ['`', '´'].into_iter().find_map(|quote| quoted_length(here.rest(), quote, false))?;
-    Some((Kind::Name, length))
+    Some((NodeKind::Name, length))
 }
 
-fn placeholder(here: &Position) -> Option<(Kind, usize)> {
+fn placeholder(here: &Position) -> Option<(NodeKind, usize)> {
     let rest = here.rest();
     if rest.starts_with('?') {
-        return Some((Kind::Placeholder, 1));
+        return Some((NodeKind::Placeholder, 1));
     }
     if rest.starts_with("%s") || rest.starts_with("%S") {
-        return Some((Kind::Placeholder, 2));
+        return Some((NodeKind::Placeholder, 2));
     }
     let after_sigil = rest.strip_prefix(['$', ':']).filter(|_| !here.before().is_some_and(is_word))?;
     match run(after_sigil, is_word) {
         0 => None,
-        length => Some((Kind::Placeholder, 1 + length)),
+        length => Some((NodeKind::Placeholder, 1 + length)),
     }
 }
 
-fn command(here: &Position) -> Option<(Kind, usize)> {
+fn command(here: &Position) -> Option<(NodeKind, usize)> {
     match run(here.rest().strip_prefix('\\')?, is_word) {
         0 => None,
-        length => Some((Kind::Unknown, 1 + length)),
+        length => Some((NodeKind::Unknown, 1 + length)),
     }
 }
 
 /// Matches words that remain keywords even before a dot or a parenthesis.
-fn reserved(here: &Position) -> Option<(Kind, usize)> {
+fn reserved(here: &Position) -> Option<(NodeKind, usize)> {
     let words = ["CASE", "IN", "VALUES", "USING", "FROM", "AS"];
-    words.iter().find_map(|word| words_length(here.rest(), &[word])).map(|length| (Kind::Keyword, length))
+    words.iter().find_map(|word| words_length(here.rest(), &[word])).map(|length| (NodeKind::Keyword, length))
 }
 
-fn sigil_name(here: &Position) -> Option<(Kind, usize)> {
+fn sigil_name(here: &Position) -> Option<(NodeKind, usize)> {
     let sigil = ["@", "##", "#"].into_iter().find(|sigil| {
         here.rest()
             .strip_prefix(sigil)
             .is_some_and(|rest| letter_first(rest) && run(rest, is_word) > first_length(rest))
     })?;
-    Some((Kind::Name, sigil.len() + run(&here.rest()[sigil.len()..], is_word)))
+    Some((NodeKind::Name, sigil.len() + run(&here.rest()[sigil.len()..], is_word)))
 }
 
 /// Matches names. A word before or after a dot, or before a parenthesis, is a name even if it is a
 /// keyword elsewhere. A dot that begins a number does not count.
-fn name(here: &Position) -> Option<(Kind, usize)> {
+fn name(here: &Position) -> Option<(NodeKind, usize)> {
     let rest = here.rest();
     if !letter_first(rest) {
         return None;
@@ -155,10 +155,10 @@ fn name(here: &Position) -> Option<(Kind, usize)> {
         .strip_prefix('.')
         .is_some_and(|member| !member.starts_with(|next: char| next.is_ascii_digit()));
     let is_name = owns || here.before() == Some('.') || after.starts_with('(');
-    is_name.then_some((Kind::Name, length))
+    is_name.then_some((NodeKind::Name, length))
 }
 
-fn number(here: &Position) -> Option<(Kind, usize)> {
+fn number(here: &Position) -> Option<(NodeKind, usize)> {
     let sign = usize::from(here.rest().starts_with('-'));
     let rest = &here.rest()[sign..];
     let (kind, length) =
@@ -166,15 +166,15 @@ fn number(here: &Position) -> Option<(Kind, usize)> {
     Some((kind, sign + length))
 }
 
-fn hexadecimal(rest: &str) -> Option<(Kind, usize)> {
+fn hexadecimal(rest: &str) -> Option<(NodeKind, usize)> {
     let digits = rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X"))?;
     match run(digits, |next| next.is_ascii_hexdigit()) {
         0 => None,
-        length => Some((Kind::Hexadecimal, 2 + length)),
+        length => Some((NodeKind::Hexadecimal, 2 + length)),
     }
 }
 
-fn scientific(rest: &str) -> Option<(Kind, usize)> {
+fn scientific(rest: &str) -> Option<(NodeKind, usize)> {
     let whole = digits(rest);
     if whole == 0 {
         return None;
@@ -185,19 +185,19 @@ fn scientific(rest: &str) -> Option<(Kind, usize)> {
     let sign = usize::from(exponent.starts_with('-'));
     match digits(&exponent[sign..]) {
         0 => None,
-        length => Some((Kind::Float, mantissa + 1 + sign + length)),
+        length => Some((NodeKind::Float, mantissa + 1 + sign + length)),
     }
 }
 
-fn fraction(rest: &str) -> Option<(Kind, usize)> {
+fn fraction(rest: &str) -> Option<(NodeKind, usize)> {
     let whole = digits(rest);
     let after_point = rest[whole..].strip_prefix('.')?;
     let least = usize::from(whole == 0);
-    digits_before_no_letter(after_point, least).map(|length| (Kind::Float, whole + 1 + length))
+    digits_before_no_letter(after_point, least).map(|length| (NodeKind::Float, whole + 1 + length))
 }
 
-fn integer(rest: &str) -> Option<(Kind, usize)> {
-    digits_before_no_letter(rest, 1).map(|length| (Kind::Integer, length))
+fn integer(rest: &str) -> Option<(NodeKind, usize)> {
+    digits_before_no_letter(rest, 1).map(|length| (NodeKind::Integer, length))
 }
 
 /// Returns the length of the longest run of at least `least` digits that is not followed by a
@@ -210,8 +210,8 @@ fn digits_before_no_letter(rest: &str, least: usize) -> Option<usize> {
     (length >= least).then_some(length)
 }
 
-fn quoted(here: &Position) -> Option<(Kind, usize)> {
-    [('\'', Kind::SingleQuoted), ('"', Kind::DoubleQuoted)]
+fn quoted(here: &Position) -> Option<(NodeKind, usize)> {
+    [('\'', NodeKind::SingleQuoted), ('"', NodeKind::DoubleQuoted)]
         .into_iter()
         .find_map(|(quote, kind)| quoted_length(here.rest(), quote, true).map(|length| (kind, length)))
 }
@@ -239,35 +239,35 @@ fn quoted_length(rest: &str, quote: char, backslash_escapes: bool) -> Option<usi
 
 /// Matches a name in square brackets, unless the bracket directly follows a word or another
 /// bracket.
-fn bracketed(here: &Position) -> Option<(Kind, usize)> {
+fn bracketed(here: &Position) -> Option<(NodeKind, usize)> {
     let body = here.rest().strip_prefix('[')?;
     if here.before().is_some_and(|before| is_word(before) || before == ']' || before == ')') {
         return None;
     }
     let length = body.find(['[', ']'])?;
-    (length > 0 && body[length..].starts_with(']')).then_some((Kind::Name, length + 2))
+    (length > 0 && body[length..].starts_with(']')).then_some((NodeKind::Name, length + 2))
 }
 
 /// Matches several words that form one token.
-fn phrase(here: &Position) -> Option<(Kind, usize)> {
-    const PHRASES: [(&[&str], Kind); 12] = [
-        (&["NOT", "NULL"], Kind::Keyword),
-        (&["ASC", "NULLS", "FIRST"], Kind::Direction),
-        (&["ASC", "NULLS", "LAST"], Kind::Direction),
-        (&["DESC", "NULLS", "FIRST"], Kind::Direction),
-        (&["DESC", "NULLS", "LAST"], Kind::Direction),
-        (&["ASC"], Kind::Direction),
-        (&["DESC"], Kind::Direction),
-        (&["NULLS", "FIRST"], Kind::Direction),
-        (&["NULLS", "LAST"], Kind::Direction),
-        (&["UNION", "ALL"], Kind::Keyword),
-        (&["GROUP", "BY"], Kind::Keyword),
-        (&["ORDER", "BY"], Kind::Keyword),
+fn phrase(here: &Position) -> Option<(NodeKind, usize)> {
+    const PHRASES: [(&[&str], NodeKind); 12] = [
+        (&["NOT", "NULL"], NodeKind::Keyword),
+        (&["ASC", "NULLS", "FIRST"], NodeKind::Direction),
+        (&["ASC", "NULLS", "LAST"], NodeKind::Direction),
+        (&["DESC", "NULLS", "FIRST"], NodeKind::Direction),
+        (&["DESC", "NULLS", "LAST"], NodeKind::Direction),
+        (&["ASC"], NodeKind::Direction),
+        (&["DESC"], NodeKind::Direction),
+        (&["NULLS", "FIRST"], NodeKind::Direction),
+        (&["NULLS", "LAST"], NodeKind::Direction),
+        (&["UNION", "ALL"], NodeKind::Keyword),
+        (&["GROUP", "BY"], NodeKind::Keyword),
+        (&["ORDER", "BY"], NodeKind::Keyword),
     ];
     PHRASES.iter().find_map(|(words, kind)| words_length(here.rest(), words).map(|length| (*kind, length)))
 }
 
-fn text_comparator(here: &Position) -> Option<(Kind, usize)> {
+fn text_comparator(here: &Position) -> Option<(NodeKind, usize)> {
     const COMPARATORS: [&[&str]; 10] = [
         &["NOT", "LIKE"],
         &["NOT", "ILIKE"],
@@ -280,10 +280,10 @@ fn text_comparator(here: &Position) -> Option<(Kind, usize)> {
         &["REGEXP", "BINARY"],
         &["REGEXP"],
     ];
-    COMPARATORS.iter().find_map(|words| words_length(here.rest(), words)).map(|length| (Kind::Comparator, length))
+    COMPARATORS.iter().find_map(|words| words_length(here.rest(), words)).map(|length| (NodeKind::Comparator, length))
 }
 
-fn word(here: &Position) -> Option<(Kind, usize)> {
+fn word(here: &Position) -> Option<(NodeKind, usize)> {
     let rest = here.rest();
     if !rest.starts_with(is_word) {
         return None;
@@ -292,16 +292,16 @@ fn word(here: &Position) -> Option<(Kind, usize)> {
     Some((keywords::classify(&rest[..length]), length))
 }
 
-fn symbol(here: &Position) -> Option<(Kind, usize)> {
+fn symbol(here: &Position) -> Option<(NodeKind, usize)> {
     const OPERATORS: [&str; 8] = ["->>", "->", "#>>", "#>", "@>", "<@", "-", "#-"];
     let rest = here.rest();
     if rest.starts_with([';', ':', '(', ')', '[', ']', ',', '.']) {
-        return Some((Kind::Punctuation, 1));
+        return Some((NodeKind::Punctuation, 1));
     }
     if let Some(operator) = OPERATORS.iter().find(|operator| rest.starts_with(**operator)) {
-        return Some((Kind::Operator, operator.len()));
+        return Some((NodeKind::Operator, operator.len()));
     }
-    let runs = [("<>=~!", Kind::Comparator), ("+/@#%^&|-", Kind::Operator)];
+    let runs = [("<>=~!", NodeKind::Comparator), ("+/@#%^&|-", NodeKind::Operator)];
     runs.into_iter().find_map(|(symbols, kind)| match run(rest, |next| symbols.contains(next)) {
         0 => None,
         length => Some((kind, length)),

@@ -13,28 +13,28 @@ mod node;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use node::{Kind, Node};
+pub(crate) use node::{NodeKind, SyntaxNode};
 
 /// Parses `source` into statements of grouped tokens. Returns `None` if it is too long or nested
 /// too deeply.
-pub(crate) fn statements(source: &str) -> Option<Vec<Vec<Node<'_>>>> {
+pub(crate) fn statements(source: &str) -> Option<Vec<Vec<SyntaxNode<'_>>>> {
     let statements = split(lexer::tokens(source)?);
     statements.into_iter().map(|tokens| group::group(source, tokens)).collect()
 }
 
 /// Splits tokens after semicolons outside parentheses (`StatementSplitter` in `sqlparse`). A last
 /// statement that only consists of white space is dropped.
-fn split(tokens: Vec<Node<'_>>) -> Vec<Vec<Node<'_>>> {
+fn split(tokens: Vec<SyntaxNode<'_>>) -> Vec<Vec<SyntaxNode<'_>>> {
     let mut statements = Vec::new();
     let mut statement = Vec::new();
     let mut level = 0;
     let mut ended = false;
     for token in tokens {
-        if ended && !matches!(token.kind, Kind::Space | Kind::Comment) {
+        if ended && !matches!(token.kind, NodeKind::Space | NodeKind::Comment) {
             statements.push(std::mem::take(&mut statement));
             (level, ended) = (0, false);
         }
-        if token.kind == Kind::Punctuation {
+        if token.kind == NodeKind::Punctuation {
             match token.text {
                 "(" => level += 1,
                 ")" => level -= 1,
@@ -44,7 +44,7 @@ fn split(tokens: Vec<Node<'_>>) -> Vec<Vec<Node<'_>>> {
         }
         statement.push(token);
     }
-    if !statement.iter().all(Node::is_blank) {
+    if !statement.iter().all(SyntaxNode::is_blank) {
         statements.push(statement);
     }
     statements

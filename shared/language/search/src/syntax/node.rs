@@ -2,7 +2,7 @@
 
 /// The kinds of tokens, and of groups of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     // Tokens.
     Space,
     Newline,
@@ -38,7 +38,7 @@ pub(crate) enum Kind {
     IdentifierList,
 }
 
-impl Kind {
+impl NodeKind {
     /// Checks whether this is the kind of a group of tokens.
     pub(super) fn is_group(self) -> bool {
         matches!(
@@ -65,23 +65,23 @@ impl Kind {
 
 /// A token or a group of tokens: its kind, and the part of the source that it covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Node<'a> {
-    pub(crate) kind: Kind,
+pub(crate) struct SyntaxNode<'a> {
+    pub(crate) kind: NodeKind,
     pub(crate) text: &'a str,
     /// The position of the text in the source.
     pub(super) start: usize,
     /// The members of a comparison. Empty for other groups, whose members are not used.
-    pub(crate) members: Vec<Node<'a>>,
+    pub(crate) members: Vec<SyntaxNode<'a>>,
 }
 
-impl<'a> Node<'a> {
-    pub(super) fn new(kind: Kind, text: &'a str, start: usize) -> Self {
+impl<'a> SyntaxNode<'a> {
+    pub(super) fn new(kind: NodeKind, text: &'a str, start: usize) -> Self {
         Self { kind, text, start, members: Vec::new() }
     }
 
     /// Creates a keyword that is composed of several tokens.
     pub(crate) fn keyword(text: &'a str) -> Self {
-        Self::new(Kind::Keyword, text, 0)
+        Self::new(NodeKind::Keyword, text, 0)
     }
 
     pub(super) fn end(&self) -> usize {
@@ -90,17 +90,17 @@ impl<'a> Node<'a> {
 
     /// Checks whether this is white space.
     pub(crate) fn is_blank(&self) -> bool {
-        matches!(self.kind, Kind::Space | Kind::Newline)
+        matches!(self.kind, NodeKind::Space | NodeKind::Newline)
     }
 
     /// Checks whether this is the plain keyword `word`, which is given in upper case. The
     /// comparison ignores case.
     pub(crate) fn is_keyword(&self, word: &str) -> bool {
-        self.kind == Kind::Keyword && self.text.eq_ignore_ascii_case(word)
+        self.kind == NodeKind::Keyword && self.text.eq_ignore_ascii_case(word)
     }
 
     /// Checks whether this is the punctuation mark `mark`.
     pub(super) fn is_mark(&self, mark: &str) -> bool {
-        self.kind == Kind::Punctuation && self.text == mark
+        self.kind == NodeKind::Punctuation && self.text == mark
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     parse_model_filter, parse_model_order, parse_registered_model_search, parse_run_filter, parse_run_search,
     parse_version_search,
     syntax::{self, lexer},
-    tokens,
+    trigram_tokens,
 };
 
 type Read = fn(&str, &[String]) -> mlflow_api::Result<()>;
@@ -122,8 +122,8 @@ fn planning_a_long_pattern_is_linear() {
     let text: String = (0..16_000).filter_map(|code| char::from_u32(0x4e00 + code)).collect();
     let pattern = format!("%{text}%");
     let filter = parse_run_filter(&format!("run_name LIKE '{pattern}'")).unwrap();
-    let pattern = crate::Pattern::like(&pattern).unwrap();
-    let terms = fastest(|| drop(tokens::of_pattern(&pattern)));
+    let pattern = crate::LikePattern::like(&pattern).unwrap();
+    let terms = fastest(|| drop(trigram_tokens::of_pattern(&pattern)));
     let planned =
         fastest(|| drop(RunOptions::of(&filter.asks(), &RunOrder::default().sorting(), &CommonFields::default())));
     assert!(planned < terms * 12, "{terms:?}, {planned:?}");

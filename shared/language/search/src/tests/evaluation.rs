@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{TestExperiment, TestRun, filter};
-use crate::{DatasetInput, parse_experiment_filter};
+use crate::{DatasetInputFields, parse_experiment_filter};
 
 fn run() -> TestRun {
     TestRun {
@@ -17,8 +17,8 @@ fn run() -> TestRun {
         params: BTreeMap::from([("lr", "10"), ("empty", "")]),
         tags: BTreeMap::from([("mlflow.runName", "Tag"), ("é", "É")]),
         datasets: vec![
-            DatasetInput { name: "iris", digest: "d1", context: Some("train") },
-            DatasetInput { name: "wine", digest: "d2", context: None },
+            DatasetInputFields { name: "iris", digest: "d1", context: Some("train") },
+            DatasetInputFields { name: "wine", digest: "d2", context: None },
         ],
     }
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use mlflow_api::ExperimentId;
 
 use crate::{
-    DatasetInput, ExperimentFields, ExperimentNumber, RunFields, RunFilter, RunNumber, RunOrder, RunText,
+    DatasetInputFields, ExperimentFields, ExperimentNumber, RunFields, RunFilter, RunNumber, RunOrder, RunText,
     parse_run_filter, parse_run_order_by,
 };
 
@@ -27,7 +27,7 @@ pub(crate) struct TestRun {
     pub(crate) metrics: BTreeMap<&'static str, f64>,
     pub(crate) params: BTreeMap<&'static str, &'static str>,
     pub(crate) tags: BTreeMap<&'static str, &'static str>,
-    pub(crate) datasets: Vec<DatasetInput<'static>>,
+    pub(crate) datasets: Vec<DatasetInputFields<'static>>,
 }
 
 impl RunFields for TestRun {
@@ -60,7 +60,7 @@ impl RunFields for TestRun {
         self.tags.get(key).copied()
     }
 
-    fn datasets(&self) -> impl Iterator<Item = DatasetInput<'_>> {
+    fn datasets(&self) -> impl Iterator<Item = DatasetInputFields<'_>> {
         self.datasets.iter().copied()
     }
 }

@@ -2,10 +2,10 @@
 
 use mlflow_api::{Error, Result};
 
-use super::identifier::Family;
-use super::test::listed;
-use crate::print;
-use crate::value::Literal;
+use super::identifier::TraceFieldFamily;
+use super::value_tests::listed;
+use crate::literals::FilterLiteral;
+use crate::python_repr;
 
 const KEYED: [&str; 7] = ["!=", "=", "ILIKE", "IS NOT NULL", "IS NULL", "LIKE", "RLIKE"];
 const TEXTS: [&str; 7] = ["!=", "=", "ILIKE", "IN", "LIKE", "NOT IN", "RLIKE"];
@@ -32,7 +32,7 @@ pub(super) fn text_attribute(comparator: &str) -> Result<()> {
 /// Checks the comparator of a numeric attribute. MLflow lists the comparators of texts in this
 /// message, and omits the closing quote.
 pub(super) fn number_attribute(comparator: &str) -> Result<()> {
-    let listed = print::set(&TEXTS);
+    let listed = python_repr::set(&TEXTS);
     expect(&NUMBERS, comparator, |_| format!("Invalid comparator '{comparator}' not one of '{listed}"))
 }
 
@@ -82,7 +82,7 @@ pub(super) fn aggregates(key: &str, comparator: &str) -> Result<()> {
 
 /// Returns the prompt of a condition on linked prompts, which must be a single one, given by name
 /// and version.
-pub(super) fn prompt(comparator: &str, value: Option<Literal>) -> Result<String> {
+pub(super) fn prompt(comparator: &str, value: Option<FilterLiteral>) -> Result<String> {
     if comparator != "=" {
         return Err(Error::invalid(format!(
             "Invalid comparator '{comparator}' for prompts filter. Only '=' is supported with format: prompt = \
@@ -90,23 +90,23 @@ pub(super) fn prompt(comparator: &str, value: Option<Literal>) -> Result<String>
         )));
     }
     let written = match value {
-        Some(Literal::Text(text)) if text.matches('/').count() == 1 => return Ok(text),
-        Some(Literal::Text(text)) => text,
-        Some(Literal::List(texts)) => listed(&texts),
-        Some(Literal::Number(_)) | None => String::new(),
+        Some(FilterLiteral::Text(text)) if text.matches('/').count() == 1 => return Ok(text),
+        Some(FilterLiteral::Text(text)) => text,
+        Some(FilterLiteral::List(texts)) => listed(&texts),
+        Some(FilterLiteral::Number(_)) | None => String::new(),
     };
     let message = format!("Invalid prompts filter value '{written}'. Expected format: prompt = \"name/version\"");
     Err(Error::invalid(message))
 }
 
 /// Rejects families that traces cannot be sorted by.
-pub(super) fn order(family: Family) -> Result<()> {
+pub(super) fn order(family: TraceFieldFamily) -> Result<()> {
     match family {
-        Family::Attribute | Family::Tag | Family::Metadata => Ok(()),
+        TraceFieldFamily::Attribute | TraceFieldFamily::Tag | TraceFieldFamily::Metadata => Ok(()),
         _ => Err(Error::invalid(format!("Invalid identifier type '{family}'"))),
     }
 }
 
 fn expect(valid: &[&str], comparator: &str, refusal: impl FnOnce(String) -> String) -> Result<()> {
-    if valid.contains(&comparator) { Ok(()) } else { Err(Error::invalid(refusal(print::set(valid)))) }
+    if valid.contains(&comparator) { Ok(()) } else { Err(Error::invalid(refusal(python_repr::set(valid)))) }
 }

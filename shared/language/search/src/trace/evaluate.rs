@@ -13,11 +13,11 @@ use super::predicate::{
     AssessmentKind, AssessmentPredicate, AssessmentTest, SpanField, SpanPredicate, TraceNumber, TracePredicate,
     TraceText,
 };
-use crate::value::Number;
+use crate::literals::FilterNumber;
 
 /// The tolerance, in ms, by which spans may start before the earliest time that a filter allows
 /// (`_SPAN_SEARCH_TIMESTAMP_TOLERANCE_MS`).
-const TOLERANCE: i64 = 10_000;
+const SPAN_START_TOLERANCE_MS: i64 = 10_000;
 
 /// The fields of a trace that filters and orderings use, without its spans.
 pub trait TraceFields {
@@ -89,9 +89,9 @@ pub trait SpanFields {
 /// For each condition on assessments, the sessions with an assessment that meets it and applies to
 /// the whole session.
 #[derive(Clone, Debug, Default)]
-pub struct Sessions(Vec<HashSet<String>>);
+pub struct MatchingSessions(Vec<HashSet<String>>);
 
-impl Sessions {
+impl MatchingSessions {
     /// Takes a trace of the searched experiments into account, regardless of whether the trace
     /// itself passes.
     pub fn add(&mut self, filter: &TraceFilter, trace: &impl TraceFields) {
@@ -122,7 +122,7 @@ impl TraceFilter {
     }
 
     /// Checks whether the filter has conditions on assessments. If so, assessments of other traces
-    /// in the same session are taken into account ([`Sessions`]).
+    /// in the same session are taken into account ([`MatchingSessions`]).
     #[must_use]
     pub fn asks_for_sessions(&self) -> bool {
         self.assessments().next().is_some()
@@ -142,7 +142,7 @@ impl TraceFilter {
 
     /// Checks whether the trace passes, ignoring the conditions on spans.
     #[must_use]
-    pub fn matches(&self, trace: &impl TraceFields, sessions: &Sessions) -> bool {
+    pub fn matches(&self, trace: &impl TraceFields, sessions: &MatchingSessions) -> bool {
         let mut assessments = 0..;
         self.predicates.iter().all(|predicate| match predicate {
             TracePredicate::Assessment(predicate) => {
@@ -174,10 +174,14 @@ impl TraceFilter {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "Python's arithmetic, too")]
-fn begins_late_enough(start: i64, from: Number) -> bool {
+fn begins_late_enough(start: i64, from: FilterNumber) -> bool {
     match from {
-        Number::Integer(from) => i128::from(start) >= (i128::from(from) - i128::from(TOLERANCE)) * 1_000_000,
-        Number::Float(from) => Number::Float((from - TOLERANCE as f64) * 1e6).compare_stored(start).is_ge(),
+        FilterNumber::Integer(from) => {
+            i128::from(start) >= (i128::from(from) - i128::from(SPAN_START_TOLERANCE_MS)) * 1_000_000
+        }
+        FilterNumber::Float(from) => {
+            FilterNumber::Float((from - SPAN_START_TOLERANCE_MS as f64) * 1e6).compare_stored(start).is_ge()
+        }
     }
 }
 

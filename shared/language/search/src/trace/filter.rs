@@ -3,12 +3,12 @@
 use mlflow_api::{Error, Result};
 
 use super::comparators;
-use super::identifier::{ATTRIBUTES, Family, Identifier, keys};
+use super::identifier::{ATTRIBUTES, TraceFieldFamily, TraceIdentifier, keys};
 use super::predicate::{AssessmentKind, AssessmentPredicate, SpanPredicate, TraceNumber, TracePredicate, TraceText};
-use super::test::{KeyTest, NumberTest, Test};
 use super::value;
+use super::value_tests::{NumberTest, TraceKeyTest, TraceTextTest};
 use crate::comparison::{Comparison, trace_comparisons};
-use crate::value::{Literal, Number};
+use crate::literals::{FilterLiteral, FilterNumber};
 
 /// The conditions of a search of traces, all of which must be met.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,16 +19,16 @@ pub struct TraceFilter {
     pub spans: Vec<SpanPredicate>,
     /// The earliest start time of spans, in ms, to which a tolerance is applied. It follows from
     /// the conditions on the request time, and only matters if there are conditions on spans.
-    pub(super) spans_from: Option<Number>,
+    pub(super) spans_from: Option<FilterNumber>,
 }
 
 /// A parsed comparison whose comparator has not been checked yet. MLflow checks the comparators
 /// after it has parsed all comparisons.
-struct Draft {
-    identifier: Identifier,
+struct UncheckedComparison {
+    identifier: TraceIdentifier,
     comparator: String,
     /// The value. `None` for IS NULL and IS NOT NULL.
-    value: Option<Literal>,
+    value: Option<FilterLiteral>,
 }
 
 /// Parses a filter. Every trace passes the empty filter.
@@ -45,40 +45,44 @@ pub fn parse_trace_filter(filter: &str) -> Result<TraceFilter> {
     Ok(parsed)
 }
 
-fn read(comparison: &Comparison) -> Result<Draft> {
-    let identifier = Identifier::read(comparison.left, &ATTRIBUTES)?;
+fn read(comparison: &Comparison) -> Result<UncheckedComparison> {
+    let identifier = TraceIdentifier::read(comparison.left, &ATTRIBUTES)?;
     let value = match &comparison.right {
         None => None,
         Some(right) => {
             let value = value::read(&identifier, comparison.comparator, right)?;
-            if identifier.family == Family::Span {
+            if identifier.family == TraceFieldFamily::Span {
                 // This check is case-sensitive.
                 comparators::span(&identifier.key, comparison.comparator)?;
             }
             Some(value)
         }
     };
-    Ok(Draft { identifier: identifier.resolved(), comparator: comparison.comparator.to_uppercase(), value })
+    Ok(UncheckedComparison {
+        identifier: identifier.resolved(),
+        comparator: comparison.comparator.to_uppercase(),
+        value,
+    })
 }
 
 impl TraceFilter {
-    fn add(&mut self, draft: Draft) -> Result<()> {
-        let Draft { identifier: Identifier { family, key }, comparator, value } = draft;
+    fn add(&mut self, draft: UncheckedComparison) -> Result<()> {
+        let UncheckedComparison { identifier: TraceIdentifier { family, key }, comparator, value } = draft;
         let predicate = match family {
-            Family::Issue => {
+            TraceFieldFamily::Issue => {
                 comparators::issue(&key, &comparator)?;
                 TracePredicate::Issue(text_of(value))
             }
-            Family::Attribute => return self.add_attribute(&key, &comparator, value),
-            Family::Tag => {
+            TraceFieldFamily::Attribute => return self.add_attribute(&key, &comparator, value),
+            TraceFieldFamily::Tag => {
                 comparators::tag(&comparator)?;
                 if key == keys::PROMPTS {
                     TracePredicate::Prompt(comparators::prompt(&comparator, value)?)
                 } else {
-                    TracePredicate::Tag { test: KeyTest::new(&comparator, value)?, key }
+                    TracePredicate::Tag { test: TraceKeyTest::new(&comparator, value)?, key }
                 }
             }
-            Family::Metadata => {
+            TraceFieldFamily::Metadata => {
                 comparators::metadata(&comparator)?;
                 if matches!(key.as_str(), keys::TOKEN_USAGE | keys::COST) {
                     comparators::aggregates(&key, &comparator)?;
@@ -86,17 +90,17 @@ impl TraceFilter {
                 if key == keys::RUN && comparator == "=" {
                     TracePredicate::Run(text_of(value))
                 } else {
-                    TracePredicate::Metadata { test: KeyTest::new(&comparator, value)?, key }
+                    TracePredicate::Metadata { test: TraceKeyTest::new(&comparator, value)?, key }
                 }
             }
-            Family::Span => {
+            TraceFieldFamily::Span => {
                 comparators::span(&key, &comparator)?;
                 self.spans.push(SpanPredicate::new(&key, &comparator, value)?);
                 return Ok(());
             }
-            Family::Feedback | Family::Expectation => {
+            TraceFieldFamily::Feedback | TraceFieldFamily::Expectation => {
                 comparators::assessment(&key, &comparator)?;
-                let feedback = family == Family::Feedback;
+                let feedback = family == TraceFieldFamily::Feedback;
                 let kind = if feedback { AssessmentKind::Feedback } else { AssessmentKind::Expectation };
                 TracePredicate::Assessment(AssessmentPredicate::new(kind, key, &comparator, value)?)
             }
@@ -105,18 +109,18 @@ impl TraceFilter {
         Ok(())
     }
 
-    fn add_attribute(&mut self, key: &str, comparator: &str, value: Option<Literal>) -> Result<()> {
+    fn add_attribute(&mut self, key: &str, comparator: &str, value: Option<FilterLiteral>) -> Result<()> {
         let Some(attribute) = TraceNumber::parse(key) else {
             comparators::text_attribute(comparator)?;
             let attribute =
                 TraceText::parse(key).ok_or_else(|| Error::internal(format!("no such attribute: {key}")))?;
-            self.predicates.push(TracePredicate::Text { attribute, test: Test::new(comparator, value)? });
+            self.predicates.push(TracePredicate::Text { attribute, test: TraceTextTest::new(comparator, value)? });
             return Ok(());
         };
         comparators::number_attribute(comparator)?;
         if attribute == TraceNumber::RequestTime
             && comparator.starts_with('>')
-            && let Some(Literal::Number(from)) = value
+            && let Some(FilterLiteral::Number(from)) = value
         {
             self.spans_from = Some(self.spans_from.map_or(from, |earlier| earlier.max(from)));
         }
@@ -127,6 +131,6 @@ impl TraceFilter {
 }
 
 /// Returns the text of a value. The grammar only allows texts here.
-fn text_of(value: Option<Literal>) -> String {
-    if let Some(Literal::Text(text)) = value { text } else { String::new() }
+fn text_of(value: Option<FilterLiteral>) -> String {
+    if let Some(FilterLiteral::Text(text)) = value { text } else { String::new() }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use mlflow_api::{Error, Result};
 
 use crate::identifier::{between, unquoted_key};
-use crate::print;
+use crate::python_repr;
 
 /// The keys of tags and metadata that the grammar treats specially.
 pub(crate) mod keys {
@@ -66,7 +66,7 @@ const FAMILIES: [&str; 11] = [
 
 /// The kinds of fields that a trace can be searched by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Family {
+pub(super) enum TraceFieldFamily {
     Attribute,
     Tag,
     Metadata,
@@ -76,7 +76,7 @@ pub(super) enum Family {
     Issue,
 }
 
-impl Family {
+impl TraceFieldFamily {
     fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "attribute" | "attributes" | "trace" => Self::Attribute,
@@ -91,7 +91,7 @@ impl Family {
     }
 }
 
-impl fmt::Display for Family {
+impl fmt::Display for TraceFieldFamily {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Attribute => "attribute",
@@ -107,28 +107,28 @@ impl fmt::Display for Family {
 
 /// An identifier: a family, and a key within it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Identifier {
-    pub(super) family: Family,
+pub(super) struct TraceIdentifier {
+    pub(super) family: TraceFieldFamily,
     pub(super) key: String,
 }
 
-impl Identifier {
+impl TraceIdentifier {
     /// Parses an identifier. `attributes` lists the valid attributes.
     pub(super) fn read(text: &str, attributes: &[&str]) -> Result<Self> {
         let (family, key) = match text.split_once('.') {
-            None => (Family::Attribute, text),
+            None => (TraceFieldFamily::Attribute, text),
             Some((written, key)) => {
                 let name = between(written, '`').unwrap_or(written);
-                let family = Family::parse(name).ok_or_else(|| {
-                    let valid = print::set(&FAMILIES);
+                let family = TraceFieldFamily::parse(name).ok_or_else(|| {
+                    let valid = python_repr::set(&FAMILIES);
                     Error::invalid(format!("Invalid entity type '{name}'. Valid values are {valid}"))
                 })?;
                 (family, key)
             }
         };
         let key = unquoted_key(key);
-        if family == Family::Attribute && !attributes.contains(&key) {
-            let valid = print::set(attributes);
+        if family == TraceFieldFamily::Attribute && !attributes.contains(&key) {
+            let valid = python_repr::set(attributes);
             return Err(Error::invalid(format!("Invalid attribute key '{key}' specified. Valid keys are '{valid}'")));
         }
         Ok(Self { family, key: key.to_owned() })
@@ -139,14 +139,14 @@ impl Identifier {
     /// replaced with the name of the trace.
     pub(super) fn resolved(self) -> Self {
         let replaced = |family, key: &str| Self { family, key: key.to_owned() };
-        if self.family == Family::Span {
+        if self.family == TraceFieldFamily::Span {
             return self;
         }
         match self.key.to_lowercase().as_str() {
-            "name" => replaced(Family::Tag, keys::NAME),
-            "prompt" => replaced(Family::Tag, keys::PROMPTS),
-            "run_id" => replaced(Family::Metadata, keys::RUN),
-            "text" => replaced(Family::Span, "content"),
+            "name" => replaced(TraceFieldFamily::Tag, keys::NAME),
+            "prompt" => replaced(TraceFieldFamily::Tag, keys::PROMPTS),
+            "run_id" => replaced(TraceFieldFamily::Metadata, keys::RUN),
+            "text" => replaced(TraceFieldFamily::Span, "content"),
             "timestamp" => replaced(self.family, "timestamp_ms"),
             "execution_time" => replaced(self.family, "execution_time_ms"),
             "end_time" => replaced(self.family, "end_time_ms"),

@@ -7,32 +7,32 @@
 //! trace. The store only reads the spans of traces that pass, and only if
 //! [`TraceFilter::asks_for_spans`] returns `true`.
 
+mod client_requests;
 mod comparators;
 mod correlation;
 mod evaluate;
-mod expression;
 mod filter;
 mod identifier;
 pub mod metrics;
 mod order;
 mod predicate;
-mod related;
-mod requests;
-mod test;
-mod times;
+mod regular_expression;
+mod related_entities;
+mod time_range;
 mod value;
+mod value_tests;
 
 pub use correlation::CorrelationCounts;
-pub use evaluate::{AssessmentFields, Sessions, SpanFields, TraceFields};
-pub use expression::Expression;
+pub use evaluate::{AssessmentFields, MatchingSessions, SpanFields, TraceFields};
 pub use filter::{TraceFilter, parse_trace_filter};
 pub use order::{TraceOrder, TraceSortBy, parse_trace_order_by};
 pub use predicate::{
     AssessmentKind, AssessmentPredicate, AssessmentTest, SpanField, SpanPredicate, TraceNumber, TracePredicate,
     TraceText,
 };
-pub use related::Related;
-pub use test::{KeyTest, NumberTest, Test};
+pub use regular_expression::RegularExpression;
+pub use related_entities::RelatedEntity;
+pub use value_tests::{NumberTest, TraceKeyTest, TraceTextTest};
 
 use mlflow_api::Result;
 
@@ -47,7 +47,7 @@ pub struct TraceSearch {
 
 impl TraceSearch {
     /// Returns the other entities by which the search selects or sorts traces.
-    pub fn related(&self) -> impl Iterator<Item = Related> {
+    pub fn related(&self) -> impl Iterator<Item = RelatedEntity> {
         self.filter.related().chain(self.order.related())
     }
 }

@@ -7,10 +7,10 @@ use mlflow_api::{Error, ErrorCode, Result};
 
 use super::comparators;
 use super::evaluate::TraceFields;
-use super::identifier::{Family, Identifier, ORDER_ATTRIBUTES, keys};
+use super::identifier::{ORDER_ATTRIBUTES, TraceFieldFamily, TraceIdentifier, keys};
 use super::predicate::{TraceNumber, TraceText};
-use crate::order_by::{Direction, Term, parse_clauses};
-use crate::sort_key::{Cell, SortKey};
+use crate::order_by::{OrderTerm, SortDirection, parse_clauses};
+use crate::sort_key::{SortKey, SortKeyValue};
 
 /// The values by which traces can be sorted. Traces without the value come last in either
 /// direction.
@@ -32,7 +32,7 @@ pub enum TraceSortBy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceOrder {
     /// The terms, in descending order of precedence.
-    pub terms: Vec<Term<TraceSortBy>>,
+    pub terms: Vec<OrderTerm<TraceSortBy>>,
 }
 
 impl Default for TraceOrder {
@@ -43,10 +43,10 @@ impl Default for TraceOrder {
 
 impl TraceOrder {
     /// Appends MLflow's tie-breakers.
-    fn completed(mut terms: Vec<Term<TraceSortBy>>) -> Self {
+    fn completed(mut terms: Vec<OrderTerm<TraceSortBy>>) -> Self {
         let breakers = [
-            Term { by: TraceSortBy::Number(TraceNumber::RequestTime), direction: Direction::Descending },
-            Term { by: TraceSortBy::Text(TraceText::Id), direction: Direction::Ascending },
+            OrderTerm { by: TraceSortBy::Number(TraceNumber::RequestTime), direction: SortDirection::Descending },
+            OrderTerm { by: TraceSortBy::Text(TraceText::Id), direction: SortDirection::Ascending },
         ];
         for last in breakers {
             if !terms.iter().any(|term| term.by == last.by) {
@@ -59,12 +59,12 @@ impl TraceOrder {
     /// Returns the direction of the request time if traces are sorted by request time and then by
     /// id in ascending order, which is the order in which they are stored.
     #[must_use]
-    pub fn by_time(&self) -> Option<Direction> {
+    pub fn by_time(&self) -> Option<SortDirection> {
         match self.terms.as_slice() {
             [first, second]
                 if first.by == TraceSortBy::Number(TraceNumber::RequestTime)
                     && second.by == TraceSortBy::Text(TraceText::Id)
-                    && second.direction == Direction::Ascending =>
+                    && second.direction == SortDirection::Ascending =>
             {
                 Some(first.direction)
             }
@@ -77,11 +77,11 @@ impl TraceOrder {
     pub fn key(&self, trace: &impl TraceFields) -> SortKey {
         SortKey::of(self.terms.iter().map(|term| {
             let cell = match &term.by {
-                TraceSortBy::Text(attribute) => Cell::text(trace.text(*attribute)),
-                TraceSortBy::Number(attribute) => Cell::integer(attribute.of(trace)),
-                TraceSortBy::Experiment => Cell::integer(Some(trace.experiment().number().cast_signed())),
-                TraceSortBy::Tag(key) => Cell::text(trace.tag(key)),
-                TraceSortBy::Metadata(key) => Cell::text(trace.metadata(key)),
+                TraceSortBy::Text(attribute) => SortKeyValue::text(trace.text(*attribute)),
+                TraceSortBy::Number(attribute) => SortKeyValue::integer(attribute.of(trace)),
+                TraceSortBy::Experiment => SortKeyValue::integer(Some(trace.experiment().number().cast_signed())),
+                TraceSortBy::Tag(key) => SortKeyValue::text(trace.tag(key)),
+                TraceSortBy::Metadata(key) => SortKeyValue::text(trace.metadata(key)),
             };
             (term.direction, cell)
         }))
@@ -95,16 +95,16 @@ pub fn parse_trace_order_by(clauses: &[String]) -> Result<TraceOrder> {
     let mut seen = HashSet::new();
     for clause in parse_clauses(clauses)? {
         let (written, direction) = clause?;
-        let Identifier { family, key } = Identifier::read(&written, &ORDER_ATTRIBUTES)?.resolved();
+        let TraceIdentifier { family, key } = TraceIdentifier::read(&written, &ORDER_ATTRIBUTES)?.resolved();
         comparators::order(family)?;
-        if family == Family::Metadata && matches!(key.as_str(), keys::TOKEN_USAGE | keys::COST) {
+        if family == TraceFieldFamily::Metadata && matches!(key.as_str(), keys::TOKEN_USAGE | keys::COST) {
             return Err(Error::invalid(format!(
                 "Ordering by reserved metadata '{key}' is not supported because it is represented by multiple columns."
             )));
         }
         let by = match family {
-            Family::Tag => TraceSortBy::Tag(key),
-            Family::Metadata => TraceSortBy::Metadata(key),
+            TraceFieldFamily::Tag => TraceSortBy::Tag(key),
+            TraceFieldFamily::Metadata => TraceSortBy::Metadata(key),
             _ if key == "experiment_id" => TraceSortBy::Experiment,
             _ => TraceNumber::parse(&key)
                 .map(TraceSortBy::Number)
@@ -116,7 +116,7 @@ pub fn parse_trace_order_by(clauses: &[String]) -> Result<TraceOrder> {
             let message = format!("`order_by` contains duplicate fields: {}", repr_list(clauses));
             return Err(Error::new(ErrorCode::InternalError, message));
         }
-        terms.push(Term { by, direction });
+        terms.push(OrderTerm { by, direction });
     }
     Ok(TraceOrder::completed(terms))
 }

@@ -5,10 +5,10 @@ use mlflow_api::json::unescaped;
 use mlflow_api::python::json_spaced;
 use serde_json::Value;
 
-use super::test::{KeyTest, NumberTest, Test, listed};
+use super::value_tests::{NumberTest, TraceKeyTest, TraceTextTest, listed};
 use crate::filter::Comparator;
 use crate::identifier::between;
-use crate::value::{Literal, Number};
+use crate::literals::{FilterLiteral, FilterNumber};
 
 /// A condition on a trace. A missing value passes no condition except IS NULL.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,7 +18,7 @@ pub enum TracePredicate {
         /// The attribute.
         attribute: TraceText,
         /// The test of its value.
-        test: Test,
+        test: TraceTextTest,
     },
     /// A condition on a numeric attribute.
     Number {
@@ -32,14 +32,14 @@ pub enum TracePredicate {
         /// The name of the tag.
         key: String,
         /// The test of the tag.
-        test: KeyTest,
+        test: TraceKeyTest,
     },
     /// A condition on an entry of the metadata.
     Metadata {
         /// The name of the entry.
         key: String,
         /// The test of the entry.
-        test: KeyTest,
+        test: TraceKeyTest,
     },
     /// The run in which the trace was created, or to which it is linked.
     Run(String),
@@ -101,10 +101,10 @@ pub struct SpanPredicate {
     /// The field of the span.
     pub field: SpanField,
     /// The test of its value.
-    pub test: Test,
+    pub test: TraceTextTest,
     /// A second test that is applied to the JSON itself, for conditions on the content. The
     /// condition is met if either test passes.
-    pub json: Option<Test>,
+    pub json: Option<TraceTextTest>,
 }
 
 /// The fields that spans can be searched by.
@@ -127,7 +127,7 @@ impl SpanPredicate {
     ///
     /// MLflow compares the JSON with its escapes. A pattern that contains a backslash may have been
     /// written for these, so it is also compared with the JSON itself.
-    pub(super) fn new(key: &str, comparator: &str, value: Option<Literal>) -> Result<Self> {
+    pub(super) fn new(key: &str, comparator: &str, value: Option<FilterLiteral>) -> Result<Self> {
         let field = match key {
             "name" => SpanField::Name,
             "type" => SpanField::Kind,
@@ -135,7 +135,7 @@ impl SpanPredicate {
             _ => SpanField::Content,
         };
         let Some(attribute) = key.strip_prefix("attributes.") else {
-            let test = Test::new(comparator, value)?;
+            let test = TraceTextTest::new(comparator, value)?;
             let json = (field == SpanField::Content && test.has_backslash()).then(|| test.clone());
             return Ok(Self { field, test, json });
         };
@@ -143,21 +143,24 @@ impl SpanPredicate {
         let value = match value {
             // MLflow inserts the list into the pattern as if it were a text, formatted like a
             // Python tuple.
-            Some(Literal::List(texts)) if !comparator.ends_with("IN") => Some(Literal::Text(listed(&texts))),
+            Some(FilterLiteral::List(texts)) if !comparator.ends_with("IN") => {
+                Some(FilterLiteral::Text(listed(&texts)))
+            }
             value => value,
         };
         match value {
-            Some(Literal::Text(text)) if comparator == "RLIKE" => {
-                let expression = |written| Test::new(comparator, Some(Literal::Text(written)));
+            Some(FilterLiteral::Text(text)) if comparator == "RLIKE" => {
+                let expression = |written| TraceTextTest::new(comparator, Some(FilterLiteral::Text(written)));
                 let json = Some(expression(json_expression(attribute, &text))?);
                 Ok(Self { field, test: expression(content_expression(attribute, &text))?, json })
             }
-            Some(Literal::Text(pattern)) => {
-                let test = Test::new(comparator, Some(Literal::Text(format!("%\"{attribute}\"{pattern}%"))))?;
+            Some(FilterLiteral::Text(pattern)) => {
+                let test =
+                    TraceTextTest::new(comparator, Some(FilterLiteral::Text(format!("%\"{attribute}\"{pattern}%"))))?;
                 let json = test.has_backslash().then(|| test.clone());
                 Ok(Self { field, test, json })
             }
-            _ => Ok(Self { field, test: Test::new(comparator, None)?, json: None }),
+            _ => Ok(Self { field, test: TraceTextTest::new(comparator, None)?, json: None }),
         }
     }
 }
@@ -208,27 +211,34 @@ pub enum AssessmentTest {
     /// There is no assessment.
     Absent,
     /// The value is a number that passes this comparison.
-    Number(Comparator, Number),
+    Number(Comparator, FilterNumber),
     /// The JSON of the value is this text, or is the JSON string with this text.
     Equal(String),
     /// The JSON of the value is neither this text, nor the JSON string with this text.
     NotEqual(String),
     /// The JSON of the value passes the test, either with its escapes resolved or, if the test
     /// contains a backslash, as it is.
-    Json(Test),
+    Json(TraceTextTest),
 }
 
 impl AssessmentPredicate {
-    pub(super) fn new(kind: AssessmentKind, name: String, comparator: &str, value: Option<Literal>) -> Result<Self> {
+    pub(super) fn new(
+        kind: AssessmentKind,
+        name: String,
+        comparator: &str,
+        value: Option<FilterLiteral>,
+    ) -> Result<Self> {
         let test = match (comparator, value) {
             ("IS NULL", _) => AssessmentTest::Absent,
             ("IS NOT NULL", _) => AssessmentTest::Present,
-            ("=", Some(Literal::Text(text))) => AssessmentTest::Equal(text),
-            ("!=", Some(Literal::Text(text))) => AssessmentTest::NotEqual(text),
-            (comparator, Some(Literal::Number(number))) if let Some(comparator) = Comparator::parse(comparator) => {
+            ("=", Some(FilterLiteral::Text(text))) => AssessmentTest::Equal(text),
+            ("!=", Some(FilterLiteral::Text(text))) => AssessmentTest::NotEqual(text),
+            (comparator, Some(FilterLiteral::Number(number)))
+                if let Some(comparator) = Comparator::parse(comparator) =>
+            {
                 AssessmentTest::Number(comparator, number)
             }
-            (comparator, value) => AssessmentTest::Json(Test::new(comparator, value)?),
+            (comparator, value) => AssessmentTest::Json(TraceTextTest::new(comparator, value)?),
         };
         Ok(Self { kind, name, test })
     }

@@ -17,11 +17,11 @@ use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Sta
 use serde_json::{Map, Value};
 
 /// Padding may be omitted, because Python adds it.
-const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
+const LENIENT_CONFIG: GeneralPurposeConfig = GeneralPurposeConfig::new()
     .with_decode_padding_mode(DecodePaddingMode::Indifferent)
     .with_decode_allow_trailing_bits(true);
-const BASE64: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
-const BASE64_OF_URLS: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
+const BASE64: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT_CONFIG);
+const URL_SAFE_BASE64: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT_CONFIG);
 
 /// Parses a message.
 pub(super) fn parse(body: &[u8]) -> Option<TracesData> {
@@ -166,7 +166,7 @@ fn id(text: &str) -> Option<Vec<u8>> {
 }
 
 fn bytes(text: &str) -> Option<Vec<u8>> {
-    let engine = if text.contains(['-', '_']) { &BASE64_OF_URLS } else { &BASE64 };
+    let engine = if text.contains(['-', '_']) { &URL_SAFE_BASE64 } else { &BASE64 };
     engine.decode(text).ok()
 }
 

@@ -2,9 +2,9 @@
 
 use mlflow_api::{Json, python};
 
-use super::convention::{Convention, Event, Names, parsed, present};
+use super::convention::{AttributeNames, Convention, SpanEvent, parsed, present};
 use super::gen_ai::dumped_ascii;
-use crate::attributes::{Attributes, dumped};
+use crate::attributes::{SpanAttributes, dumped};
 
 const REDACTED: &str = "<REDACTED>";
 
@@ -13,14 +13,14 @@ const REDACTED: &str = "<REDACTED>";
 pub(super) struct ClaudeCode;
 
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum ClaudeSpanKind {
     Interaction,
     Request,
     Tool,
 }
 
-impl Kind {
-    fn of(attributes: &Attributes) -> Option<Self> {
+impl ClaudeSpanKind {
+    fn of(attributes: &SpanAttributes) -> Option<Self> {
         let Json::Text(kind) = parsed(attributes.get("span.type")?) else { return None };
         // Some versions omit the prefix.
         match kind.strip_prefix("claude_code.").unwrap_or(&kind) {
@@ -33,8 +33,8 @@ impl Kind {
 }
 
 /// Returns a count of a request to the model.
-fn count(attributes: &Attributes, name: &str) -> Option<i128> {
-    if Kind::of(attributes) != Some(Kind::Request) {
+fn count(attributes: &SpanAttributes, name: &str) -> Option<i128> {
+    if ClaudeSpanKind::of(attributes) != Some(ClaudeSpanKind::Request) {
         return None;
     }
     match parsed(attributes.get(name)?) {
@@ -52,66 +52,68 @@ fn integer(number: i128) -> Json {
 }
 
 /// Returns an attribute, unless the user has chosen to redact it.
-fn content(attributes: &Attributes, name: &str) -> Option<Json> {
+fn content(attributes: &SpanAttributes, name: &str) -> Option<Json> {
     present(attributes, name).filter(|value| parsed(value) != Json::from(REDACTED)).cloned()
 }
 
 impl Convention for ClaudeCode {
-    fn names(&self) -> &'static Names {
-        &Names::NONE
+    fn names(&self) -> &'static AttributeNames {
+        &AttributeNames::NONE
     }
 
-    fn span_type(&self, attributes: &Attributes) -> Option<&'static str> {
-        Some(match Kind::of(attributes)? {
-            Kind::Interaction => "AGENT",
-            Kind::Request => "LLM",
-            Kind::Tool => "TOOL",
+    fn span_type(&self, attributes: &SpanAttributes) -> Option<&'static str> {
+        Some(match ClaudeSpanKind::of(attributes)? {
+            ClaudeSpanKind::Interaction => "AGENT",
+            ClaudeSpanKind::Request => "LLM",
+            ClaudeSpanKind::Tool => "TOOL",
         })
     }
 
     /// Returns the input tokens including cached ones, as MLflow counts them. Claude Code's own
     /// count excludes cached tokens.
-    fn input_tokens(&self, attributes: &Attributes) -> Option<Json> {
+    fn input_tokens(&self, attributes: &SpanAttributes) -> Option<Json> {
         let others = ["cache_read_tokens", "cache_creation_tokens"];
         let cached: i128 = others.into_iter().filter_map(|name| count(attributes, name)).fold(0, i128::saturating_add);
         count(attributes, "input_tokens").map(|tokens| integer(tokens.saturating_add(cached)))
     }
 
-    fn output_tokens(&self, attributes: &Attributes) -> Option<Json> {
+    fn output_tokens(&self, attributes: &SpanAttributes) -> Option<Json> {
         count(attributes, "output_tokens").map(integer)
     }
 
-    fn cache_read(&self, attributes: &Attributes) -> Option<Json> {
+    fn cache_read(&self, attributes: &SpanAttributes) -> Option<Json> {
         count(attributes, "cache_read_tokens").map(integer)
     }
 
-    fn cache_creation(&self, attributes: &Attributes) -> Option<Json> {
+    fn cache_creation(&self, attributes: &SpanAttributes) -> Option<Json> {
         count(attributes, "cache_creation_tokens").map(integer)
     }
 
-    fn input(&self, attributes: &mut Attributes) -> Option<Json> {
-        match Kind::of(attributes)? {
-            Kind::Interaction => content(attributes, "user_prompt").or_else(|| content(attributes, "new_context")),
-            Kind::Request => content(attributes, "new_context"),
-            Kind::Tool => content(attributes, "tool_input").or_else(|| {
+    fn input(&self, attributes: &mut SpanAttributes) -> Option<Json> {
+        match ClaudeSpanKind::of(attributes)? {
+            ClaudeSpanKind::Interaction => {
+                content(attributes, "user_prompt").or_else(|| content(attributes, "new_context"))
+            }
+            ClaudeSpanKind::Request => content(attributes, "new_context"),
+            ClaudeSpanKind::Tool => content(attributes, "tool_input").or_else(|| {
                 let details = ["full_command", "file_path", "skill_name", "subagent_type"].into_iter();
-                let details: mlflow_api::json::Object =
+                let details: mlflow_api::json::JsonObject =
                     details.filter_map(|name| Some((name.to_owned(), parsed(&content(attributes, name)?)))).collect();
                 (!details.is_empty()).then(|| dumped_ascii(&Json::Object(details)))
             }),
         }
     }
 
-    fn output(&self, attributes: &Attributes) -> Option<Json> {
-        match Kind::of(attributes)? {
-            Kind::Interaction => None,
-            Kind::Request => content(attributes, "response.model_output"),
-            Kind::Tool => content(attributes, "new_context"),
+    fn output(&self, attributes: &SpanAttributes) -> Option<Json> {
+        match ClaudeSpanKind::of(attributes)? {
+            ClaudeSpanKind::Interaction => None,
+            ClaudeSpanKind::Request => content(attributes, "response.model_output"),
+            ClaudeSpanKind::Tool => content(attributes, "new_context"),
         }
     }
 
-    fn output_of_events(&self, events: &[Event], attributes: &Attributes) -> Option<Json> {
-        if Kind::of(attributes) != Some(Kind::Tool) {
+    fn output_of_events(&self, events: &[SpanEvent], attributes: &SpanAttributes) -> Option<Json> {
+        if ClaudeSpanKind::of(attributes) != Some(ClaudeSpanKind::Tool) {
             return None;
         }
         let outputs = events.iter().filter(|event| event.name == "tool.output");

@@ -1,18 +1,18 @@
 //! The common part of the SDKs' conventions: attribute names, and how their values are read.
 
 use mlflow_api::Json;
-use mlflow_api::json::Object;
+use mlflow_api::json::JsonObject;
 
-use crate::attributes::Attributes;
+use crate::attributes::SpanAttributes;
 
 /// An event of a span as translations see it.
-pub(crate) struct Event {
+pub(crate) struct SpanEvent {
     pub name: String,
-    pub attributes: Object,
+    pub attributes: JsonObject,
 }
 
 /// Attribute names of a convention, in order of preference.
-pub(super) struct Names {
+pub(super) struct AttributeNames {
     /// Name of the attribute with the kind of work, and MLflow's type for each kind.
     pub kind: Option<&'static str>,
     pub kinds: &'static [(&'static str, &'static str)],
@@ -28,7 +28,7 @@ pub(super) struct Names {
     pub tools: &'static [&'static str],
 }
 
-impl Names {
+impl AttributeNames {
     pub(super) const NONE: Self = Self {
         kind: None,
         kinds: &[],
@@ -48,64 +48,64 @@ impl Names {
 /// The names that an SDK, or a family of SDKs, gives to the values that MLflow shows.
 pub(super) trait Convention: Sync {
     /// Returns the names. A convention that needs more than names overrides other methods.
-    fn names(&self) -> &'static Names;
+    fn names(&self) -> &'static AttributeNames;
 
     /// Returns MLflow's type of the span.
-    fn span_type(&self, attributes: &Attributes) -> Option<&'static str> {
+    fn span_type(&self, attributes: &SpanAttributes) -> Option<&'static str> {
         let kind = attributes.get(self.names().kind?)?;
         mapped(self.names().kinds, &parsed(kind))
     }
 
-    fn input_tokens(&self, attributes: &Attributes) -> Option<Json> {
+    fn input_tokens(&self, attributes: &SpanAttributes) -> Option<Json> {
         attributes.get(self.names().input_tokens?).cloned()
     }
 
-    fn output_tokens(&self, attributes: &Attributes) -> Option<Json> {
+    fn output_tokens(&self, attributes: &SpanAttributes) -> Option<Json> {
         attributes.get(self.names().output_tokens?).cloned()
     }
 
-    fn total_tokens(&self, attributes: &Attributes) -> Option<Json> {
+    fn total_tokens(&self, attributes: &SpanAttributes) -> Option<Json> {
         attributes.get(self.names().total_tokens?).cloned()
     }
 
-    fn cache_read(&self, attributes: &Attributes) -> Option<Json> {
+    fn cache_read(&self, attributes: &SpanAttributes) -> Option<Json> {
         attributes.get(self.names().cache_read?).cloned()
     }
 
-    fn cache_creation(&self, attributes: &Attributes) -> Option<Json> {
+    fn cache_creation(&self, attributes: &SpanAttributes) -> Option<Json> {
         self.names().cache_creation.iter().find_map(|name| attributes.get(*name)).cloned()
     }
 
     /// Returns the value for the inputs. May also set the format of the messages.
-    fn input(&self, attributes: &mut Attributes) -> Option<Json> {
+    fn input(&self, attributes: &mut SpanAttributes) -> Option<Json> {
         first(attributes, self.names().inputs)
     }
 
-    fn output(&self, attributes: &Attributes) -> Option<Json> {
+    fn output(&self, attributes: &SpanAttributes) -> Option<Json> {
         first(attributes, self.names().outputs)
     }
 
-    fn input_of_events(&self, _: &[Event], _: &Attributes) -> Option<Json> {
+    fn input_of_events(&self, _: &[SpanEvent], _: &SpanAttributes) -> Option<Json> {
         None
     }
 
-    fn output_of_events(&self, _: &[Event], _: &Attributes) -> Option<Json> {
+    fn output_of_events(&self, _: &[SpanEvent], _: &SpanAttributes) -> Option<Json> {
         None
     }
 
-    fn model(&self, attributes: &Attributes) -> Option<Json> {
+    fn model(&self, attributes: &SpanAttributes) -> Option<Json> {
         first(attributes, self.names().models).map(|value| parsed(&value))
     }
 
-    fn provider(&self, attributes: &Attributes) -> Option<Json> {
+    fn provider(&self, attributes: &SpanAttributes) -> Option<Json> {
         present(attributes, self.names().provider?).map(parsed)
     }
 
-    fn tools(&self, attributes: &Attributes) -> Option<Json> {
+    fn tools(&self, attributes: &SpanAttributes) -> Option<Json> {
         first(attributes, self.names().tools)
     }
 
-    fn message_format(&self, _: &Attributes) -> Option<&'static str> {
+    fn message_format(&self, _: &SpanAttributes) -> Option<&'static str> {
         None
     }
 }
@@ -119,18 +119,18 @@ pub(super) fn mapped(kinds: &[(&str, &'static str)], kind: &Json) -> Option<&'st
 /// Parses a JSON text, or returns the value unchanged if it is not JSON.
 pub(crate) fn parsed(value: &Json) -> Json {
     match value {
-        Json::Text(text) => crate::text::read(text).unwrap_or_else(|| value.clone()),
+        Json::Text(text) => crate::json_text::read(text).unwrap_or_else(|| value.clone()),
         other => other.clone(),
     }
 }
 
 /// Returns the first of several attributes that is present and not empty.
-pub(super) fn first(attributes: &Attributes, names: &[&str]) -> Option<Json> {
+pub(super) fn first(attributes: &SpanAttributes, names: &[&str]) -> Option<Json> {
     names.iter().find_map(|name| present(attributes, name)).cloned()
 }
 
 /// Returns an attribute, unless it is the JSON of null, false, zero or an empty value.
-pub(super) fn present<'a>(attributes: &'a Attributes, name: &str) -> Option<&'a Json> {
+pub(super) fn present<'a>(attributes: &'a SpanAttributes, name: &str) -> Option<&'a Json> {
     attributes.get(name).filter(|value| match value {
         Json::Text(text) => is_something(text),
         other => other.is_true(),
@@ -145,12 +145,12 @@ fn is_something(json: &str) -> bool {
         Some(b'"') => json != "\"\"",
         Some(b'[') => !then.starts_with(']'),
         Some(b'{') => !then.starts_with('}'),
-        Some(_) => crate::text::read(json).is_none_or(|value| value.is_true()),
+        Some(_) => crate::json_text::read(json).is_none_or(|value| value.is_true()),
         None => false,
     }
 }
 
 /// Returns an attribute of an event, if it is present and truthy in Python.
-pub(super) fn of_event<'a>(event: &'a Event, name: &str) -> Option<&'a Json> {
+pub(super) fn of_event<'a>(event: &'a SpanEvent, name: &str) -> Option<&'a Json> {
     event.attributes.get(name).filter(|value| value.is_true())
 }

@@ -2,14 +2,14 @@
 //! `LiveKit`.
 
 use mlflow_api::Json;
-use mlflow_api::json::Object;
+use mlflow_api::json::JsonObject;
 
-use super::convention::{Convention, Event, Names, first, mapped, of_event, parsed};
-use crate::attributes::Attributes;
+use super::convention::{AttributeNames, Convention, SpanEvent, first, mapped, of_event, parsed};
+use crate::attributes::SpanAttributes;
 
 const OPERATION: &str = "gen_ai.operation.name";
 
-const NAMES: Names = Names {
+const NAMES: AttributeNames = AttributeNames {
     kind: Some(OPERATION),
     kinds: &[
         ("chat", "CHAT_MODEL"),
@@ -38,7 +38,7 @@ const NAMES: Names = Names {
 pub(super) struct GenAi;
 
 impl Convention for GenAi {
-    fn names(&self) -> &'static Names {
+    fn names(&self) -> &'static AttributeNames {
         &NAMES
     }
 }
@@ -47,26 +47,26 @@ impl Convention for GenAi {
 pub(super) struct GeminiCli;
 
 impl GeminiCli {
-    fn is_meant(attributes: &Attributes) -> bool {
+    fn is_meant(attributes: &SpanAttributes) -> bool {
         attributes.get("gen_ai.agent.name").is_some_and(|name| parsed(name) == Json::from("gemini-cli"))
     }
 }
 
 impl Convention for GeminiCli {
-    fn names(&self) -> &'static Names {
-        &Names { kinds: &[("llm_call", "LLM"), ("tool_call", "TOOL"), ("agent_call", "AGENT")], ..NAMES }
+    fn names(&self) -> &'static AttributeNames {
+        &AttributeNames { kinds: &[("llm_call", "LLM"), ("tool_call", "TOOL"), ("agent_call", "AGENT")], ..NAMES }
     }
 
-    fn span_type(&self, attributes: &Attributes) -> Option<&'static str> {
+    fn span_type(&self, attributes: &SpanAttributes) -> Option<&'static str> {
         let kind = attributes.get(OPERATION).filter(|_| Self::is_meant(attributes))?;
         mapped(self.names().kinds, &parsed(kind))
     }
 
-    fn message_format(&self, attributes: &Attributes) -> Option<&'static str> {
+    fn message_format(&self, attributes: &SpanAttributes) -> Option<&'static str> {
         Self::is_meant(attributes).then_some("gemini")
     }
 
-    fn input(&self, attributes: &mut Attributes) -> Option<Json> {
+    fn input(&self, attributes: &mut SpanAttributes) -> Option<Json> {
         let value = first(attributes, NAMES.inputs).filter(|_| Self::is_meant(attributes))?;
         match parsed(&value) {
             contents @ (Json::List(_) | Json::Text(_)) => Some(dumped_ascii(&wrapped("contents", contents))),
@@ -74,7 +74,7 @@ impl Convention for GeminiCli {
         }
     }
 
-    fn output(&self, attributes: &Attributes) -> Option<Json> {
+    fn output(&self, attributes: &SpanAttributes) -> Option<Json> {
         let value = first(attributes, NAMES.outputs).filter(|_| Self::is_meant(attributes))?;
         let Json::List(items) = parsed(&value) else { return Some(value) };
         // There is one content per chunk of the stream, and the UI expects all parts in a single
@@ -99,15 +99,15 @@ fn parts_of(item: &Json) -> Option<&Vec<Json>> {
 pub(super) struct LiveKit;
 
 impl Convention for LiveKit {
-    fn names(&self) -> &'static Names {
-        &Names {
+    fn names(&self) -> &'static AttributeNames {
+        &AttributeNames {
             inputs: &["lk.user_input", "lk.user_transcript", "lk.chat_ctx", "lk.input_text"],
             outputs: &["lk.response.text", "lk.response.function_calls"],
             ..NAMES
         }
     }
 
-    fn span_type(&self, attributes: &Attributes) -> Option<&'static str> {
+    fn span_type(&self, attributes: &SpanAttributes) -> Option<&'static str> {
         if attributes.contains_key("gen_ai.request.model") {
             return Some("LLM");
         }
@@ -127,11 +127,11 @@ impl Convention for LiveKit {
         })
     }
 
-    fn message_format(&self, attributes: &Attributes) -> Option<&'static str> {
+    fn message_format(&self, attributes: &SpanAttributes) -> Option<&'static str> {
         attributes.keys().any(|key| key.starts_with("lk.")).then_some("livekit")
     }
 
-    fn input_of_events(&self, events: &[Event], _: &Attributes) -> Option<Json> {
+    fn input_of_events(&self, events: &[SpanEvent], _: &SpanAttributes) -> Option<Json> {
         let messages = events.iter().filter_map(|event| {
             let role = match event.name.as_str() {
                 "gen_ai.system.message" => "system",
@@ -144,7 +144,7 @@ impl Convention for LiveKit {
         dumped_list(messages.collect())
     }
 
-    fn output_of_events(&self, events: &[Event], _: &Attributes) -> Option<Json> {
+    fn output_of_events(&self, events: &[SpanEvent], _: &SpanAttributes) -> Option<Json> {
         let messages = events.iter().filter(|event| event.name == "gen_ai.choice").filter_map(|event| {
             let role = event.attributes.get("role").map_or_else(|| Json::from("assistant"), parsed);
             Some(object([("role", role), ("content", parsed(of_event(event, "content")?))]))
@@ -163,7 +163,7 @@ pub(super) fn dumped_ascii(value: &Json) -> Json {
 }
 
 pub(super) fn object<const N: usize>(fields: [(&str, Json); N]) -> Json {
-    Json::Object(fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect::<Object>())
+    Json::Object(fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect::<JsonObject>())
 }
 
 fn wrapped(name: &str, value: Json) -> Json {

@@ -5,40 +5,41 @@
 
 mod claude_code;
 mod convention;
+mod custom_conventions;
 mod gen_ai;
 pub(crate) mod keys;
-mod named;
-mod others;
+mod name_conventions;
 
 use mlflow_api::Json;
-use mlflow_api::json::Object;
+use mlflow_api::json::JsonObject;
 use mlflow_api::python;
 
-use crate::attributes::{Attributes, dumped};
+use crate::attributes::{SpanAttributes, dumped};
 use crate::prices;
 use convention::Convention;
-pub(crate) use convention::{Event, parsed};
+pub(crate) use convention::{SpanEvent, parsed};
 
 static CONVENTIONS: [&dyn Convention; 12] = [
-    &named::OpenInference,
+    &name_conventions::OpenInference,
     &gen_ai::GeminiCli,
     &claude_code::ClaudeCode,
     &gen_ai::GenAi,
-    &others::SpringAi,
-    &others::Traceloop,
-    &named::GoogleAdk,
-    &others::VercelAi,
-    &others::VoltAgent,
+    &custom_conventions::SpringAi,
+    &custom_conventions::Traceloop,
+    &name_conventions::GoogleAdk,
+    &custom_conventions::VercelAi,
+    &custom_conventions::VoltAgent,
     &gen_ai::LiveKit,
-    &named::Laminar,
-    &named::Langfuse,
+    &name_conventions::Laminar,
+    &name_conventions::Langfuse,
 ];
 
 /// Conventions that store inputs and outputs in events.
-static OF_EVENTS: [&dyn Convention; 3] = [&others::SpringAi, &gen_ai::LiveKit, &claude_code::ClaudeCode];
+static EVENT_CONVENTIONS: [&dyn Convention; 3] =
+    [&custom_conventions::SpringAi, &gen_ai::LiveKit, &claude_code::ClaudeCode];
 
 /// Adds missing attributes.
-pub(crate) fn translate(attributes: &mut Attributes, events: &[Event]) {
+pub(crate) fn translate(attributes: &mut SpanAttributes, events: &[SpanEvent]) {
     set_type(attributes);
     if !attributes.contains_key(keys::INPUTS)
         && let Some(value) = input(attributes, events)
@@ -65,7 +66,7 @@ pub(crate) fn translate(attributes: &mut Attributes, events: &[Event]) {
     });
 }
 
-fn set(attributes: &mut Attributes, key: &str, value: impl Fn(&Attributes) -> Option<Json>) {
+fn set(attributes: &mut SpanAttributes, key: &str, value: impl Fn(&SpanAttributes) -> Option<Json>) {
     if !attributes.contains_key(key)
         && let Some(value) = value(attributes)
     {
@@ -77,12 +78,12 @@ fn found<T>(ask: impl FnMut(&'static dyn Convention) -> Option<T>) -> Option<T> 
     CONVENTIONS.into_iter().find_map(ask)
 }
 
-fn of_events(events: &[Event], ask: impl FnMut(&'static dyn Convention) -> Option<Json>) -> Option<Json> {
-    if events.is_empty() { None } else { OF_EVENTS.into_iter().find_map(ask) }
+fn of_events(events: &[SpanEvent], ask: impl FnMut(&'static dyn Convention) -> Option<Json>) -> Option<Json> {
+    if events.is_empty() { None } else { EVENT_CONVENTIONS.into_iter().find_map(ask) }
 }
 
 /// Sets the span's type. A type without meaning is replaced, too.
-fn set_type(attributes: &mut Attributes) {
+fn set_type(attributes: &mut SpanAttributes) {
     let sent = attributes.get(keys::SPAN_TYPE).map(parsed);
     let says_nothing = |sent: Json| sent == Json::Null || sent == Json::from("UNKNOWN");
     if sent.is_none_or(says_nothing)
@@ -92,13 +93,13 @@ fn set_type(attributes: &mut Attributes) {
     }
 }
 
-fn input(attributes: &mut Attributes, events: &[Event]) -> Option<Json> {
+fn input(attributes: &mut SpanAttributes, events: &[SpanEvent]) -> Option<Json> {
     let found = CONVENTIONS.into_iter().find_map(|convention| convention.input(attributes).filter(Json::is_true));
     found.or_else(|| of_events(events, |convention| convention.input_of_events(events, attributes)))
 }
 
 /// Returns the token counts of the first convention that has any.
-fn usage(attributes: &Attributes) -> Option<Object> {
+fn usage(attributes: &SpanAttributes) -> Option<JsonObject> {
     found(|convention| {
         let input = convention.input_tokens(attributes).and_then(|value| count(&value));
         let output = convention.output_tokens(attributes).and_then(|value| count(&value));
@@ -125,7 +126,7 @@ fn usage(attributes: &Attributes) -> Option<Object> {
 fn count(value: &Json) -> Option<Json> {
     match value {
         Json::Integer(_) | Json::Bool(_) => Some(value.clone()),
-        Json::Text(text) => match crate::text::read(text) {
+        Json::Text(text) => match crate::json_text::read(text) {
             Some(number @ (Json::Integer(_) | Json::Bool(_))) => Some(number),
             Some(Json::Text(inner)) => python::int(&inner).map(Json::Integer),
             _ => python::int(text).map(Json::Integer),
@@ -144,7 +145,7 @@ fn whole(count: &Json) -> Option<i128> {
 
 /// Returns the model's name from a convention, or else from the field `model` of the inputs or
 /// outputs.
-fn model(attributes: &Attributes) -> Option<Json> {
+fn model(attributes: &SpanAttributes) -> Option<Json> {
     if let Some(model) = found(|convention| convention.model(attributes).filter(Json::is_true)) {
         return Some(model);
     }

@@ -1,6 +1,6 @@
 //! Spans as they are sent, stored and returned.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod end_to_end;
 mod packing;
-mod stock;
-mod whole;
+mod stock_comparison;

@@ -8,10 +8,10 @@ use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Sta
 use proptest::prelude::*;
 use prost::Message;
 use serde_json::{json, to_value};
-use spans::{Format, artifact_json, facts, join, json as answered, pack, read, summarize, unpack, unpack_within};
+use spans::{ExportFormat, artifact_json, facts, join, json as answered, pack, read, summarize, unpack, unpack_within};
 
-const PROTOBUF: Format = Format::Protobuf;
-const JSON: Format = Format::Json;
+const PROTOBUF: ExportFormat = ExportFormat::Protobuf;
+const JSON: ExportFormat = ExportFormat::Json;
 
 fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
@@ -296,7 +296,7 @@ proptest! {
             let back = unpack(&packed.parts.concat()).unwrap();
             // Compares the debug output, because NaN is not equal to itself.
             prop_assert_eq!(format!("{back:?}"), format!("{:?}", export.spans));
-            let mut usage = spans::Usage::default();
+            let mut usage = spans::TraceUsage::default();
             for span in &back {
                 prop_assert!(to_value(answered(span)).unwrap().is_object());
                 prop_assert!(mlflow_api::Json::parse(&artifact_json(span)).is_some());

@@ -4,14 +4,14 @@ use tokio::sync::oneshot;
 
 /// The point of a call at which it is held.
 #[derive(Clone, Copy)]
-pub(super) enum Moment {
+pub(super) enum GatePosition {
     Before,
     After,
 }
 
 /// A call that is to be held, with the injector's end of its gate.
-pub(super) struct Pause {
-    pub(super) moment: Moment,
+pub(super) struct PausedCall {
+    pub(super) moment: GatePosition,
     operation: String,
     calls_to_go: u64,
     held: oneshot::Sender<()>,
@@ -26,14 +26,14 @@ pub struct Gate {
     open: oneshot::Sender<()>,
 }
 
-pub(super) fn gate(moment: Moment, operation: &str, nth: u64) -> (Pause, Gate) {
+pub(super) fn gate(moment: GatePosition, operation: &str, nth: u64) -> (PausedCall, Gate) {
     let (held, on_held) = oneshot::channel();
     let (open, opened) = oneshot::channel();
-    let pause = Pause { moment, operation: operation.to_owned(), calls_to_go: nth.max(1), held, opened };
+    let pause = PausedCall { moment, operation: operation.to_owned(), calls_to_go: nth.max(1), held, opened };
     (pause, Gate { held: Some(on_held), open })
 }
 
-impl Pause {
+impl PausedCall {
     /// Counts a call, and returns whether it is the one to hold.
     pub(super) fn is_reached_by(&mut self, operation: &str) -> bool {
         if operation == self.operation {

@@ -4,11 +4,11 @@
 //! Faults are counted, never random, and nothing sleeps, so a test that makes its calls in a fixed
 //! order fails in a reproducible way. Only operations on items are affected; those on tables pass.
 
-mod batch;
+mod error_responses;
+mod fault;
 mod gate;
-mod refusal;
+mod partial_batch;
 mod state;
-mod trouble;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,11 +21,11 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 
-use crate::{Engine, Error, client_over, wire};
+use crate::{Engine, EngineError, aws_json, client_over};
+pub use fault::InjectedFault;
 pub use gate::Gate;
-use gate::Moment;
-use state::{Spell, State};
-pub use trouble::Trouble;
+use gate::GatePosition;
+use state::{FaultState, FaultWindow};
 
 /// An HTTP client that wraps another and injects faults, and the handle that controls it. Clones
 /// share the faults and the counts.
@@ -35,7 +35,7 @@ pub use trouble::Trouble;
 #[derive(Clone)]
 pub struct FaultInjector {
     inner: SharedHttpClient,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<FaultState>>,
 }
 
 impl FaultInjector {
@@ -66,13 +66,13 @@ impl FaultInjector {
     /// Refuses all calls from the `n`th on (1 is the next) until [`work_again`](Self::work_again),
     /// as if the process had been cut off.
     pub fn cut_off_at(&self, n: u64) {
-        self.trouble_at(Trouble::Throttled, n, u64::MAX);
+        self.trouble_at(InjectedFault::Throttled, n, u64::MAX);
     }
 
     /// Injects this trouble into a number of consecutive calls, starting with the `n`th (1 is the
     /// next).
-    pub fn trouble_at(&self, trouble: Trouble, n: u64, calls: u64) {
-        self.state().trouble = Some(Spell { trouble, before: n.saturating_sub(1), calls });
+    pub fn trouble_at(&self, trouble: InjectedFault, n: u64, calls: u64) {
+        self.state().trouble = Some(FaultWindow { trouble, before: n.saturating_sub(1), calls });
     }
 
     /// Ends refusals and troubles.
@@ -97,7 +97,7 @@ impl FaultInjector {
     /// miss later writes, and still return items that are changed or deleted later, until
     /// [`catch_up`](Self::catch_up). `engine` is the one that this injector wraps. Another call
     /// freezes them at the state of that time.
-    pub fn freeze_global_indexes(&self, engine: &Engine) -> Result<(), Error> {
+    pub fn freeze_global_indexes(&self, engine: &Engine) -> Result<(), EngineError> {
         let copy = engine.snapshot()?.connector();
         self.state().frozen_indexes = Some(copy);
         Ok(())
@@ -111,14 +111,14 @@ impl FaultInjector {
     /// Holds the `nth` call of an operation from now on (1 is the next) before it is executed.
     #[must_use = "a gate that is dropped is open"]
     pub fn pause_before(&self, operation: &str, nth: u64) -> Gate {
-        self.state().pause(Moment::Before, operation, nth)
+        self.state().pause(GatePosition::Before, operation, nth)
     }
 
     /// Holds the `nth` call of an operation from now on after its execution, before the caller gets
     /// the response.
     #[must_use = "a gate that is dropped is open"]
     pub fn pause_after(&self, operation: &str, nth: u64) -> Gate {
-        self.state().pause(Moment::After, operation, nth)
+        self.state().pause(GatePosition::After, operation, nth)
     }
 
     /// Returns how often an operation was called, including refused calls.
@@ -150,7 +150,7 @@ impl FaultInjector {
         self.state().reset_calls();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FaultState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -182,17 +182,17 @@ impl HttpConnector for FaultyConnector {
 
 impl FaultyConnector {
     async fn answer(self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
-        let operation = wire::operation(&request).to_owned();
+        let operation = aws_json::operation(&request).to_owned();
         // Decided on arrival, so that a pause does not affect the course of later calls.
         let course = self.injector.state().next_call(&operation);
         for pause in course.pauses_before {
             pause.hold().await;
         }
         let answer = match course.refuse {
-            _ if course.disconnect => refusal::disconnected(),
-            _ if course.deny => refusal::denied(),
-            Some(turn) => refusal::refuse(&operation, turn, request).await,
-            None if course.halve => batch::execute_half(&self.inner, request).await,
+            _ if course.disconnect => error_responses::disconnected(),
+            _ if course.deny => error_responses::denied(),
+            Some(turn) => error_responses::refuse(&operation, turn, request).await,
+            None if course.halve => partial_batch::execute_half(&self.inner, request).await,
             None if operation == "Query" => self.query(request).await,
             None => self.inner.call(request).await,
         };
@@ -200,7 +200,7 @@ impl FaultyConnector {
             pause.hold().await;
         }
         match course.lose {
-            Some(turn) => answer.and_then(|_| refusal::lost(turn)),
+            Some(turn) => answer.and_then(|_| error_responses::lost(turn)),
             None => answer,
         }
     }
@@ -208,7 +208,7 @@ impl FaultyConnector {
     async fn query(&self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
         let frozen = self.injector.state().frozen_indexes.clone();
         let Some(frozen) = frozen else { return self.inner.call(request).await };
-        let (request, query) = wire::read(request).await?;
+        let (request, query) = aws_json::read(request).await?;
         let index = query["IndexName"].as_str().unwrap_or_default();
         if index.starts_with("GSI") { frozen.call(request).await } else { self.inner.call(request).await }
     }

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 use aws_smithy_runtime_api::client::http::SharedHttpConnector;
 
-use super::gate::{Gate, Moment, Pause, gate};
-use super::refusal::{conflict, is_batch, refusals};
-use super::trouble::Trouble;
+use super::error_responses::{conflict, is_batch, refusals};
+use super::fault::InjectedFault;
+use super::gate::{Gate, GatePosition, PausedCall, gate};
 use crate::operations::writes;
 
 #[derive(Default)]
-pub(super) struct State {
-    pub(super) refuse: Rate,
-    pub(super) trouble: Option<Spell>,
-    pub(super) lose: Rate,
-    pub(super) halve: Rate,
+pub(super) struct FaultState {
+    pub(super) refuse: NthCallCounter,
+    pub(super) trouble: Option<FaultWindow>,
+    pub(super) lose: NthCallCounter,
+    pub(super) halve: NthCallCounter,
     pub(super) frozen_indexes: Option<SharedHttpConnector>,
-    pauses: Vec<Pause>,
+    pauses: Vec<PausedCall>,
     lost: u64,
     calls: BTreeMap<String, u64>,
     /// Operations that are subject to faults, in the order of their calls, once recording was
@@ -26,28 +26,28 @@ pub(super) struct State {
 
 /// The planned course of one call.
 #[derive(Default)]
-pub(super) struct Course {
-    pub(super) pauses_before: Vec<Pause>,
+pub(super) struct CallPlan {
+    pub(super) pauses_before: Vec<PausedCall>,
     pub(super) refuse: Option<u64>,
     pub(super) halve: bool,
-    pub(super) pauses_after: Vec<Pause>,
+    pub(super) pauses_after: Vec<PausedCall>,
     pub(super) lose: Option<u64>,
     pub(super) disconnect: bool,
     pub(super) deny: bool,
 }
 
 /// A number of consecutive calls with the same trouble.
-pub(super) struct Spell {
-    pub(super) trouble: Trouble,
+pub(super) struct FaultWindow {
+    pub(super) trouble: InjectedFault,
     /// Number of calls that pass before it.
     pub(super) before: u64,
     /// Number of calls that it affects.
     pub(super) calls: u64,
 }
 
-impl Spell {
+impl FaultWindow {
     /// Returns the trouble of the next call.
-    fn next(&mut self) -> Option<Trouble> {
+    fn next(&mut self) -> Option<InjectedFault> {
         if self.before > 0 {
             self.before -= 1;
             return None;
@@ -60,12 +60,12 @@ impl Spell {
     }
 }
 
-impl State {
-    pub(super) fn next_call(&mut self, operation: &str) -> Course {
+impl FaultState {
+    pub(super) fn next_call(&mut self, operation: &str) -> CallPlan {
         *self.calls.entry(operation.to_owned()).or_default() += 1;
         let reached = self.pauses.extract_if(.., |pause| pause.is_reached_by(operation));
-        let (pauses_before, pauses_after) = reached.partition(|pause| matches!(pause.moment, Moment::Before));
-        let mut course = Course { pauses_before, pauses_after, ..Course::default() };
+        let (pauses_before, pauses_after) = reached.partition(|pause| matches!(pause.moment, GatePosition::Before));
+        let mut course = CallPlan { pauses_before, pauses_after, ..CallPlan::default() };
         if refusals(operation).is_empty() {
             return course;
         }
@@ -74,17 +74,17 @@ impl State {
         }
         course.refuse = self.refuse.next();
         let (mut lose, mut halve) = (None, false);
-        match self.trouble.as_mut().and_then(Spell::next) {
-            Some(Trouble::Throttled) => course.refuse = Some(0),
-            Some(Trouble::Disconnected) => course.disconnect = true,
-            Some(Trouble::AnswerLost) => {
+        match self.trouble.as_mut().and_then(FaultWindow::next) {
+            Some(InjectedFault::Throttled) => course.refuse = Some(0),
+            Some(InjectedFault::Disconnected) => course.disconnect = true,
+            Some(InjectedFault::AnswerLost) => {
                 // Alternates like the losses at a rate.
                 lose = Some(self.lost);
                 self.lost += 1;
             }
-            Some(Trouble::Conflict) => course.refuse = conflict(operation),
-            Some(Trouble::Halved) => halve = true,
-            Some(Trouble::Denied) => course.deny = writes(operation),
+            Some(InjectedFault::Conflict) => course.refuse = conflict(operation),
+            Some(InjectedFault::Halved) => halve = true,
+            Some(InjectedFault::Denied) => course.deny = writes(operation),
             None => {}
         }
         if course.refuse.is_none() && !course.disconnect {
@@ -94,7 +94,7 @@ impl State {
         course
     }
 
-    pub(super) fn pause(&mut self, moment: Moment, operation: &str, nth: u64) -> Gate {
+    pub(super) fn pause(&mut self, moment: GatePosition, operation: &str, nth: u64) -> Gate {
         let (pause, gate) = gate(moment, operation, nth);
         self.pauses.push(pause);
         gate
@@ -123,12 +123,12 @@ impl State {
 
 /// A counter that selects every `n`th call, and numbers the selected calls: 0, 1, 2...
 #[derive(Default)]
-pub(super) struct Rate {
+pub(super) struct NthCallCounter {
     n: u64,
     seen: u64,
 }
 
-impl Rate {
+impl NthCallCounter {
     pub(super) fn set_rate(&mut self, n: u64) {
         *self = Self { n, seen: 0 };
     }

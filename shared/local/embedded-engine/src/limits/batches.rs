@@ -6,31 +6,31 @@ use std::collections::BTreeSet;
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use serde_json::{Map, Value, json};
 
-use super::collections::SIZES;
-use super::limited::{Limited, read};
-use super::throughput::Direction;
-use super::touch::{self, Named};
-use super::{consumed, refusal, size};
-use crate::batch::{add, entries, unprocessed};
-use crate::wire::Answer;
+use super::collection_size::SIZE_REPORT_FIELD;
+use super::limited_engine::{LimitedEngine, read};
+use super::requested_items::{self, RequestedItem};
+use super::throughput::CapacityKind;
+use super::{consumed_capacity, error_responses, item_bytes};
+use crate::aws_json::EngineResponse;
+use crate::batch_json::{add, entries, unprocessed};
 
 /// Maximum size of one partition's items in a response, in bytes: "more than 1MB per partition is
 /// requested"
 /// (<https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html>).
-const READ_OF_A_PARTITION: usize = 1 << 20;
+const MAX_READ_BYTES: usize = 1 << 20;
 
 /// The part of a batch for one partition.
-struct Part {
+struct PartitionBatch {
     table: String,
     partition: String,
     /// The table's request, without its entries.
     empty: Value,
-    entries: Vec<(Named, Value)>,
+    entries: Vec<(RequestedItem, Value)>,
 }
 
-impl Part {
+impl PartitionBatch {
     /// Returns the table's request for some of the entries.
-    fn request<'a>(&self, some: impl IntoIterator<Item = &'a (Named, Value)>) -> Value {
+    fn request<'a>(&self, some: impl IntoIterator<Item = &'a (RequestedItem, Value)>) -> Value {
         let mut request = self.empty.clone();
         if let Some(entries) = entries(&mut request) {
             entries.extend(some.into_iter().map(|(_, entry)| entry.clone()));
@@ -40,23 +40,23 @@ impl Part {
 }
 
 /// The response to a batch, as it is assembled.
-struct Whole {
+struct BatchResponse {
     answer: Value,
     unprocessed: &'static str,
 }
 
-impl Whole {
-    fn leave<'a>(&mut self, part: &Part, some: impl IntoIterator<Item = &'a (Named, Value)>) {
+impl BatchResponse {
+    fn leave<'a>(&mut self, part: &PartitionBatch, some: impl IntoIterator<Item = &'a (RequestedItem, Value)>) {
         add(&mut self.answer[self.unprocessed], part.table.clone(), part.request(some));
     }
 
     /// Adds the response for one partition.
     fn merge(&mut self, mut answer: Value) {
-        consumed::add(&mut self.answer, &answer);
+        consumed_capacity::add(&mut self.answer, &answer);
         for (table, rest) in taken(&mut answer, self.unprocessed) {
             add(&mut self.answer[self.unprocessed], table, rest);
         }
-        for lists in ["Responses", SIZES] {
+        for lists in ["Responses", SIZE_REPORT_FIELD] {
             for (table, list) in taken(&mut answer, lists) {
                 let all = &mut self.answer[lists][&table];
                 match (all.as_array_mut(), list) {
@@ -75,15 +75,15 @@ fn taken(answer: &mut Value, name: &str) -> Map<String, Value> {
     }
 }
 
-impl Limited {
-    pub(super) async fn batch(&self, operation: &str, mut body: Value) -> Result<Answer, ConnectorError> {
-        let direction = Direction::of(operation);
+impl LimitedEngine {
+    pub(super) async fn batch(&self, operation: &str, mut body: Value) -> Result<EngineResponse, ConnectorError> {
+        let direction = CapacityKind::of(operation);
         // Without parts, the engine rejects the batch as a whole.
         let Some(parts) = self.parts(operation, &body).await? else { return self.run(operation, &body).await };
-        let is_wanted = consumed::ask(&mut body);
+        let is_wanted = consumed_capacity::ask(&mut body);
         let unprocessed = unprocessed(operation);
-        let mut whole = Whole { answer: json!({ unprocessed: {} }), unprocessed };
-        if direction == Direction::Read {
+        let mut whole = BatchResponse { answer: json!({ unprocessed: {} }), unprocessed };
+        if direction == CapacityKind::Read {
             whole.answer["Responses"] = json!({});
         }
         let mut is_throttled = true;
@@ -94,29 +94,29 @@ impl Limited {
             }
             is_throttled = false;
             let refused = match direction {
-                Direction::Read => self.read_part(&mut body, &part, &mut whole).await?,
-                Direction::Write => self.write_part(&mut body, &part, &mut whole).await?,
+                CapacityKind::Read => self.read_part(&mut body, &part, &mut whole).await?,
+                CapacityKind::Write => self.write_part(&mut body, &part, &mut whole).await?,
             };
             if let Some(refused) = refused {
                 return Ok(refused);
             }
         }
         if is_throttled {
-            return Ok(refusal::batch_throttled());
+            return Ok(error_responses::batch_throttled());
         }
         if !is_wanted {
-            consumed::drop(&mut whole.answer);
+            consumed_capacity::drop(&mut whole.answer);
         }
-        Ok(Answer::ok(whole.answer.to_string()))
+        Ok(EngineResponse::ok(whole.answer.to_string()))
     }
 
     /// Reads as many items of a partition as fit into one response.
     async fn read_part(
         &self,
         body: &mut Value,
-        part: &Part,
-        whole: &mut Whole,
-    ) -> Result<Option<Answer>, ConnectorError> {
+        part: &PartitionBatch,
+        whole: &mut BatchResponse,
+    ) -> Result<Option<EngineResponse>, ConnectorError> {
         let mut some = part.entries.as_slice();
         loop {
             body["RequestItems"] = json!({ &part.table: part.request(some) });
@@ -127,7 +127,7 @@ impl Limited {
             let answer = read(&answer)?;
             let fitting = fitting(some, answer["Responses"][&part.table].as_array().map_or(&[], Vec::as_slice));
             if fitting == some.len() {
-                self.charge(&part.partition, Direction::Read, consumed::units(&answer, Direction::Read));
+                self.charge(&part.partition, CapacityKind::Read, consumed_capacity::units(&answer, CapacityKind::Read));
                 whole.merge(answer);
                 break;
             }
@@ -144,9 +144,9 @@ impl Limited {
     async fn write_part(
         &self,
         body: &mut Value,
-        part: &Part,
-        whole: &mut Whole,
-    ) -> Result<Option<Answer>, ConnectorError> {
+        part: &PartitionBatch,
+        whole: &mut BatchResponse,
+    ) -> Result<Option<EngineResponse>, ConnectorError> {
         let (mut held, mut free, mut rest) = (Vec::new(), Vec::new(), Vec::new());
         for entry in &part.entries {
             match self.in_flight.write(entry.0.item_key()) {
@@ -177,9 +177,9 @@ impl Limited {
             return Ok(Some(answer));
         }
         let mut answer = read(&answer)?;
-        self.charge(&part.partition, Direction::Write, consumed::units(&answer, Direction::Write));
+        self.charge(&part.partition, CapacityKind::Write, consumed_capacity::units(&answer, CapacityKind::Write));
         if let Some(report) = self.size_report(body, &part.table, &part.partition).await? {
-            answer[SIZES] = json!({ &part.table: [report] });
+            answer[SIZE_REPORT_FIELD] = json!({ &part.table: [report] });
         }
         whole.merge(answer);
         Ok(None)
@@ -187,23 +187,28 @@ impl Limited {
 
     /// Splits a batch by partitions, in the order in which it names them. Returns `None` for an
     /// empty batch, and if it has too many entries or names a key twice.
-    async fn parts(&self, operation: &str, body: &Value) -> Result<Option<Vec<Part>>, ConnectorError> {
+    async fn parts(&self, operation: &str, body: &Value) -> Result<Option<Vec<PartitionBatch>>, ConnectorError> {
         let most = if operation == "BatchGetItem" { 100 } else { 25 };
-        let (mut parts, mut seen) = (Vec::<Part>::new(), BTreeSet::new());
+        let (mut parts, mut seen) = (Vec::<PartitionBatch>::new(), BTreeSet::new());
         for (table, request) in body["RequestItems"].as_object().into_iter().flatten() {
             let schema = self.schema(table).await?;
             let mut empty = request.clone();
             for entry in std::mem::take(entries(&mut empty).unwrap_or(&mut Vec::new())) {
-                let named = Named::of(table, touch::of_batch(&entry), &schema.keys);
+                let named = RequestedItem::of(table, requested_items::of_batch(&entry), &schema.keys);
                 if !seen.insert(named.item_key()) {
                     return Ok(None);
                 }
-                let is_same = |part: &&mut Part| part.table == *table && part.partition == named.partition;
+                let is_same = |part: &&mut PartitionBatch| part.table == *table && part.partition == named.partition;
                 if let Some(part) = parts.iter_mut().find(is_same) {
                     part.entries.push((named, entry));
                 } else {
                     let (partition, empty) = (named.partition.clone(), empty.clone());
-                    parts.push(Part { table: table.clone(), partition, empty, entries: vec![(named, entry)] });
+                    parts.push(PartitionBatch {
+                        table: table.clone(),
+                        partition,
+                        empty,
+                        entries: vec![(named, entry)],
+                    });
                 }
             }
         }
@@ -213,13 +218,13 @@ impl Limited {
 
 /// Returns how many of the entries, with the items found for them, fit into a response. At least
 /// one does.
-fn fitting(entries: &[(Named, Value)], items: &[Value]) -> usize {
+fn fitting(entries: &[(RequestedItem, Value)], items: &[Value]) -> usize {
     let is_of =
         |item: &Value, key: &Value| key.as_object().into_iter().flatten().all(|(name, value)| item[name] == *value);
     let mut bytes = 0;
     let first_beyond = entries.iter().position(|(named, _)| {
-        let size = items.iter().find(|item| is_of(item, &named.key)).map_or(0, size::of_item);
-        let is_beyond = bytes > 0 && bytes + size > READ_OF_A_PARTITION;
+        let size = items.iter().find(|item| is_of(item, &named.key)).map_or(0, item_bytes::of_item);
+        let is_beyond = bytes > 0 && bytes + size > MAX_READ_BYTES;
         bytes += size;
         is_beyond
     });

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::touch::ItemKey;
+use super::requested_items::ItemKey;
 
 /// The requests that hold items until they are answered. Clones share the state.
 #[derive(Clone, Debug, Default)]
-pub(super) struct InFlight(Arc<Mutex<Holders>>);
+pub(super) struct InFlight(Arc<Mutex<HeldItemSets>>);
 
 #[derive(Debug, Default)]
-struct Holders {
+struct HeldItemSets {
     /// Number of single writes in flight, by item.
     writes: BTreeMap<ItemKey, usize>,
     /// Items of transactions that write. Each belongs to a single transaction.
@@ -19,7 +19,7 @@ struct Holders {
 
 /// The items that a request holds. Dropping it releases them.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldItems {
     in_flight: InFlight,
     items: Vec<ItemKey>,
     is_transaction: bool,
@@ -28,14 +28,14 @@ pub(super) struct Held {
 impl InFlight {
     /// Acquires the items of a transaction that writes, including those that are only checked. If
     /// other requests hold any of them, returns which, by position.
-    pub(super) fn transaction(&self, items: Vec<ItemKey>) -> Result<Held, Vec<bool>> {
+    pub(super) fn transaction(&self, items: Vec<ItemKey>) -> Result<HeldItems, Vec<bool>> {
         let mut holders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let held: Vec<_> = items.iter().map(|item| holders.has(item)).collect();
         if held.contains(&true) {
             return Err(held);
         }
         holders.transactions.extend(items.iter().cloned());
-        Ok(Held { in_flight: self.clone(), items, is_transaction: true })
+        Ok(HeldItems { in_flight: self.clone(), items, is_transaction: true })
     }
 
     /// Returns which items of a transaction that reads are held by others, by position. The
@@ -46,23 +46,23 @@ impl InFlight {
     }
 
     /// Acquires the item of a single write. Returns `None` if a transaction holds it.
-    pub(super) fn write(&self, item: ItemKey) -> Option<Held> {
+    pub(super) fn write(&self, item: ItemKey) -> Option<HeldItems> {
         let mut holders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if holders.transactions.contains(&item) {
             return None;
         }
         *holders.writes.entry(item.clone()).or_default() += 1;
-        Some(Held { in_flight: self.clone(), items: vec![item], is_transaction: false })
+        Some(HeldItems { in_flight: self.clone(), items: vec![item], is_transaction: false })
     }
 }
 
-impl Holders {
+impl HeldItemSets {
     fn has(&self, item: &ItemKey) -> bool {
         self.transactions.contains(item) || self.writes.contains_key(item)
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldItems {
     fn drop(&mut self) {
         let mut holders = self.in_flight.0.lock().unwrap_or_else(PoisonError::into_inner);
         for item in &self.items {

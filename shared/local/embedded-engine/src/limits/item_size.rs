@@ -6,20 +6,20 @@
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use serde_json::Value;
 
-use super::collections::footprint;
-use super::limited::Limited;
-use super::refusal::{self, Reason};
-use super::size;
-use super::touch::Named;
-use crate::wire::Answer;
+use super::collection_size::footprint;
+use super::error_responses::{self, PartRefusal};
+use super::item_bytes;
+use super::limited_engine::LimitedEngine;
+use super::requested_items::RequestedItem;
+use crate::aws_json::EngineResponse;
 
 /// Maximum size of an item with its entries, in bytes.
-const LARGEST: i64 = 400 * 1_024;
+const MAX_ITEM_BYTES: i64 = 400 * 1_024;
 /// Size in bytes, of the stored item and the request together, up to which no update can make the
 /// item too large.
-const SAFE: usize = 100 * 1_024;
+const SAFE_BYTES: usize = 100 * 1_024;
 
-impl Limited {
+impl LimitedEngine {
     /// Returns the error for a write that would make an item too large, including its entries in
     /// local indexes. `parts` has the part of the request for each named item: the entries of a
     /// batch or a transaction, or otherwise the request itself.
@@ -27,9 +27,9 @@ impl Limited {
         &self,
         operation: &str,
         body: &Value,
-        named: &[Named],
+        named: &[RequestedItem],
         parts: &[Value],
-    ) -> Result<Option<Answer>, ConnectorError> {
+    ) -> Result<Option<EngineResponse>, ConnectorError> {
         let mut sizes = Vec::new();
         let mut is_to_be_tried = false;
         for (one, part) in named.iter().zip(parts) {
@@ -37,8 +37,8 @@ impl Limited {
             sizes.push(match put(part) {
                 Some(item) => footprint(item, &schema),
                 None if !schema.local.is_empty() && is_update(operation, part) => {
-                    let stored = size::of_item(&self.item(&one.table, &one.key).await?);
-                    is_to_be_tried |= stored + part.to_string().len() > SAFE;
+                    let stored = item_bytes::of_item(&self.item(&one.table, &one.key).await?);
+                    is_to_be_tried |= stored + part.to_string().len() > SAFE_BYTES;
                     0
                 }
                 None => 0,
@@ -47,13 +47,14 @@ impl Limited {
         if is_to_be_tried && let Some(tried) = self.footprints(operation, body, named).await? {
             sizes = tried.into_iter().map(|(_, after)| after).collect();
         }
-        let are_too_large: Vec<_> = sizes.iter().map(|size| *size > LARGEST).collect();
+        let are_too_large: Vec<_> = sizes.iter().map(|size| *size > MAX_ITEM_BYTES).collect();
         Ok(are_too_large.contains(&true).then(|| match operation {
             "TransactWriteItems" => {
-                let reason = |is_too_large: &bool| if *is_too_large { Reason::ItemTooLarge } else { Reason::None };
-                refusal::cancelled(&are_too_large.iter().map(reason).collect::<Vec<_>>())
+                let reason =
+                    |is_too_large: &bool| if *is_too_large { PartRefusal::ItemTooLarge } else { PartRefusal::None };
+                error_responses::cancelled(&are_too_large.iter().map(reason).collect::<Vec<_>>())
             }
-            _ => refusal::invalid(refusal::ITEM_TOO_LARGE),
+            _ => error_responses::invalid(error_responses::ITEM_TOO_LARGE),
         }))
     }
 }

@@ -5,20 +5,20 @@
 //! imitates and what it does not.
 
 mod batches;
-mod bucket;
-mod collections;
-mod consumed;
+mod collection_size;
+mod consumed_capacity;
+mod error_responses;
 mod expression;
 mod in_flight;
+mod item_bytes;
 mod item_size;
-mod limited;
+mod limited_engine;
 mod partitions;
-mod refusal;
+mod requested_items;
 mod schema;
-mod single;
-mod size;
+mod single_requests;
 mod throughput;
-mod touch;
+mod token_bucket;
 mod transactions;
 mod validation;
 
@@ -35,9 +35,9 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use serde_json::Value;
 
-use crate::wire::{self, Answer};
-use crate::{Engine, Error, client_over};
-use limited::Limited;
+use crate::aws_json::{self, EngineResponse};
+use crate::{Engine, EngineError, client_over};
+use limited_engine::LimitedEngine;
 pub use throughput::{PartitionUsage, Throughput};
 
 /// An engine within DynamoDB's limits, and the handle that configures them. Clones share the same
@@ -46,15 +46,15 @@ pub use throughput::{PartitionUsage, Throughput};
 /// Only for engines with a single table, because partitions are identified by their keys,
 /// regardless of the table.
 #[derive(Clone)]
-pub struct Limits(Limited);
+pub struct EngineLimits(LimitedEngine);
 
-impl fmt::Debug for Limits {
+impl fmt::Debug for EngineLimits {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Limits")
     }
 }
 
-impl Limits {
+impl EngineLimits {
     /// Puts limits in front of an engine. Partitions have unlimited throughput until
     /// [`set_throughput`](Self::set_throughput) is called.
     #[must_use]
@@ -67,7 +67,7 @@ impl Limits {
     /// arbitrary start, and must never go back.
     #[must_use]
     pub fn with_clock(engine: &Engine, clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
-        Self(Limited::new(engine, Arc::new(clock)))
+        Self(LimitedEngine::new(engine, Arc::new(clock)))
     }
 
     /// Returns a client whose requests are subject to the limits.
@@ -106,8 +106,9 @@ impl Limits {
 
     /// Returns the size of an item collection in bytes: its items, and their entries in local
     /// indexes.
-    pub async fn collection_bytes(&self, table: &str, partition: &str) -> Result<u64, Error> {
-        let size = self.0.collection_size(table, partition).await.map_err(|error| Error::Refused(error.to_string()))?;
+    pub async fn collection_bytes(&self, table: &str, partition: &str) -> Result<u64, EngineError> {
+        let size =
+            self.0.collection_size(table, partition).await.map_err(|error| EngineError::Refused(error.to_string()))?;
         Ok(size.unsigned_abs())
     }
 
@@ -124,12 +125,12 @@ impl Limits {
     }
 
     async fn answer(self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
-        let operation = wire::operation(&request).to_owned();
-        let (_, body) = wire::read(request).await?;
+        let operation = aws_json::operation(&request).to_owned();
+        let (_, body) = aws_json::read(request).await?;
         self.within_limits(&operation, body).await?.into_sdk_response()
     }
 
-    async fn within_limits(&self, operation: &str, body: Value) -> Result<Answer, ConnectorError> {
+    async fn within_limits(&self, operation: &str, body: Value) -> Result<EngineResponse, ConnectorError> {
         let is_about_items = matches!(
             operation,
             "GetItem"
@@ -157,7 +158,7 @@ impl Limits {
 }
 
 #[derive(Clone, Debug)]
-struct LimitedConnector(Limits);
+struct LimitedConnector(EngineLimits);
 
 impl HttpConnector for LimitedConnector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {

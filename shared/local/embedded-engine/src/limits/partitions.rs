@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::bucket::Bucket;
-use super::throughput::{Direction, PartitionUsage, Throughput};
+use super::throughput::{CapacityKind, PartitionUsage, Throughput};
+use super::token_bucket::TokenBucket;
 
 type ThroughputOf = Arc<dyn Fn(&str) -> Option<Throughput> + Send + Sync>;
 
@@ -18,8 +18,8 @@ pub(super) struct Partitions {
 
 #[derive(Default)]
 struct Partition {
-    reads: Bucket,
-    writes: Bucket,
+    reads: TokenBucket,
+    writes: TokenBucket,
     usage: PartitionUsage,
 }
 
@@ -29,13 +29,13 @@ impl Partitions {
     }
 
     /// Whether a partition admits another request. Requests that are not admitted are counted.
-    pub(super) fn admits(&mut self, partition: &str, direction: Direction, now: Duration) -> bool {
+    pub(super) fn admits(&mut self, partition: &str, direction: CapacityKind, now: Duration) -> bool {
         let throughput = self.throughput.as_ref().and_then(|of| of(partition));
         let partition = self.partitions.entry(partition.to_owned()).or_default();
         let Some(Throughput { reads, writes, burst }) = throughput else { return true };
         let (bucket, rate, throttled) = match direction {
-            Direction::Read => (&mut partition.reads, reads, &mut partition.usage.throttled_reads),
-            Direction::Write => (&mut partition.writes, writes, &mut partition.usage.throttled_writes),
+            CapacityKind::Read => (&mut partition.reads, reads, &mut partition.usage.throttled_reads),
+            CapacityKind::Write => (&mut partition.writes, writes, &mut partition.usage.throttled_writes),
         };
         let is_admitted = bucket.admits(now, rate, burst);
         if !is_admitted {
@@ -45,11 +45,11 @@ impl Partitions {
     }
 
     /// Charges the units that a request has consumed.
-    pub(super) fn charge(&mut self, partition: &str, direction: Direction, units: f64) {
+    pub(super) fn charge(&mut self, partition: &str, direction: CapacityKind, units: f64) {
         let partition = self.partitions.entry(partition.to_owned()).or_default();
         let (bucket, used) = match direction {
-            Direction::Read => (&mut partition.reads, &mut partition.usage.read_units),
-            Direction::Write => (&mut partition.writes, &mut partition.usage.write_units),
+            CapacityKind::Read => (&mut partition.reads, &mut partition.usage.read_units),
+            CapacityKind::Write => (&mut partition.writes, &mut partition.usage.write_units),
         };
         bucket.take(units);
         *used += units;

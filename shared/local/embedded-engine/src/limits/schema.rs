@@ -6,16 +6,16 @@ use serde_json::Value;
 
 /// The keys of a table and its indexes.
 #[derive(Debug, Default)]
-pub(super) struct Schema {
-    pub(super) keys: Keys,
+pub(super) struct TableKeys {
+    pub(super) keys: KeyAttributes,
     pub(super) local: BTreeMap<String, LocalIndex>,
-    pub(super) global: BTreeMap<String, Keys>,
+    pub(super) global: BTreeMap<String, KeyAttributes>,
 }
 
 /// A local index.
 #[derive(Debug, Default)]
 pub(super) struct LocalIndex {
-    pub(super) keys: Keys,
+    pub(super) keys: KeyAttributes,
     /// Projected attributes in addition to the keys. `None` if all are projected.
     others: Option<Vec<String>>,
 }
@@ -26,11 +26,11 @@ impl LocalIndex {
         let others = projection["NonKeyAttributes"].as_array().into_iter().flatten();
         let others = others.filter_map(Value::as_str).map(str::to_owned).collect();
         let is_of_all = projection["ProjectionType"] == "ALL";
-        Self { keys: Keys::read(description), others: (!is_of_all).then_some(others) }
+        Self { keys: KeyAttributes::read(description), others: (!is_of_all).then_some(others) }
     }
 
     /// Whether the index projects an attribute.
-    pub(super) fn holds(&self, attribute: &str, table: &Keys) -> bool {
+    pub(super) fn holds(&self, attribute: &str, table: &KeyAttributes) -> bool {
         let Some(others) = &self.others else { return true };
         let keys = [&self.keys.partition, &table.partition].into_iter().chain(&self.keys.sort).chain(&table.sort);
         keys.chain(others).any(|held| held == attribute)
@@ -39,12 +39,12 @@ impl LocalIndex {
 
 /// The attributes of a key.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Keys {
+pub(super) struct KeyAttributes {
     pub(super) partition: String,
     pub(super) sort: Option<String>,
 }
 
-impl Keys {
+impl KeyAttributes {
     fn read(description: &Value) -> Self {
         let of = |kind: &str| {
             let mut elements = description["KeySchema"].as_array().into_iter().flatten();
@@ -55,13 +55,13 @@ impl Keys {
     }
 }
 
-impl Schema {
+impl TableKeys {
     /// Reads the schema from the description of a table.
     pub(super) fn read(description: &Value) -> Self {
         Self {
-            keys: Keys::read(description),
+            keys: KeyAttributes::read(description),
             local: indexes(&description["LocalSecondaryIndexes"], LocalIndex::read),
-            global: indexes(&description["GlobalSecondaryIndexes"], Keys::read),
+            global: indexes(&description["GlobalSecondaryIndexes"], KeyAttributes::read),
         }
     }
 }

@@ -21,12 +21,12 @@ impl Throughput {
     /// capacity can't alleviate partition-level throttling"
     /// (<https://repost.aws/knowledge-center/dynamodb-spiky-workloads-short-intervals>). In a table
     /// with local indexes, all items of a partition key are in one partition.
-    pub const OF_A_PARTITION: Self = Self { reads: 3_000.0, writes: 1_000.0, burst: Duration::from_secs(1) };
+    pub const PARTITION_MAX: Self = Self { reads: 3_000.0, writes: 1_000.0, burst: Duration::from_secs(1) };
 
     /// Time for which DynamoDB keeps unused units of a table's provisioned throughput, at the time
     /// of writing
     /// (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/burst-adaptive-capacity.html>).
-    pub const BURST: Duration = Duration::from_mins(5);
+    pub const BURST_DURATION: Duration = Duration::from_mins(5);
 }
 
 /// The consumption of a partition, including local indexes, but not global ones.
@@ -44,12 +44,12 @@ pub struct PartitionUsage {
 
 /// The kind of units that a request consumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(super) enum CapacityKind {
     Read,
     Write,
 }
 
-impl Direction {
+impl CapacityKind {
     pub(super) fn of(operation: &str) -> Self {
         match operation {
             "GetItem" | "Query" | "BatchGetItem" | "TransactGetItems" => Self::Read,

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
 use embedded_engine::Engine;
-use power_cut::{Disk, Image};
+use power_cut::{DiskImage, WatchedDisk};
 
 use crate::table::{TABLE, create, get, indexed_item, key, put};
 
 /// Opens the engine on what is left on a disk. The returned directory has to outlive it.
-fn after(image: &Image) -> (tempfile::TempDir, Engine) {
+fn after(image: &DiskImage) -> (tempfile::TempDir, Engine) {
     let directory = tempfile::tempdir().unwrap();
     image.write_to(directory.path()).unwrap();
     let engine = Engine::open(directory.path()).unwrap();
@@ -19,7 +19,7 @@ fn after(image: &Image) -> (tempfile::TempDir, Engine) {
 /// Opens the engine in a directory that is watched.
 fn on(directory: &Path) -> Engine {
     let sync = |log: &Path| {
-        Disk::sync(log);
+        WatchedDisk::sync(log);
         Ok(())
     };
     Engine::open_syncing(directory, sync).unwrap()
@@ -28,7 +28,7 @@ fn on(directory: &Path) -> Engine {
 #[tokio::test]
 async fn the_engine_syncs_what_it_acknowledges() {
     let directory = tempfile::tempdir().unwrap();
-    let disk = Disk::watch(directory.path(), 1);
+    let disk = WatchedDisk::watch(directory.path(), 1);
     let engine = on(directory.path());
     let client = engine.client();
     create(&client).await;
@@ -52,7 +52,7 @@ async fn the_engine_syncs_what_it_acknowledges() {
 #[tokio::test]
 async fn a_write_under_way_is_whole_or_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let disk = Disk::watch(directory.path(), 2);
+    let disk = WatchedDisk::watch(directory.path(), 2);
     let engine = on(directory.path());
     create(&engine.client()).await;
     let mut states = vec![engine.items(TABLE).await.unwrap()];
@@ -76,7 +76,7 @@ async fn a_write_under_way_is_whole_or_nothing() {
 #[tokio::test]
 async fn a_disk_that_does_not_sync_loses_writes() {
     let directory = tempfile::tempdir().unwrap();
-    let disk = Disk::watch(directory.path(), 3);
+    let disk = WatchedDisk::watch(directory.path(), 3);
     let engine = on(directory.path());
     create(&engine.client()).await;
     put(&engine.client(), key("p", "before")).await;

@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, Put, PutRequest, TransactWriteItem, WriteRequest};
 use embedded_engine::Engine;
-use embedded_engine::faults::{FaultInjector, Trouble};
+use embedded_engine::faults::{FaultInjector, InjectedFault};
 
 use crate::table::{Item, TABLE, engine, get, item, key, put, text};
 
@@ -95,7 +95,7 @@ async fn a_transaction_in_conflict_is_cancelled() {
 async fn a_trouble_begins_and_ends_where_it_was_asked_to() {
     let (engine, faults) = injector().await;
     let client = faults.client();
-    faults.trouble_at(Trouble::Conflict, 2, 2);
+    faults.trouble_at(InjectedFault::Conflict, 2, 2);
     let mut answers = Vec::new();
     for _ in 0..4 {
         answers.push(count(&client).await);
@@ -103,7 +103,7 @@ async fn a_trouble_begins_and_ends_where_it_was_asked_to() {
     assert_eq!(errors(&answers), ["", "TransactionConflictException", "TransactionConflictException", ""]);
     assert_eq!(counted(&engine).await.as_deref(), Some("2"));
     // Calls that cannot be in conflict, or be halved, pass.
-    for trouble in [Trouble::Conflict, Trouble::Halved] {
+    for trouble in [InjectedFault::Conflict, InjectedFault::Halved] {
         faults.trouble_at(trouble, 1, 1);
         assert!(get(&client, key("p", "counter")).await.is_some());
     }

@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{
     AttributeValue, ConditionCheck, KeysAndAttributes, Put, PutRequest, ReturnValue, TransactWriteItem, WriteRequest,
 };
-use embedded_engine::limits::Limits;
+use embedded_engine::limits::EngineLimits;
 
 use crate::table::{Item, TABLE, binary_set, engine, indexed_item, item, key, put, text};
 
@@ -49,7 +49,7 @@ async fn an_expression_has_4096_bytes() {
 #[tokio::test]
 async fn limits_the_engine_does_not_keep() {
     let engine = engine().await;
-    let limited = Limits::new(&engine).client();
+    let limited = EngineLimits::new(&engine).client();
     let mut counted = key("p", "a");
     counted.insert("n".to_owned(), AttributeValue::N("1".to_owned()));
     put(&engine.client(), counted).await;
@@ -107,7 +107,7 @@ async fn limits_the_engine_does_not_keep() {
 #[tokio::test]
 async fn limits_the_engine_keeps() {
     let engine = engine().await;
-    for client in [engine.client(), Limits::new(&engine).client()] {
+    for client in [engine.client(), EngineLimits::new(&engine).client()] {
         for (partition, sort, expected) in
             [(2_048, 1_024, None), (2_049, 1, REFUSED), (1, 1_025, REFUSED), (0, 1, REFUSED), (1, 0, REFUSED)]
         {
@@ -167,7 +167,7 @@ async fn a_page_has_a_megabyte() {
     for sort in 0..6 {
         put(&engine.client(), indexed_item("q", &sort.to_string(), 300 << 10)).await;
     }
-    for client in [engine.client(), Limits::new(&engine).client()] {
+    for client in [engine.client(), EngineLimits::new(&engine).client()] {
         let query = client.query().table_name(TABLE).key_condition_expression("PK = :p");
         let page = query.expression_attribute_values(":p", text("q")).send().await.unwrap();
         assert_eq!((page.items().len(), page.last_evaluated_key.is_some()), (3, true));
@@ -191,7 +191,7 @@ async fn an_item_has_400_kilobytes_with_its_names() {
 #[tokio::test]
 async fn an_item_has_400_kilobytes_with_its_entries_in_local_indexes() {
     let engine = engine().await;
-    let limited = Limits::new(&engine).client();
+    let limited = EngineLimits::new(&engine).client();
     let indexes = ["lsi1sk", "lsi3sk"];
     let sized = |size: usize| {
         let own = "PKpSKafilling".len() + indexes.len() * "lsi1skkey".len();

@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::{
     ConditionCheck, Delete, DeleteRequest, KeysAndAttributes, Put, PutRequest, ReturnValue,
     ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update, WriteRequest,
 };
-use embedded_engine::{Engine, Error};
+use embedded_engine::{Engine, EngineError};
 
 use crate::table::{TABLE, binary_set, create, engine, get, indexed_item, item, key, put, text};
 
@@ -43,7 +43,7 @@ async fn over_loopback() {
 #[tokio::test]
 async fn only_loopback_is_served() {
     let refused = Engine::memory().unwrap().serve(([0, 0, 0, 0], 0)).await.unwrap_err();
-    assert!(matches!(refused, Error::Io(_)), "{refused}");
+    assert!(matches!(refused, EngineError::Io(_)), "{refused}");
 }
 
 async fn every_request(client: &Client) {

@@ -1,13 +1,13 @@
 //! Time: the current time, elapsed time, sleeping, and long computations.
 //!
-//! A load model has a simulated clock for its thread: [`Simulation`]. All other code uses the
+//! A load model has a simulated clock for its thread: [`SimulatedClock`]. All other code uses the
 //! clocks of the machine.
 
 mod simulation;
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-pub use simulation::Simulation;
+pub use simulation::SimulatedClock;
 use tokio::task::JoinError;
 
 /// Returns the current time in milliseconds since 1970, the unit of MLflow's times.
@@ -38,7 +38,7 @@ pub async fn aside<T: Send + 'static>(compute: impl FnOnce() -> T + Send + 'stat
 }
 
 /// Size in bytes from which a computation takes milliseconds.
-const LONG: usize = 64 << 10;
+const LONG_COMPUTATION_BYTES: usize = 64 << 10;
 
 /// Runs a computation over this number of bytes, with [`aside`] if it takes long.
 ///
@@ -48,7 +48,7 @@ pub async fn aside_from<T: Send + 'static>(
     bytes: usize,
     compute: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, JoinError> {
-    if bytes < LONG { Ok(compute()) } else { aside(compute).await }
+    if bytes < LONG_COMPUTATION_BYTES { Ok(compute()) } else { aside(compute).await }
 }
 
 /// A point in time of this process, from which elapsed time is measured.

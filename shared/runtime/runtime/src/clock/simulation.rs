@@ -17,7 +17,7 @@ thread_local! {
 /// Offset of the start within a second. DynamoDB does not store trailing zeros of a number: a time
 /// in ms that ends in zero takes one byte less, and a thousand items with it would be metered with
 /// one unit less.
-const BEGIN: Duration = Duration::from_millis(123);
+const START_OFFSET: Duration = Duration::from_millis(123);
 
 struct Clock {
     begin: Moment,
@@ -34,19 +34,20 @@ struct Clock {
 /// It stands still until [`advance`](Self::advance) sets it to the next time at which a task wakes
 /// up.
 #[derive(Debug)]
-pub struct Simulation {
+pub struct SimulatedClock {
     /// Makes this type neither `Send` nor `Sync`, because the clock belongs to its thread.
     _of_this_thread: PhantomData<*const ()>,
 }
 
-impl Simulation {
-    /// Starts a simulation, at [`BEGIN`] within one of the next two seconds. A thread has one
+impl SimulatedClock {
+    /// Starts a simulation, at [`START_OFFSET`] within one of the next two seconds. A thread has one
     /// simulation at a time: starting another one replaces it.
     #[must_use]
     pub fn begin() -> Self {
         let now = Moment::of_the_machine();
         let of_second = now.time.duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
-        let begin = now.after((Duration::from_secs(1) + BEGIN).saturating_sub(Duration::from_nanos(of_second.into())));
+        let begin =
+            now.after((Duration::from_secs(1) + START_OFFSET).saturating_sub(Duration::from_nanos(of_second.into())));
         let clock = Clock { begin, elapsed: Duration::ZERO, sleepers: BTreeMap::new(), asleep: 0, driver: None };
         CLOCK.with_borrow_mut(|current| *current = Some(clock));
         Self { _of_this_thread: PhantomData }
@@ -91,7 +92,7 @@ impl Simulation {
     }
 }
 
-impl Drop for Simulation {
+impl Drop for SimulatedClock {
     fn drop(&mut self) {
         // The wakers are dropped after the borrow ends, because dropping the last waker of a task
         // drops its sleepers, too.
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn time_passes_only_where_somebody_sleeps() {
-        let simulation = Simulation::begin();
+        let simulation = SimulatedClock::begin();
         let (moment, time) = (Moment::now(), now_ms());
         std::thread::sleep(Duration::from_millis(2));
         assert_eq!((moment.age(), now_ms()), (Duration::ZERO, time));
@@ -183,7 +184,7 @@ mod tests {
 
     #[test]
     fn no_time_passes_for_a_sleeper_who_was_dropped() {
-        let simulation = Simulation::begin();
+        let simulation = SimulatedClock::begin();
         let mut context = Context::from_waker(Waker::noop());
         let mut dropped = Box::pin(crate::clock::sleep(Duration::from_hours(1)));
         assert!(dropped.as_mut().poll(&mut context).is_pending() && dropped.as_mut().poll(&mut context).is_pending());
@@ -194,7 +195,7 @@ mod tests {
 
     #[test]
     fn nobody_waits_while_it_is_driven() {
-        let simulation = Simulation::begin();
+        let simulation = SimulatedClock::begin();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let hours = async {
             // The driver is not polled for this task.

@@ -7,7 +7,7 @@
 //! they trust the same certificates.
 
 #[cfg(feature = "built-in-roots")]
-mod built_in;
+mod root_certificates;
 
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
@@ -42,7 +42,7 @@ fn provider() -> Provider {
 }
 
 #[cfg(feature = "built-in-roots")]
-use built_in::context;
+use root_certificates::context;
 
 #[cfg(not(feature = "built-in-roots"))]
 #[expect(clippy::unnecessary_wraps, reason = "with built-in roots, it can fail")]

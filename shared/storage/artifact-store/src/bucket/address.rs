@@ -4,13 +4,13 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// Characters that are not percent-encoded in signatures and URLs (RFC 3986, unreserved).
 const UNRESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-const OF_A_PATH: AsciiSet = UNRESERVED.remove(b'/');
+const UNRESERVED_IN_PATH: AsciiSet = UNRESERVED.remove(b'/');
 
 /// The URL of a bucket, without a trailing slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Address(String);
+pub(crate) struct BucketAddress(String);
 
-impl Address {
+impl BucketAddress {
     /// In AWS, the bucket is part of the host name, unless its name contains a dot, which
     /// certificates do not cover. At a custom endpoint, the bucket is the first part of the path,
     /// because the other form would require DNS entries.
@@ -33,7 +33,7 @@ impl Address {
 
     /// Returns the URL of a key with query parameters. The empty key refers to the bucket itself.
     pub(crate) fn url(&self, key: &str, query: &[(&str, &str)]) -> String {
-        let mut url = format!("{}/{}", self.0, utf8_percent_encode(key, &OF_A_PATH));
+        let mut url = format!("{}/{}", self.0, utf8_percent_encode(key, &UNRESERVED_IN_PATH));
         append(&mut url, query.iter().copied());
         url
     }
@@ -61,7 +61,7 @@ mod tests {
             ("b.c", "us-east-1", None, "https://s3.us-east-1.amazonaws.com/b.c/k"),
             ("b", "local", Some("http://127.0.0.1:9/"), "http://127.0.0.1:9/b/k"),
         ] {
-            let address = Address::new(bucket, region, endpoint);
+            let address = BucketAddress::new(bucket, region, endpoint);
             assert_eq!(address.url("k", &[]), expected);
             assert!(expected.starts_with(&format!("{}/", address.origin())), "{}", address.origin());
         }
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn every_byte_that_may_be_read_in_two_ways_is_encoded() {
-        let address = Address::new("b", "r", Some("http://h"));
+        let address = BucketAddress::new("b", "r", Some("http://h"));
         let url = address.url("a b/+?#%2f/é~", &[("list-type", "2"), ("prefix", "a b/+&=")]);
         assert_eq!(url, "http://h/b/a%20b/%2B%3F%23%252f/%C3%A9~?list-type=2&prefix=a%20b%2F%2B%26%3D");
     }

@@ -11,25 +11,25 @@ use aws_smithy_types::body::SdkBody;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 
-use crate::bucket::address::Address;
+use crate::bucket::address::BucketAddress;
 use crate::bucket::credentials::{CachedCredentials, chain};
-use crate::bucket::failure::{Failure, Result};
-use crate::bucket::retry::Attempts;
-use crate::bucket::sign::Signer;
+use crate::bucket::failure::{BucketFailure, Result};
+use crate::bucket::retries::RetryAttempts;
+use crate::bucket::signature::Signer;
 use crate::bucket::xml;
 
 /// Maximum size of a response in bytes. Lists are the largest: 1,000 keys of 1 KB, in which each
 /// byte may be encoded as three.
-const LONGEST_ANSWER: usize = 16 << 20;
+const MAX_RESPONSE_BYTES: usize = 16 << 20;
 /// Region if a custom endpoint is configured without one.
-const ANY_REGION: &str = "us-east-1";
+const DEFAULT_REGION: &str = "us-east-1";
 /// Timeout of one attempt.
-const ATTEMPT: Duration = Duration::from_secs(5);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Assumed minimum upload speed in bytes per second. A laptop's connection may be slow.
-const SLOWEST: usize = 100_000;
+const MIN_UPLOAD_SPEED: usize = 100_000;
 
 /// A request to the bucket or to one of its keys.
-pub(crate) struct Request<'a> {
+pub(crate) struct BucketRequest<'a> {
     pub(crate) method: &'static str,
     pub(crate) key: &'a str,
     pub(crate) query: &'a [(&'a str, &'a str)],
@@ -39,35 +39,35 @@ pub(crate) struct Request<'a> {
     pub(crate) attempt: Duration,
 }
 
-impl<'a> Request<'a> {
+impl<'a> BucketRequest<'a> {
     pub(crate) fn new(method: &'static str, key: &'a str) -> Self {
-        Self { method, key, query: &[], headers: &[], body: Bytes::new(), attempt: ATTEMPT }
+        Self { method, key, query: &[], headers: &[], body: Bytes::new(), attempt: ATTEMPT_TIMEOUT }
     }
 }
 
 /// A successful response.
-pub(crate) struct Reply {
+pub(crate) struct BucketResponse {
     response: Response<()>,
     /// The whole body. The content of objects is never read by this module.
     pub(crate) body: String,
 }
 
-impl Reply {
+impl BucketResponse {
     pub(crate) fn header(&self, name: &'static str) -> Option<&str> {
         self.response.headers().get(name)
     }
 }
 
 /// The outcome of an attempt.
-enum Outcome {
-    Answered(Reply),
-    Refused(Failure),
+enum AttemptOutcome {
+    Answered(BucketResponse),
+    Refused(BucketFailure),
     Again(String),
 }
 
 /// A bucket's address, with the credentials for it.
 pub(crate) struct Connection {
-    pub(crate) address: Address,
+    pub(crate) address: BucketAddress,
     pub(crate) region: String,
     credentials: CachedCredentials,
     connector: SharedHttpConnector,
@@ -84,7 +84,7 @@ impl Connection {
     /// environment. The only requests are those for credentials.
     pub(crate) async fn from_environment(bucket: &str) -> Result<Self> {
         let config = aws_config::defaults(BehaviorVersion::latest());
-        let config = match runtime::https::client().map_err(Failure::broken)? {
+        let config = match runtime::https::client().map_err(BucketFailure::broken)? {
             Some(client) => config.http_client(client),
             None => config,
         };
@@ -92,13 +92,13 @@ impl Connection {
         let of_s3 = std::env::var("AWS_ENDPOINT_URL_S3").ok().filter(|endpoint| !endpoint.is_empty());
         let endpoint = of_s3.or_else(|| config.endpoint_url().map(str::to_owned));
         let region =
-            config.region().map(ToString::to_string).or_else(|| endpoint.as_ref().map(|_| ANY_REGION.to_owned()));
-        let region = region.ok_or_else(|| Failure::broken("no AWS region is configured"))?;
+            config.region().map(ToString::to_string).or_else(|| endpoint.as_ref().map(|_| DEFAULT_REGION.to_owned()));
+        let region = region.ok_or_else(|| BucketFailure::broken("no AWS region is configured"))?;
         let credentials =
-            config.credentials_provider().ok_or_else(|| Failure::broken("no AWS credentials are configured"))?;
-        let connector = runtime::https::connector().map_err(Failure::broken)?;
+            config.credentials_provider().ok_or_else(|| BucketFailure::broken("no AWS credentials are configured"))?;
+        let connector = runtime::https::connector().map_err(BucketFailure::broken)?;
         Ok(Self {
-            address: Address::new(bucket, &region, endpoint.as_deref()),
+            address: BucketAddress::new(bucket, &region, endpoint.as_deref()),
             region,
             credentials: CachedCredentials::new(credentials),
             connector,
@@ -112,7 +112,7 @@ impl Connection {
 
         let credentials = Credentials::builder().access_key_id("id").secret_access_key("secret").provider_name("test");
         Self {
-            address: Address::new("b", "r", None),
+            address: BucketAddress::new("b", "r", None),
             region: "r".to_owned(),
             credentials: CachedCredentials::new(SharedCredentialsProvider::new(credentials.build())),
             connector: SharedHttpConnector::new(connector),
@@ -126,24 +126,24 @@ impl Connection {
     }
 
     /// Sends a request, and retries transient failures. Only successful responses are returned.
-    pub(crate) async fn send(&self, request: Request<'_>) -> Result<Reply> {
+    pub(crate) async fn send(&self, request: BucketRequest<'_>) -> Result<BucketResponse> {
         let url = self.address.url(request.key, request.query);
-        let mut attempts = Attempts::new();
+        let mut attempts = RetryAttempts::new();
         let mut last = String::new();
         while attempts.next().await {
             match self.attempt(&url, &request).await? {
-                Outcome::Answered(reply) => return Ok(reply),
-                Outcome::Refused(failure) => return Err(failure),
-                Outcome::Again(cause) => {
+                AttemptOutcome::Answered(reply) => return Ok(reply),
+                AttemptOutcome::Refused(failure) => return Err(failure),
+                AttemptOutcome::Again(cause) => {
                     tracing::debug!(cause, "retrying a request to the bucket");
                     last = cause;
                 }
             }
         }
-        Err(Failure::Unavailable(last))
+        Err(BucketFailure::Unavailable(last))
     }
 
-    async fn attempt(&self, url: &str, request: &Request<'_>) -> Result<Outcome> {
+    async fn attempt(&self, url: &str, request: &BucketRequest<'_>) -> Result<AttemptOutcome> {
         let signed = self.signer().await?.headers(request.method, url, request.headers, &request.body)?;
         let mut prepared = http::Request::builder().method(request.method).uri(url);
         for (name, value) in request.headers {
@@ -152,42 +152,42 @@ impl Connection {
         for (name, value) in signed {
             prepared = prepared.header(name, value);
         }
-        let prepared = prepared.body(SdkBody::from(request.body.clone())).map_err(Failure::broken)?;
-        let prepared = HttpRequest::try_from(prepared).map_err(Failure::broken)?;
-        let for_body = Duration::from_secs((request.body.len() / SLOWEST) as u64);
+        let prepared = prepared.body(SdkBody::from(request.body.clone())).map_err(BucketFailure::broken)?;
+        let prepared = HttpRequest::try_from(prepared).map_err(BucketFailure::broken)?;
+        let for_body = Duration::from_secs((request.body.len() / MIN_UPLOAD_SPEED) as u64);
         let exchange = tokio::time::timeout(request.attempt + for_body, self.exchange(prepared));
         Ok(match exchange.await {
-            Err(_) => Outcome::Again("the request timed out".to_owned()),
-            Ok(Err(cause)) => Outcome::Again(cause),
+            Err(_) => AttemptOutcome::Again("the request timed out".to_owned()),
+            Ok(Err(cause)) => AttemptOutcome::Again(cause),
             Ok(Ok(reply)) => classify(reply),
         })
     }
 
-    async fn exchange(&self, request: HttpRequest) -> Result<Reply, String> {
+    async fn exchange(&self, request: HttpRequest) -> Result<BucketResponse, String> {
         let mut response = self.connector.call(request).await.map_err(|error| chain(&error))?;
         let body =
-            Limited::new(response.take_body(), LONGEST_ANSWER).collect().await.map_err(|error| chain(&*error))?;
+            Limited::new(response.take_body(), MAX_RESPONSE_BYTES).collect().await.map_err(|error| chain(&*error))?;
         let body = String::from_utf8_lossy(&body.to_bytes()).into_owned();
-        Ok(Reply { response: response.map(|_| ()), body })
+        Ok(BucketResponse { response: response.map(|_| ()), body })
     }
 }
 
 /// Classifies a response as a success, a permanent error, or a transient one. S3 may start a
 /// response with a success status and end it with an error. Between a laptop and S3, a captive
 /// portal or a proxy may respond with an HTML page.
-fn classify(reply: Reply) -> Outcome {
+fn classify(reply: BucketResponse) -> AttemptOutcome {
     let status = reply.response.status().as_u16();
     let begin = reply.body.trim_start().get(..9).unwrap_or_default().to_lowercase();
     if begin == "<!doctype" || begin.starts_with("<html") {
-        return Outcome::Again(format!("an HTML page with status {status}, which is not from the bucket"));
+        return AttemptOutcome::Again(format!("an HTML page with status {status}, which is not from the bucket"));
     }
     let error = xml::error(&reply.body);
     if (200..300).contains(&status) && error.is_none() {
-        return Outcome::Answered(reply);
+        return AttemptOutcome::Answered(reply);
     }
     let (code, message) = error.unwrap_or_default();
-    match Failure::of_code(status, code, message) {
-        Failure::Unavailable(cause) => Outcome::Again(cause),
-        failure => Outcome::Refused(failure),
+    match BucketFailure::of_code(status, code, message) {
+        BucketFailure::Unavailable(cause) => AttemptOutcome::Again(cause),
+        failure => AttemptOutcome::Refused(failure),
     }
 }

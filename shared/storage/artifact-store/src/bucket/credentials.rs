@@ -6,10 +6,10 @@ use std::time::{Duration, SystemTime};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 
-use crate::bucket::failure::{Failure, Result};
+use crate::bucket::failure::{BucketFailure, Result};
 
 /// How long before their expiration credentials are renewed.
-const RENEWED: Duration = Duration::from_mins(10);
+const RENEWAL_MARGIN: Duration = Duration::from_mins(10);
 
 #[derive(Debug)]
 pub(crate) struct CachedCredentials {
@@ -24,14 +24,15 @@ impl CachedCredentials {
 
     /// Returns credentials that do not expire soon.
     pub(crate) async fn get(&self) -> Result<Credentials> {
-        let is_good =
-            |credentials: &Credentials| credentials.expiry().is_none_or(|expiry| expiry > SystemTime::now() + RENEWED);
+        let is_good = |credentials: &Credentials| {
+            credentials.expiry().is_none_or(|expiry| expiry > SystemTime::now() + RENEWAL_MARGIN)
+        };
         let known = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(credentials) = known.filter(is_good) {
             return Ok(credentials);
         }
         let new = self.provider.provide_credentials().await.map_err(|error| {
-            Failure::Broken(format!("there are no AWS credentials to sign with: {}", chain(&error)))
+            BucketFailure::Broken(format!("there are no AWS credentials to sign with: {}", chain(&error)))
         })?;
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(new.clone());
         Ok(new)

@@ -3,11 +3,11 @@
 use thiserror::Error;
 
 /// The outcome of a request.
-pub type Result<T, E = Failure> = std::result::Result<T, E>;
+pub type Result<T, E = BucketFailure> = std::result::Result<T, E>;
 
 /// The reason why a request failed. The messages are meant for the log.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum Failure {
+pub enum BucketFailure {
     /// The bucket responded with a permanent error.
     #[error("the bucket answered {status} {code}: {message}")]
     Refused {
@@ -26,7 +26,7 @@ pub enum Failure {
     Broken(String),
 }
 
-impl Failure {
+impl BucketFailure {
     pub(crate) fn broken(cause: impl std::fmt::Display) -> Self {
         Self::Broken(cause.to_string())
     }

@@ -2,14 +2,14 @@
 
 use percent_encoding::percent_decode_str;
 
-use crate::bucket::connection::Request;
-use crate::bucket::failure::{Failure, Result};
+use crate::bucket::connection::BucketRequest;
+use crate::bucket::failure::{BucketFailure, Result};
 use crate::bucket::requests::Bucket;
 use crate::bucket::xml::{self, Element};
 
 /// An object in a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedObject {
     /// Key of the object.
     pub key: String,
     /// Length in bytes.
@@ -18,9 +18,9 @@ pub struct Listed {
 
 /// A page of a list, sorted by key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Page {
+pub struct ObjectPage {
     /// The objects.
-    pub objects: Vec<Listed>,
+    pub objects: Vec<ListedObject>,
     /// Common prefixes of keys, up to the next slash after the listed prefix.
     pub prefixes: Vec<String>,
     /// Token of the next page, or `None` on the last page.
@@ -33,21 +33,21 @@ impl Bucket {
     /// that slash. One request, strongly consistent.
     ///
     /// # Errors
-    /// Any [`crate::bucket::Failure`].
-    pub async fn list(&self, prefix: &str, by_directory: bool, from: Option<&str>, most: u32) -> Result<Page> {
+    /// Any [`crate::token_bucket::BucketFailure`].
+    pub async fn list(&self, prefix: &str, by_directory: bool, from: Option<&str>, most: u32) -> Result<ObjectPage> {
         let most = most.to_string();
         // URL encoding is requested because keys may contain characters that XML does not support.
         let mut query = vec![("list-type", "2"), ("encoding-type", "url"), ("prefix", prefix), ("max-keys", &most)];
         query.extend(by_directory.then_some(("delimiter", "/")));
         query.extend(from.map(|from| ("continuation-token", from)));
-        let request = Request { query: &query, ..Request::new("GET", "") };
+        let request = BucketRequest { query: &query, ..BucketRequest::new("GET", "") };
         let reply = self.connection().await?.send(request).await?;
         read(&reply.body)
     }
 }
 
-fn read(answer: &str) -> Result<Page> {
-    let mut page = Page::default();
+fn read(answer: &str) -> Result<ObjectPage> {
+    let mut page = ObjectPage::default();
     let (mut is_encoded, mut is_truncated) = (false, false);
     xml::read(answer, "ListBucketResult", |name, element| {
         match name {
@@ -66,7 +66,7 @@ fn read(answer: &str) -> Result<Page> {
         Ok(())
     })?;
     if is_truncated && page.next.is_none() {
-        return Err(Failure::broken("the bucket returned a truncated list without a continuation token"));
+        return Err(BucketFailure::broken("the bucket returned a truncated list without a continuation token"));
     }
     if is_encoded {
         for text in page.objects.iter_mut().map(|object| &mut object.key).chain(&mut page.prefixes) {
@@ -76,12 +76,12 @@ fn read(answer: &str) -> Result<Page> {
     Ok(page)
 }
 
-fn object(element: &mut Element<'_, '_>) -> Result<Listed> {
-    let mut object = Listed::default();
+fn object(element: &mut Element<'_, '_>) -> Result<ListedObject> {
+    let mut object = ListedObject::default();
     xml::children(element, &mut |name, element| {
         match name {
             "Key" => object.key = xml::text(element)?,
-            "Size" => object.length = xml::text(element)?.parse().map_err(Failure::broken)?,
+            "Size" => object.length = xml::text(element)?.parse().map_err(BucketFailure::broken)?,
             _ => {}
         }
         Ok(())
@@ -103,7 +103,7 @@ mod tests {
             <Size>12</Size><Owner><ID>o</ID></Owner></Contents>
             <CommonPrefixes><Prefix>p/d/</Prefix></CommonPrefixes><EncodingType>url</EncodingType></ListBucketResult>";
         let page = read(answer).unwrap();
-        assert_eq!(page.objects, [Listed { key: "p/a b+é\u{1}".to_owned(), length: 12 }]);
+        assert_eq!(page.objects, [ListedObject { key: "p/a b+é\u{1}".to_owned(), length: 12 }]);
         assert_eq!(page.prefixes, ["p/d/"]);
         assert_eq!(page.next.as_deref(), Some("1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J/wm36Hy4vbOwM="));
         let plain = "<ListBucketResult><Contents><Key>a+%2B</Key><Size>0</Size></Contents></ListBucketResult>";

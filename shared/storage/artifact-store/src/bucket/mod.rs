@@ -11,15 +11,15 @@ mod failure;
 mod list;
 mod presigned;
 mod requests;
-mod retry;
-mod sign;
+mod retries;
+mod signature;
 #[cfg(test)]
 mod tests;
 mod upload;
 mod xml;
 
-pub use failure::{Failure, Result};
-pub use list::{Listed, Page};
-pub use presigned::LONGEST_EXPIRATION;
-pub use requests::{Bucket, Object};
-pub use upload::{MOST_PARTS, Part, SMALLEST_PART};
+pub use failure::{BucketFailure, Result};
+pub use list::{ListedObject, ObjectPage};
+pub use presigned::MAX_EXPIRATION;
+pub use requests::{Bucket, ObjectMetadata};
+pub use upload::{MAX_PARTS, MIN_PART_BYTES, UploadedPart};

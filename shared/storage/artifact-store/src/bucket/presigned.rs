@@ -9,30 +9,30 @@ use crate::bucket::upload::id_of;
 
 /// Maximum lifetime of a URL. A URL becomes invalid earlier if the credentials that signed it
 /// expire.
-pub const LONGEST_EXPIRATION: Duration = Duration::from_hours(1);
+pub const MAX_EXPIRATION: Duration = Duration::from_hours(1);
 
 /// Number of URLs that are signed before yielding to other tasks. A request of a hundred bytes may
 /// result in ten thousand URLs.
-const AT_A_TIME: u32 = 64;
+const BATCH_SIZE: u32 = 64;
 
 impl Bucket {
     /// Returns a URL for reading an object. `sent_with` overrides the headers with which the object
     /// was stored. The names are those of S3's query parameters, such as `response-content-type`.
     ///
     /// # Errors
-    /// A [`crate::bucket::Failure`] if there are no credentials to sign with. Applies to the
+    /// A [`crate::token_bucket::BucketFailure`] if there are no credentials to sign with. Applies to the
     /// methods below, too.
     pub async fn presigned_get(&self, key: &str, sent_with: &[(&str, &str)], expiration: Duration) -> Result<String> {
         let connection = self.connection().await?;
         let url = connection.address.url(key, sent_with);
-        connection.signer().await?.presign("GET", url, &[], expiration.min(LONGEST_EXPIRATION))
+        connection.signer().await?.presign("GET", url, &[], expiration.min(MAX_EXPIRATION))
     }
 
     /// Returns a URL for writing an object. The client has to send this content type.
     pub async fn presigned_put(&self, key: &str, content_type: &str, expiration: Duration) -> Result<String> {
         let connection = self.connection().await?;
         let (url, headers) = (connection.address.url(key, &[]), [("content-type", content_type.to_owned())]);
-        connection.signer().await?.presign("PUT", url, &headers, expiration.min(LONGEST_EXPIRATION))
+        connection.signer().await?.presign("PUT", url, &headers, expiration.min(MAX_EXPIRATION))
     }
 
     /// Returns a URL for each part of an upload, starting with part 1.
@@ -50,8 +50,8 @@ impl Bucket {
         for number in 1..=count {
             let query = [("partNumber", &*number.to_string()), ("uploadId", id)];
             let url = connection.address.url(key, &query);
-            urls.push(signer.presign("PUT", url, &[], expiration.min(LONGEST_EXPIRATION))?);
-            if number % AT_A_TIME == 0 {
+            urls.push(signer.presign("PUT", url, &[], expiration.min(MAX_EXPIRATION))?);
+            if number % BATCH_SIZE == 0 {
                 tokio::task::yield_now().await;
             }
         }

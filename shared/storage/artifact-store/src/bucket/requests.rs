@@ -10,37 +10,37 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
-use crate::bucket::connection::{Connection, Request};
-use crate::bucket::failure::{Failure, Result};
+use crate::bucket::connection::{BucketRequest, Connection};
+use crate::bucket::failure::{BucketFailure, Result};
 use crate::bucket::xml;
 
 /// Header with the upload that created an object. It distinguishes completing an upload again from
 /// completing one that does not exist.
 pub(crate) const UPLOAD_HEADER: &str = "x-amz-meta-mlflow-upload";
 /// Maximum number of keys per deletion request.
-const MOST_DELETED: usize = 1_000;
+const MAX_DELETED_KEYS: usize = 1_000;
 
 /// How long a bucket may take to join the parts of an upload. The function's timeout is 29 s.
-const COMPLETION: Duration = Duration::from_secs(20);
+const COMPLETION_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A bucket. Cheap to clone. Region, credentials and endpoint are read from the environment on
 /// first use.
 #[derive(Clone, Debug)]
 pub struct Bucket {
-    inner: Arc<Inner>,
+    inner: Arc<BucketInner>,
     /// How long the bucket may take to join parts.
     pub(crate) completion: Duration,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct BucketInner {
     name: String,
     connection: OnceCell<Connection>,
 }
 
 /// The metadata of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Object {
+pub struct ObjectMetadata {
     /// Length in bytes.
     pub length: u64,
     /// Id of the multipart upload that created the object.
@@ -51,7 +51,7 @@ impl Bucket {
     /// Returns the bucket of this name.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        Self::of(Inner { name: name.to_owned(), connection: OnceCell::new() })
+        Self::of(BucketInner { name: name.to_owned(), connection: OnceCell::new() })
     }
 
     /// Sets how long the bucket may take to join the parts of an upload. The default of 20 s may be
@@ -61,14 +61,17 @@ impl Bucket {
         Self { completion, ..self }
     }
 
-    fn of(inner: Inner) -> Self {
-        Self { inner: Arc::new(inner), completion: COMPLETION }
+    fn of(inner: BucketInner) -> Self {
+        Self { inner: Arc::new(inner), completion: COMPLETION_TIMEOUT }
     }
 
     /// Returns the bucket `b` over a connector, for tests.
     #[must_use]
     pub fn over(connector: impl aws_smithy_runtime_api::client::http::HttpConnector + 'static) -> Self {
-        Self::of(Inner { name: "b".to_owned(), connection: OnceCell::new_with(Some(Connection::over(connector))) })
+        Self::of(BucketInner {
+            name: "b".to_owned(),
+            connection: OnceCell::new_with(Some(Connection::over(connector))),
+        })
     }
 
     /// Returns the name of the bucket.
@@ -81,7 +84,7 @@ impl Bucket {
     /// be requested.
     ///
     /// # Errors
-    /// [`Failure::Broken`] if no region or no credentials are configured.
+    /// [`BucketFailure::Broken`] if no region or no credentials are configured.
     pub async fn origin(&self) -> Result<String> {
         let connection = self.connection().await?;
         connection.signer().await?;
@@ -95,32 +98,35 @@ impl Bucket {
     /// Returns the metadata of an object, or `None` if it does not exist. One request.
     ///
     /// # Errors
-    /// Any [`Failure`]. Applies to the methods below, too.
-    pub async fn head(&self, key: &str) -> Result<Option<Object>> {
-        let reply = match self.connection().await?.send(Request::new("HEAD", key)).await {
+    /// Any [`BucketFailure`]. Applies to the methods below, too.
+    pub async fn head(&self, key: &str) -> Result<Option<ObjectMetadata>> {
+        let reply = match self.connection().await?.send(BucketRequest::new("HEAD", key)).await {
             // The response to a HEAD has no body to tell a missing object from a missing bucket. If
             // the bucket is missing, the next write fails with a clear error.
             Err(failure) if failure.is_missing() => return Ok(None),
             outcome => outcome?,
         };
         // A length alone is not enough, because the page of a proxy has one, too.
-        reply.header("etag").ok_or_else(|| Failure::broken("the bucket returned an object without an ETag"))?;
+        reply.header("etag").ok_or_else(|| BucketFailure::broken("the bucket returned an object without an ETag"))?;
         let length = reply.header("content-length").and_then(|length| length.parse().ok());
-        let length = length.ok_or_else(|| Failure::broken("the bucket did not return the length of an object"))?;
-        Ok(Some(Object { length, upload: reply.header(UPLOAD_HEADER).map(str::to_owned) }))
+        let length =
+            length.ok_or_else(|| BucketFailure::broken("the bucket did not return the length of an object"))?;
+        Ok(Some(ObjectMetadata { length, upload: reply.header(UPLOAD_HEADER).map(str::to_owned) }))
     }
 
     /// Writes or replaces an object. One request.
     pub async fn put(&self, key: &str, content: Bytes) -> Result<()> {
-        let request = Request { body: content, ..Request::new("PUT", key) };
+        let request = BucketRequest { body: content, ..BucketRequest::new("PUT", key) };
         let reply = self.connection().await?.send(request).await?;
-        reply.header("etag").ok_or_else(|| Failure::broken("the bucket returned no ETag for a written object"))?;
+        reply
+            .header("etag")
+            .ok_or_else(|| BucketFailure::broken("the bucket returned no ETag for a written object"))?;
         Ok(())
     }
 
     /// Deletes an object. Deleting one that does not exist is a no-op. One request.
     pub async fn delete(&self, key: &str) -> Result<()> {
-        match self.connection().await?.send(Request::new("DELETE", key)).await {
+        match self.connection().await?.send(BucketRequest::new("DELETE", key)).await {
             Err(failure) if failure.is_missing() => Ok(()),
             outcome => outcome.map(|_| ()),
         }
@@ -133,12 +139,16 @@ impl Bucket {
         for key in strange {
             self.delete(key).await?;
         }
-        for keys in plain.chunks(MOST_DELETED) {
+        for keys in plain.chunks(MAX_DELETED_KEYS) {
             let body = xml::write("Delete", |scope| deletions(scope, keys));
             let digest = BASE64_STANDARD.encode(Sha256::digest(&body));
             let headers = [("content-type", "application/xml".to_owned()), ("x-amz-checksum-sha256", digest)];
-            let request =
-                Request { query: &[("delete", "")], headers: &headers, body: body.into(), ..Request::new("POST", "") };
+            let request = BucketRequest {
+                query: &[("delete", "")],
+                headers: &headers,
+                body: body.into(),
+                ..BucketRequest::new("POST", "")
+            };
             let reply = self.connection().await?.send(request).await?;
             xml::read(&reply.body, "DeleteResult", |name, element| {
                 if name != "Error" {
@@ -153,7 +163,7 @@ impl Bucket {
                     }
                     Ok(())
                 })?;
-                Err(Failure::of_code(200, code, message))
+                Err(BucketFailure::of_code(200, code, message))
             })?;
         }
         Ok(())

@@ -9,7 +9,7 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_types::body::SdkBody;
 
-use crate::bucket::{Bucket, Failure, Part};
+use crate::bucket::{Bucket, BucketFailure, UploadedPart};
 
 /// Status, headers and body of a response. `None` stands for a lost response.
 type Answer = Option<(u16, &'static [(&'static str, &'static str)], &'static str)>;
@@ -53,8 +53,8 @@ const LOST: Answer = None;
 const OK: Answer = Some((200, &[("etag", "\"e\"")], ""));
 const NO_UPLOAD: Answer = Some((404, &[], "<Error><Code>NoSuchUpload</Code><Message>x</Message></Error>"));
 
-fn part() -> Part {
-    Part { number: 1, etag: "\"e\"".to_owned() }
+fn part() -> UploadedPart {
+    UploadedPart { number: 1, etag: "\"e\"".to_owned() }
 }
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn what_passes_is_tried_again() {
 async fn patience_ends() {
     let (bucket, asked) = bucket(&[SLOW_DOWN; 6]);
     let failure = bucket.put("k", "x".into()).await.unwrap_err();
-    assert_eq!(failure, Failure::Unavailable("503 SlowDown: Please reduce your request rate.".to_owned()));
+    assert_eq!(failure, BucketFailure::Unavailable("503 SlowDown: Please reduce your request rate.".to_owned()));
     assert_eq!(asked.lock().unwrap().len(), 6);
 }
 
@@ -82,7 +82,9 @@ async fn what_stays_is_said_at_once() {
     for (answer, code) in [(denied, "AccessDenied"), (no_bucket, "NoSuchBucket")] {
         let (bucket, asked) = bucket(&[answer]);
         let failure = bucket.list("", true, None, 10).await.unwrap_err();
-        assert!(matches!(&failure, Failure::Refused { code: found, .. } if found == code) && !failure.is_missing());
+        assert!(
+            matches!(&failure, BucketFailure::Refused { code: found, .. } if found == code) && !failure.is_missing()
+        );
         assert_eq!(asked.lock().unwrap().len(), 1);
     }
 }
@@ -93,14 +95,14 @@ async fn a_page_is_no_answer_of_a_bucket() {
     for status in [200, 404] {
         let answer: Answer = Some((status, &[("etag", "\"e\"")], page));
         let (bucket, asked) = bucket(&[answer; 12]);
-        assert!(matches!(bucket.put("k", "x".into()).await, Err(Failure::Unavailable(_))));
-        assert!(matches!(bucket.delete("k").await, Err(Failure::Unavailable(_))));
+        assert!(matches!(bucket.put("k", "x".into()).await, Err(BucketFailure::Unavailable(_))));
+        assert!(matches!(bucket.delete("k").await, Err(BucketFailure::Unavailable(_))));
         assert_eq!(asked.lock().unwrap().len(), 12);
     }
     // Without a body, the missing ETag or length shows that the response is not the bucket's.
     let (bucket, _) = bucket(&[Some((200, &[("content-length", "3")], "")), Some((200, &[], ""))]);
-    assert!(matches!(bucket.head("k").await, Err(Failure::Broken(_))));
-    assert!(matches!(bucket.put("k", "x".into()).await, Err(Failure::Broken(_))));
+    assert!(matches!(bucket.head("k").await, Err(BucketFailure::Broken(_))));
+    assert!(matches!(bucket.put("k", "x".into()).await, Err(BucketFailure::Broken(_))));
 }
 
 #[tokio::test]
@@ -130,7 +132,7 @@ async fn a_completion_whose_answer_was_lost_is_told_from_one_that_never_was() {
     let (bucket, _) = bucket(&[]);
     for name in ["", "id", "nonce."] {
         assert!(bucket.complete_upload("k", name, &[part()]).await.unwrap_err().is_missing(), "{name}");
-        assert!(bucket.presigned_parts("k", name, 1, crate::bucket::LONGEST_EXPIRATION).await.is_err());
+        assert!(bucket.presigned_parts("k", name, 1, crate::bucket::MAX_EXPIRATION).await.is_err());
     }
 }
 
@@ -143,7 +145,7 @@ async fn a_deletion_that_failed_in_part_is_no_success() {
     bucket.delete_all(&keys(&["a<", "b\u{1}"])).await.unwrap();
     assert_eq!(
         bucket.delete_all(&keys(&["b"])).await,
-        Err(Failure::Refused { status: 200, code: "AccessDenied".to_owned(), message: "no".to_owned() })
+        Err(BucketFailure::Refused { status: 200, code: "AccessDenied".to_owned(), message: "no".to_owned() })
     );
     let asked = asked.lock().unwrap();
     assert_eq!(asked[0], "DELETE https://b.s3.r.amazonaws.com/b%01 ");
@@ -159,7 +161,7 @@ async fn all_parts_of_an_upload_are_listed() {
         <Part><PartNumber>1</PartNumber><ETag>&quot;e&quot;</ETag><Size>5</Size></Part></ListPartsResult>";
     let second = "<ListPartsResult><IsTruncated>false</IsTruncated><Part><PartNumber>2</PartNumber><ETag>f</ETag><Size>7</Size></Part></ListPartsResult>";
     let (bucket, asked) = bucket(&[Some((200, &[], first)), Some((200, &[], second))]);
-    let second = Part { number: 2, etag: "f".to_owned() };
+    let second = UploadedPart { number: 2, etag: "f".to_owned() };
     assert_eq!(bucket.uploaded_parts("k", "n.id").await, Ok(vec![(part(), 5), (second, 7)]));
     assert!(asked.lock().unwrap()[1].contains("part-number-marker=1"));
 }
@@ -205,6 +207,6 @@ async fn a_bucket_joins_parts_for_as_long_as_its_server_says() {
     let joiner = Joiner::default();
     let bucket = Bucket::over(joiner.clone()).completing_within(Duration::from_millis(1));
     let failure = bucket.complete_upload("k", "nonce.id", &[part()]).await.unwrap_err();
-    assert_eq!(failure, Failure::Unavailable("the request timed out".to_owned()));
+    assert_eq!(failure, BucketFailure::Unavailable("the request timed out".to_owned()));
     assert_eq!(*joiner.0.lock().unwrap(), 6);
 }

@@ -3,19 +3,19 @@
 
 use bytes::Bytes;
 
-use crate::bucket::connection::Request;
-use crate::bucket::failure::{Failure, Result};
+use crate::bucket::connection::BucketRequest;
+use crate::bucket::failure::{BucketFailure, Result};
 use crate::bucket::requests::{Bucket, UPLOAD_HEADER};
 use crate::bucket::xml;
 
 /// Maximum number of parts per upload.
-pub const MOST_PARTS: u32 = 10_000;
+pub const MAX_PARTS: u32 = 10_000;
 /// Minimum size in bytes of a part that is not the last.
-pub const SMALLEST_PART: usize = 5 << 20;
+pub const MIN_PART_BYTES: usize = 5 << 20;
 
 /// A part that was uploaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct UploadedPart {
     /// Part number, starting at 1.
     pub number: u32,
     /// The ETag that the bucket assigned to the part.
@@ -23,26 +23,26 @@ pub struct Part {
 }
 
 /// The name of an upload, which consists of this server's nonce and the bucket's id.
-struct Name<'a> {
+struct UploadName<'a> {
     nonce: &'a str,
     id: &'a str,
 }
 
-impl<'a> Name<'a> {
+impl<'a> UploadName<'a> {
     fn read(upload: &'a str) -> Result<Self> {
         let (nonce, id) = upload.split_once('.').ok_or_else(no_such_upload)?;
         if id.is_empty() { Err(no_such_upload()) } else { Ok(Self { nonce, id }) }
     }
 }
 
-fn no_such_upload() -> Failure {
+fn no_such_upload() -> BucketFailure {
     let message = "The specified multipart upload does not exist.".to_owned();
-    Failure::Refused { status: 404, code: "NoSuchUpload".to_owned(), message }
+    BucketFailure::Refused { status: 404, code: "NoSuchUpload".to_owned(), message }
 }
 
 /// Returns the bucket's id of an upload.
 pub(crate) fn id_of(upload: &str) -> Result<&str> {
-    Name::read(upload).map(|name| name.id)
+    UploadName::read(upload).map(|name| name.id)
 }
 
 impl Bucket {
@@ -50,11 +50,11 @@ impl Bucket {
     /// remain, which the bucket's lifecycle rules remove. One request.
     ///
     /// # Errors
-    /// Any [`Failure`]. Applies to the methods below, too.
+    /// Any [`BucketFailure`]. Applies to the methods below, too.
     pub async fn create_upload(&self, key: &str) -> Result<String> {
         let nonce = format!("{:032x}", rand::random::<u128>());
         let headers = [(UPLOAD_HEADER, nonce.clone())];
-        let request = Request { query: &[("uploads", "")], headers: &headers, ..Request::new("POST", key) };
+        let request = BucketRequest { query: &[("uploads", "")], headers: &headers, ..BucketRequest::new("POST", key) };
         let reply = self.connection().await?.send(request).await?;
         let mut id = String::new();
         xml::read(&reply.body, "InitiateMultipartUploadResult", |name, element| {
@@ -64,25 +64,26 @@ impl Bucket {
             Ok(())
         })?;
         if id.is_empty() {
-            return Err(Failure::broken("the bucket started an upload without an id"));
+            return Err(BucketFailure::broken("the bucket started an upload without an id"));
         }
         Ok(format!("{nonce}.{id}"))
     }
 
     /// Uploads a part, or replaces the part with this number. One request.
-    pub async fn put_part(&self, key: &str, upload: &str, number: u32, content: Bytes) -> Result<Part> {
+    pub async fn put_part(&self, key: &str, upload: &str, number: u32, content: Bytes) -> Result<UploadedPart> {
         let query = [("partNumber", &*number.to_string()), ("uploadId", id_of(upload)?)];
-        let request = Request { query: &query, body: content, ..Request::new("PUT", key) };
+        let request = BucketRequest { query: &query, body: content, ..BucketRequest::new("PUT", key) };
         let reply = self.connection().await?.send(request).await?;
-        let etag =
-            reply.header("etag").ok_or_else(|| Failure::broken("the bucket returned no ETag for an uploaded part"))?;
-        Ok(Part { number, etag: etag.to_owned() })
+        let etag = reply
+            .header("etag")
+            .ok_or_else(|| BucketFailure::broken("the bucket returned no ETag for an uploaded part"))?;
+        Ok(UploadedPart { number, etag: etag.to_owned() })
     }
 
     /// Joins the parts into an object. Completing an upload again is a no-op as long as its object
     /// exists. One or two requests.
-    pub async fn complete_upload(&self, key: &str, upload: &str, parts: &[Part]) -> Result<()> {
-        let name = Name::read(upload)?;
+    pub async fn complete_upload(&self, key: &str, upload: &str, parts: &[UploadedPart]) -> Result<()> {
+        let name = UploadName::read(upload)?;
         let body = xml::write("CompleteMultipartUpload", |scope| {
             for part in parts {
                 let mut element = scope.start_el("Part").finish();
@@ -93,13 +94,13 @@ impl Bucket {
         });
         let query = [("uploadId", name.id)];
         let headers = [("content-type", "application/xml".to_owned())];
-        let request = Request {
+        let request = BucketRequest {
             query: &query,
             headers: &headers,
             body: body.into(),
             // Joining thousands of parts takes a while.
             attempt: self.completion,
-            ..Request::new("POST", key)
+            ..BucketRequest::new("POST", key)
         };
         match self.connection().await?.send(request).await {
             // The upload may have been completed already, by an attempt whose response was lost or
@@ -117,7 +118,7 @@ impl Bucket {
     /// One request.
     pub async fn abort_upload(&self, key: &str, upload: &str) -> Result<()> {
         let query = [("uploadId", id_of(upload)?)];
-        let request = Request { query: &query, ..Request::new("DELETE", key) };
+        let request = BucketRequest { query: &query, ..BucketRequest::new("DELETE", key) };
         match self.connection().await?.send(request).await {
             Err(failure) if failure.is_missing() => Ok(()),
             outcome => outcome.map(|_| ()),
@@ -126,13 +127,13 @@ impl Bucket {
 
     /// Lists the parts that have been uploaded, ordered by number, with their sizes in bytes. One
     /// request per thousand parts.
-    pub async fn uploaded_parts(&self, key: &str, upload: &str) -> Result<Vec<(Part, u64)>> {
+    pub async fn uploaded_parts(&self, key: &str, upload: &str) -> Result<Vec<(UploadedPart, u64)>> {
         let id = id_of(upload)?;
         let mut parts = Vec::new();
         let mut after = "0".to_owned();
         loop {
             let query = [("uploadId", id), ("part-number-marker", &after)];
-            let request = Request { query: &query, ..Request::new("GET", key) };
+            let request = BucketRequest { query: &query, ..BucketRequest::new("GET", key) };
             let reply = self.connection().await?.send(request).await?;
             let mut is_truncated = false;
             let mut next = String::new();
@@ -141,12 +142,14 @@ impl Bucket {
                     "IsTruncated" => is_truncated = xml::text(element)? == "true",
                     "NextPartNumberMarker" => next = xml::text(element)?,
                     "Part" => {
-                        let (mut part, mut length) = (Part { number: 0, etag: String::new() }, 0);
+                        let (mut part, mut length) = (UploadedPart { number: 0, etag: String::new() }, 0);
                         xml::children(element, &mut |name, element| {
                             match name {
-                                "PartNumber" => part.number = xml::text(element)?.parse().map_err(Failure::broken)?,
+                                "PartNumber" => {
+                                    part.number = xml::text(element)?.parse().map_err(BucketFailure::broken)?
+                                }
                                 "ETag" => part.etag = xml::text(element)?,
-                                "Size" => length = xml::text(element)?.parse().map_err(Failure::broken)?,
+                                "Size" => length = xml::text(element)?.parse().map_err(BucketFailure::broken)?,
                                 _ => {}
                             }
                             Ok(())

@@ -3,7 +3,7 @@
 use aws_smithy_xml::decode::{Document, ScopedDecoder, XmlDecodeError, try_data};
 use aws_smithy_xml::encode::{ScopeWriter, XmlWriter};
 
-use crate::bucket::failure::{Failure, Result};
+use crate::bucket::failure::{BucketFailure, Result};
 
 const NAMESPACE: &str = "http://s3.amazonaws.com/doc/2006-03-01/";
 
@@ -23,7 +23,7 @@ pub(crate) fn read(
     let mut element = parsed.root_element().map_err(|error| unreadable(&error))?;
     let found = element.start_el().local().to_owned();
     if !found.starts_with(root) {
-        return Err(Failure::Broken(format!("the bucket answered with {found} for {root}")));
+        return Err(BucketFailure::Broken(format!("the bucket answered with {found} for {root}")));
     }
     let mut is_empty = true;
     children(&mut element, &mut |name, child| {
@@ -35,7 +35,7 @@ pub(crate) fn read(
     if is_closed(document, &found) || (is_empty && document.ends_with("/>")) {
         Ok(())
     } else {
-        Err(Failure::Broken(format!("a response of the bucket is truncated within {found}")))
+        Err(BucketFailure::Broken(format!("a response of the bucket is truncated within {found}")))
     }
 }
 
@@ -95,8 +95,8 @@ pub(crate) fn element(scope: &mut ScopeWriter<'_, '_>, name: &str, text: &str) {
     inner.finish();
 }
 
-fn unreadable(error: &XmlDecodeError) -> Failure {
-    Failure::Broken(format!("a response of the bucket is malformed: {error}"))
+fn unreadable(error: &XmlDecodeError) -> BucketFailure {
+    BucketFailure::Broken(format!("a response of the bucket is malformed: {error}"))
 }
 
 #[cfg(test)]

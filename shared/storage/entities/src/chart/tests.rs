@@ -18,7 +18,7 @@ fn row(number: u32, steps: Range<i64>) -> ChartRow {
     ChartRow {
         number: RowNumber { level: 1, number },
         points,
-        stands_for,
+        represented_points: stands_for,
         after,
         through,
         digests: vec![Digest(7)],
@@ -53,7 +53,7 @@ proptest! {
     fn a_cover_has_each_row_of_the_first_level_once(rows in 0_u32..100_000, at_least in 1_u32..20) {
         let mut next = 0;
         for row in cover(rows, at_least) {
-            let size = FAN.pow(row.level - 1);
+            let size = ROWS_PER_PARENT.pow(row.level - 1);
             prop_assert_eq!(row.number * size, next);
             next += size;
         }
@@ -61,7 +61,7 @@ proptest! {
         let top = cover(rows, at_least).first().map_or(1, |row| row.level);
         let of_top = cover(rows, at_least).iter().filter(|row| row.level == top).count();
         prop_assert!(top == 1 || of_top >= usize::try_from(at_least).unwrap());
-        prop_assert!(cover(rows, at_least).len() <= usize::try_from(at_least * FAN + 3 * top).unwrap());
+        prop_assert!(cover(rows, at_least).len() <= usize::try_from(at_least * ROWS_PER_PARENT + 3 * top).unwrap());
     }
 
     #[test]
@@ -69,7 +69,7 @@ proptest! {
         let row = row(9, from..from + length);
         let item = row.item(&at(), "m");
         prop_assert_eq!(ChartRow::read(row.number, &item).unwrap(), row.clone());
-        prop_assert_eq!(row.weighted().map(|(_, weight)| weight).sum::<u64>(), row.stands_for);
+        prop_assert_eq!(row.weighted().map(|(_, weight)| weight).sum::<u64>(), row.represented_points);
         prop_assert_eq!(row.is_whole(), length <= 256);
         let _ = ChartRow::read(row.number, &item.with(SPAN, bytes(foreign.clone())));
         let _ = ChartRow::read(row.number, &row.item(&at(), "m").with(POINTS, bytes(foreign)));
@@ -90,10 +90,10 @@ proptest! {
             }).collect();
         }
         let row = &rows[0];
-        prop_assert_eq!((row.number, row.stands_for), (RowNumber { level: 3, number: 0 }, u64::try_from(from).unwrap()));
+        prop_assert_eq!((row.number, row.represented_points), (RowNumber { level: 3, number: 0 }, u64::try_from(from).unwrap()));
         prop_assert_eq!((row.after, row.through), (None, (from - 1, 0)));
         prop_assert_eq!((row.points[0].step, row.points.last().unwrap().step), (0, from - 1));
-        prop_assert!(row.points.len() <= ROW_POINTS && row.points.is_sorted_by(|one, other| one.step < other.step));
+        prop_assert!(row.points.len() <= MAX_ROW_POINTS && row.points.is_sorted_by(|one, other| one.step < other.step));
         // Each level may move a point by as many steps as a point of the level below represents.
         let widest = row.points.windows(2).map(|pair| pair[1].step - pair[0].step).max().unwrap_or(0);
         prop_assert!(widest <= 3 * (from / 256), "{} of {}", widest, from);
@@ -119,7 +119,7 @@ fn a_million_points_are_few_rows_and_a_row_is_a_read_unit() {
     assert_eq!(cover(1_000, 2).len(), 10);
     assert!((1..100_000).all(|rows| cover(rows, 2).len() <= 32));
     let coarse = (0..256).map(|number: i64| Point::new(1_700_000_000_000 + number * 40_000_000, number * 4_096, 0.1));
-    let row = ChartRow { points: coarse.collect(), stands_for: 1 << 20, ..row(4_000_000, 0..9) };
+    let row = ChartRow { points: coarse.collect(), represented_points: 1 << 20, ..row(4_000_000, 0..9) };
     assert!(row.item(&at(), "validation/loss_of_head").size() < 4_096 - 100);
 }
 

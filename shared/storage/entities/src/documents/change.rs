@@ -9,25 +9,25 @@ use crate::entry_name;
 use mlflow_api::Result;
 use table::{Condition, Failure, Item, Table, Update, Write, number, text};
 
-use crate::documents::document::{Change, Document, INLINE_VALUE};
-use crate::documents::entries::{FULL_AT, last_of_each, maps_size};
-use crate::documents::plan::{ENTRIES, Plan, plan_change};
+use crate::documents::document::{Document, DocumentChange, MAX_INLINE_VALUE_BYTES};
+use crate::documents::entries::{MAX_MAPS_BYTES, last_of_each, maps_size};
+use crate::documents::plan::{DocumentPlan, MAX_UPDATE_ENTRIES, plan_change};
 
 /// Size limit of optimistic changes in bytes. A larger change is planned from the document.
-const OPTIMISTIC: usize = 16 << 10;
+const MAX_OPTIMISTIC_BYTES: usize = 16 << 10;
 /// Maximum number of params whose equality an optimistic update checks. With more params it only
 /// checks that they are new, because an expression may have at most 4 KB.
-const CHECKED_PARAMS: usize = 20;
+const MAX_CHECKED_PARAMS: usize = 20;
 
-impl Change {
+impl DocumentChange {
     fn bytes(&self) -> usize {
         self.params.iter().chain(&self.tags).map(|(key, value)| key.len() + value.len()).sum()
     }
 
     fn is_sure_to_fit(&self) -> bool {
         let values = || self.params.iter().chain(&self.tags).map(|(_, value)| value.len());
-        let few = self.params.len().max(self.tags.len()) <= ENTRIES;
-        few && values().all(|bytes| bytes <= INLINE_VALUE) && self.bytes() <= OPTIMISTIC
+        let few = self.params.len().max(self.tags.len()) <= MAX_UPDATE_ENTRIES;
+        few && values().all(|bytes| bytes <= MAX_INLINE_VALUE_BYTES) && self.bytes() <= MAX_OPTIMISTIC_BYTES
     }
 }
 
@@ -36,7 +36,7 @@ impl Change {
 /// # Errors
 /// Returns the document's own errors, and an error for params that have other values already.
 /// Nothing is written in that case.
-pub async fn change(table: &Table, document: &impl Document, change: Change) -> Result<Item> {
+pub async fn change(table: &Table, document: &impl Document, change: DocumentChange) -> Result<Item> {
     let mut change = change;
     let mut seen = None;
     if !change.is_sure_to_fit() {
@@ -79,7 +79,7 @@ pub async fn change(table: &Table, document: &impl Document, change: Change) -> 
     }
 }
 
-async fn carry_out(table: &Table, document: &impl Document, plan: &Plan) -> table::Result<Item> {
+async fn carry_out(table: &Table, document: &impl Document, plan: &DocumentPlan) -> table::Result<Item> {
     let update = document.finished(plan.update.clone());
     if plan.rows.is_empty() {
         return table.update(&update).await;
@@ -93,7 +93,9 @@ async fn carry_out(table: &Table, document: &impl Document, plan: &Plan) -> tabl
 
 /// Marks a document as full once it is.
 async fn close_if_full(table: &Table, item: Item) -> Result<Item> {
-    let Some(key) = item.key().filter(|_| !item.has(FULL) && maps_size(&item) > FULL_AT) else { return Ok(item) };
+    let Some(key) = item.key().filter(|_| !item.has(FULL) && maps_size(&item) > MAX_MAPS_BYTES) else {
+        return Ok(item);
+    };
     match table.update(&Update::new(key).set(FULL, number(1))).await {
         // A document that has been deleted in the meantime needs no flag.
         Err(Failure::Refused { .. }) => Ok(item),
@@ -103,7 +105,7 @@ async fn close_if_full(table: &Table, item: Item) -> Result<Item> {
 
 /// Builds the update for a document that has not been read: everything is stored inline, and the
 /// update is refused if any condition fails.
-fn optimistic(document: &impl Document, change: &Change) -> Plan {
+fn optimistic(document: &impl Document, change: &DocumentChange) -> DocumentPlan {
     let mut update = Update::new(document.key()).only_if(document.writable());
     for (attribute, value) in &change.set {
         update = update.set(*attribute, value.clone());
@@ -114,7 +116,7 @@ fn optimistic(document: &impl Document, change: &Change) -> Plan {
     for (attribute, value) in &change.add {
         update = update.add(attribute.as_str(), value.clone());
     }
-    let equality_too = change.params.len() <= CHECKED_PARAMS;
+    let equality_too = change.params.len() <= MAX_CHECKED_PARAMS;
     for (key, value) in &change.params {
         let path = || (PARAMS, entry_name(key).as_ref()).into();
         let missing = Condition::Missing(path());
@@ -131,5 +133,5 @@ fn optimistic(document: &impl Document, change: &Change) -> Plan {
     if !change.params.is_empty() || !change.tags.is_empty() {
         update = update.only_if(Condition::Missing(FULL.into()));
     }
-    Plan { update, rows: Vec::new(), rest: None }
+    DocumentPlan { update, rows: Vec::new(), rest: None }
 }

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasher;
 
 use crate::attributes::{CONTENT, CONTENT_ID, CONTENT_PARTS, CONTENT_SIZE};
-use crate::content::{compress, decompress, parts};
+use crate::compressed_content::{compress, decompress, parts};
 use key_schema::{Key, Ordinal, Segment, WideDigest};
 use mlflow_api::{Error, Result};
 use rand::RngExt;
@@ -21,13 +21,13 @@ use table::{Item, Table, Update, Value, bytes, number, text};
 
 /// Number of bytes of compressed content that an item holds itself. An item has room for 400 KB,
 /// and a transaction for 4 MB.
-pub const INLINE: usize = 256 << 10;
+pub const MAX_INLINE_BYTES: usize = 256 << 10;
 
 /// Attributes of an item that describe a long content.
 const ATTRIBUTES: [&str; 4] = [CONTENT.name(), CONTENT_SIZE.name(), CONTENT_ID.name(), CONTENT_PARTS.name()];
 
 /// A content in its stored form.
-pub struct Packed {
+pub struct PackedContent {
     attributes: Vec<(&'static str, Value)>,
     /// Items that must be written before the item that refers to them.
     pub parts: Vec<Item>,
@@ -36,11 +36,16 @@ pub struct Packed {
 /// Packs the content of the entity called `owner`. The content is stored in the item itself if its
 /// compressed size is at most `inline` bytes. `part_key` creates the keys of its parts.
 #[must_use]
-pub fn pack(owner: &str, content: &str, inline: usize, part_key: impl Fn(&WideDigest, &Ordinal) -> Key) -> Packed {
+pub fn pack(
+    owner: &str,
+    content: &str,
+    inline: usize,
+    part_key: impl Fn(&WideDigest, &Ordinal) -> Key,
+) -> PackedContent {
     let compressed = compress(content);
     let size = (CONTENT_SIZE.name(), number(i64::try_from(content.len()).unwrap_or(i64::MAX)));
     if compressed.len() <= inline {
-        return Packed { attributes: vec![size, (CONTENT.name(), bytes(compressed))], parts: Vec::new() };
+        return PackedContent { attributes: vec![size, (CONTENT.name(), bytes(compressed))], parts: Vec::new() };
     }
     let id = WideDigest::of(&[owner, content]);
     let ordinals = (0..).map(Ordinal);
@@ -52,19 +57,24 @@ pub fn pack(owner: &str, content: &str, inline: usize, part_key: impl Fn(&WideDi
     let mut digits = String::new();
     id.write(&mut digits);
     let named = [(CONTENT_ID.name(), text(digits)), (CONTENT_PARTS.name(), number(count))];
-    Packed { attributes: [size].into_iter().chain(named).collect(), parts }
+    PackedContent { attributes: [size].into_iter().chain(named).collect(), parts }
 }
 
 /// Packs a content into parts that belong to this packing only, even if the same content is packed
 /// again. Such parts may be deleted at any later time and more than once, because no other item
 /// refers to them.
 #[must_use]
-pub fn pack_once(owner: &str, content: &str, inline: usize, part_key: impl Fn(&WideDigest, &Ordinal) -> Key) -> Packed {
+pub fn pack_once(
+    owner: &str,
+    content: &str,
+    inline: usize,
+    part_key: impl Fn(&WideDigest, &Ordinal) -> Key,
+) -> PackedContent {
     let once: u64 = rand::rng().random();
     pack(&format!("{owner} {once:016x}"), content, inline, part_key)
 }
 
-impl Packed {
+impl PackedContent {
     /// Adds the content to an item.
     #[must_use]
     pub fn on(&self, item: Item) -> Item {

@@ -5,13 +5,13 @@ use crate::entry_name;
 use key_schema::{Key, Name};
 use table::{Item, Map, map, number, text};
 
-use crate::documents::document::{Document, INLINE_VALUE};
-use crate::documents::entries::{FULL_AT, last_of_each, row};
+use crate::documents::document::{Document, MAX_INLINE_VALUE_BYTES};
+use crate::documents::entries::{MAX_MAPS_BYTES, last_of_each, row};
 
 /// Builds a new document: its item with tags and flags, and rows for the tags that do not fit.
 #[must_use]
 pub fn new_document(item: Item, tags: &[(String, String)], row_key: impl Fn(&Name) -> Key) -> (Item, Vec<Item>) {
-    new_document_with(INLINE_VALUE, item, tags, row_key)
+    new_document_with(MAX_INLINE_VALUE_BYTES, item, tags, row_key)
 }
 
 /// Builds a new document with another limit for inline values ([`Document::inline_value`]).
@@ -22,7 +22,7 @@ pub fn new_document_with(
     tags: &[(String, String)],
     row_key: impl Fn(&Name) -> Key,
 ) -> (Item, Vec<Item>) {
-    let mut room = FULL_AT;
+    let mut room = MAX_MAPS_BYTES;
     let mut rows = Vec::new();
     (begin(inline_value, item, (TAGS, TAG_ROWS.name()), tags, row_key, &mut room, &mut rows), rows)
 }
@@ -35,7 +35,7 @@ pub fn new_document_with_params(
     tags: &[(String, String)],
     document: &impl Document,
 ) -> (Item, Vec<Item>) {
-    let mut room = FULL_AT;
+    let mut room = MAX_MAPS_BYTES;
     let mut rows = Vec::new();
     let param_row = |param: &Name| document.param_row(param);
     let tag_row = |tag: &Name| document.tag_row(tag);
@@ -63,7 +63,7 @@ fn begin(
             *room -= bytes;
             inline.insert(entry_name(key).into_owned(), text(value));
         } else {
-            if value.len() <= INLINE_VALUE {
+            if value.len() <= MAX_INLINE_VALUE_BYTES {
                 item = item.with(FULL, number(1));
             }
             rows.push(row(row_key(&Name::from(key)), key, value));

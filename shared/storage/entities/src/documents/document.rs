@@ -5,7 +5,7 @@ use mlflow_api::{Error, Result, python};
 use table::{Condition, Item, Update, Value};
 
 /// Maximum size, in bytes, of a value that is stored in the document itself.
-pub const INLINE_VALUE: usize = 1_024;
+pub const MAX_INLINE_VALUE_BYTES: usize = 1_024;
 
 /// A document that can be changed.
 pub trait Document {
@@ -21,7 +21,7 @@ pub trait Document {
     /// Maximum size, in bytes, of a tag's value that is stored in the document itself while the
     /// document is not full.
     fn inline_value(&self) -> usize {
-        INLINE_VALUE
+        MAX_INLINE_VALUE_BYTES
     }
     /// Returns the condition under which the document may be written.
     fn writable(&self) -> Condition;
@@ -32,14 +32,14 @@ pub trait Document {
     /// Returns MLflow's error if the document may not be written in its current state.
     fn check(&self, item: Option<&Item>) -> Result<()>;
     /// Returns MLflow's error for params that have other values already.
-    fn params_differ(&self, conflicts: &[Conflict]) -> Error {
+    fn params_differ(&self, conflicts: &[ParamConflict]) -> Error {
         Error::invalid(format!("Params have other values already: {}", print_conflicts(conflicts)))
     }
 }
 
 /// A param that has another value already.
 #[derive(Clone, Debug)]
-pub struct Conflict {
+pub struct ParamConflict {
     /// Key of the param.
     pub key: String,
     /// Value that the param has.
@@ -50,7 +50,7 @@ pub struct Conflict {
 
 /// A change of a document. If a key occurs more than once, its last value applies.
 #[derive(Clone, Debug, Default)]
-pub struct Change {
+pub struct DocumentChange {
     /// Params. An existing param with another value is an error.
     pub params: Vec<(String, String)>,
     /// Tags. An existing tag gets the new value.
@@ -63,13 +63,13 @@ pub struct Change {
     pub add: Vec<(String, Value)>,
 }
 
-pub(crate) fn conflict(key: &str, old_value: &str, new_value: &str) -> Conflict {
-    Conflict { key: key.to_owned(), old_value: old_value.to_owned(), new_value: new_value.to_owned() }
+pub(crate) fn conflict(key: &str, old_value: &str, new_value: &str) -> ParamConflict {
+    ParamConflict { key: key.to_owned(), old_value: old_value.to_owned(), new_value: new_value.to_owned() }
 }
 
 /// Formats the conflicts as Python prints them.
 #[must_use]
-pub fn print_conflicts(conflicts: &[Conflict]) -> String {
+pub fn print_conflicts(conflicts: &[ParamConflict]) -> String {
     let printed: Vec<_> = conflicts
         .iter()
         .map(|conflict| {

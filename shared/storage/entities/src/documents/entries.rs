@@ -9,28 +9,29 @@ use table::{Condition, Failure, Item, Value, Write, text};
 
 /// Size of a document's maps, in bytes, above which new keys get rows. Every change of a document
 /// is charged for its whole size.
-pub const FULL_AT: usize = 48 << 10;
+pub const MAX_MAPS_BYTES: usize = 48 << 10;
 /// Maximum number of rows in one transaction, in addition to the document.
-const ROWS: usize = 99;
+const MAX_TRANSACTION_ROWS: usize = 99;
 /// Maximum number of bytes of rows in one transaction, which may have 4 MB including the document.
-const ROW_BYTES: usize = 3 << 20;
+const MAX_TRANSACTION_ROW_BYTES: usize = 3 << 20;
 
 /// Maximum size of an entry, in bytes of key and value. A row has room for 400 KB, including its
 /// key and attribute names.
-const ENTRY: usize = 380 << 10;
+const MAX_ENTRY_BYTES: usize = 380 << 10;
 
 /// Rows of one transaction.
 #[derive(Default)]
-pub(crate) struct Rows {
+pub(crate) struct TransactionRows {
     pub(crate) items: Vec<Item>,
     bytes: usize,
 }
 
-impl Rows {
+impl TransactionRows {
     /// Checks whether there is room for one more row, and reserves it. The first row always fits:
     /// DynamoDB refuses rows that are too large for an item.
     pub(crate) fn take(&mut self, bytes: usize) -> bool {
-        let has_room = self.items.is_empty() || (self.items.len() < ROWS && self.bytes + bytes <= ROW_BYTES);
+        let has_room = self.items.is_empty()
+            || (self.items.len() < MAX_TRANSACTION_ROWS && self.bytes + bytes <= MAX_TRANSACTION_ROW_BYTES);
         self.bytes += if has_room { bytes } else { 0 };
         has_room
     }
@@ -41,8 +42,8 @@ impl Rows {
 /// but a document without all its rows would be incomplete.
 #[must_use]
 pub fn take_rows(writes: &mut Vec<Write>, rows: Vec<Item>) -> Vec<Item> {
-    let mut taken = Rows::default();
-    let room = ROWS.saturating_sub(writes.len());
+    let mut taken = TransactionRows::default();
+    let room = MAX_TRANSACTION_ROWS.saturating_sub(writes.len());
     let mut rest = Vec::new();
     for row in rows {
         if rest.is_empty() && taken.items.len() < room && taken.take(row.size()) {
@@ -91,7 +92,7 @@ fn value_len(value: &Value) -> usize {
 /// Checks that rows can hold entries of this size. Entries of runs and experiments never exceed it,
 /// because MLflow limits them.
 pub fn check_sizes(entries: &[(String, String)]) -> Result<()> {
-    let is_too_large = |(key, value): &(String, String)| key.len() + value.len() > ENTRY;
+    let is_too_large = |(key, value): &(String, String)| key.len() + value.len() > MAX_ENTRY_BYTES;
     if entries.iter().any(is_too_large) { Err(Failure::TooLarge.into()) } else { Ok(()) }
 }
 

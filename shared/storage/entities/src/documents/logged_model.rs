@@ -6,7 +6,7 @@ use key_schema::{Key, Name, rows};
 use mlflow_api::{Error, ErrorCode, Result};
 use table::{Condition, Item};
 
-use crate::documents::{Conflict, Document, print_conflicts};
+use crate::documents::{Document, ParamConflict, print_conflicts};
 
 /// A logged model's document.
 pub struct LoggedModelDocument<'a> {
@@ -36,7 +36,7 @@ impl Document for LoggedModelDocument<'_> {
     }
 
     /// MLflow reports this as a violated constraint of its database table.
-    fn params_differ(&self, conflicts: &[Conflict]) -> Error {
+    fn params_differ(&self, conflicts: &[ParamConflict]) -> Error {
         let message = format!(
             "Params of the logged model with ID '{}' have other values already: {}",
             self.at.model,

@@ -1,6 +1,6 @@
 //! Documents: items that store their params and tags in maps, and values that are too big in rows.
 //!
-//! A value of more than [`INLINE_VALUE`] bytes gets a row of its own. So does every new key once
+//! A value of more than [`MAX_INLINE_VALUE_BYTES`] bytes gets a row of its own. So does every new key once
 //! the document is **full**, a state that it never leaves. An entry in the document takes
 //! precedence over a row with the same key. A document states whether it may have rows, so a
 //! document without rows is read and written alone.
@@ -25,8 +25,8 @@ mod removal;
 
 pub use change::change;
 pub use creation::{new_document, new_document_with, new_document_with_params};
-pub use document::{Change, Conflict, Document, INLINE_VALUE, print_conflicts};
-pub use entries::{FULL_AT, check_sizes, repeated_key, row, take_all_rows, take_rows};
+pub use document::{Document, DocumentChange, MAX_INLINE_VALUE_BYTES, ParamConflict, print_conflicts};
+pub use entries::{MAX_MAPS_BYTES, check_sizes, repeated_key, row, take_all_rows, take_rows};
 pub use list_tag::{append_to_tag, appended_to_tag};
 pub use logged_model::LoggedModelDocument;
 pub use removal::remove_tag;

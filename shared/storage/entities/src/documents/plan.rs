@@ -6,26 +6,31 @@ use key_schema::Name;
 use mlflow_api::Result;
 use table::{Condition, Item, Map, Table, Update, number, text};
 
-use crate::documents::document::{Change, Document, INLINE_VALUE, conflict};
-use crate::documents::entries::{FULL_AT, Rows, last_of_each, maps_size, row};
+use crate::documents::document::{Document, DocumentChange, MAX_INLINE_VALUE_BYTES, conflict};
+use crate::documents::entries::{MAX_MAPS_BYTES, TransactionRows, last_of_each, maps_size, row};
 
 /// Maximum number of params, and of tags, in one update: an expression may have at most 4 KB.
 /// Further entries go into the next update.
-pub(crate) const ENTRIES: usize = 100;
+pub(crate) const MAX_UPDATE_ENTRIES: usize = 100;
 
 /// The update to send, its rows, and what remains to be done afterwards.
-pub(crate) struct Plan {
+pub(crate) struct DocumentPlan {
     pub(crate) update: Update,
     pub(crate) rows: Vec<Item>,
     /// The part of the change that does not fit into this transaction.
-    pub(crate) rest: Option<Change>,
+    pub(crate) rest: Option<DocumentChange>,
 }
 
 /// Plans a change from the document as it was last read.
-pub(crate) async fn plan_change(table: &Table, document: &impl Document, change: &Change, item: &Item) -> Result<Plan> {
+pub(crate) async fn plan_change(
+    table: &Table,
+    document: &impl Document,
+    change: &DocumentChange,
+    item: &Item,
+) -> Result<DocumentPlan> {
     let new_params = new_params(table, document, change, item).await?;
     let is_full = item.has(FULL);
-    let mut room = if is_full { 0 } else { FULL_AT.saturating_sub(maps_size(item)) };
+    let mut room = if is_full { 0 } else { MAX_MAPS_BYTES.saturating_sub(maps_size(item)) };
     let mut update = Update::new(document.key()).only_if(document.writable());
     for (attribute, value) in &change.set {
         update = update.set(*attribute, value.clone());
@@ -36,23 +41,23 @@ pub(crate) async fn plan_change(table: &Table, document: &impl Document, change:
     for (attribute, value) in &change.add {
         update = update.add(attribute.as_str(), value.clone());
     }
-    let mut rows = Rows::default();
-    let mut rest = Change::default();
+    let mut rows = TransactionRows::default();
+    let mut rest = DocumentChange::default();
     let (mut param_rows, mut tag_rows, mut inline_keys, mut overflow) = (false, false, false, false);
 
     for (position, (key, value)) in new_params.iter().enumerate() {
         let bytes = key.len() + value.len();
-        if position >= ENTRIES {
+        if position >= MAX_UPDATE_ENTRIES {
             rest.params.push((key.clone(), value.clone()));
             continue;
         }
         update = update.only_if(Condition::Missing((PARAMS, entry_name(key).as_ref()).into()));
-        if value.len() <= INLINE_VALUE && bytes <= room {
+        if value.len() <= MAX_INLINE_VALUE_BYTES && bytes <= room {
             room -= bytes;
             inline_keys = true;
             update = update.set((PARAMS, entry_name(key).as_ref()), text(value));
         } else if rows.take(bytes) {
-            overflow |= value.len() <= INLINE_VALUE;
+            overflow |= value.len() <= MAX_INLINE_VALUE_BYTES;
             param_rows = true;
             rows.items.push(row(document.param_row(&Name::from(key.as_str())), key, value));
         } else {
@@ -60,7 +65,7 @@ pub(crate) async fn plan_change(table: &Table, document: &impl Document, change:
         }
     }
     for (position, (key, value)) in last_of_each(&change.tags).into_iter().enumerate() {
-        if position >= ENTRIES {
+        if position >= MAX_UPDATE_ENTRIES {
             rest.tags.push((key.to_owned(), value.to_owned()));
             continue;
         }
@@ -71,13 +76,13 @@ pub(crate) async fn plan_change(table: &Table, document: &impl Document, change:
         if held.is_some_and(|held| held.as_s().is_ok_and(|held| held == value)) {
             continue;
         }
-        let replaces = held.is_some() && value.len() <= INLINE_VALUE;
+        let replaces = held.is_some() && value.len() <= MAX_INLINE_VALUE_BYTES;
         if value.len() <= document.inline_value() && (replaces || bytes <= room) {
             room = if replaces { room } else { room - bytes };
             inline_keys |= held.is_none();
             update = update.set(path(), text(value));
         } else if rows.take(bytes) {
-            overflow |= value.len() <= INLINE_VALUE;
+            overflow |= value.len() <= MAX_INLINE_VALUE_BYTES;
             tag_rows = true;
             update = if held.is_some() { update.remove(path()) } else { update };
             rows.items.push(row(document.tag_row(&Name::from(key)), key, value));
@@ -102,7 +107,7 @@ pub(crate) async fn plan_change(table: &Table, document: &impl Document, change:
         update = update.set(FULL, number(1));
     }
     let rest = (!rest.params.is_empty() || !rest.tags.is_empty()).then_some(rest);
-    Ok(Plan { update, rows: rows.items, rest })
+    Ok(DocumentPlan { update, rows: rows.items, rest })
 }
 
 /// Returns the params of a change that the document does not have yet. Fails if it has one with
@@ -110,7 +115,7 @@ pub(crate) async fn plan_change(table: &Table, document: &impl Document, change:
 async fn new_params(
     table: &Table,
     document: &impl Document,
-    change: &Change,
+    change: &DocumentChange,
     item: &Item,
 ) -> Result<Vec<(String, String)>> {
     let empty = Map::new();

@@ -11,11 +11,11 @@
 //! a process may rely on "active, version n" for the duration of a **lease**, which begins when the
 //! process starts to read the experiment. The deletion of an experiment only returns once all
 //! earlier leases have expired. A call that begins after that therefore sees the deletion, in every
-//! process. `docs/adr/0004-leases.md` has the reasoning. [`LEASE`] is the duration for experiments
+//! process. `docs/adr/0004-leases.md` has the reasoning. [`LEASE_DURATION`] is the duration for experiments
 //! and for the runs that a process logs to. Users and grants have leases of their own, in the crate
 //! `permissions`.
 
-mod own_settings;
+mod experiment_settings;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,29 +28,29 @@ use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, ExperimentId, Result, RunId};
 use table::{Condition, Item, Table, number, text};
 
-pub use own_settings::forget_settings;
+pub use experiment_settings::forget_settings;
 
 /// How long a process may rely on an experiment's lifecycle stage after it began to read it.
-pub const LEASE: Duration = Duration::from_millis(300);
+pub const LEASE_DURATION: Duration = Duration::from_millis(300);
 
 /// Capacity of the lease cache. When it is full, expired leases are dropped, and then all others if
 /// that is not enough.
-const MOST_LEASES: usize = 10_000;
+const MAX_LEASES: usize = 10_000;
 
 /// The experiments of a table, and this process's leases on their states. Cheap to clone; clones
 /// share the leases.
 #[derive(Clone)]
-pub struct Experiments {
+pub struct ExperimentLeases {
     table: Table,
-    leases: Arc<Leases>,
+    leases: Arc<LeaseCache>,
 }
 
-impl Experiments {
+impl ExperimentLeases {
     /// Creates the experiments of a table with leases of this duration. Every process that uses a
-    /// table needs the same duration, [`LEASE`].
+    /// table needs the same duration, [`LEASE_DURATION`].
     #[must_use]
     pub fn new(table: Table, lease: Duration) -> Self {
-        Self { table, leases: Arc::new(Leases { length: lease, held: Mutex::default() }) }
+        Self { table, leases: Arc::new(LeaseCache { length: lease, held: Mutex::default() }) }
     }
 
     /// Returns the experiment's state, from a lease or from the table. At most one request, one
@@ -102,7 +102,7 @@ impl Experiments {
 }
 
 /// Leases of this process.
-struct Leases {
+struct LeaseCache {
     length: Duration,
     // A std mutex is sufficient: nothing is awaited while it is held.
     held: Mutex<HashMap<ExperimentId, Lease>>,
@@ -113,7 +113,7 @@ struct Lease {
     state: ExperimentState,
 }
 
-impl Leases {
+impl LeaseCache {
     fn is_valid(&self, lease: &Lease) -> bool {
         lease.since.age() < self.length
     }
@@ -131,9 +131,9 @@ impl Leases {
             held.remove(&experiment);
             return;
         }
-        if held.len() >= MOST_LEASES {
+        if held.len() >= MAX_LEASES {
             held.retain(|_, lease| self.is_valid(lease));
-            if held.len() >= MOST_LEASES {
+            if held.len() >= MAX_LEASES {
                 held.clear();
             }
         }
@@ -221,8 +221,8 @@ mod tests {
     #[tokio::test]
     async fn a_lease_runs_out_and_is_not_given_on_deleted_experiments() {
         // The clock only advances during the sleep.
-        let clock = runtime::clock::Simulation::begin();
-        let leases = Leases { length: Duration::from_millis(20), held: Mutex::default() };
+        let clock = runtime::clock::SimulatedClock::begin();
+        let leases = LeaseCache { length: Duration::from_millis(20), held: Mutex::default() };
         let id = ExperimentId::DEFAULT;
         leases.keep(id, Moment::now(), &experiment(LifecycleStage::Active, 3));
         assert_eq!(leases.get(id).unwrap().version, 3);

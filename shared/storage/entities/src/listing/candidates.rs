@@ -1,14 +1,14 @@
 //! Pages of searches whose candidates come from a list.
 
 use mlflow_api::Result;
-use mlflow_api::answer_size::PAGE_JSON;
+use mlflow_api::response_size::MAX_PAGE_JSON_BYTES;
 use search::SortKey;
 use serde::Serialize;
 
-use crate::listing::{Page, Reading, Top};
+use crate::listing::{FirstEntities, ReadBudget, ResponsePage};
 
 /// Maximum number of entities that are completed at a time.
-const COMPLETED: usize = 100;
+const BATCH_SIZE: usize = 100;
 
 /// The part of a search that reads the candidates of a list.
 pub trait Candidates: Sync {
@@ -35,9 +35,9 @@ pub async fn fill<C: Candidates>(
     listed: &[C::Listed],
     in_order: bool,
     items: usize,
-    mut reading: Reading,
-) -> Result<Page<SortKey>> {
-    let (mut page, mut top) = (Page::new(items), Top::new(items));
+    mut reading: ReadBudget,
+) -> Result<ResponsePage<SortKey>> {
+    let (mut page, mut top) = (ResponsePage::new(items), FirstEntities::new(items));
     let mut rest = listed;
     let (mut read, mut passed) = (0, 0);
     reading.begins_here();
@@ -78,8 +78,8 @@ pub async fn add_listed<C: Candidates>(
     candidates: &C,
     mut rest: &[C::Listed],
     may_refuse: bool,
-    page: &mut Page<SortKey>,
-    reading: &mut Reading,
+    page: &mut ResponsePage<SortKey>,
+    reading: &mut ReadBudget,
     read: &mut usize,
 ) -> Result<()> {
     let one_more = usize::from(may_refuse);
@@ -105,13 +105,13 @@ pub async fn add_listed<C: Candidates>(
 pub async fn add<C: Candidates>(
     candidates: &C,
     found: Vec<(SortKey, C::Found, usize)>,
-    page: &mut Page<SortKey>,
+    page: &mut ResponsePage<SortKey>,
 ) -> Result<()> {
     let mut found = found.into_iter().peekable();
     while found.peek().is_some_and(|(.., bytes)| page.has_room_for(*bytes)) {
         let (mut keys, mut portion, mut size) = (Vec::new(), Vec::new(), 0);
-        while let Some((key, entity, bytes)) =
-            found.next_if(|(.., bytes)| keys.is_empty() || (keys.len() < COMPLETED && size + bytes <= PAGE_JSON))
+        while let Some((key, entity, bytes)) = found
+            .next_if(|(.., bytes)| keys.is_empty() || (keys.len() < BATCH_SIZE && size + bytes <= MAX_PAGE_JSON_BYTES))
         {
             keys.push(key);
             portion.push(entity);

@@ -4,19 +4,19 @@
 //! reads the table for it. The lists of the index of runs are in `run-index`.
 //!
 //! A page ends when it reaches one of three limits: the number of entities, the bytes of the
-//! response ([`Page`]), or the bytes that were read ([`Reading`]). If all entities have to be read,
-//! [`Top`] keeps those that belong to the page. [`Candidates`] reads lists that requests write.
+//! response ([`ResponsePage`]), or the bytes that were read ([`ReadBudget`]). If all entities have to be read,
+//! [`FirstEntities`] keeps those that belong to the page. [`Candidates`] reads lists that requests write.
 
 mod candidates;
-mod pace;
-mod page;
+mod cooperative_yield;
+mod first_entities;
 mod query;
-mod reading;
-mod top;
+mod read_budget;
+mod response_page;
 
 pub use candidates::{Candidates, add, add_listed, fill};
-pub use pace::Pace;
-pub use page::Page;
+pub use cooperative_yield::CooperativeYield;
+pub use first_entities::{FirstEntities, SelectedEntities};
 pub use query::{pages, within_time};
-pub use reading::Reading;
-pub use top::{Found, Top};
+pub use read_budget::ReadBudget;
+pub use response_page::ResponsePage;

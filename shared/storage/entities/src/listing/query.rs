@@ -1,7 +1,7 @@
 //! Queries of lists.
 
 use futures::stream::{self, Stream};
-use key_schema::{KeyRange, place};
+use key_schema::{KeyRange, list_positions};
 use search::TimeRange;
 use table::{Item, Query, Result, Table};
 
@@ -20,11 +20,11 @@ pub fn pages(table: &Table, query: Query) -> impl Stream<Item = Result<Vec<Item>
 #[must_use]
 pub fn within_time(range: KeyRange, started: TimeRange) -> KeyRange {
     let range = match started.until {
-        Some(until) => range.starting(&place::time(until)),
+        Some(until) => range.starting(&list_positions::time(until)),
         None => range,
     };
     match started.from {
-        Some(from) => range.until_beginning(&place::time(from)),
+        Some(from) => range.until_beginning(&list_positions::time(from)),
         None => range,
     }
 }

@@ -7,15 +7,15 @@
 //! | step | where |
 //! |---|---|
 //! | the format of the tag and the setting, and its check in requests | `mlflow_api::TraceRetention` |
-//! | `config set`, `gc --trace-ttl-policy` and `traces/tags` write the tag or the setting | `cli/src/config`, [`TraceSetting`] |
-//! | an experiment is announced in the setting before it gets the tag | [`TraceSetting::announce`] |
-//! | reads hide expired traces at once | [`KeptTraces`], in the store of `functions/traces` |
-//! | expired traces are deleted, by `housekeeper`, `serve` and `gc` | `shared/storage/retention/src/expired.rs` |
+//! | `config set`, `gc --trace-ttl-policy` and `traces/tags` write the tag or the setting | `cli/src/config`, [`TraceRetentionSetting`] |
+//! | an experiment is announced in the setting before it gets the tag | [`TraceRetentionSetting::announce`] |
+//! | reads hide expired traces at once | [`TraceRetentionCache`], in the store of `functions/traces` |
+//! | expired traces are deleted, by `housekeeper`, `serve` and `gc` | `shared/storage/retention/src/expired_traces.rs` |
 //!
 //! `docs/adr/0035-expiry-of-traces.md` explains why.
 
-mod cache;
-mod setting;
+mod retention_cache;
+mod retention_setting;
 
-pub use cache::{KeptSince, KeptTraces, retention_tags};
-pub use setting::TraceSetting;
+pub use retention_cache::{TraceCutoffs, TraceRetentionCache, retention_tags};
+pub use retention_setting::TraceRetentionSetting;

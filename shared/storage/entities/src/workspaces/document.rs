@@ -8,7 +8,7 @@ use table::Item;
 
 /// A workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Document {
+pub struct WorkspaceDocument {
     /// Name.
     pub name: Workspace,
     /// Description.
@@ -30,7 +30,7 @@ pub struct Document {
 /// A change to a workspace. Fields that are `None` stay as they are. An empty text removes a field,
 /// except the description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Change {
+pub struct WorkspaceChange {
     /// Description.
     pub description: Option<String>,
     /// Artifact root of new experiments.
@@ -41,7 +41,7 @@ pub struct Change {
     pub archive_after: Option<String>,
 }
 
-impl Change {
+impl WorkspaceChange {
     /// Returns the attributes to be changed, with their new values.
     pub(crate) fn attributes(&self) -> impl Iterator<Item = (Attribute<Text>, &str)> {
         let all = [
@@ -60,7 +60,7 @@ pub(crate) fn key_of(workspace: &Workspace) -> Key {
     rows::Workspace::key(&workspace.as_str().into())
 }
 
-impl Document {
+impl WorkspaceDocument {
     /// Returns the default workspace without a document, with MLflow's description.
     pub(crate) fn default_workspace() -> Self {
         Self {

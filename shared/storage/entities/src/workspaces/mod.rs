@@ -21,7 +21,7 @@
 //!    in `shared/http/access/src/workspaces.rs` rejects writes.
 //! 3. The call waits 300 ms, and then checks once more.
 //! 4. `functions/auth` deletes the roles of the workspace, and revokes grants in it.
-//! 5. `moving.rs` moves each experiment, model, dataset and scorer in its own transaction. After
+//! 5. `contents_move.rs` moves each experiment, model, dataset and scorer in its own transaction. After
 //!    `CASCADE`, they are in a workspace that no request can name.
 //! 6. The rows of usage, the item and its list row are deleted. Then the call returns.
 //!
@@ -29,14 +29,14 @@
 //! removed by the crate `retention`, models and datasets by `removal.rs`, and the list row last.
 //! `usage.rs` counts a workspace's daily usage and enforces its quotas.
 
-mod delete;
+mod contents_move;
+mod deletion;
 mod document;
-mod moving;
 mod removal;
 mod store;
 mod usage;
 
-pub use delete::Mode;
-pub use document::{Change, Document};
+pub use deletion::WorkspaceDeletionMode;
+pub use document::{WorkspaceChange, WorkspaceDocument};
 pub use store::Workspaces;
-pub use usage::{Day, Quota};
+pub use usage::{DailyUsage, WorkspaceQuota};

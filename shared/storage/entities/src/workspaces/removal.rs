@@ -3,7 +3,7 @@
 
 use crate::attributes::{HOME, ID, NAME, RUN};
 use crate::unreadable;
-use key_schema::{Key, ModelKey, ModelKind, Name, Ordinal, part, rows};
+use key_schema::{Key, ModelKey, ModelKind, Name, Ordinal, key_parts, rows};
 use mlflow_api::{Result, Workspace};
 use table::{Condition, Failure, Item, Query, Write, text};
 
@@ -25,7 +25,7 @@ impl Workspaces {
         for row in self.table.query(Query::of(rows::WorkspaceEvaluationDataset::all(&here))).await? {
             let key = row.key().ok_or_else(|| unreadable(&row, "a place in a list of evaluation datasets"))?;
             // The stream's consumer removes the contents of a deleted dataset.
-            let dataset = part::listed_evaluation_dataset(&key.sk).map(|id| rows::EvaluationDataset::key(&id));
+            let dataset = key_parts::listed_evaluation_dataset(&key.sk).map(|id| rows::EvaluationDataset::key(&id));
             let writes: Vec<_> =
                 dataset.into_iter().chain([key]).map(|key| Write::Delete(key, Condition::Always)).collect();
             self.table.transact(&writes).await?;
@@ -59,7 +59,7 @@ impl Workspaces {
         loop {
             let page = self.table.query_page(&query).await?;
             let of_run = |item: &Item| -> Option<Key> {
-                let version = Ordinal(part::version_of_document(&item.key()?.sk)?);
+                let version = Ordinal(key_parts::version_of_document(&item.key()?.sk)?);
                 let run = item.get(RUN).filter(|run| !run.is_empty())?;
                 Some(rows::VersionOfRun::key(&ModelKey::of(workspace, run), home, &version))
             };

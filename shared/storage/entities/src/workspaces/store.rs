@@ -6,9 +6,9 @@ use crate::{WorkspaceIdentity, now_ms, unreadable};
 use key_schema::attributes::{BY_ID, CREATED, DESCRIPTION, DIRECTORY, ID};
 use key_schema::{Key, rows};
 use mlflow_api::{Error, ErrorCode, Result, Workspace, location};
-use table::{Condition, Failure, Item, Plan, Query, Refusal, Table, Update, Write, number, text};
+use table::{ChangePlan, Condition, Failure, Item, Query, RefusedWrites, Table, Update, Write, number, text};
 
-use crate::workspaces::document::{Change, Document, key_of};
+use crate::workspaces::document::{WorkspaceChange, WorkspaceDocument, key_of};
 
 /// The workspaces of a table. Cheap to clone.
 #[derive(Clone)]
@@ -27,7 +27,7 @@ pub(crate) fn former_key(workspace: &Workspace) -> Key {
 }
 
 /// Returns the item of a new workspace.
-fn new_item(name: &Workspace, new: &Change, is_former: bool) -> Item {
+fn new_item(name: &Workspace, new: &WorkspaceChange, is_former: bool) -> Item {
     let id = ulid::Ulid::generate().to_string();
     let item = Item::new(key_of(name)).with(ID, text(&id)).with(CREATED, number(now_ms())).with(BY_ID, number(1));
     let said = new.attributes().filter(|(_, value)| !value.is_empty());
@@ -52,7 +52,7 @@ impl Workspaces {
     ///
     /// # Errors
     /// `RESOURCE_ALREADY_EXISTS`.
-    pub async fn create(&self, name: &Workspace, new: &Change) -> Result<Document> {
+    pub async fn create(&self, name: &Workspace, new: &WorkspaceChange) -> Result<WorkspaceDocument> {
         self.create_with(name, new, |_| Vec::new()).await
     }
 
@@ -65,25 +65,25 @@ impl Workspaces {
     pub async fn create_with(
         &self,
         name: &Workspace,
-        new: &Change,
+        new: &WorkspaceChange,
         with: impl Fn(&WorkspaceIdentity) -> Vec<Write>,
-    ) -> Result<Document> {
+    ) -> Result<WorkspaceDocument> {
         let former = former_key(name);
         self.table
-            .change("a workspace", async |refusal: Refusal| {
+            .change("a workspace", async |refusal: RefusedWrites| {
                 if refusal.is_of(0) {
                     let message = format!("Workspace '{name}' already exists.");
                     return Err(Error::new(ErrorCode::ResourceAlreadyExists, message));
                 }
                 let is_former = self.table.get(&former).await?.is_some();
                 let item = new_item(name, new, is_former);
-                let document = Document::of(&item)?;
+                let document = WorkspaceDocument::of(&item)?;
                 let identity = WorkspaceIdentity::of(&item).ok_or_else(|| unreadable(&item, "a workspace"))?;
                 let mut others = vec![Write::Put(Item::new(listed_key(name)), Condition::Always)];
                 // A workspace of this name may be deleted in the meantime.
                 others.extend((!is_former).then(|| Write::Check(former.clone(), Condition::item_missing())));
                 others.extend(with(&identity));
-                Ok(Plan::Create(item, others, document))
+                Ok(ChangePlan::Create(item, others, document))
             })
             .await
     }
@@ -92,10 +92,10 @@ impl Workspaces {
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.
-    pub async fn get(&self, name: &Workspace) -> Result<Document> {
+    pub async fn get(&self, name: &Workspace) -> Result<WorkspaceDocument> {
         match self.table.get(&key_of(name)).await? {
-            Some(item) => Document::of(&item),
-            None if *name == Workspace::default() => Ok(Document::default_workspace()),
+            Some(item) => WorkspaceDocument::of(&item),
+            None if *name == Workspace::default() => Ok(WorkspaceDocument::default_workspace()),
             None => Err(name.not_found()),
         }
     }
@@ -105,13 +105,13 @@ impl Workspaces {
     ///
     /// # Errors
     /// The table cannot be read.
-    pub async fn list(&self) -> Result<Vec<Document>> {
+    pub async fn list(&self) -> Result<Vec<WorkspaceDocument>> {
         let named = self.listed().await?.into_iter().filter(|name| !name.is_for_removal());
         let keys: Vec<_> = named.chain([Workspace::default()]).map(|name| key_of(&name)).collect();
         let items = self.table.get_many(&keys).await?;
-        let mut documents = BTreeMap::from([(Workspace::default(), Document::default_workspace())]);
+        let mut documents = BTreeMap::from([(Workspace::default(), WorkspaceDocument::default_workspace())]);
         for item in items.values() {
-            let document = Document::of(item)?;
+            let document = WorkspaceDocument::of(item)?;
             documents.insert(document.name.clone(), document);
         }
         Ok(documents.into_values().collect())
@@ -141,7 +141,7 @@ impl Workspaces {
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.
-    pub async fn change(&self, name: &Workspace, change: &Change) -> Result<Document> {
+    pub async fn change(&self, name: &Workspace, change: &WorkspaceChange) -> Result<WorkspaceDocument> {
         let mut update = Update::upsert(key_of(name));
         update = if *name == Workspace::default() {
             update.set(ID, text("default")).set(CREATED, number(0))
@@ -153,7 +153,7 @@ impl Workspaces {
             update = if is_taken_away { update.remove(attribute) } else { update.set(attribute, text(value)) };
         }
         match self.table.update(&update).await {
-            Ok(item) => Document::of(&item),
+            Ok(item) => WorkspaceDocument::of(&item),
             Err(Failure::Refused { .. }) => Err(name.not_found()),
             Err(failure) => Err(failure.into()),
         }
@@ -170,7 +170,7 @@ impl Workspaces {
         if *name == Workspace::default() {
             return Ok(root.to_owned());
         }
-        let Document { artifact_root, directory, .. } = self.get(name).await?;
+        let WorkspaceDocument { artifact_root, directory, .. } = self.get(name).await?;
         Ok(artifact_root.unwrap_or_else(|| {
             let directory = directory.as_deref().unwrap_or(name.as_str());
             location::append(&location::append(root, "workspaces"), directory)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::now_ms;
-use crate::quota::{Counted, day_of};
+use crate::quota::{QuotaKind, day_of};
 use key_schema::attributes::{EXHAUSTED, HAS_QUOTA, QUOTAS};
 use key_schema::{Ascending, rows};
 use mlflow_api::{Error, Result, Workspace};
@@ -14,19 +14,19 @@ use crate::workspaces::store::{Workspaces, listed_key};
 
 /// The usage of a workspace on one day (UTC).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Day {
+pub struct DailyUsage {
     /// Number of days since 1970-01-01.
     pub day: i64,
     /// The amount of each counted quantity.
-    pub counted: BTreeMap<Counted, i64>,
+    pub counted: BTreeMap<QuotaKind, i64>,
 }
 
 /// Maximum amount per day of each quantity. Quantities that are not included are unlimited.
-pub type Quota = BTreeMap<Counted, i64>;
+pub type WorkspaceQuota = BTreeMap<QuotaKind, i64>;
 
-fn numbers(map: Option<&Map>) -> BTreeMap<Counted, i64> {
+fn numbers(map: Option<&Map>) -> BTreeMap<QuotaKind, i64> {
     let read =
-        |(name, value): (&String, &table::Value)| Some((Counted::from_name(name)?, value.as_n().ok()?.parse().ok()?));
+        |(name, value): (&String, &table::Value)| Some((QuotaKind::from_name(name)?, value.as_n().ok()?.parse().ok()?));
     map.into_iter().flatten().filter_map(read).collect()
 }
 
@@ -35,11 +35,11 @@ impl Workspaces {
     ///
     /// # Errors
     /// The table cannot be read.
-    pub async fn days(&self, workspace: &Workspace, from: i64) -> Result<Vec<Day>> {
+    pub async fn days(&self, workspace: &Workspace, from: i64) -> Result<Vec<DailyUsage>> {
         let days = self.table.query(Query::of(rows::WorkspaceDay::all(&workspace.as_str().into()))).await?;
         let day = |item: &Item| {
             let row = rows::WorkspaceDay::parse(&item.key()?)?;
-            Some(Day { day: row.day.0, counted: numbers(Some(&item.0)) })
+            Some(DailyUsage { day: row.day.0, counted: numbers(Some(&item.0)) })
         };
         let mut days = crate::read_all(&days, "a day of a workspace", day)?;
         days.retain(|day| day.day >= from);
@@ -50,7 +50,7 @@ impl Workspaces {
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn add(&self, workspace: &Workspace, day: i64, counted: &BTreeMap<Counted, i64>) -> Result<()> {
+    pub async fn add(&self, workspace: &Workspace, day: i64, counted: &BTreeMap<QuotaKind, i64>) -> Result<()> {
         let update = Update::upsert(rows::WorkspaceDay::key(&workspace.as_str().into(), &Ascending(day)));
         let update = counted.iter().fold(update, |update, (what, much)| update.add(what.name(), number(*much)));
         Ok(self.table.apply(&update).await?)
@@ -60,7 +60,7 @@ impl Workspaces {
     ///
     /// # Errors
     /// The table cannot be read.
-    pub async fn quota(&self, workspace: &Workspace) -> Result<Quota> {
+    pub async fn quota(&self, workspace: &Workspace) -> Result<WorkspaceQuota> {
         let item = self.table.get(&key_of(workspace)).await?;
         Ok(numbers(item.as_ref().and_then(|item| item.map(QUOTAS))))
     }
@@ -71,7 +71,7 @@ impl Workspaces {
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`; `INVALID_PARAMETER_VALUE` for the default workspace, which has no
     /// quota.
-    pub async fn set_quota(&self, workspace: &Workspace, quota: &Quota) -> Result<()> {
+    pub async fn set_quota(&self, workspace: &Workspace, quota: &WorkspaceQuota) -> Result<()> {
         if *workspace == Workspace::default() {
             return Err(Error::invalid("The default workspace cannot have a quota."));
         }
@@ -119,7 +119,7 @@ impl Workspaces {
         let today = day_of(now_ms());
         let day = self.table.get(&rows::WorkspaceDay::key(&workspace.as_str().into(), &Ascending(today))).await?;
         let brought = numbers(day.as_ref().map(|day| &day.0));
-        let is_used_up = |(what, most): &(&Counted, &i64)| brought.get(what).copied().unwrap_or_default() >= **most;
+        let is_used_up = |(what, most): &(&QuotaKind, &i64)| brought.get(what).copied().unwrap_or_default() >= **most;
         let used_up: BTreeMap<_, _> = quota.iter().filter(is_used_up).map(|(what, _)| (*what, today)).collect();
         let said: BTreeMap<_, _> = numbers(item.map(EXHAUSTED)).into_iter().filter(|(_, day)| *day == today).collect();
         if said == used_up {

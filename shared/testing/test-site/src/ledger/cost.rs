@@ -1,6 +1,6 @@
 //! The cost of a call, and its budget.
 
-use table::Usage;
+use table::ConsumedUnits;
 
 /// The maximum number of requests, write units and read units that a call may cost.
 #[derive(Clone, Copy, Debug)]
@@ -18,30 +18,30 @@ pub const fn budget(cold: [f64; 3], warm: [f64; 3]) -> Budget {
 
 /// The consumption of calls, and of the background work that they cause.
 #[derive(Debug)]
-pub struct AllIn {
+pub struct CostWithBackgroundWork {
     /// Consumption of the calls themselves.
-    pub own: Usage,
+    pub own: ConsumedUnits,
     /// Consumption of the work that follows from them.
-    pub following: Usage,
+    pub following: ConsumedUnits,
 }
 
 /// The metered cost of a call, averaged over several calls.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Cost {
+pub(crate) struct MeteredCost {
     /// Requests, write units and read units.
     pub(crate) units: [f64; 3],
     /// The part of the write units that went to indexes.
     pub(crate) of_indexes: f64,
 }
 
-impl Cost {
+impl MeteredCost {
     /// Returns the average of `calls` equal calls with this total consumption.
-    pub(crate) fn mean(usage: &Usage, calls: u32) -> Self {
+    pub(crate) fn mean(usage: &ConsumedUnits, calls: u32) -> Self {
         Self::scaled(usage, |units| units / f64::from(calls))
     }
 
     /// Returns the cost for a consumption, with each figure scaled.
-    pub(crate) fn scaled(usage: &Usage, scaled: impl Fn(f64) -> f64) -> Self {
+    pub(crate) fn scaled(usage: &ConsumedUnits, scaled: impl Fn(f64) -> f64) -> Self {
         Self {
             units: [f64::from(usage.requests), usage.write_units, usage.read_units].map(&scaled),
             of_indexes: scaled(usage.local_index_units + usage.global_index_units),

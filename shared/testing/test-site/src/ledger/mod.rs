@@ -6,10 +6,10 @@
 //! cached anything. **Warm** is a further call of the same process. Both have a budget of requests,
 //! write units and read units, and no row can be added without one.
 
-mod bench;
 mod cost;
+mod metered_processes;
 mod page;
 
-pub use bench::Bench;
-pub use cost::{AllIn, Budget, budget};
-pub use page::{Ledger, Meters, Section};
+pub use cost::{Budget, CostWithBackgroundWork, budget};
+pub use metered_processes::MeteredProcesses;
+pub use page::{CostLedger, LedgerSection, Meters};

@@ -5,14 +5,14 @@ use std::fs;
 use std::path::PathBuf;
 use std::pin::Pin;
 
-use table::Meter;
+use table::UsageMeter;
 
-use crate::ledger::bench::Bench;
-use crate::ledger::cost::{AllIn, Budget, Cost, figure};
+use crate::ledger::cost::{Budget, CostWithBackgroundWork, MeteredCost, figure};
+use crate::ledger::metered_processes::MeteredProcesses;
 
 /// The metered rows, and those that exceed their budget.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub struct CostLedger {
     rows: String,
     over_budget: Vec<String>,
     /// Whether long sections were skipped.
@@ -22,11 +22,11 @@ pub struct Ledger {
 }
 
 /// A function that meters a part of a page.
-pub type Meters = for<'a> fn(&'a mut Ledger) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
+pub type Meters = for<'a> fn(&'a mut CostLedger) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// A part of a page.
 #[derive(Clone, Copy, Debug)]
-pub enum Section {
+pub enum LedgerSection {
     /// A section that every test of the page meters.
     Short(Meters),
     /// A section that keeps a core busy for long. It is only metered by `make docs`, and by tests
@@ -38,22 +38,23 @@ pub enum Section {
 }
 
 /// Environment variables that request the whole page.
-const WRITES: &str = "UPDATE_DOCS";
-const WHOLE: &str = "WHOLE_LEDGERS";
+const UPDATE_VARIABLE: &str = "UPDATE_DOCS";
+const WHOLE_LEDGERS_VARIABLE: &str = "WHOLE_LEDGERS";
 
-impl Ledger {
+impl CostLedger {
     /// Meters the parts of a page concurrently, each on a thread and runtime of its own, and
     /// concatenates their rows.
     ///
     /// # Panics
     /// Metering one of them panics.
     #[must_use]
-    pub fn of(sections: &[Section]) -> Self {
-        let is_whole = [WRITES, WHOLE].into_iter().any(|name| std::env::var_os(name).is_some());
+    pub fn of(sections: &[LedgerSection]) -> Self {
+        let is_whole =
+            [UPDATE_VARIABLE, WHOLE_LEDGERS_VARIABLE].into_iter().any(|name| std::env::var_os(name).is_some());
         let metered = std::thread::scope(|scope| {
             let wanted = sections.iter().map(|section| match section {
-                Section::Short(meters) => Some(*meters),
-                Section::Long(meters) | Section::LongRest(meters) => is_whole.then_some(*meters),
+                LedgerSection::Short(meters) => Some(*meters),
+                LedgerSection::Long(meters) | LedgerSection::LongRest(meters) => is_whole.then_some(*meters),
             });
             let threads: Vec<_> =
                 wanted.map(|meters| meters.map(|meters| scope.spawn(move || Self::of_one(meters)))).collect();
@@ -64,7 +65,7 @@ impl Ledger {
         let mut is_left_out = false;
         for (section, part) in sections.iter().zip(metered) {
             let Some(part) = part else {
-                if matches!(section, Section::Long(_)) {
+                if matches!(section, LedgerSection::Long(_)) {
                     is_left_out = true;
                 } else {
                     assert!(!is_left_out, "further rows follow a section that is left out");
@@ -112,15 +113,15 @@ impl Ledger {
     /// Adds a row to it: the average consumption of one of `calls`, with its budget of requests,
     /// write units and read units, followed by the consumption including the work that follows,
     /// with the budget of write units.
-    pub fn all_in(&mut self, call: &str, own: [f64; 3], all_in: f64, calls: u32, costs: &AllIn) {
+    pub fn all_in(&mut self, call: &str, own: [f64; 3], all_in: f64, calls: u32, costs: &CostWithBackgroundWork) {
         self.all_in_times(call, own, all_in, 1.0 / f64::from(calls), costs);
     }
 
     /// Adds a row with the metered consumption multiplied by `times`. An infinite budget means
     /// none.
-    pub fn all_in_times(&mut self, call: &str, own: [f64; 3], all_in: f64, times: f64, costs: &AllIn) {
+    pub fn all_in_times(&mut self, call: &str, own: [f64; 3], all_in: f64, times: f64, costs: &CostWithBackgroundWork) {
         let [own_cost, following] =
-            [&costs.own, &costs.following].map(|usage| Cost::scaled(usage, |units| units * times));
+            [&costs.own, &costs.following].map(|usage| MeteredCost::scaled(usage, |units| units * times));
         let all: Vec<f64> =
             own_cost.units.iter().zip(following.units).map(|(own, following)| own + following).collect();
         let with_budget = |units: f64, most: f64| {
@@ -142,7 +143,7 @@ impl Ledger {
         &mut self,
         call: &str,
         budget: Budget,
-        bench: &Bench<S>,
+        bench: &MeteredProcesses<S>,
         on: [T; 2],
         act: impl AsyncFn(&S, &T),
     ) {
@@ -155,27 +156,27 @@ impl Ledger {
         &mut self,
         call: &str,
         budget: Budget,
-        bench: &Bench<S>,
+        bench: &MeteredProcesses<S>,
         on: [T; 2],
         calls: u32,
         act: impl AsyncFn(&S, &T, u32),
     ) {
         let [on_cold, on_warm] = on;
-        let meter = Meter::default();
+        let meter = UsageMeter::default();
         let mut process = bench.process(&meter);
         for number in 0..calls {
             process = bench.process(&meter);
             act(&process, &on_cold, number).await;
         }
-        let cold = Cost::mean(&meter.take(), calls);
+        let cold = MeteredCost::mean(&meter.take(), calls);
         for number in 0..calls {
             act(&process, &on_warm, number).await;
         }
-        self.add(call, budget, cold, Cost::mean(&meter.take(), calls));
+        self.add(call, budget, cold, MeteredCost::mean(&meter.take(), calls));
     }
 
-    fn add(&mut self, call: &str, budget: Budget, cold: Cost, warm: Cost) {
-        let cells = |cost: Cost, budget: [f64; 3]| -> String {
+    fn add(&mut self, call: &str, budget: Budget, cold: MeteredCost, warm: MeteredCost) {
+        let cells = |cost: MeteredCost, budget: [f64; 3]| -> String {
             let cells = cost.units.iter().zip(budget);
             cells.map(|(units, most)| [figure(*units), figure(most)].join(" / ") + " | ").collect()
         };
@@ -195,7 +196,7 @@ impl Ledger {
     pub fn check(&self, page: &str, head: &str) {
         let expected = format!("{head}{}", self.rows);
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference").join(page);
-        let written = std::env::var_os(WRITES).map(|_| fs::write(&path, &expected));
+        let written = std::env::var_os(UPDATE_VARIABLE).map(|_| fs::write(&path, &expected));
         assert!(matches!(written, None | Some(Ok(()))), "{}: {written:?}", path.display());
         assert!(self.over_budget.is_empty(), "over budget: {:#?}", self.over_budget);
         let found = fs::read_to_string(&path).unwrap_or_default();

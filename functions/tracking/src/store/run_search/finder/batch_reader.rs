@@ -38,7 +38,7 @@ impl<'a, 'b> BatchReader<'a, 'b> {
         let (mut by_key, mut documents) = (Vec::new(), Vec::new());
         for RunToRead { at, source } in runs {
             match source {
-                RunSource::ReadCopy(copy) => {
+                RunSource::LoadedCopy(copy) => {
                     let copy = RunCopy(Arc::unwrap_or_clone(copy));
                     documents.extend(self.examine_copy(at, Some(copy)).await?);
                 }

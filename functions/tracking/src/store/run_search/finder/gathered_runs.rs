@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use entities::RunLocation;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::place;
+use key_schema::list_positions;
 use mlflow_api::Result;
-use run_index::{Candidate, Entry, Source, in_all};
+use run_index::{Candidate, CandidateSource, ListEntry, in_all};
 use search::RunList;
 
 use crate::store::run_search::planned_search::PlannedSearch;
@@ -35,17 +35,17 @@ impl PlannedSearch<'_> {
 
     /// Returns a source of known runs, in the order of the search. In the order newest first, it
     /// has only those after the previous page.
-    pub(crate) fn gathered_source(&self, runs: impl IntoIterator<Item = (RunLocation, i64)>) -> Source {
+    pub(crate) fn gathered_source(&self, runs: impl IntoIterator<Item = (RunLocation, i64)>) -> CandidateSource {
         let is_exact = self.search.is_newest_first();
         let candidates = runs.into_iter().map(|(at, started)| {
-            let place = place::newest_first(started, at.run.as_str());
-            Candidate::gathered(Entry { at, started, newest_first: place.clone(), place, item: None }, is_exact)
+            let place = list_positions::newest_first(started, at.run.as_str());
+            Candidate::gathered(ListEntry { at, started, newest_first: place.clone(), place, item: None }, is_exact)
         });
         let mut candidates: Vec<_> = candidates.collect();
         if let Some(after) = self.search.start_newest_first().filter(|_| is_exact) {
             candidates.retain(|candidate| candidate.place() > after.as_str());
         }
         candidates.sort_unstable_by(|a, b| a.order(b, false));
-        Source::Gathered(VecDeque::from(candidates))
+        CandidateSource::Gathered(VecDeque::from(candidates))
     }
 }

@@ -2,13 +2,13 @@
 
 use futures::future::try_join_all;
 use mlflow_api::Result;
-use run_index::{Candidate, Source};
+use run_index::{Candidate, CandidateSource};
 use table::Table;
 
 /// The candidates of several sources, in one order.
 pub(super) struct MergedSources<'a> {
     table: &'a Table,
-    sources: Vec<Source>,
+    sources: Vec<CandidateSource>,
     /// Next candidate of each source.
     fronts: Vec<Option<Candidate>>,
     /// Whether the sources read their lists in the reverse order of their keys.
@@ -19,13 +19,13 @@ pub(super) struct MergedSources<'a> {
 
 impl<'a> MergedSources<'a> {
     /// Reads the first candidates of the sources.
-    pub(super) async fn start(table: &'a Table, mut sources: Vec<Source>, backwards: bool) -> Result<Self> {
+    pub(super) async fn start(table: &'a Table, mut sources: Vec<CandidateSource>, backwards: bool) -> Result<Self> {
         let fronts = first_candidates(table, &mut sources).await?;
         Ok(Self { table, sources, fronts, backwards, last: None })
     }
 
     /// Continues with another source instead of these.
-    pub(super) async fn replace(&mut self, source: Source) -> Result<()> {
+    pub(super) async fn replace(&mut self, source: CandidateSource) -> Result<()> {
         self.sources = vec![source];
         self.fronts = first_candidates(self.table, &mut self.sources).await?;
         Ok(())
@@ -57,6 +57,6 @@ impl<'a> MergedSources<'a> {
     }
 }
 
-async fn first_candidates(table: &Table, sources: &mut [Source]) -> Result<Vec<Option<Candidate>>> {
+async fn first_candidates(table: &Table, sources: &mut [CandidateSource]) -> Result<Vec<Option<Candidate>>> {
     try_join_all(sources.iter_mut().map(|source| source.next(table))).await
 }

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use entities::listing::{Pace, Top};
-use entities::{ExperimentState, RunItems, RunLocation, Searched, run_whole};
+use entities::listing::{CooperativeYield, FirstEntities};
+use entities::{ExperimentState, RunItems, RunLocation, SearchableRun, run_whole};
 use mlflow_api::{ExperimentId, Result, tracking};
 use search::{FirstValue, SortKey};
 
@@ -44,12 +44,12 @@ impl PassStats {
 pub(super) struct RunCollector<'a> {
     search: &'a RunSearch,
     experiments: HashMap<ExperimentId, &'a ExperimentState>,
-    top: Top<SortKey, tracking::Run>,
+    top: FirstEntities<SortKey, tracking::Run>,
     /// Where the page was cut off, if it was: the read budget or the response size was exhausted.
     /// Later runs have not been examined.
     end: Option<SortKey>,
     has_more: bool,
-    pace: Pace,
+    pace: CooperativeYield,
 }
 
 impl<'a> RunCollector<'a> {
@@ -59,10 +59,10 @@ impl<'a> RunCollector<'a> {
         Self {
             search: planned.search,
             experiments: experiments.collect(),
-            top: Top::new(planned.search.page_size),
+            top: FirstEntities::new(planned.search.page_size),
             end: None,
             has_more: false,
-            pace: Pace::default(),
+            pace: CooperativeYield::default(),
         }
     }
 
@@ -85,16 +85,20 @@ impl<'a> RunCollector<'a> {
     }
 
     fn has_first_value(&self, run: &tracking::Run) -> bool {
-        self.search.order.key(&Searched(run)).first_value().is_some_and(|value| !matches!(value, FirstValue::Missing))
+        self.search
+            .order
+            .key(&SearchableRun(run))
+            .first_value()
+            .is_some_and(|value| !matches!(value, FirstValue::Missing))
     }
 
     fn passes(&self, run: &tracking::Run) -> bool {
-        self.search.view.shows(run.info.lifecycle_stage) && self.search.filter.matches(&Searched(run))
+        self.search.view.shows(run.info.lifecycle_stage) && self.search.filter.matches(&SearchableRun(run))
     }
 
     /// Keeps a run that passes, unless it is on a previous page.
     fn keep(&mut self, run: tracking::Run, bytes: usize, passed: &mut PassStats) {
-        let key = self.search.order.key(&Searched(&run));
+        let key = self.search.order.key(&SearchableRun(&run));
         if self.search.after.as_ref().is_none_or(|after| key > *after) {
             passed.add(&key, bytes);
             self.top.add(key, run, bytes);

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use entities::listing::Reading;
+use entities::listing::ReadBudget;
 use entities::{RunCopy, RunItems, RunLocation};
 use key_schema::OwnStage;
 use mlflow_api::Result;
@@ -24,12 +24,12 @@ pub(crate) struct RunFinder<'a> {
     /// Runs that have been examined.
     pub(super) examined: HashSet<RunLocation>,
     pub(super) collector: RunCollector<'a>,
-    pub(super) reading: Reading,
+    pub(super) reading: ReadBudget,
 }
 
 impl<'a> RunFinder<'a> {
     /// Starts a search for one page.
-    pub(crate) fn new(planned: PlannedSearch<'a>, reading: Reading) -> Self {
+    pub(crate) fn new(planned: PlannedSearch<'a>, reading: ReadBudget) -> Self {
         Self { planned, examined: HashSet::new(), collector: RunCollector::new(&planned), reading }
     }
 

@@ -19,7 +19,7 @@ pub(crate) struct RunToRead {
 /// The source to read a run from.
 pub(crate) enum RunSource {
     /// Its copy, which has already been read.
-    ReadCopy(Arc<Item>),
+    LoadedCopy(Arc<Item>),
     /// Its copy, by this key.
     Copy(Key),
     /// Its documents.
@@ -43,7 +43,7 @@ impl PlannedSearch<'_> {
             // In experiments with too many stale copies, staleness is checked when copies are read.
             Some(_) => {
                 let by_key = || RunSource::Copy(RunCopy::key(at, started, OwnStage::Active));
-                copy.map_or_else(by_key, RunSource::ReadCopy)
+                copy.map_or_else(by_key, RunSource::LoadedCopy)
             }
         }
     }

@@ -5,7 +5,7 @@ mod page;
 mod plans;
 mod soundness;
 
-use crate::{CommonFields, Head, Heads, RunFilter, RunList, RunOptions, RunOrder, parse_run_search};
+use crate::{CommonFields, ListHead, ListHeads, RunFilter, RunList, RunOptions, RunOrder, parse_run_search};
 
 fn parsed(filter: &str, order_by: &[&str]) -> (RunFilter, RunOrder) {
     let order_by: Vec<_> = order_by.iter().map(|&clause| clause.to_owned()).collect();
@@ -31,20 +31,25 @@ enum Known {
 }
 
 impl Known {
-    fn head(self) -> Head {
+    fn head(self) -> ListHead {
         match self {
-            Self::Whole(0) => Head { entries: 0, complete: true, first: None, last: None },
-            Self::Whole(entries) => Head { entries, complete: true, first: Some(100_000), last: Some(1_000) },
+            Self::Whole(0) => ListHead { entries: 0, complete: true, first: None, last: None },
+            Self::Whole(entries) => ListHead { entries, complete: true, first: Some(100_000), last: Some(1_000) },
             Self::Every(ms) => {
                 let last = 1_000_000_000 - 128 * ms;
-                Head { entries: Head::ENTRIES, complete: false, first: Some(1_000_000_000), last: Some(last) }
+                ListHead {
+                    entries: ListHead::MAX_ENTRIES,
+                    complete: false,
+                    first: Some(1_000_000_000),
+                    last: Some(last),
+                }
             }
         }
     }
 }
 
 /// Returns the heads of the lists with these display names.
-fn heads(options: &RunOptions, known: &[(&str, Known)]) -> Heads {
+fn heads(options: &RunOptions, known: &[(&str, Known)]) -> ListHeads {
     let probes = options.probes();
     for (name, _) in known {
         assert!(shown(&probes).iter().any(|probe| probe == name), "{name} is not among {:?}", shown(&probes));
@@ -52,7 +57,7 @@ fn heads(options: &RunOptions, known: &[(&str, Known)]) -> Heads {
     let head = |list: RunList| {
         let (_, known) = known.iter().find(|(name, _)| *name == list.to_string())?;
         let head = known.head();
-        let head = if list.is_newest_first() { head } else { Head { first: None, last: None, ..head } };
+        let head = if list.is_newest_first() { head } else { ListHead { first: None, last: None, ..head } };
         Some((list, head))
     };
     probes.into_iter().filter_map(head).collect()

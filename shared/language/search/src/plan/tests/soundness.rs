@@ -7,10 +7,11 @@ use proptest::prelude::*;
 
 use super::parsed;
 use crate::tests::TestRun;
-use crate::tokens::of_text;
+use crate::trigram_tokens::of_text;
 use crate::{
-    AccessPath, CommonFields, DatasetField, DatasetInput, FirstValue, Head, Heads, IndexedFields, Metric, RunColumn,
-    RunFields, RunFilter, RunList, RunNumber, RunOptions, RunOrder, RunText, RunWalk, choose, tests_of_keys,
+    AccessPath, CommonFields, DatasetField, DatasetInputFields, FirstValue, IndexedFields, ListHead, ListHeads,
+    MetricColumn, RunColumn, RunFields, RunFilter, RunList, RunNumber, RunOptions, RunOrder, RunText, RunWalk, choose,
+    tests_of_keys,
 };
 
 fn field_texts<'a>(run: &'a TestRun, field: &str) -> Vec<&'a str> {
@@ -39,7 +40,7 @@ fn texts(run: &TestRun, column: &RunColumn) -> Vec<String> {
     texts.into_iter().map(str::to_owned).collect()
 }
 
-fn number(run: &TestRun, Metric(key): &Metric) -> Option<f64> {
+fn number(run: &TestRun, MetricColumn(key): &MetricColumn) -> Option<f64> {
     run.metric(key)
 }
 
@@ -193,7 +194,7 @@ fn runs() -> impl Strategy<Value = Vec<TestRun>> {
             let tag: Option<&'static str> = tag;
             let metric: Option<f64> = metric;
             let datasets: Vec<(&'static str, Option<&'static str>)> = datasets;
-            let dataset = |(name, context)| DatasetInput { name, digest: "d1", context };
+            let dataset = |(name, context)| DatasetInputFields { name, digest: "d1", context };
             let mut tags: BTreeMap<_, _> = tag.into_iter().flat_map(|tag| [("t", tag), ("mlflow.user", tag)]).collect();
             tags.insert("mlflow.runName", name);
             TestRun {
@@ -228,7 +229,7 @@ fn fields() -> impl Strategy<Value = CommonFields> {
 }
 
 /// Returns the head of a list of these runs, as the store would read it with a smaller limit.
-fn head(runs: &[TestRun], options: &RunOptions, list: &RunList, limit: usize) -> Head {
+fn head(runs: &[TestRun], options: &RunOptions, list: &RunList, limit: usize) -> ListHead {
     let in_time = |run: &&TestRun| {
         !list.is_newest_first() || run.start_time.is_some_and(|started| options.started.contains(started))
     };
@@ -239,7 +240,7 @@ fn head(runs: &[TestRun], options: &RunOptions, list: &RunList, limit: usize) ->
     times.truncate(limit);
     let known = list.is_newest_first();
     let time = |time: Option<&i64>| time.copied().filter(|_| known);
-    Head { entries: times.len(), complete, first: time(times.first()), last: time(times.last()) }
+    ListHead { entries: times.len(), complete, first: time(times.first()), last: time(times.last()) }
 }
 
 proptest! {
@@ -290,12 +291,12 @@ proptest! {
     ) {
         let options = RunOptions::of(&filter.asks(), &order.sorting(), &fields);
         let probes = options.probes().into_iter();
-        let heads: Heads = probes.map(|list| { let head = head(&runs, &options, &list, limit); (list, head) }).collect();
+        let heads: ListHeads = probes.map(|list| { let head = head(&runs, &options, &list, limit); (list, head) }).collect();
         let plan = choose(&options, &heads, page_size);
         let (lists, is_walk): (Vec<_>, _) = match &plan.path {
             AccessPath::Newest { lists } | AccessPath::Gather { lists } => (lists.clone(), false),
             AccessPath::Walk(walk) if !walk.missing_follow => (walk.segments.clone(), true),
-            AccessPath::Ids(_) | AccessPath::Whole | AccessPath::Walk(_) => (Vec::new(), false),
+            AccessPath::Ids(_) | AccessPath::AllRuns | AccessPath::Walk(_) => (Vec::new(), false),
         };
         if let AccessPath::Newest { lists } = &plan.path {
             prop_assert!(lists.iter().all(RunList::is_newest_first));

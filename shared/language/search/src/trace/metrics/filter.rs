@@ -6,11 +6,11 @@ use mlflow_api::{Error, Result};
 use super::super::evaluate::{AssessmentFields, SpanFields, TraceFields};
 use super::super::identifier::keys;
 use super::super::predicate::{AssessmentKind, TraceText};
-use super::super::related::Related;
-use super::kinds::MetricView;
+use super::super::related_entities::RelatedEntity;
+use super::measures::MetricView;
 use crate::comparison::single_comparisons;
 use crate::identifier::{between, unquoted_key};
-use crate::value::text;
+use crate::literals::text;
 
 /// A condition on a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,10 +124,10 @@ impl Field {
 
 impl MetricFilter {
     /// Returns the kind of other entity by which the filter selects traces, if there is one.
-    pub(super) fn related(&self) -> Option<Related> {
+    pub(super) fn related(&self) -> Option<RelatedEntity> {
         match &self.field {
-            Field::Metadata(key) => Related::of_metadata(key),
-            Field::AssessmentName | Field::AssessmentType => Some(Related::Assessment),
+            Field::Metadata(key) => RelatedEntity::of_metadata(key),
+            Field::AssessmentName | Field::AssessmentType => Some(RelatedEntity::Assessment),
             _ => None,
         }
     }

@@ -70,7 +70,7 @@ impl SpanFields for Span {
     }
 }
 
-impl SpanFigures for Span {
+impl SpanMetricFields for Span {
     fn end(&self) -> Option<i64> {
         None
     }
@@ -88,8 +88,8 @@ impl SpanFigures for Span {
     }
 }
 
-fn asked(metric: &'static str, aggregations: Vec<Aggregation>) -> AskedMetrics<'static> {
-    AskedMetrics {
+fn asked(metric: &'static str, aggregations: Vec<Aggregation>) -> MetricsRequest<'static> {
+    MetricsRequest {
         view: MetricView::Traces,
         metric,
         aggregations,
@@ -101,8 +101,8 @@ fn asked(metric: &'static str, aggregations: Vec<Aggregation>) -> AskedMetrics<'
     }
 }
 
-fn points(asked: AskedMetrics) -> Vec<MetricPoint> {
-    let mut metrics = Metrics::of(MetricsQuestion::of(asked).unwrap());
+fn points(asked: MetricsRequest) -> Vec<MetricPoint> {
+    let mut metrics = MetricsCollector::of(MetricsQuery::of(asked).unwrap());
     for trace in [
         Trace(0, Some(10), "a"),
         Trace(3_600_000, Some(20), "b"),
@@ -120,15 +120,15 @@ fn values(point: &MetricPoint) -> Vec<(&str, f64)> {
 
 #[test]
 fn values_are_put_together() {
-    let all = vec![Aggregation::Average, Aggregation::Least, Aggregation::Greatest, Aggregation::Percentile(75.0)];
+    let all = vec![Aggregation::Average, Aggregation::Minimum, Aggregation::Maximum, Aggregation::Percentile(75.0)];
     let found = points(asked("latency", all));
     assert_eq!(values(&found[0]), [("AVG", 70.0 / 3.0), ("MIN", 10.0), ("MAX", 40.0), ("P75.0", 30.0)]);
     assert_eq!(values(&points(asked("session_count", vec![Aggregation::Count]))[0]), [("COUNT", 1.0)]);
     // Without traces, there is a count of zero, but no mean.
     let none = TimeRange { from: Some(9), until: Some(8) };
-    let found = points(AskedMetrics { times: none, ..asked("trace_count", vec![Aggregation::Count]) });
+    let found = points(MetricsRequest { times: none, ..asked("trace_count", vec![Aggregation::Count]) });
     assert_eq!(values(&found[0]), [("COUNT", 0.0)]);
-    assert_eq!(points(AskedMetrics { times: none, ..asked("latency", vec![Aggregation::Average]) }), []);
+    assert_eq!(points(MetricsRequest { times: none, ..asked("latency", vec![Aggregation::Average]) }), []);
 }
 
 #[test]
@@ -136,18 +136,18 @@ fn points_are_split_by_time_and_by_dimensions() {
     let names = ["trace_name".to_owned()];
     let times = TimeRange { from: Some(0), until: Some(7_200_000) };
     let by_hour =
-        AskedMetrics { interval: 3_600, times, dimensions: &names, ..asked("trace_count", vec![Aggregation::Count]) };
+        MetricsRequest { interval: 3_600, times, dimensions: &names, ..asked("trace_count", vec![Aggregation::Count]) };
     let found = points(by_hour.clone());
     let told: Vec<_> =
         found.iter().map(|point| (point.dimensions[0].1.as_str(), point.dimensions[1].1.as_str())).collect();
     let hours = ["1970-01-01T00:00:00+00:00", "1970-01-01T01:00:00+00:00"];
     // A trace without a name is in no group.
     assert_eq!(told, [(hours[0], "a"), (hours[1], "a"), (hours[1], "b")]);
-    assert_eq!(points(AskedMetrics { max_results: 2, ..by_hour }), found[..2]);
+    assert_eq!(points(MetricsRequest { max_results: 2, ..by_hour }), found[..2]);
 }
 
-fn refused(asked: AskedMetrics) -> String {
-    MetricsQuestion::of(asked).unwrap_err().message
+fn refused(asked: MetricsRequest) -> String {
+    MetricsQuery::of(asked).unwrap_err().message
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn what_cannot_be_asked_is_refused_as_mlflow_refuses_it() {
     );
     let dimensions = ["span_name".to_owned()];
     assert_eq!(
-        refused(AskedMetrics { dimensions: &dimensions, ..asked("trace_count", count()) }),
+        refused(MetricsRequest { dimensions: &dimensions, ..asked("trace_count", count()) }),
         "Found invalid dimension(s): ['span_name']. Supported dimensions: ['trace_name', 'trace_status']"
     );
     for (filter, message) in [
@@ -181,6 +181,6 @@ fn what_cannot_be_asked_is_refused_as_mlflow_refuses_it() {
         ("", "Invalid filter: ''. Expected one filter clause."),
     ] {
         let filters = [filter.to_owned()];
-        assert_eq!(refused(AskedMetrics { filters: &filters, ..asked("trace_count", count()) }), message, "{filter}");
+        assert_eq!(refused(MetricsRequest { filters: &filters, ..asked("trace_count", count()) }), message, "{filter}");
     }
 }

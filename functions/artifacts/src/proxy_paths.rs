@@ -1,0 +1,112 @@
+//! Resolves the paths of requests to the proxy.
+
+use access::{Needs, Resource, Scope, Target};
+use artifact_access::{VersionDirectory, experiment_of, in_workspace, is_run, read_version};
+use artifact_store::{ArtifactPath, Location};
+use mlflow_api::registry::VersionNumber;
+use mlflow_api::{Error, Result, Workspace};
+use service::DomainStore as _;
+
+use crate::store::Store;
+
+/// Name of the directory that contains the directories of workspaces.
+const WORKSPACES_DIRECTORY: &str = "workspaces";
+
+/// Resolves the path of a read. It is the path itself, or for a model version, the rest of the path
+/// below the version's artifacts. For a version, one request, and up to three more
+/// ([`read_version`]).
+///
+/// # Errors
+/// The errors of [`path_in_workspace`]; `RESOURCE_DOES_NOT_EXIST` if the version does not exist.
+pub(crate) async fn resolve_read(scope: &Scope, store: &Store, path: &ArtifactPath) -> Result<Location> {
+    let Some((directory, below)) = VersionDirectory::split(path) else {
+        return Ok(store.artifacts().root()?.below(&path_in_workspace(scope, store, path).await?));
+    };
+    let name = scope.registered_model(&directory.name)?;
+    let found = read_version(store.table(), scope.authorizer_writes(), name.as_str(), directory.version).await?;
+    let found = found.ok_or_else(|| VersionNumber::from(directory.version).not_found(name.as_str()))?;
+    Ok(found.artifacts(store.table(), store.artifacts()).await?.below(&below))
+}
+
+/// Adds the right to see runs to the needs of a request, if the path is the directory of an
+/// experiment, because it contains the directories of the experiment's runs.
+pub(crate) fn with_runs(needs: Needs, path: &ArtifactPath) -> Needs {
+    needs.showing_in(Resource::Run, directory_of_runs(path))
+}
+
+/// Checks whether the list of a directory may show an entry.
+pub(crate) fn may_list(scope: &Scope, path: &ArtifactPath, name: &str) -> bool {
+    !is_run(name) || directory_of_runs(path).is_none_or(|runs| scope.shows_in(Resource::Run, &runs))
+}
+
+/// Returns the experiment whose directory the path is, if any.
+fn directory_of_runs(path: &ArtifactPath) -> Option<Target> {
+    experiment_of(path).filter(|_| in_workspace(path).len() == 1).map(Target::Experiment)
+}
+
+/// Returns the path within the artifact root, which is below the directory of the request's
+/// workspace. Clients may include that directory in the path or omit it
+/// (`_get_workspace_scoped_repo_path_if_enabled`). Paths of the default workspace are the same as
+/// without workspaces. One request if the path is in another workspace's directory, or if it does
+/// not contain both the workspace's directory and an experiment.
+///
+/// # Errors
+/// `INVALID_PARAMETER_VALUE` if the path is in the directory of another workspace, unless the
+/// experiment was moved from there when that workspace was deleted; `RESOURCE_DOES_NOT_EXIST` if it
+/// belongs to an experiment of another workspace.
+pub(crate) async fn path_in_workspace(scope: &Scope, store: &Store, path: &ArtifactPath) -> Result<ArtifactPath> {
+    let experiment = experiment_of(path).map(|experiment| scope.experiment(experiment));
+    let workspace = scope.workspace();
+    if !scope.identity().has_workspaces {
+        return experiment.transpose().map(|_| path.clone());
+    }
+    let refused = |named: &str| {
+        Err(Error::invalid(format!(
+            "Artifact path targets workspace '{named}' but the workspace specified in the request is '{workspace}'."
+        )))
+    };
+    match path.parts() {
+        [first] if first == WORKSPACES_DIRECTORY => {
+            experiment.transpose()?;
+            Err(Error::invalid("Artifact paths prefixed with 'workspaces/' must include a workspace name."))
+        }
+        // The experiment proves that the directory is this workspace's, because its directory is in
+        // no other.
+        [first, named, ..]
+            if first == WORKSPACES_DIRECTORY && is_directory_of(workspace, named) && experiment.is_some() =>
+        {
+            experiment.transpose().map(|_| path.clone())
+        }
+        [first, named, rest @ ..] if first == WORKSPACES_DIRECTORY && is_directory_of(workspace, named) => {
+            let directory = store.directory(scope).await?;
+            if named != workspace.as_str() && *named != directory {
+                return refused(named);
+            }
+            let parts: Vec<_> =
+                [WORKSPACES_DIRECTORY, &directory].into_iter().chain(rest.iter().map(String::as_str)).collect();
+            Ok(ArtifactPath::default().below(&parts))
+        }
+        [first, named, ..] if first == WORKSPACES_DIRECTORY => {
+            if let Some(Ok(experiment)) = &experiment
+                && store.keeps_artifacts_below(experiment, &format!("{WORKSPACES_DIRECTORY}/{named}")).await?
+            {
+                return Ok(path.clone());
+            }
+            refused(named)
+        }
+        _ => {
+            experiment.transpose()?;
+            if *workspace == Workspace::default() {
+                return Ok(path.clone());
+            }
+            Ok(path.below(&[WORKSPACES_DIRECTORY, &store.directory(scope).await?]))
+        }
+    }
+}
+
+/// Checks whether a directory is named after this workspace: either by its name, or by its name and
+/// an id.
+fn is_directory_of(workspace: &Workspace, directory: &str) -> bool {
+    let rest = directory.strip_prefix(workspace.as_str());
+    rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with('.') && *workspace != Workspace::default()))
+}

@@ -1,0 +1,108 @@
+//! Creating and deleting evaluation datasets.
+
+use entities::attributes::{CREATED_BY, DIGEST, EXPERIMENTS, NAME, REVISION, TAGS, UPDATED, UPDATED_BY};
+use entities::{entries, entry_name, if_closed, in_workspace, now_ms};
+use key_schema::rows;
+use mlflow_api::evaluation_datasets as wire;
+use mlflow_api::{Error, ErrorCode, EvaluationDatasetId, Result, Workspace};
+use rand::RngExt;
+use table::{Condition, Failure, Item, Write, WriteRefusal, map, number, text};
+
+use super::dataset_item::{
+    DatasetReference, MAX_TRANSACTION_WRITES, digest, experiment_key, experiments_of, list_row, workspace_key,
+};
+use crate::store::Store;
+
+/// Maximum length of an experiment's id, in characters. Any text is accepted, because MLflow does
+/// not check whether the experiment exists.
+const MAX_EXPERIMENT_ID_LENGTH: usize = 1_000;
+
+/// An evaluation dataset to create.
+#[derive(Clone, Debug, Default)]
+pub struct NewDataset {
+    /// Name.
+    pub name: String,
+    /// Tags.
+    pub tags: Vec<(String, String)>,
+    /// The user who creates it, according to its tags.
+    pub user: Option<String>,
+    /// Experiments as the client sent them. They do not have to exist.
+    pub experiment_ids: Vec<String>,
+}
+
+impl Store {
+    /// Creates an evaluation dataset. Takes one request, and one more for every 25 experiments or
+    /// large tags beyond a hundred.
+    pub async fn dataset_create(&self, workspace: &Workspace, new: &NewDataset) -> Result<wire::EvaluationDataset> {
+        let mut experiments: Vec<_> = new.experiment_ids.iter().map(String::as_str).collect();
+        experiments.sort_unstable();
+        if experiments.windows(2).any(|pair| pair.first() == pair.get(1)) {
+            return Err(Error::new(ErrorCode::BadRequest, "An experiment is given twice."));
+        }
+        if experiments.iter().any(|experiment| experiment.chars().count() > MAX_EXPERIMENT_ID_LENGTH) {
+            return Err(Error::invalid(format!(
+                "An experiment's id has more than {MAX_EXPERIMENT_ID_LENGTH} characters."
+            )));
+        }
+        entities::documents::check_sizes(&new.tags)?;
+        let created = now_ms();
+        let id = EvaluationDatasetId::new(created, rand::rng().random());
+        let added = experiments.iter().map(|experiment| (entry_name(experiment).into_owned(), number(created)));
+        let mut item = Item::new(rows::EvaluationDataset::key(&id))
+            .with(NAME, text(&new.name))
+            .with(DIGEST, text(digest(&new.name, created)))
+            .with(UPDATED, number(created))
+            .with(EXPERIMENTS, map(added.collect()))
+            // The indexer receives the removal of items that have this attribute from the stream,
+            // and removes the records.
+            .with(REVISION, number(1));
+        if let Some(user) = &new.user {
+            item = item.with(CREATED_BY, text(user)).with(UPDATED_BY, text(user));
+        }
+        let item = self.authorizer_writes.with_owner(in_workspace(item, workspace));
+        let (item, tag_rows) =
+            entities::documents::new_document(item, &new.tags, |tag| rows::EvaluationDatasetTag::key(&id, tag));
+        let user = new.user.as_deref();
+        let lists = experiments.iter().map(|experiment| list_row(experiment_key(&id, experiment), &new.name, user));
+        let mut lists: Vec<_> = lists.collect();
+        // Lists may contain a dataset whose creation fails: such entries are ignored.
+        let mut before = lists.split_off(lists.len().min(MAX_TRANSACTION_WRITES - 3));
+        lists.push(list_row(workspace_key(workspace, &id), &new.name, user));
+        let check = self.authorizer_writes.workspace_open_condition(workspace);
+        let has_check = check.is_some();
+        let lists = lists.into_iter().map(|row| Write::Put(row, Condition::Always));
+        let mut others: Vec<_> = check.into_iter().chain(lists).collect();
+        before.extend(entities::documents::take_rows(&mut others, tag_rows.clone()));
+        self.table.write_many(before, &[]).await?;
+        match self.table.create(item.clone(), others).await {
+            Ok(()) => {}
+            Err(Failure::Cancelled(reasons)) => {
+                let closed = if_closed(workspace, reasons.get(1).filter(|_| has_check));
+                return Err(closed.unwrap_or_else(|| Failure::Cancelled(reasons).into()));
+            }
+            Err(failure) => return Err(failure.into()),
+        }
+        let dataset = self.dataset_from_item(&id, &item, &entries(&item, TAGS, &tag_rows)?).await?;
+        Ok(wire::EvaluationDataset { experiment_ids: new.experiment_ids.clone(), ..dataset })
+    }
+
+    /// Deletes an evaluation dataset, if it exists. Takes two requests, regardless of the number of
+    /// records. The indexer removes the records when it receives the deletion from the stream.
+    pub async fn dataset_delete(&self, workspace: &Workspace, id: &DatasetReference) -> Result<()> {
+        let Some((id, item)) = self.dataset_item(id).await? else { return Ok(()) };
+        let mut lists: Vec<_> =
+            experiments_of(&item).iter().map(|experiment| experiment_key(&id, experiment)).collect();
+        let too_many = lists.split_off(lists.len().min(MAX_TRANSACTION_WRITES - 2));
+        let mut writes = vec![
+            Write::Delete(rows::EvaluationDataset::key(&id), Condition::item_exists()),
+            Write::Delete(workspace_key(workspace, &id), Condition::Always),
+        ];
+        writes.extend(lists.into_iter().map(|key| Write::Delete(key, Condition::Always)));
+        match self.table.transact(&writes).await {
+            // Another request has deleted the dataset concurrently.
+            Err(Failure::Cancelled(reasons)) if matches!(reasons.first(), Some(WriteRefusal::Refused(_))) => {}
+            outcome => outcome?,
+        }
+        Ok(self.table.write_many(Vec::new(), &too_many).await?)
+    }
+}

@@ -1,0 +1,57 @@
+//! The filter of the indexer's records. `template.yaml` has the same conditions as
+//! `FilterCriteria`. Other event sources use this one.
+
+use entities::attributes::{REVISION, TO_PACK};
+use key_schema::IndexEntry;
+use key_schema::index::RunsChanged;
+use serde_json::{Value, json};
+
+/// Checks whether a record of the stream is for the indexer. An item that has changed since it was
+/// indexed carries a mark. An item that can carry one has a revision, and so has every other item
+/// whose deletion matters. Marks of traces and requests to pack traces have an attribute of their
+/// own.
+#[must_use]
+pub fn is_for_indexer(record: &Value) -> bool {
+    let has = |image: &str, attribute: &str, kind: &str| record["dynamodb"][image][attribute].get(kind).is_some();
+    has("NewImage", RunsChanged::INDEX.sort, "S")
+        || has("NewImage", TO_PACK.name(), "N")
+        || record["eventName"] == "REMOVE" && has("OldImage", REVISION.name(), "N")
+}
+
+/// Returns these conditions as the patterns of the event source mapping in the stack.
+#[must_use]
+pub fn filter_patterns() -> [Value; 3] {
+    let exists = json!([{ "exists": true }]);
+    [
+        json!({ "dynamodb": { "NewImage": { (RunsChanged::INDEX.sort): { "S": exists } } } }),
+        json!({ "dynamodb": { "NewImage": { (TO_PACK.name()): { "N": exists } } } }),
+        json!({ "eventName": ["REMOVE"], "dynamodb": { "OldImage": { (REVISION.name()): { "N": exists } } } }),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{filter_patterns, is_for_indexer};
+
+    const TEMPLATE: &str = include_str!("../../../template.yaml");
+
+    #[test]
+    fn the_template_has_these_patterns() {
+        let patterns = TEMPLATE.lines().filter_map(|line| line.trim().strip_prefix("- Pattern: '"));
+        let patterns = patterns.map(|pattern| serde_json::from_str(pattern.strip_suffix('\'').unwrap()).unwrap());
+        assert_eq!(patterns.collect::<Vec<serde_json::Value>>(), filter_patterns());
+    }
+
+    /// `tests/lambda/test_template.py` reads this file and compares the template's filters with it.
+    const CASES: &str = include_str!("../../../tests/lambda/filter_cases.json");
+
+    #[test]
+    fn marked_changes_and_removals_of_marked_items_are_wanted() {
+        let cases: Vec<serde_json::Value> = serde_json::from_str(CASES).unwrap();
+        for case in cases {
+            assert_eq!(json!(is_for_indexer(&case["record"])), case["wanted"], "{case}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Writes the copies and entries of planned runs, and removes their marks.
+
+use std::collections::{HashMap, HashSet};
+
+use entities::attributes::INDEXED;
+use entities::{MarkOutcome, Moment, RunLocation};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use mlflow_api::ExperimentId;
+use run_index::ListIdentity;
+use table::{Failure, Item, Result, Table, Write};
+
+use super::indexing_plan::IndexingPlan;
+use crate::Indexer;
+use crate::run_ownership;
+
+/// Number of concurrent requests.
+const CONCURRENCY: usize = 16;
+/// Number of entries that are written together: as many requests of 25 as run concurrently.
+const ENTRY_BATCH: usize = 25 * CONCURRENCY;
+
+impl Indexer {
+    /// Writes the copies of the runs. Returns the plans without those of runs that are too large for
+    /// the index.
+    pub(super) async fn write_copies(&self, plans: Vec<IndexingPlan>) -> Result<Vec<IndexingPlan>> {
+        let written = plans.into_iter().map(|plan| async {
+            self.ownership.begin(&plan.at, &plan.indexed.indexing);
+            match write_copy(&self.table, &plan).await {
+                Ok(()) => Ok(Some(plan)),
+                Err(Failure::TooLarge) => {
+                    // The run stays marked, so searches read it themselves.
+                    tracing::warn!(key = ?plan.copy.0.key(), "a run is too large for the index");
+                    Ok(None)
+                }
+                Err(failure) => Err(failure),
+            }
+        });
+        let written: Vec<_> = stream::iter(written.collect::<Vec<_>>()).buffered(CONCURRENCY).try_collect().await?;
+        Ok(written.into_iter().flatten().collect())
+    }
+
+    /// Writes missing entries, and then deletes stale ones, so that a run that moves within a list is
+    /// never missing from it. Gives up if the runs were planned too long ago.
+    pub(super) async fn write_entries(&self, plans: &mut [IndexingPlan], planned_at: Moment) -> Result<()> {
+        let mut lists: HashMap<ExperimentId, HashSet<ListIdentity>> = HashMap::new();
+        for plan in plans.iter_mut().filter(|plan| !plan.puts.is_empty()) {
+            lists.entry(plan.at.experiment).or_default().extend(std::mem::take(&mut plan.lists));
+        }
+        for (experiment, lists) in lists {
+            self.directory.enter(&self.table, experiment, lists).await?;
+        }
+        let mut puts: Vec<_> = plans.iter_mut().flat_map(|plan| std::mem::take(&mut plan.puts)).collect();
+        let mut deletes: Vec<_> = plans.iter_mut().flat_map(|plan| std::mem::take(&mut plan.deletes)).collect();
+        // Neighbors in a list are written together, so that a local database writes their page
+        // once.
+        puts.sort_by_cached_key(Item::key);
+        deletes.sort();
+        while !puts.is_empty() {
+            run_ownership::check(planned_at.age())?;
+            let rest = puts.split_off(puts.len().min(ENTRY_BATCH));
+            self.table.write_many(std::mem::replace(&mut puts, rest), &[]).await?;
+        }
+        for deletes in deletes.chunks(ENTRY_BATCH) {
+            run_ownership::check(planned_at.age())?;
+            self.table.write_many(Vec::new(), deletes).await?;
+        }
+        Ok(())
+    }
+
+    /// Records in the documents of the runs that they are indexed. Returns the runs whose mark is
+    /// gone, with `None`, and those that calls must stop relying on, with the time in ms at which
+    /// they have to be checked.
+    pub(super) async fn conclude_runs(&self, plans: Vec<IndexingPlan>) -> Result<Vec<(RunLocation, Option<i64>)>> {
+        let concluded = plans.iter().map(|plan| self.conclude(plan));
+        let concluded = stream::iter(concluded.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY);
+        Ok(concluded.try_collect::<Vec<_>>().await?.into_iter().flatten().collect())
+    }
+
+    /// Records in a run's document that it is indexed. A document that has changed since keeps its
+    /// mark, and has a record of its own in the stream: the result is `None`.
+    async fn conclude(&self, plan: &IndexingPlan) -> Result<Option<(RunLocation, Option<i64>)>> {
+        // Computed now: calls that have read the run before this write may rely on the mark for some
+        // time.
+        let closing = self.schedule.closing();
+        match self.table.apply(&plan.conclusion(closing)).await {
+            Ok(()) => self.ownership.end(&plan.at),
+            Err(Failure::Refused { .. }) => return Ok(None),
+            Err(failure) => return Err(failure),
+        }
+        let check = match plan.indexed.mark {
+            MarkOutcome::Goes => return Ok(Some((plan.at.clone(), None))),
+            MarkOutcome::Stays { closes: true } => Some(closing),
+            MarkOutcome::Stays { closes: false } => plan.reliance.closing(),
+        };
+        Ok(check.map(|time| (plan.at.clone(), Some(time))))
+    }
+}
+
+/// Writes the new copy. If the old copy has another key, deletes it in the same transaction: a run
+/// never has two copies.
+async fn write_copy(table: &Table, plan: &IndexingPlan) -> Result<()> {
+    if plan.moved.is_empty() {
+        return match table.put(plan.copy.0.clone(), &plan.condition).await {
+            // The copy was written, and the response was lost.
+            Err(Failure::Refused { item: Some(found), .. })
+                if found.get(INDEXED) == Some(plan.indexed.indexing.as_str()) =>
+            {
+                Ok(())
+            }
+            written => written,
+        };
+    }
+    let put = Write::Put(plan.copy.0.clone(), plan.condition.clone());
+    let moved = plan.moved.iter().map(|(key, is_old)| Write::Delete(key.clone(), is_old.clone()));
+    table.transact(&std::iter::once(put).chain(moved).collect::<Vec<_>>()).await
+}

@@ -1,0 +1,70 @@
+//! Indexes runs.
+//!
+//! A run's current entries in the index follow from its copy, and its new entries from its
+//! documents. Indexing may be interrupted anywhere and repeated, because its steps have this order:
+//!
+//! 1. The run's journal is packed (the crate `metric-packing`).
+//! 2. The new copy is written, with a list of stale entries. From then on it is known what the
+//!    index may contain.
+//! 3. Missing entries are written, and then stale entries are deleted.
+//! 4. The mark is removed from the run's document, if that has not changed since it was read. The
+//!    document gets the name of this indexing.
+//!
+//! A document with the same indexing name as its copy shows that step 3 was completed. Otherwise,
+//! every entry is written again.
+//!
+//! A run whose copy another indexer has just written is postponed ([`turns`](crate::turns)).
+//!
+//! While calls add to a run's journal, its mark is kept ([`MarkOutcome`]), because they rely on it and
+//! write nothing to the document.
+
+mod index_writer;
+mod indexing_plan;
+mod journal_packing;
+mod run_reader;
+
+use entities::indexed_fields_setting::IndexedFieldsSetting;
+use entities::{Moment, RunLocation};
+use table::Result;
+
+use crate::Indexer;
+
+impl Indexer {
+    /// Indexes runs, except those that are not due. Returns the runs that were postponed or keep
+    /// their mark, and when they have to be checked.
+    ///
+    /// Runs and copies are read with three requests per 100 runs. Each run takes one request for
+    /// its journal, those of packing, one for its new copy, and one for its mark. Entries take one
+    /// request per 25. The first run of an experiment in a process takes one request for its
+    /// directory of lists.
+    pub(crate) async fn index_runs(
+        &self,
+        runs: &[RunLocation],
+        setting: &IndexedFieldsSetting,
+    ) -> Result<Vec<(RunLocation, i64)>> {
+        let batch = self.read_batch(runs).await?;
+        let mut checks = self.postponed(&batch.runs);
+        let due: Vec<_> = batch.runs.iter().filter(|run| !checks.contains_key(&run.at)).collect();
+        let mut packed = self.pack_runs(&due).await?;
+        let planned_at = Moment::now();
+        let mut plans = Vec::new();
+        for run in due {
+            let (plan, check) = self.plan_run(run, packed.remove(&run.at), batch.read_at, setting);
+            plans.extend(plan);
+            checks.extend(check.map(|time| (run.at.clone(), time)));
+        }
+        for at in &batch.deleted {
+            // The deletion is a record of its own.
+            self.index.clear_up_run(at, None).await?;
+        }
+        let mut plans = self.write_copies(plans).await?;
+        self.write_entries(&mut plans, planned_at).await?;
+        for (at, check) in self.conclude_runs(plans).await? {
+            match check {
+                Some(time) => checks.insert(at, time),
+                None => checks.remove(&at),
+            };
+        }
+        Ok(checks.into_iter().collect())
+    }
+}

@@ -1,0 +1,150 @@
+//! Rewrites blocks in which traces have changed, have been deleted, or arrived late.
+
+use std::collections::{HashMap, HashSet};
+
+use entities::{StoredTrace, failed};
+use key_schema::WideDigest;
+use mlflow_api::TraceId;
+use table::{Failure, Result};
+use trace_blocks::{Block, SpansToPack, TraceKey, TraceToPack, read_spans_to_pack, room};
+
+use crate::trace_packing::block_writer::BlockContent;
+use crate::trace_packing::{Mark, Packer, block_sizes};
+
+/// A trace that the block will contain.
+struct BlockEntry {
+    trace: StoredTrace,
+    packed_bytes: usize,
+    /// The trace's spans, if the block has them and they are unchanged.
+    known_spans: Option<SpansToPack>,
+}
+
+impl Packer<'_> {
+    /// Rewrites a block. It then contains these traces, updated with those that are marked at
+    /// places of the block, and the marks are deleted. A block that would be too large is split
+    /// into several. A block without traces is deleted. Returns the time, in ms, within which some
+    /// traces have to be checked again.
+    pub(super) async fn rewrite(&self, block: &Block, traces: Vec<StoredTrace>, marks: &[Mark]) -> Result<Option<i64>> {
+        let documents = self.documents(marks).await?;
+        let nothing = documents.live.is_empty() && documents.dead.is_empty();
+        if nothing && documents.recheck_within.is_some() {
+            // Waiting traces keep their marks, so the block's copies of them do not count.
+            return Ok(documents.recheck_within);
+        }
+        let marked: HashSet<&TraceKey> = marks.iter().map(|mark| &mark.place).collect();
+        let mut entries: Vec<(TraceKey, BlockEntry)> = Vec::new();
+        for trace in traces {
+            let place = TraceKey::of(&trace);
+            if !marked.contains(&place) {
+                let room = room(&trace).map_err(failed)?;
+                entries.push((place, BlockEntry { trace, packed_bytes: room, known_spans: None }));
+            }
+        }
+        // These traces may also have received spans.
+        let mut done = documents.dead;
+        let mut changed = HashSet::new();
+        for live in documents.live {
+            changed.insert(live.mark.place.clone());
+            entries.push((
+                live.mark.place.clone(),
+                BlockEntry { trace: live.trace, packed_bytes: live.packed_bytes, known_spans: None },
+            ));
+            done.push(live.mark);
+        }
+        // Oldest first.
+        entries.sort_by(|(one, _), (other, _)| other.cmp(one));
+        let counts = block_sizes::split_evenly(
+            &entries.iter().map(|(_, entry)| entry.packed_bytes).collect::<Vec<_>>(),
+            self.thresholds.max_traces,
+        );
+        let is_sound = self.find_known_spans(block, &mut entries, marks, &changed, counts.len() == 1).await?;
+        let unknown = entries.iter().filter(|(_, entry)| entry.known_spans.is_none());
+        let unknown: Vec<TraceId> = unknown.map(|(place, _)| place.trace.clone()).collect();
+        let mut read = self.spans(unknown).await?.into_iter();
+        let mut pieces: Vec<BlockContent> = Vec::new();
+        let mut entries = entries.into_iter();
+        for count in counts {
+            let entries: Vec<_> = entries.by_ref().take(count).collect();
+            let Some((oldest, _)) = entries.first() else { continue };
+            // The oldest piece keeps the block's end. The others are new blocks.
+            let (end, replaces) =
+                if pieces.is_empty() { (block.end().clone(), Some(block.edits())) } else { (oldest.clone(), None) };
+            let traces = entries.into_iter().map(|(_, entry)| TraceToPack {
+                trace: entry.trace,
+                spans: entry.known_spans.or_else(|| read.next()).unwrap_or(SpansToPack::Elsewhere),
+            });
+            let traces = traces.collect();
+            if let Some(BlockContent { previous_end: behind, .. }) = pieces.last_mut() {
+                *behind = Some(end.clone());
+            }
+            pieces.push(BlockContent { end, traces, replaces, previous_end: None });
+        }
+        let before: HashSet<WideDigest> = block.groups().iter().filter_map(|group| group.digest).collect();
+        let after: HashSet<WideDigest> = if pieces.is_empty() {
+            self.remove(block).await?;
+            HashSet::new()
+        } else {
+            // Unreadable spans are written again.
+            let are_there = if is_sound { &before } else { &HashSet::new() };
+            let blocks = self.write(pieces, are_there).await?;
+            blocks.iter().flat_map(Block::groups).filter_map(|group| group.digest).collect()
+        };
+        self.unmark(done).await?;
+        self.delete_spans(before.difference(&after).copied()).await?;
+        runtime::clock::sleep(self.thresholds.pause).await;
+        Ok(documents.recheck_within)
+    }
+
+    /// Finds the spans that the block has for traces that have not changed. A group of spans is
+    /// kept if no mark lies in it and all of it stays in one block. Other groups are read. Returns
+    /// whether the block's spans could be read. One request.
+    async fn find_known_spans(
+        &self,
+        block: &Block,
+        entries: &mut [(TraceKey, BlockEntry)],
+        marks: &[Mark],
+        changed: &HashSet<TraceKey>,
+        is_one: bool,
+    ) -> Result<bool> {
+        let core = block.core().map_err(failed)?;
+        let mut rest = core.as_slice();
+        let (mut known, mut wanted) = (HashMap::new(), Vec::new());
+        for group in block.groups() {
+            let (here, others) = rest.split_at_checked(group.traces).unwrap_or((rest, &[]));
+            rest = others;
+            let (Some(newest), Some(oldest)) = (here.first(), here.last()) else { continue };
+            let is_within = |mark: &Mark| newest.place <= mark.place && mark.place <= oldest.place;
+            let stays = is_one && !marks.iter().any(is_within);
+            for trace in here {
+                match group.digest {
+                    None => {
+                        known.insert(&trace.place, SpansToPack::Elsewhere);
+                    }
+                    Some(digest) if stays => {
+                        known.insert(&trace.place, SpansToPack::In(digest));
+                    }
+                    Some(_) => wanted.push(&trace.place),
+                }
+            }
+        }
+        wanted.retain(|place| !changed.contains(place));
+        let asked: Vec<_> = wanted.iter().map(|place| (block, &place.trace)).collect();
+        let mut is_sound = true;
+        let mut read = match read_spans_to_pack(self.table, &asked).await {
+            // The spans are also stored with their traces.
+            Err(failure @ (Failure::Unreadable(_) | Failure::Unexpected(_))) => {
+                tracing::error!(?failure, "spans of a block cannot be read, and are packed again from their traces");
+                is_sound = false;
+                HashMap::new()
+            }
+            read => read?,
+        };
+        for place in wanted {
+            known.extend(read.remove(&place.trace).map(|spans| (place, spans)));
+        }
+        for (place, entry) in entries.iter_mut().filter(|(place, _)| !changed.contains(place)) {
+            entry.known_spans = known.remove(place);
+        }
+        Ok(is_sound)
+    }
+}

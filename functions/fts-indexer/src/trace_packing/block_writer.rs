@@ -1,0 +1,152 @@
+//! Writes blocks and deletes marks.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use entities::attributes::{BEHIND, EDITS, MARKED_AT};
+use entities::{experiment_state, failed};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use key_schema::{Key, WideDigest, rows};
+use mlflow_api::tracking::LifecycleStage;
+use rand::RngExt;
+use table::{Condition, Failure, Item, Result, Write, number, text};
+use trace_blocks::{Block, TraceKey, TraceToPack, pack};
+
+use crate::trace_packing::{CONCURRENCY, Mark, Packer};
+
+/// How long a pass may write blocks after it took its lock, which expires after
+/// [`trace_blocks::LOCK_DURATION_MS`].
+const MAX_WRITE_DURATION: Duration = Duration::from_mins(1);
+
+/// The new contents of a block.
+pub(super) struct BlockContent {
+    pub(super) end: TraceKey,
+    pub(super) traces: Vec<TraceToPack>,
+    /// Edits of the existing block when it was read. `None` for a new block.
+    pub(super) replaces: Option<i64>,
+    /// End of the previous block, if that is being split off from this one.
+    pub(super) previous_end: Option<TraceKey>,
+}
+
+/// Whether an experiment may have blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ExperimentStatus {
+    /// The experiment is active.
+    Active,
+    /// The experiment is deleted, and may be restored.
+    Deleted,
+    /// The experiment was permanently deleted.
+    Gone,
+}
+
+impl Packer<'_> {
+    /// Returns the state of the experiment. One request.
+    pub(super) async fn experiment_status(&self) -> Result<ExperimentStatus> {
+        let experiment = self.table.get(&rows::Experiment::key(&self.partition.experiment)).await?;
+        Ok(match experiment.map(|item| experiment_state(&item).stage) {
+            None => ExperimentStatus::Gone,
+            Some(LifecycleStage::Active) => ExperimentStatus::Active,
+            Some(LifecycleStage::Deleted) => ExperimentStatus::Deleted,
+        })
+    }
+
+    /// Writes blocks. If there are several, all or none of them are written. Their spans are
+    /// written first, except those in `are_there`. One request per 25 items of spans, and one for
+    /// the blocks. One write unit per KB, or two if there are several blocks, and two more for a
+    /// new block.
+    ///
+    /// # Errors
+    /// Returns [`Failure::Unexpected`] if another process has packed the partition in the meantime.
+    pub(super) async fn write(&self, pieces: Vec<BlockContent>, are_there: &HashSet<WideDigest>) -> Result<Vec<Block>> {
+        let (mut blocks, mut spans, mut conditions) = (Vec::new(), Vec::new(), Vec::new());
+        for BlockContent { end, traces, replaces, previous_end: behind } in pieces {
+            let (partition, now) = (self.partition, self.now);
+            let edits = rand::rng().random_range(1..=i64::MAX);
+            let packing = runtime::clock::aside(move || pack(&partition, &end, traces, edits, now));
+            let packed = packing.await.map_err(|error| Failure::Unexpected(error.to_string()))?.map_err(failed)?;
+            blocks.push(match behind {
+                Some(behind) => packed.block.with(BEHIND, text(behind.text())),
+                None => packed.block,
+            });
+            spans.extend(packed.spans);
+            conditions.push(replaces.map_or_else(Condition::item_missing, is_as_read));
+        }
+        let known: HashSet<Key> = are_there.iter().map(|digest| self.partition.spans_key(digest)).collect();
+        spans.retain(|item| item.key().is_none_or(|key| !known.contains(&key)));
+        self.table.write_many(spans, &[]).await?;
+        if self.begin.age() > MAX_WRITE_DURATION {
+            return Err(Failure::Unavailable("the pass takes longer than its lock".to_owned()));
+        }
+        let mut writes: Vec<_> = blocks.iter().cloned().zip(conditions).collect();
+        match (writes.pop(), writes.is_empty()) {
+            (Some((block, condition)), true) => self.put(block, &condition).await?,
+            (Some(last), false) => {
+                writes.push(last);
+                let writes: Vec<_> =
+                    writes.into_iter().map(|(block, condition)| Write::Put(block, condition)).collect();
+                self.table.transact(&writes).await.map_err(as_conflict)?;
+            }
+            (None, _) => {}
+        }
+        blocks.into_iter().map(Block::of).collect::<mlflow_api::Result<_>>().map_err(failed)
+    }
+
+    async fn put(&self, block: Item, condition: &Condition) -> Result<()> {
+        match self.table.put(block.clone(), condition).await {
+            // The response to an earlier attempt was lost.
+            Err(Failure::Refused { item: Some(found), .. }) if found == block => Ok(()),
+            outcome => outcome.map_err(as_conflict),
+        }
+    }
+
+    /// Deletes a block that is no longer needed, on condition that it has not changed since it was
+    /// read.
+    pub(super) async fn remove(&self, block: &Block) -> Result<()> {
+        match self.table.delete(&block.key(), &is_as_read(block.edits())).await {
+            // The response to an earlier attempt was lost.
+            Err(Failure::Refused { item: None, .. }) => Ok(()),
+            outcome => outcome.map_err(as_conflict),
+        }
+    }
+
+    /// Deletes marks that have not been put again. One request for each.
+    pub(super) async fn unmark(&self, marks: Vec<Mark>) -> Result<()> {
+        let deletions = marks.into_iter().map(|mark| async move {
+            let is_as_read = Condition::Equals(MARKED_AT.into(), number(mark.put));
+            match self.table.delete(&self.partition.mark_key(&mark.place), &is_as_read).await {
+                Ok(()) | Err(Failure::Refused { .. }) => Ok(()),
+                Err(failure) => Err(failure),
+            }
+        });
+        stream::iter(deletions.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY).try_collect::<Vec<()>>().await?;
+        Ok(())
+    }
+
+    /// Deletes items of spans that no block refers to any more. One request per 25.
+    pub(super) async fn delete_spans(&self, digests: impl IntoIterator<Item = WideDigest>) -> Result<()> {
+        let keys: Vec<_> = digests.into_iter().map(|digest| self.partition.spans_key(&digest)).collect();
+        self.table.write_many(Vec::new(), &keys).await
+    }
+
+    /// Deletes what packing has left in the partition of an experiment that is gone. The removal of
+    /// the experiment may have searched the partition before it was written.
+    pub(super) async fn delete_leftovers(&self) -> Result<()> {
+        for range in std::iter::once(self.partition.blocks()).chain(self.partition.spans()) {
+            self.table.delete_range(range).await?;
+        }
+        self.table.write_many(Vec::new(), &[self.partition.packing_key()]).await
+    }
+}
+
+fn is_as_read(edits: i64) -> Condition {
+    Condition::Equals(EDITS.into(), number(edits))
+}
+
+fn as_conflict(failure: Failure) -> Failure {
+    match failure {
+        Failure::Refused { .. } | Failure::Cancelled(_) => {
+            Failure::Unexpected("another process is packing the partition".to_owned())
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,66 @@
+//! Counts the traces that a partition receives.
+//!
+//! A partition handles 1,000 write units per second. A trace takes about three of them: for its
+//! mark, the deletion of the mark, and its share of a block. Records of the stream contain the time
+//! when a mark was put, so the consumer of a partition's records can count its traces without a
+//! request.
+
+use std::collections::{BTreeSet, HashMap};
+
+use entities::attributes::MARKED_AT;
+use mlflow_api::ExperimentId;
+use serde_json::Value;
+use trace_blocks::TracePartition;
+
+/// Maximum number of marks per second that one partition handles, in addition to the deletions and
+/// blocks that they cause.
+const MAX_MARKS_PER_SECOND: usize = 250;
+/// Times at which marks were put into partitions, according to the records of a batch.
+#[derive(Debug, Default)]
+pub(crate) struct MarkTimes(HashMap<TracePartition, Vec<i64>>);
+
+impl MarkTimes {
+    /// Adds the record of a mark.
+    pub(crate) fn add(&mut self, partition: TracePartition, record: &Value) {
+        let at = record.pointer(&format!("/dynamodb/NewImage/{MARKED_AT}/N"));
+        let at = at.and_then(Value::as_str).and_then(|at| at.parse().ok());
+        self.0.entry(partition).or_default().extend::<Option<i64>>(at);
+    }
+
+    /// Returns the days that have a partition with more marks than it can handle.
+    #[must_use]
+    pub(crate) fn crowded_days(&self) -> BTreeSet<(ExperimentId, i64)> {
+        let crowded = self.0.iter().filter(|(_, times)| is_crowded(times));
+        crowded.map(|(partition, _)| (partition.experiment, partition.day)).collect()
+    }
+}
+
+/// Checks whether marks that were put at these times exceed the limit per second. A period of less
+/// than one second counts as one second.
+fn is_crowded(times: &[i64]) -> bool {
+    let (Some(first), Some(last)) = (times.iter().min(), times.iter().max()) else { return false };
+    let ms = usize::try_from(last.saturating_sub(*first)).unwrap_or(usize::MAX).max(1_000);
+    times.len().saturating_mul(1_000) > ms.saturating_mul(MAX_MARKS_PER_SECOND)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_is_crowded_by_what_comes_in_a_second() {
+        let every = |ms: i64, marks: i64| (0..marks).map(|number| number * ms).collect::<Vec<_>>();
+        for (times, expected) in [
+            (every(0, 250), false),
+            (every(0, 251), true),
+            (every(10, 1_000), false),
+            (every(4, 1_000), true),
+            (every(3, 1_000), true),
+            (every(5, 1_000), false),
+            (vec![i64::MIN, i64::MAX], false),
+            (Vec::new(), false),
+        ] {
+            assert_eq!(is_crowded(&times), expected, "{} in {:?} ms", times.len(), times.last());
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Creation of new blocks from marks at places that no block owns.
+
+use std::collections::HashSet;
+
+use table::Result;
+use trace_blocks::{TraceKey, TraceToPack};
+
+use crate::trace_packing::block_writer::{BlockContent, ExperimentStatus};
+use crate::trace_packing::trace_documents::LiveTrace;
+use crate::trace_packing::{Mark, Packer, block_sizes};
+
+/// Number of marks whose documents are read at a time.
+const BATCH_SIZE: usize = 100;
+
+/// The result of packing marks into new blocks.
+#[derive(Debug, Default)]
+pub(super) struct AppendResult {
+    /// Marks that are too few for a block, oldest first.
+    pub(super) left: Vec<Mark>,
+    /// Time in ms within which some marks have to be checked again.
+    pub(super) recheck_within: Option<i64>,
+    /// Whether the experiment was deleted in the meantime.
+    pub(super) is_over: bool,
+    /// Place of the oldest mark that was not processed because the pass ran out of time, or that
+    /// waits for such marks.
+    pub(super) resume_at: Option<TraceKey>,
+}
+
+impl Packer<'_> {
+    /// Creates blocks from marks, given oldest first. No block owns their places or the places
+    /// between them. Marks that are no longer valid are deleted.
+    pub(super) async fn append(&self, marks: &[Mark]) -> Result<AppendResult> {
+        let (mut live, mut appended): (Vec<LiveTrace>, _) = (Vec::new(), AppendResult::default());
+        for (portion, marks) in marks.chunks(BATCH_SIZE).enumerate() {
+            if portion > 0 && self.begin.age() > self.thresholds.max_duration {
+                appended.resume_at = marks.first().map(|mark| mark.place.clone());
+                break;
+            }
+            let documents = self.documents(marks).await?;
+            self.unmark(documents.dead).await?;
+            appended.recheck_within = appended.recheck_within.into_iter().chain(documents.recheck_within).min();
+            live.extend(documents.live);
+            loop {
+                let count =
+                    block_sizes::count_fitting(live.iter().map(|trace| trace.packed_bytes), self.thresholds.max_traces);
+                // More traces may be added to a block that is not full.
+                if live.len() <= count && count < self.thresholds.max_traces {
+                    break;
+                }
+                if !self.create(live.drain(..count.min(live.len())).collect()).await? {
+                    appended.is_over = true;
+                    return Ok(appended);
+                }
+            }
+        }
+        if live.len() >= self.thresholds.min_new_marks.max(1) {
+            appended.is_over = !self.create(live).await?;
+        } else {
+            appended.left = live.into_iter().map(|trace| trace.mark).collect();
+            let oldest = appended.left.first().map(|mark| mark.place.clone());
+            appended.resume_at = appended.resume_at.take().map(|rest| oldest.unwrap_or(rest));
+        }
+        Ok(appended)
+    }
+
+    /// Creates a block of traces, given oldest first, which must fit, and deletes their marks.
+    /// Returns whether the experiment is still active. If it is not, the block is deleted again,
+    /// since the process that removes the experiment may already have searched for blocks.
+    async fn create(&self, live: Vec<LiveTrace>) -> Result<bool> {
+        let Some(end) = live.first().map(|oldest| oldest.mark.place.clone()) else { return Ok(true) };
+        let spans = self.spans(live.iter().map(|trace| trace.trace.id().clone()).collect()).await?;
+        let (mut marks, mut traces) = (Vec::new(), Vec::new());
+        for (LiveTrace { mark, trace, .. }, spans) in live.into_iter().zip(spans) {
+            marks.push(mark);
+            traces.push(TraceToPack { trace, spans });
+        }
+        let blocks =
+            self.write(vec![BlockContent { end, traces, replaces: None, previous_end: None }], &HashSet::new()).await?;
+        if self.experiment_status().await? != ExperimentStatus::Active {
+            for block in &blocks {
+                self.remove(block).await?;
+                self.delete_spans(block.groups().iter().filter_map(|group| group.digest)).await?;
+            }
+            return Ok(false);
+        }
+        self.unmark(marks).await?;
+        runtime::clock::sleep(self.thresholds.pause).await;
+        Ok(true)
+    }
+}

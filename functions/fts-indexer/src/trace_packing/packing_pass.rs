@@ -1,0 +1,239 @@
+//! A pass over the marks of a partition.
+
+use entities::attributes::{MARKED_AT, WAITS};
+use entities::{Moment, StoredTrace};
+use rand::RngExt;
+use table::{Failure, Item, Query, Result, Table};
+use trace_blocks::{Block, PartitionLock, QUIET_MARK_AGE, TraceKey, TracePartition};
+
+use crate::trace_packing::block_ends::{BlockEnds, OwnerBlock};
+use crate::trace_packing::block_writer::ExperimentStatus;
+use crate::trace_packing::{MAX_MARKS_PER_BLOCK, Mark, Packer, PackingThresholds};
+
+/// Number of marks that are read at a time.
+const BATCH_SIZE: usize = 1_000;
+/// Maximum number of marks with the same owner that are collected.
+const MAX_COLLECTED_MARKS: usize = 4_096;
+/// Age, in ms, at which the oldest mark of a block has it rewritten, regardless of the number of
+/// marks.
+const MAX_MARK_AGE_MS: i64 = 86_400_000;
+/// Age, in ms, from which a mark has certainly been checked before.
+const RECENT_AGE_MS: i64 = 900_000;
+
+/// When a partition has to be checked again, unless it is requested earlier for another reason.
+#[derive(Debug, Default)]
+pub(crate) struct NextCheck {
+    /// Time in ms, counted from the beginning of the pass.
+    pub(crate) within: Option<i64>,
+    /// Mark at which to continue at once, because the pass ran out of time.
+    pub(crate) from: Option<TraceKey>,
+}
+
+impl NextCheck {
+    fn within(&mut self, ms: i64) {
+        self.within = Some(self.within.map_or(ms, |known| known.min(ms)));
+    }
+
+    fn within_any(&mut self, ms: Option<i64>) {
+        if let Some(ms) = ms {
+            self.within(ms);
+        }
+    }
+
+    fn resume_at(&mut self, place: TraceKey) {
+        // Keeps the oldest of the places.
+        self.from = self.from.take().max(Some(place));
+    }
+}
+
+/// Marks, oldest first, whose places are owned by the same block or by none.
+#[derive(Debug, Default)]
+struct MarkGroup {
+    ends: BlockEnds,
+    owner: Option<OwnerBlock>,
+    marks: Vec<Mark>,
+}
+
+/// Packs the quiet traces of a partition, beginning at a mark or at the oldest one. Returns when
+/// the partition has to be checked again, if marks are left. One read unit per 30 marks, and one
+/// per 4 KB of each document and its spans, with one request for the spans of each trace. For the
+/// writes, see `block_writer.rs`.
+///
+/// # Errors
+/// Returns failures of the table. The call can then be repeated.
+pub(crate) async fn pack_partition(
+    table: &Table,
+    partition: TracePartition,
+    from: Option<&TraceKey>,
+    sizes: PackingThresholds,
+    now: i64,
+) -> Result<NextCheck> {
+    let begin = Moment::now();
+    let nonce = rand::rng().random();
+    let Some(lock) = PartitionLock::take(table, partition, nonce, now).await? else {
+        return Ok(NextCheck { within: Some(QUIET_MARK_AGE), from: None });
+    };
+    let packer = Packer { table, partition, thresholds: sizes, now, begin };
+    let outcome = packer.pack_locked(from).await;
+    // If a write failed, it may still be in flight. The lock is then left to expire.
+    let again = outcome?;
+    if let Err(failure) = lock.give_back(table).await {
+        tracing::warn!(?failure, "a partition lock could not be released, and will expire");
+    }
+    Ok(again)
+}
+
+/// Whether a pass continues. It does not if the experiment was deleted in the meantime.
+enum PassProgress {
+    /// Marks that are too few for a block, and wait.
+    Left(Vec<Mark>),
+    Ended,
+}
+
+impl Packer<'_> {
+    async fn pack_locked(&self, from: Option<&TraceKey>) -> Result<NextCheck> {
+        match self.experiment_status().await? {
+            ExperimentStatus::Active => self.pass(from).await,
+            ExperimentStatus::Deleted => self.next_check_of_deleted().await,
+            ExperimentStatus::Gone => {
+                self.delete_leftovers().await?;
+                Ok(NextCheck::default())
+            }
+        }
+    }
+
+    /// Returns when a deleted experiment, which may be restored, has to be checked again. No such
+    /// time if nothing is left to pack. One request.
+    async fn next_check_of_deleted(&self) -> Result<NextCheck> {
+        let marks = self.table.query_page(&Query::of(self.partition.marks()).limit(1)).await?;
+        Ok(NextCheck { within: (!marks.items.is_empty()).then_some(MAX_MARK_AGE_MS), from: None })
+    }
+
+    async fn pass(&self, from: Option<&TraceKey>) -> Result<NextCheck> {
+        let (mut again, mut gathered, mut is_further) = (NextCheck::default(), MarkGroup::default(), false);
+        let marks = self.partition.marks();
+        let marks = from.map_or_else(|| marks.clone(), |from| marks.clone().until(&from.text()));
+        let mut query = Query::of(marks).backwards().limit(BATCH_SIZE);
+        loop {
+            let page = self.table.query_page(&query).await?;
+            for item in &page.items {
+                let Some(mark) = self.quiet(item, &mut again) else { continue };
+                let owner = gathered.ends.owner(self, &mark.place).await?;
+                let is_same = owner == gathered.owner;
+                if is_same && gathered.marks.len() < MAX_COLLECTED_MARKS {
+                    gathered.marks.push(mark);
+                    continue;
+                }
+                if is_further && self.begin.age() > self.thresholds.max_duration {
+                    again.resume_at(gathered.marks.first().map_or(mark.place, |oldest| oldest.place.clone()));
+                    return Ok(again);
+                }
+                is_further |= !gathered.marks.is_empty();
+                let PassProgress::Left(left) = self.pack(&mut gathered, &mut again).await? else { return Ok(again) };
+                gathered.marks = if is_same { left } else { Vec::new() };
+                // The blocks may have changed.
+                gathered.owner = gathered.ends.owner(self, &mark.place).await?;
+                gathered.marks.push(mark);
+            }
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => break,
+            }
+        }
+        self.pack(&mut gathered, &mut again).await?;
+        Ok(again)
+    }
+
+    /// Returns a mark if its trace may be packed now.
+    fn quiet(&self, item: &Item, again: &mut NextCheck) -> Option<Mark> {
+        let (place, put) = (TraceKey::of_key(&item.key()?)?, item.get(MARKED_AT)?);
+        if item.has(WAITS) {
+            return None;
+        }
+        if put > self.now.saturating_sub(QUIET_MARK_AGE) {
+            // By then, all marks that exist now are quiet.
+            again.within(QUIET_MARK_AGE);
+            return None;
+        }
+        Some(Mark { place, put })
+    }
+
+    /// Packs the collected marks.
+    async fn pack(&self, gathered: &mut MarkGroup, again: &mut NextCheck) -> Result<PassProgress> {
+        let marks = std::mem::take(&mut gathered.marks);
+        let Some(owner) = gathered.owner.clone() else { return self.pack_new(gathered, marks, again).await };
+        let oldest = marks.iter().map(|mark| mark.put).min().unwrap_or(self.now);
+        let is_few = marks.len() < self.thresholds.min_changed_marks.min(self.thresholds.min_new_marks);
+        let is_looked_at = |mark: &Mark| mark.put <= self.now.saturating_sub(RECENT_AGE_MS);
+        if is_few && oldest > self.now.saturating_sub(MAX_MARK_AGE_MS) && marks.iter().all(is_looked_at) {
+            again.within(oldest.saturating_add(MAX_MARK_AGE_MS).saturating_sub(self.now));
+            return Ok(PassProgress::Left(marks));
+        }
+        let Some((block, traces)) = self.block(&owner.end).await? else {
+            again.within(MAX_MARK_AGE_MS);
+            return Ok(PassProgress::Left(Vec::new()));
+        };
+        // Traces that began later than the newest trace of the newest block make new blocks, or
+        // fill that block up.
+        let is_within = |mark: &Mark| !owner.is_newest || mark.place.time <= block.newest();
+        let (mut change, mut new): (Vec<_>, Vec<_>) = marks.into_iter().partition(is_within);
+        if change.len() > MAX_MARKS_PER_BLOCK {
+            change.truncate(MAX_MARKS_PER_BLOCK);
+            again.within(QUIET_MARK_AGE);
+        }
+        // Deleted traces must not stay in the block, and a few marks must not stay forever.
+        let oldest = change.iter().map(|mark| mark.put).min().unwrap_or(self.now);
+        let mut is_due = oldest <= self.now.saturating_sub(MAX_MARK_AGE_MS);
+        if !is_due && !change.is_empty() && change.len() < self.thresholds.min_changed_marks {
+            is_due = !self.documents(&change).await?.dead.is_empty();
+        }
+        let fill = new.len().min(self.thresholds.max_traces.saturating_sub(block.count()));
+        if fill >= self.thresholds.min_new_marks && change.len() + fill <= MAX_MARKS_PER_BLOCK {
+            change.extend(new.drain(..fill));
+        }
+        if change.len() >= self.thresholds.min_changed_marks || (is_due && !change.is_empty()) {
+            gathered.ends = BlockEnds::default();
+            again.within_any(self.rewrite(&block, traces, &change).await?);
+        } else if !change.is_empty() {
+            again.within(oldest.saturating_add(MAX_MARK_AGE_MS).saturating_sub(self.now));
+        }
+        self.pack_new(gathered, new, again).await
+    }
+
+    /// Reads a block and its traces. Returns `None` if it cannot be read, which does not prevent
+    /// others from being packed. Its marks are kept, and readers of its traces without a mark get
+    /// the error.
+    async fn block(&self, end: &TraceKey) -> Result<Option<(Block, Vec<StoredTrace>)>> {
+        let gone = || Failure::Unexpected("another process is packing the partition".to_owned());
+        let read = match self.table.get(&self.partition.block_key(end)).await {
+            Err(Failure::Unreadable(what)) => Err(what),
+            item => Block::of(item?.ok_or_else(gone)?)
+                .and_then(|block| block.traces().map(|traces| (block, traces)))
+                .map_err(|error| error.to_string()),
+        };
+        Ok(read.inspect_err(|what| tracing::error!(what, "a block of traces cannot be read, and is not packed")).ok())
+    }
+
+    /// Creates new blocks from marks at places that no block owns.
+    async fn pack_new(
+        &self,
+        gathered: &mut MarkGroup,
+        marks: Vec<Mark>,
+        again: &mut NextCheck,
+    ) -> Result<PassProgress> {
+        if marks.len() < self.thresholds.min_new_marks {
+            return Ok(PassProgress::Left(marks));
+        }
+        gathered.ends = BlockEnds::default();
+        let appended = self.append(&marks).await?;
+        again.within_any(appended.recheck_within);
+        if let Some(place) = appended.resume_at {
+            again.resume_at(place);
+        }
+        if appended.is_over {
+            again.within(MAX_MARK_AGE_MS);
+            return Ok(PassProgress::Ended);
+        }
+        Ok(PassProgress::Left(appended.left))
+    }
+}

@@ -1,0 +1,202 @@
+//! Reads the documents of marked traces.
+
+use std::collections::HashMap;
+
+use entities::attributes::{ARRIVED, MARKED_AT, STATE, TO_PACK, WAITS};
+use entities::{StoredTrace, TraceStub, is_found_by_client_request};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use key_schema::rows;
+use mlflow_api::TraceId;
+use mlflow_api::traces::TraceState;
+use table::{Condition, Failure, Item, Query, Result, Update, number};
+use trace_blocks::{MAX_TRACE_BYTES, room};
+
+use crate::trace_packing::{CONCURRENCY, Mark, Packer};
+
+/// Number of documents that are read in one request.
+const BATCH_SIZE: usize = 100;
+/// How long, in ms, a trace in progress is expected to run.
+const MAX_PROGRESS_MS: i64 = 3_600_000;
+
+/// Delay, in ms, after which a trace is checked again that the index of clients' request IDs does
+/// not contain yet. Usually, entries appear within seconds.
+const INDEX_DELAY_MS: i64 = 900_000;
+
+/// Age, in ms, after which spans without a trace are deleted. No request relies on them any more,
+/// because a request only relies on spans that it has written itself.
+const ORPHAN_AGE_MS: i64 = 600_000;
+
+/// The documents of marked traces.
+#[derive(Debug, Default)]
+pub(super) struct TraceDocuments {
+    /// Traces that may be packed, in the order of their marks.
+    pub(super) live: Vec<LiveTrace>,
+    /// Marks that are no longer valid.
+    pub(super) dead: Vec<Mark>,
+    /// Time in ms within which other traces have to be checked again: traces in progress, and
+    /// traces that the index does not contain yet.
+    pub(super) recheck_within: Option<i64>,
+}
+
+impl TraceDocuments {
+    fn recheck_within_ms(&mut self, ms: i64) {
+        self.recheck_within = Some(self.recheck_within.map_or(ms, |known| known.min(ms)));
+    }
+}
+
+/// A trace that may be packed.
+#[derive(Debug)]
+pub(super) struct LiveTrace {
+    pub(super) mark: Mark,
+    pub(super) trace: StoredTrace,
+    /// Number of bytes that the trace takes in a block.
+    pub(super) packed_bytes: usize,
+}
+
+/// Checks whether an item is the document of a trace, and not the stub of a trace that has not
+/// arrived.
+fn is_document(item: &Item) -> bool {
+    TraceStub::of(item).is_none()
+}
+
+impl Packer<'_> {
+    /// Reads the documents of marks. One request per hundred documents, one read unit per 4 KB of
+    /// each. One more request for each document that is missing or turns out to be too large.
+    pub(super) async fn documents(&self, marks: &[Mark]) -> Result<TraceDocuments> {
+        let (mut found, mut waiting) = (TraceDocuments::default(), Vec::new());
+        for marks in marks.chunks(BATCH_SIZE) {
+            let documents = self.read_documents(marks).await?;
+            for mark in marks {
+                // A trace that has moved has two marks.
+                let trace = documents.get(&mark.place.trace);
+                let mark = mark.clone();
+                let room_of = |trace: &StoredTrace| room(trace).ok().filter(|room| *room <= MAX_TRACE_BYTES);
+                match trace {
+                    Some(None) => waiting.push(mark),
+                    Some(Some(trace)) if trace.experiment() == self.partition.experiment => {
+                        if !self.partition.holds(trace, &mark.place) {
+                            found.dead.push(mark);
+                        } else if self.is_young(trace) {
+                            found.recheck_within_ms(MAX_PROGRESS_MS);
+                        } else if let Some(room) = room_of(trace) {
+                            found.live.push(LiveTrace { mark, trace: trace.clone(), packed_bytes: room });
+                        } else {
+                            waiting.push(mark);
+                        }
+                    }
+                    None | Some(Some(_)) => {
+                        if self.delete_orphans(&mark).await? {
+                            found.dead.push(mark);
+                        } else {
+                            found.recheck_within_ms(MAX_PROGRESS_MS);
+                        }
+                    }
+                }
+            }
+        }
+        let waiting: Vec<_> = waiting.iter().map(|mark| self.skip_mark(mark)).collect();
+        stream::iter(waiting).buffer_unordered(CONCURRENCY).try_collect::<Vec<()>>().await?;
+        self.without_unindexed(found).await
+    }
+
+    /// Leaves out traces that are not in the index of clients' request IDs yet, because searches by
+    /// request ID would not find them without their marks. One request of half a read unit for each
+    /// trace with such an ID.
+    async fn without_unindexed(&self, mut found: TraceDocuments) -> Result<TraceDocuments> {
+        let checks = std::mem::take(&mut found.live).into_iter().map(|live| async move {
+            Ok::<_, Failure>((is_found_by_client_request(self.table, &live.trace).await?, live))
+        });
+        let mut checked = stream::iter(checks.collect::<Vec<_>>()).buffered(CONCURRENCY);
+        while let Some((is_found, live)) = checked.try_next().await? {
+            if is_found {
+                found.live.push(live);
+            } else {
+                found.recheck_within_ms(INDEX_DELAY_MS);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Reads the traces of marks. Traces that do not exist are left out. A trace that cannot be
+    /// read is `None`, and does not prevent others from being packed.
+    async fn read_documents(&self, marks: &[Mark]) -> Result<HashMap<TraceId, Option<StoredTrace>>> {
+        let keys: Vec<_> = marks.iter().map(|mark| rows::Trace::key(&mark.place.trace)).collect();
+        let mut found = HashMap::new();
+        match self.table.get_many(&keys).await {
+            Ok(items) => {
+                let of_item = |(key, item)| Some((rows::Trace::parse(&key)?.trace, StoredTrace::of(item).ok()));
+                found.extend(items.into_iter().filter(|(_, item)| is_document(item)).filter_map(of_item));
+            }
+            Err(Failure::Unreadable(_)) => {
+                for (mark, key) in marks.iter().zip(&keys) {
+                    let item = match self.table.get(key).await {
+                        Err(Failure::Unreadable(what)) => {
+                            tracing::error!(what, "a trace cannot be packed");
+                            Some(None)
+                        }
+                        item => item?.filter(is_document).map(|item| StoredTrace::of(item).ok()),
+                    };
+                    found.extend(item.map(|trace| (mark.place.trace.clone(), trace)));
+                }
+            }
+            Err(failure) => return Err(failure),
+        }
+        Ok(found)
+    }
+
+    /// Checks whether a trace is in progress and may still end.
+    fn is_young(&self, trace: &StoredTrace) -> bool {
+        let is_in_progress = trace.item().get(STATE) == Some(TraceState::InProgress);
+        is_in_progress && self.now.saturating_sub(trace.request_time()) < MAX_PROGRESS_MS
+    }
+
+    /// Deletes this experiment's spans of a trace that is not in the experiment: an export was
+    /// interrupted or rejected, and only the mark shows where its spans are. Returns false if spans
+    /// are left that are too young, because they may belong to a request in flight. One request,
+    /// and one for each item of spans.
+    async fn delete_orphans(&self, mark: &Mark) -> Result<bool> {
+        let spans = rows::TraceSpans::all(&self.partition.experiment, &mark.place.trace);
+        let mut query = Query::of(spans).for_removal();
+        loop {
+            let page = self.table.query_page(&query).await?;
+            // A request may have created the trace in the meantime. Later requests write the spans
+            // that they rely on themselves.
+            let trace = match page.items.as_slice() {
+                [] => None,
+                _ => self.table.get(&rows::Trace::key(&mark.place.trace)).await?,
+            };
+            if trace.is_some_and(|item| {
+                StoredTrace::of(item).is_ok_and(|trace| trace.experiment() == self.partition.experiment)
+            }) {
+                return Ok(false);
+            }
+            for item in &page.items {
+                let (Some(key), Some(arrived)) = (item.key(), item.get(ARRIVED)) else { return Ok(false) };
+                if arrived > self.now.saturating_sub(ORPHAN_AGE_MS) {
+                    return Ok(false);
+                }
+                let is_as_read = Condition::Equals(ARRIVED.into(), number(arrived));
+                match self.table.delete(&key, &is_as_read).await {
+                    // The item is already gone if the response to an earlier attempt was lost.
+                    Ok(()) | Err(Failure::Refused { item: None, .. }) => {}
+                    Err(Failure::Refused { .. }) => return Ok(false),
+                    Err(failure) => return Err(failure),
+                }
+            }
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => return Ok(true),
+            }
+        }
+    }
+
+    /// Makes later passes skip a mark until it is put again.
+    async fn skip_mark(&self, mark: &Mark) -> Result<()> {
+        let is_as_read = Condition::Equals(MARKED_AT.into(), number(mark.put));
+        let update = Update::new(self.partition.mark_key(&mark.place)).set(WAITS, number(1)).remove(TO_PACK);
+        match self.table.apply(&update.only_if(is_as_read)).await {
+            Ok(()) | Err(Failure::Refused { .. }) => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    }
+}

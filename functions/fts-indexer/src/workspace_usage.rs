@@ -1,0 +1,176 @@
+//! Counts the usage of workspaces: runs that are created, traces that begin, and bytes of spans.
+//!
+//! The stream has records of all of these anyway. A batch that is delivered twice is counted twice.
+//! The bytes of an export are counted if it puts a mark: the first export of a trace does, and
+//! later ones about once per minute.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use entities::attributes::{BYTES, WORKSPACE};
+use entities::quota::{QuotaKind, day_of};
+use entities::workspace_named;
+use entities::workspaces::Workspaces;
+use key_schema::{Key, rows};
+use mlflow_api::{ExperimentId, Workspace};
+use serde_json::Value;
+use table::Table;
+use trace_blocks::TracePartition;
+
+use crate::stream_batch::StreamBatch;
+
+/// Maximum number of experiments whose workspaces are cached.
+const MAX_CACHED_EXPERIMENTS: usize = 10_000;
+
+type UsageAmounts = BTreeMap<QuotaKind, i64>;
+
+/// The usage of experiments in a batch.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct BatchUsage(BTreeMap<ExperimentId, UsageAmounts>);
+
+impl BatchUsage {
+    /// Sums up the usage in the records of a batch.
+    pub(crate) fn of(batch: &StreamBatch) -> Self {
+        let mut brought = Self::default();
+        for record in &batch.records {
+            brought.add(record);
+        }
+        brought
+    }
+
+    fn add(&mut self, record: &Value) -> Option<()> {
+        let is_new = match record.get("eventName")?.as_str()? {
+            "INSERT" => true,
+            "MODIFY" => false,
+            _ => return None,
+        };
+        let part = |name: &str| record.pointer(&format!("/dynamodb/Keys/{name}/S")).and_then(Value::as_str);
+        let key = Key { pk: part("PK")?.to_owned(), sk: part("SK")?.to_owned() };
+        let mut count = |experiment, what, much: i64| {
+            *self.0.entry(experiment).or_default().entry(what).or_default() += much;
+        };
+        if let Some(run) = rows::Run::parse(&key).filter(|_| is_new) {
+            count(run.experiment, QuotaKind::Runs, 1);
+        }
+        if rows::TraceMark::parse(&key).is_some() {
+            let experiment = TracePartition::of_key(&key)?.experiment;
+            if is_new {
+                count(experiment, QuotaKind::Traces, 1);
+            }
+            let bytes = record.pointer(&format!("/dynamodb/NewImage/{BYTES}/N")).and_then(Value::as_str);
+            if let Some(bytes) = bytes.and_then(|bytes| bytes.parse().ok()) {
+                count(experiment, QuotaKind::Bytes, bytes);
+            }
+        }
+        Some(())
+    }
+}
+
+/// The usage counter for the workspaces of a table.
+#[derive(Clone)]
+pub(crate) struct UsageCounter {
+    table: Table,
+    workspaces: Workspaces,
+    workspace_cache: Arc<Mutex<HashMap<ExperimentId, Workspace>>>,
+}
+
+impl std::fmt::Debug for UsageCounter {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Counting")
+    }
+}
+
+impl UsageCounter {
+    pub(crate) fn of(table: Table) -> Self {
+        Self { workspaces: Workspaces::new(table.clone()), table, workspace_cache: Arc::default() }
+    }
+
+    /// Adds the usage to the workspaces' daily totals. One request for each workspace, and one per
+    /// hundred experiments that are not in the cache.
+    pub(crate) async fn count(&self, brought: BatchUsage, now: i64) -> mlflow_api::Result<()> {
+        let of = self.workspaces_of(brought.0.keys().copied().collect()).await?;
+        let mut amounts = BTreeMap::<Workspace, UsageAmounts>::new();
+        for (experiment, brought) in brought.0 {
+            let Some(workspace) = of.get(&experiment) else { continue };
+            for (what, much) in brought {
+                *amounts.entry(workspace.clone()).or_default().entry(what).or_default() += much;
+            }
+        }
+        for (workspace, amounts) in amounts {
+            self.workspaces.add(&workspace, day_of(now), &amounts).await?;
+        }
+        Ok(())
+    }
+
+    async fn workspaces_of(
+        &self,
+        experiments: Vec<ExperimentId>,
+    ) -> mlflow_api::Result<HashMap<ExperimentId, Workspace>> {
+        let mut found = HashMap::new();
+        let mut unknown = Vec::new();
+        {
+            let mut known = self.workspace_cache.lock().unwrap_or_else(PoisonError::into_inner);
+            if known.len() > MAX_CACHED_EXPERIMENTS {
+                known.clear();
+            }
+            for experiment in experiments {
+                match known.get(&experiment) {
+                    Some(workspace) => drop(found.insert(experiment, workspace.clone())),
+                    None => unknown.push(experiment),
+                }
+            }
+        }
+        if unknown.is_empty() {
+            return Ok(found);
+        }
+        let keys: Vec<_> = unknown.iter().map(rows::Experiment::key).collect();
+        let items = self.table.get_many(&keys).await?;
+        for (experiment, key) in unknown.into_iter().zip(keys) {
+            if let Some(item) = items.get(&key) {
+                let workspace = workspace_named(item.get(WORKSPACE)).map_err(mlflow_api::Error::internal)?;
+                found.insert(experiment, workspace);
+            }
+        }
+        let mut known = self.workspace_cache.lock().unwrap_or_else(PoisonError::into_inner);
+        known.extend(found.iter().map(|(experiment, workspace)| (*experiment, workspace.clone())));
+        Ok(found)
+    }
+
+    /// Enforces the quotas of workspaces.
+    pub(crate) async fn enforce_quotas(&self) -> mlflow_api::Result<()> {
+        // Experiments may have been moved to another workspace.
+        self.workspace_cache.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.workspaces.hold_to_quotas().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn new_runs_and_traces_count_and_bytes_of_each_export() {
+        let record = |event: &str, pk: &str, sk: String, image: Value| {
+            json!({ "eventName": event, "dynamodb": {
+                "Keys": { "PK": { "S": pk }, "SK": { "S": sk } }, "NewImage": image } })
+        };
+        let experiment = ExperimentId::from_number(7).unwrap();
+        let run = rows::Run::key(&experiment, &mlflow_api::RunId::new(1, experiment, 1));
+        let partition = TracePartition { experiment, day: 3, shard: 0 };
+        let trace = mlflow_api::TraceId::named("tr-1").unwrap();
+        let mark = partition.mark_key(&trace_blocks::TraceKey { time: 5, trace });
+        let of = |bytes: &str| json!({ (BYTES): { "N": bytes } });
+        let records = vec![
+            record("INSERT", &run.pk, run.sk.clone(), json!({})),
+            record("MODIFY", &run.pk, run.sk, json!({})),
+            record("INSERT", &mark.pk, mark.sk.clone(), of("100")),
+            record("MODIFY", &mark.pk, mark.sk, of("20")),
+            record("REMOVE", "EXP#7", "R#x".to_owned(), json!({})),
+            json!({}),
+        ];
+        let amounts = UsageAmounts::from([(QuotaKind::Runs, 1), (QuotaKind::Traces, 1), (QuotaKind::Bytes, 120)]);
+        assert_eq!(BatchUsage::of(&StreamBatch { records }), BatchUsage(BTreeMap::from([(experiment, amounts)])));
+    }
+}

@@ -1,0 +1,174 @@
+//! Conditional updates of a trace's document.
+
+use access::Granted;
+use entities::{StoredTrace, TraceItem, TraceStub, read_trace_item};
+use key_schema::rows;
+use mlflow_api::{Error, ErrorCode, Result, TraceId};
+use table::{Failure, Item};
+
+use super::document_draft::TraceDraft;
+use super::mark::{PutMark, reliable_since};
+use super::store::Store;
+
+/// Maximum size in bytes of a document with data of clients. The rest of DynamoDB's 400 KB is
+/// reserved for data of the server.
+pub(super) const MAX_DOCUMENT_BYTES: usize = 320 << 10;
+
+/// Returns the error for a change that would make a document too large.
+pub(super) fn document_full(trace: &TraceId) -> Error {
+    let message =
+        format!("Trace {trace} would be too large: everything except its spans may take {MAX_DOCUMENT_BYTES} bytes.");
+    Error::new(ErrorCode::BadRequest, message)
+}
+
+/// The known state of a document before a change.
+pub(super) enum KnownDocument {
+    /// The document as this request has read it, or `None` if it does not exist.
+    Read(Option<TraceItem>),
+    /// The document as this process wrote it some time ago, or `None` if the process has no record
+    /// of it.
+    Cached(Option<StoredTrace>),
+}
+
+impl KnownDocument {
+    /// Returns the state of a trace that the scope of this request has read.
+    pub(super) fn granted(trace: &Granted<StoredTrace>) -> Self {
+        Self::Read(Some(TraceItem::Trace((**trace).clone())))
+    }
+}
+
+/// Checks that the stored trace is still in the experiment to which access was granted. In the
+/// meantime, it may have been deleted and created again in another experiment.
+pub(super) fn check_experiment<'a>(stored: Option<&'a StoredTrace>, granted: &StoredTrace) -> Result<&'a StoredTrace> {
+    let stored = stored.filter(|stored| stored.experiment() == granted.experiment());
+    stored.ok_or_else(|| TraceId::not_found(granted.id().as_str()))
+}
+
+/// A change to a trace's document. It may be planned several times, so it must be idempotent. It
+/// has to check that the document belongs to the experiment that the request may change.
+pub(super) trait DocumentChange: Sync {
+    /// Plans the change, given the current document, if there is one.
+    fn plan(&self, store: &Store, stored: Option<&StoredTrace>) -> impl Future<Output = Result<TraceDraft>> + Send;
+
+    /// Whether the change may use the space that is reserved for data of the server.
+    fn is_servers(&self) -> bool {
+        false
+    }
+
+    /// Whether this request has written spans of the trace. If so, its mark is renewed even if the
+    /// document does not change.
+    fn brings_spans(&self) -> bool {
+        false
+    }
+}
+
+/// Splits an item into the trace, or the stub that stores links to a trace before it arrives.
+fn parts(item: Option<TraceItem>) -> (Option<StoredTrace>, Option<TraceStub>) {
+    match item {
+        Some(TraceItem::Trace(trace)) => (Some(trace), None),
+        Some(TraceItem::Stub(awaited)) => (None, Some(awaited)),
+        None => (None, None),
+    }
+}
+
+impl Store {
+    /// Changes a trace's document, given its known state and the marks that this request has
+    /// written for it. One request if the known state is current and no other request changes the
+    /// document. One more if the remembered state already includes the change, or if the trace was
+    /// linked to a run before it arrived. One more to write marks if the trace was marked more than
+    /// a minute ago, or if its time changes.
+    pub(super) async fn trace_change(
+        &self,
+        trace: &TraceId,
+        known: KnownDocument,
+        marked: Vec<PutMark>,
+        change: &impl DocumentChange,
+    ) -> Result<StoredTrace> {
+        let ((mut stored, mut awaited), mut is_read) = match known {
+            KnownDocument::Read(item) => (parts(item), true),
+            KnownDocument::Cached(stored) => ((stored, None), false),
+        };
+        let mut marked = marked;
+        let mut attempts = self.table.attempts("a trace");
+        loop {
+            attempts.next().await?;
+            let planned = change.plan(self, stored.as_ref()).await;
+            let changes = planned.as_ref().is_ok_and(|draft| stored.is_none() || draft.is_changed());
+            if !changes && !is_read {
+                // According to the remembered document, there is nothing to do or the change is
+                // rejected. Read it again, because it may have changed or be gone.
+                self.trace_cache.forget_trace(trace);
+                (stored, awaited) = parts(read_trace_item(&self.table, trace).await?);
+                is_read = true;
+                continue;
+            }
+            let mut draft = planned?;
+            if let Some(awaited) = &awaited {
+                draft.take_links(awaited);
+            }
+            if let Some(unchanged) = stored.as_ref().filter(|_| !draft.is_changed()) {
+                if change.brings_spans() {
+                    self.trace_keep_marks(&draft, &mut marked).await?;
+                }
+                return Ok(unchanged.clone());
+            }
+            if draft.size() > MAX_DOCUMENT_BYTES && draft.grows() && !change.is_servers() {
+                return Err(document_full(trace));
+            }
+            if draft.gains_session_assessment() {
+                let row = Item::new(rows::TraceOfSession::key(&draft.experiment(), trace));
+                self.table.write_many(vec![row], &[]).await?;
+            }
+            let mark = self.trace_keep_marks(&draft, &mut marked).await?;
+            let (item, condition) = draft.finish(mark.as_ref());
+            match self.table.put(item.clone(), &condition).await {
+                Ok(()) => {
+                    let written = StoredTrace::of(item)?;
+                    self.trace_cache.keep_trace(&written);
+                    return Ok(written);
+                }
+                Err(Failure::Refused { item, .. }) => {
+                    self.trace_cache.forget_trace(trace);
+                    (stored, awaited) = parts(item.map(TraceItem::of).transpose()?);
+                    is_read = true;
+                }
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+    }
+
+    /// Makes sure that the marks at the current and the new place of a trace are not deleted while
+    /// it is changed. Returns the mark at its place after the change, if this request has written
+    /// it. One request, or none.
+    async fn trace_keep_marks(&self, draft: &TraceDraft, marked: &mut Vec<PutMark>) -> Result<Option<PutMark>> {
+        let experiment = draft.experiment();
+        // The process may have been suspended for hours, so even marks of this request can be too
+        // old.
+        let of_request = || marked.iter().filter(|put| put.at >= reliable_since());
+        let mut new = Vec::new();
+        let mut own = None;
+        let before = draft.before();
+        if let Some(before) = before.filter(|before| before.marked_at() < reliable_since()) {
+            own = Some(of_request().find(|put| put.is_of(before)).cloned().unwrap_or_else(|| {
+                let put = PutMark::of(before);
+                new.push(put.clone());
+                put
+            }));
+        }
+        let time = draft.time();
+        if before.is_none_or(|before| before.request_time() != time) {
+            let known =
+                of_request().find(|put| put.partition.experiment == experiment && put.place.time == time).cloned();
+            own = Some(if let Some(put) = known {
+                put
+            } else {
+                let put = self.trace_mark(experiment, draft.trace(), time).await?;
+                new.push(put.clone());
+                put
+            });
+        }
+        self.put_with_marks(new.iter().map(PutMark::item).collect()).await?;
+        marked.extend(new);
+        Ok(own)
+    }
+}

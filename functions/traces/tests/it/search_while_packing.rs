@@ -1,0 +1,110 @@
+//! Searches while the packer is running. Results must not depend on whether it has run, is running,
+//! or never runs.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use embedded_engine::StreamReader;
+use fts_indexer::{Indexer, PackingThresholds, StreamBatch};
+use serde_json::Value;
+use table::{Item, number};
+use test_site::{TABLE, key_of};
+use trace_blocks::{TraceKey, TracePartition, read_blocks};
+
+use crate::blocks::{all_searches, answers, change, make, same};
+use crate::marks::timed;
+use crate::server::Site;
+
+/// The packer of a site's traces.
+struct Packer {
+    indexer: Indexer,
+    stream: StreamReader,
+}
+
+impl Packer {
+    async fn of(site: &Site, most: usize) -> Self {
+        let sizes = PackingThresholds {
+            min_new_marks: 2,
+            min_changed_marks: 2,
+            max_traces: most,
+            pause: Duration::ZERO,
+            ..PackingThresholds::default()
+        };
+        let indexer =
+            Indexer::new(site.table.clone()).with_clock(runtime::clock::now_ms).with_packing_thresholds(sizes);
+        Self { indexer, stream: site.engine.stream(TABLE).await.unwrap().unwrap() }
+    }
+
+    /// Requests packing of all partitions, and delivers the records of the stream.
+    async fn pack(&self, site: &Site) {
+        let keys = site.items().await.iter().map(key_of).collect::<Vec<_>>();
+        let partitions: BTreeSet<_> = keys.iter().filter_map(TracePartition::of_key).collect();
+        for partition in partitions {
+            let ask = Item::new(partition.packing_key()).with("to_pack", number(runtime::clock::now_ms()));
+            site.table.write_many(vec![ask], &[]).await.unwrap();
+        }
+        loop {
+            let records = self.stream.oldest(1_000).await.unwrap();
+            let Some(last) = records.last() else { return };
+            let last = last["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned();
+            let wanted = records.into_iter().filter(fts_indexer::is_for_indexer).collect();
+            let answer = self.indexer.handle(StreamBatch { records: wanted }).await;
+            assert!(answer.batch_item_failures.is_empty());
+            self.stream.forget_through(&last).await.unwrap();
+        }
+    }
+}
+
+async fn blocks(site: &Site) -> usize {
+    site.items().await.iter().filter(|item| key_of(item).sk.starts_with("B#")).count()
+}
+
+/// Returns the traces that are neither marked nor in the block at their place.
+async fn lost(site: &Site) -> Vec<String> {
+    let items = site.items().await;
+    let keys: BTreeSet<_> = items.iter().map(key_of).collect();
+    let mut lost = Vec::new();
+    for item in items.iter().filter(|item| key_of(item).sk == "T#HEAD") {
+        let trace = mlflow_api::TraceId::parse(key_of(item).pk.trim_start_matches("TRACE#")).unwrap();
+        let trace = entities::read_traces(&site.table, &[&trace]).await.unwrap().remove(&trace).unwrap();
+        let (partition, place) = (TracePartition::of(&trace), TraceKey::of(&trace));
+        if keys.contains(&partition.mark_key(&place)) {
+            continue;
+        }
+        let blocks = read_blocks(&site.table, &partition, None, usize::MAX).await.unwrap().0;
+        let owner = blocks.iter().find(|block| *block.end() >= place);
+        let packed = owner.is_some_and(|block| block.traces().unwrap().contains(&trace));
+        if !packed {
+            lost.push(format!("{item} at {}", place.text()));
+        }
+    }
+    lost
+}
+
+async fn beside_a_packer(seed: u64, most: usize) {
+    let site = Site::new().await;
+    make(&site.server, seed).await;
+    let twin = site.copy().await;
+    let packer = Packer::of(&twin, most).await;
+    let rounds = if all_searches() { 3 } else { 2 };
+    for round in 0..rounds {
+        let expected: Vec<Value> = answers(&site.server, round).await;
+        same(&expected, &answers(&twin.server, round).await, "before");
+        runtime::clock::sleep(Duration::from_mins(4)).await;
+        let ((), found) = tokio::join!(packer.pack(&twin), answers(&twin.server, round));
+        assert_eq!(lost(&twin).await, Vec::<String>::new(), "round {round}");
+        same(&expected, &found, &format!("beside, round {round}"));
+        assert!(blocks(&twin).await > 2);
+        same(&expected, &answers(&twin.server, round).await, "after");
+        assert_eq!(lost(&twin).await, Vec::<String>::new(), "changed, round {round}");
+        change(&site.server, seed + round).await;
+        // Some traces are changed while the packer runs again.
+        let ((), ()) = tokio::join!(packer.pack(&twin), change(&twin.server, seed + round));
+    }
+    same(&answers(&site.server, rounds).await, &answers(&twin.server, rounds).await, "changed beside");
+}
+
+#[test]
+fn a_search_beside_the_packer_finds_what_it_finds_without() {
+    timed(beside_a_packer(2, 20));
+}

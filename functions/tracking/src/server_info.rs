@@ -1,0 +1,94 @@
+//! The server's version and capabilities.
+
+use access::{Needs, Scope};
+use mlflow_api::{Request, Result};
+use serde::Serialize;
+use service::Endpoint;
+
+use crate::store::Store;
+
+/// The version of MLflow whose API this server implements. Clients use it to decide which requests
+/// the server supports.
+pub const VERSION: &str = "3.17.2";
+
+/// The UI's telemetry settings: nothing is reported to anyone.
+pub(crate) const TELEMETRY_SETTINGS: &str =
+    r#"{"disable_ui_telemetry":true,"disable_ui_events":[],"ui_rollout_percentage":0}"#;
+
+/// The response to `server-info`: the server's capabilities.
+#[derive(Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "MLflow's answer is a list of switches")]
+pub(crate) struct ServerInfo {
+    store_type: &'static str,
+    workspaces_enabled: bool,
+    trace_archival_enabled: bool,
+    multipart_uploads_enabled: bool,
+    multipart_downloads_enabled: bool,
+    presigned_upload_run_id_supported: bool,
+    presigned_upload_model_id_supported: bool,
+    features_enabled: Features,
+    /// Fields that MLflow has had since 3.18, about artifacts in a bucket.
+    #[serde(flatten)]
+    in_bucket: Option<InBucket>,
+}
+
+#[derive(Serialize)]
+struct InBucket {
+    artifact_serving_enabled: bool,
+    model_artifact_presigned_downloads_supported: bool,
+    /// Whether clients have to upload and download files through presigned URLs only.
+    artifacts_presigned_only: bool,
+}
+
+#[derive(Serialize)]
+struct Features {
+    gateway: bool,
+}
+
+pub(crate) struct Info;
+
+impl Endpoint for Info {
+    type Store = Store;
+    type Answer = ServerInfo;
+
+    fn read(_: &Request) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::nothing()
+    }
+
+    async fn act(self, _: &Scope, store: &Store) -> Result<ServerInfo> {
+        let workspaces_enabled = store.has_workspaces();
+        let artifacts = store.artifacts();
+        let has_urls = artifacts.has_urls();
+        let in_bucket = has_urls.then(|| InBucket {
+            artifact_serving_enabled: true,
+            model_artifact_presigned_downloads_supported: true,
+            artifacts_presigned_only: artifacts.is_presigned_only(),
+        });
+        Ok(ServerInfo {
+            multipart_uploads_enabled: has_urls,
+            multipart_downloads_enabled: has_urls,
+            in_bucket,
+            workspaces_enabled,
+            ..INFO
+        })
+    }
+}
+
+const INFO: ServerInfo = ServerInfo {
+    // The UI hides features that only MLflow's SQL store supports. This server supports them.
+    store_type: "SqlStore",
+    workspaces_enabled: false,
+    trace_archival_enabled: false,
+    multipart_uploads_enabled: false,
+    multipart_downloads_enabled: false,
+    // The endpoint accepts both ids. Its response depends on where the run's or the model's
+    // artifacts are stored.
+    presigned_upload_run_id_supported: true,
+    presigned_upload_model_id_supported: true,
+    features_enabled: Features { gateway: false },
+    in_bucket: None,
+};

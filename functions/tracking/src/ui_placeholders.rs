@@ -1,0 +1,51 @@
+//! Responses to the MLflow UI's requests for features that this server does not have. With these
+//! responses, pages show an empty or absent feature. With a 404, they would show an error
+//! (`docs/guide/ui.md`).
+//!
+//! These routes are not endpoints: they are not in [`crate::routes`], count as missing in
+//! `docs/reference/coverage.md`, and are served only under `/ajax-api`. Under `/api`, a client that requests
+//! one of these paths gets MLflow's 404, so it never mistakes a missing feature for an empty
+//! result.
+
+use service::Paths::{AjaxV2, AjaxV3};
+use service::Route;
+
+use crate::store::Store;
+
+/// A placeholder review queue without items. The page requests it before it shows that there are no
+/// reviews.
+const EMPTY_REVIEW_QUEUE: &str =
+    r#"{"review_queue":{"queue_id":"","experiment_id":"","name":"default","queue_type":"USER"}}"#;
+
+/// Returns the routes, in the order of the UI's pages.
+#[must_use]
+pub fn routes() -> Vec<Route<Store>> {
+    vec![
+        // The Assistant. Its button is also hidden, because on a local address the page does not
+        // send this request (functions/ui).
+        Route::json(
+            "GET",
+            "assistant/config",
+            AjaxV3,
+            r#"{"providers":{},"projects":{},"remote_access_allowed":false}"#,
+        ),
+        Route::json("GET", "assistant/providers", AjaxV3, r#"{"providers":[]}"#),
+        // The AI gateway. `server-info` reports that there is none, which hides most of it.
+        Route::json("GET", "gateway-proxy", AjaxV2, r#"{"endpoints":[]}"#),
+        Route::json("GET", "gateway/endpoints/list", AjaxV3, r#"{"endpoints":[]}"#),
+        Route::json("GET", "gateway/endpoints/bindings/list", AjaxV3, "{}"),
+        Route::json("GET", "gateway/model-definitions/list", AjaxV3, "{}"),
+        Route::json("GET", "gateway/secrets/list", AjaxV3, "{}"),
+        // The pages of experiments.
+        Route::json("POST", "issues/search", AjaxV3, "{}"),
+        // Reviews.
+        Route::json("GET", "label-schemas/list", AjaxV3, "{}"),
+        Route::json("GET", "review-queues/list", AjaxV3, "{}"),
+        Route::json("GET", "review-queues/items/list", AjaxV3, "{}"),
+        Route::json("POST", "review-queues/get-or-create-user", AjaxV3, EMPTY_REVIEW_QUEUE),
+        // Settings and registries.
+        Route::json("GET", "webhooks", AjaxV2, "{}"),
+        Route::json("GET", "mcp-servers", AjaxV3, r#"{"mcp_servers":[],"next_page_token":null}"#),
+        Route::json("GET", "skills", AjaxV3, r#"{"skills":[],"next_page_token":null}"#),
+    ]
+}

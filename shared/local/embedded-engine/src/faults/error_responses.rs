@@ -1,0 +1,117 @@
+//! Errors of DynamoDB that the engine itself never returns.
+
+use std::io;
+
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use serde_json::{Value, json};
+
+use crate::aws_json::{self, EngineResponse};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum InjectedRefusal {
+    Throttled,
+    OverProvisionedThroughput,
+    Conflict,
+    Cancelled,
+}
+
+/// Returns the ways in which DynamoDB may refuse a call. Empty for operations that are not subject
+/// to faults.
+pub(super) fn refusals(operation: &str) -> &'static [InjectedRefusal] {
+    use InjectedRefusal::{Cancelled, Conflict, OverProvisionedThroughput, Throttled};
+    match operation {
+        "GetItem" | "Query" | "Scan" | "BatchGetItem" | "BatchWriteItem" => &[Throttled, OverProvisionedThroughput],
+        "PutItem" | "UpdateItem" | "DeleteItem" => &[Throttled, OverProvisionedThroughput, Conflict],
+        "TransactGetItems" | "TransactWriteItems" => &[Throttled, OverProvisionedThroughput, Cancelled],
+        _ => &[],
+    }
+}
+
+/// Returns the turn in which a call of this operation is refused for a conflict, if that is
+/// possible.
+pub(super) fn conflict(operation: &str) -> Option<u64> {
+    let is_conflict =
+        |refusal: &InjectedRefusal| matches!(refusal, InjectedRefusal::Conflict | InjectedRefusal::Cancelled);
+    refusals(operation).iter().position(is_conflict).and_then(|turn| u64::try_from(turn).ok())
+}
+
+/// Whether a call of this operation is about several items, some of which DynamoDB may leave
+/// unprocessed.
+pub(super) fn is_batch(operation: &str) -> bool {
+    matches!(operation, "BatchGetItem" | "BatchWriteItem")
+}
+
+/// Returns the response to the refused call of this turn.
+pub(super) async fn refuse(operation: &str, turn: u64, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
+    let refusals = refusals(operation);
+    let body = match refusals[index(turn, refusals.len())] {
+        InjectedRefusal::Throttled => json!({
+            "__type": "com.amazon.coral.availability#ThrottlingException",
+            "message": "Rate of requests exceeds the allowed throughput.",
+        }),
+        InjectedRefusal::OverProvisionedThroughput => json!({
+            "__type": "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
+            "message": "The level of configured provisioned throughput for the table was exceeded.",
+        }),
+        InjectedRefusal::Conflict => json!({
+            "__type": "com.amazonaws.dynamodb.v20120810#TransactionConflictException",
+            "message": "Transaction is ongoing for the item",
+        }),
+        InjectedRefusal::Cancelled => {
+            let (_, transaction) = aws_json::read(request).await?;
+            cancelled(transaction["TransactItems"].as_array().map_or(0, Vec::len), turn)
+        }
+    };
+    EngineResponse { status: 400, body: body.to_string() }.into_sdk_response()
+}
+
+/// Returns a cancellation in which one item is in conflict, a different one in each turn.
+fn cancelled(items: usize, turn: u64) -> Value {
+    let mut reasons = vec![json!({ "Code": "None" }); items];
+    let mut codes = vec!["None"; items];
+    if items > 0 {
+        let conflicting = index(turn, items);
+        reasons[conflicting] =
+            json!({ "Code": "TransactionConflict", "Message": "Transaction is ongoing for the item" });
+        codes[conflicting] = "TransactionConflict";
+    }
+    let codes = codes.join(", ");
+    json!({
+        "__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
+        "Message": format!("Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]"),
+        "CancellationReasons": reasons,
+    })
+}
+
+/// Returns what the caller gets from an address where no server listens.
+pub(super) fn disconnected() -> Result<HttpResponse, ConnectorError> {
+    let refused = io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
+    Err(ConnectorError::io(refused.into()))
+}
+
+/// Returns the response to a call that a policy does not allow.
+pub(super) fn denied() -> Result<HttpResponse, ConnectorError> {
+    let body = json!({
+        "__type": "com.amazon.coral.service#AccessDeniedException",
+        "message": "User is not authorized to perform this operation",
+    });
+    EngineResponse { status: 400, body: body.to_string() }.into_sdk_response()
+}
+
+/// Returns what the caller gets for an executed call whose response is lost.
+pub(super) fn lost(turn: u64) -> Result<HttpResponse, ConnectorError> {
+    if turn.is_multiple_of(2) {
+        let reset = io::Error::new(io::ErrorKind::ConnectionReset, "the response was lost");
+        return Err(ConnectorError::io(reset.into()));
+    }
+    let body = json!({
+        "__type": "com.amazonaws.dynamodb.v20120810#InternalServerError",
+        "message": "Internal server error",
+    });
+    EngineResponse { status: 500, body: body.to_string() }.into_sdk_response()
+}
+
+fn index(turn: u64, length: usize) -> usize {
+    usize::try_from(turn).unwrap_or_default() % length
+}

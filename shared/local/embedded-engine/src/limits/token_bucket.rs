@@ -1,0 +1,32 @@
+//! A token bucket.
+
+use std::time::Duration;
+
+/// A bucket of remaining units. They are refilled at a constant rate, up to the size of a burst.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TokenBucket {
+    left: f64,
+    /// Time of the last refill. `None` if the bucket has not been used yet.
+    counted: Option<Duration>,
+}
+
+impl TokenBucket {
+    /// Refills the bucket and returns whether a request is admitted. It is if any unit is left. Its
+    /// consumption is only known, and [taken](Self::take), afterwards. So the last admitted request
+    /// may take more than was left, and the next ones have to wait until that is made up.
+    pub(super) fn admits(&mut self, now: Duration, rate: f64, burst: Duration) -> bool {
+        let most = rate * burst.as_secs_f64().max(1.0);
+        self.left = match self.counted {
+            // Not used yet.
+            None => most,
+            Some(counted) => (self.left + rate * now.saturating_sub(counted).as_secs_f64()).min(most),
+        };
+        self.counted = Some(now);
+        self.left > 0.0
+    }
+
+    /// Takes the units that a request has consumed.
+    pub(super) fn take(&mut self, units: f64) {
+        self.left -= units;
+    }
+}

@@ -1,0 +1,161 @@
+//! Request signatures (AWS Signature Version 4) as S3 requires them: the path is signed as it is
+//! sent, without normalization.
+
+use std::time::{Duration, SystemTime};
+
+use aws_credential_types::Credentials;
+use aws_sigv4::http_request::{
+    PayloadChecksumKind, PercentEncodingMode, SignableBody, SignableRequest, SignatureLocation, SigningInstructions,
+    SigningSettings, UriPathNormalizationMode, sign,
+};
+use aws_sigv4::sign::v4;
+use aws_smithy_runtime_api::client::identity::Identity;
+
+use crate::bucket::address;
+use crate::bucket::failure::{BucketFailure, Result};
+
+/// The credentials, the region and the time of a signature.
+pub(crate) struct Signer<'a> {
+    pub(crate) credentials: Credentials,
+    pub(crate) region: &'a str,
+    pub(crate) now: SystemTime,
+}
+
+impl Signer<'_> {
+    /// Returns the headers that sign a request. The signature covers all of the request's headers
+    /// and its body.
+    pub(crate) fn headers(
+        &self,
+        method: &str,
+        url: &str,
+        headers: &[(&str, String)],
+        body: &[u8],
+    ) -> Result<Vec<(String, String)>> {
+        let mut settings = settings();
+        settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;
+        let signed = self.sign(method, url, headers, SignableBody::Bytes(body), settings)?;
+        Ok(signed.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+
+    /// Adds a signature to a URL, valid for this method, key and query until it expires. The client
+    /// has to send the same headers; the body is not signed.
+    pub(crate) fn presign(
+        &self,
+        method: &str,
+        mut url: String,
+        headers: &[(&str, String)],
+        expiration: Duration,
+    ) -> Result<String> {
+        let mut settings = settings();
+        settings.signature_location = SignatureLocation::QueryParams;
+        settings.expires_in = Some(expiration);
+        let signed = self.sign(method, &url, headers, SignableBody::UnsignedPayload, settings)?;
+        address::append(&mut url, signed.params().iter().map(|(name, value)| (*name, value.as_ref())));
+        Ok(url)
+    }
+
+    fn sign(
+        &self,
+        method: &str,
+        url: &str,
+        headers: &[(&str, String)],
+        body: SignableBody<'_>,
+        settings: SigningSettings,
+    ) -> Result<SigningInstructions> {
+        let identity = Identity::from(self.credentials.clone());
+        let params = v4::SigningParams::builder()
+            .identity(&identity)
+            .region(self.region)
+            .name("s3")
+            .time(self.now)
+            .settings(settings)
+            .build()
+            .map_err(BucketFailure::broken)?
+            .into();
+        let headers = headers.iter().map(|(name, value)| (*name, value.as_str()));
+        let request = SignableRequest::new(method, url, headers, body).map_err(BucketFailure::broken)?;
+        Ok(sign(request, &params).map_err(BucketFailure::broken)?.into_parts().0)
+    }
+}
+
+fn settings() -> SigningSettings {
+    let mut settings = SigningSettings::default();
+    settings.percent_encoding_mode = PercentEncodingMode::Single;
+    settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The caller, the bucket and the time of the examples in AWS's documentation of S3 signatures.
+    fn example() -> Signer<'static> {
+        let credentials = Credentials::builder()
+            .access_key_id("AKIAIOSFODNN7EXAMPLE")
+            .secret_access_key("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
+            .provider_name("example")
+            .build();
+        let now = SystemTime::UNIX_EPOCH + Duration::from_hours(380_376);
+        Signer { credentials, region: "us-east-1", now }
+    }
+
+    /// The `GET` example in "Authenticating Requests: Using Query Parameters".
+    #[test]
+    fn a_presigned_url_is_that_of_the_published_example() {
+        let url = "https://examplebucket.s3.amazonaws.com/test.txt".to_owned();
+        let signed = example().presign("GET", url, &[], Duration::from_hours(24)).unwrap();
+        let (url, query) = signed.split_once('?').unwrap();
+        assert_eq!(url, "https://examplebucket.s3.amazonaws.com/test.txt");
+        let mut parameters: Vec<_> = query.split('&').collect();
+        parameters.sort_unstable();
+        assert_eq!(
+            parameters,
+            [
+                "X-Amz-Algorithm=AWS4-HMAC-SHA256",
+                "X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2Fus-east-1%2Fs3%2Faws4_request",
+                "X-Amz-Date=20130524T000000Z",
+                "X-Amz-Expires=86400",
+                "X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404",
+                "X-Amz-SignedHeaders=host",
+            ]
+        );
+    }
+
+    /// The examples in "Authenticating Requests: Using the Authorization Header": `GET` of an
+    /// object, `PUT` of an object whose name has to be encoded, and `GET` of a list.
+    #[test]
+    fn signed_headers_are_those_of_the_published_examples() {
+        for (method, path, headers, body, signature) in [
+            (
+                "GET",
+                "test.txt",
+                vec![("range", "bytes=0-9".to_owned())],
+                "",
+                "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41",
+            ),
+            (
+                "PUT",
+                "test%24file.text",
+                vec![
+                    ("date", "Fri, 24 May 2013 00:00:00 GMT".to_owned()),
+                    ("x-amz-storage-class", "REDUCED_REDUNDANCY".to_owned()),
+                ],
+                "Welcome to Amazon S3.",
+                "98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd",
+            ),
+            (
+                "GET",
+                "?max-keys=2&prefix=J",
+                vec![],
+                "",
+                "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7",
+            ),
+        ] {
+            let url = format!("https://examplebucket.s3.amazonaws.com/{path}");
+            let signed = example().headers(method, &url, &headers, body.as_bytes()).unwrap();
+            let (_, authorization) = signed.iter().find(|(name, _)| name == "authorization").unwrap();
+            assert!(authorization.ends_with(&format!("Signature={signature}")), "{path}: {authorization}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Uploads through the server into a bucket. Regardless of the file's size, only a few megabytes
+//! are in memory at a time. If many clients send slowly, it is 5 MB for each of them, and the
+//! number of concurrent uploads is limited (`upload_limits.rs`).
+
+use std::time::Duration;
+
+use crate::bucket::{Bucket, MAX_PARTS, MIN_PART_BYTES, UploadedPart};
+use bytes::Bytes;
+use futures::StreamExt;
+use mlflow_api::{Error, Result};
+use tokio::time::timeout;
+
+use crate::backend::{Chunks, failed};
+use crate::upload_limits::{ADMISSION_TIMEOUT, MEMORY_TIMEOUT, PiecePermit, UploadPermit};
+
+/// How long a rejected body is read, because a client that is rejected while it sends may not see
+/// the response.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Writes an object and returns its length in bytes. Uses one request, or a multipart upload if the
+/// content exceeds one part. The object becomes visible as a whole or not at all.
+///
+/// # Errors
+/// The errors of the chunks and of the bucket; `RESOURCE_EXHAUSTED` if there are too many
+/// concurrent uploads for too long, in which case nothing is written.
+pub(crate) async fn write(bucket: &Bucket, key: &str, mut chunks: Chunks) -> Result<u64> {
+    let _room = match UploadPermit::take(ADMISSION_TIMEOUT).await {
+        Ok(room) => room,
+        Err(error) => {
+            let _ = timeout(DRAIN_TIMEOUT, async { while let Some(Ok(_)) = chunks.next().await {} }).await;
+            return Err(error);
+        }
+    };
+    let mut pieces = PieceStream { chunks, rest: Bytes::new(), room: None, patience: MEMORY_TIMEOUT };
+    let first = pieces.next().await?;
+    if first.len() < MIN_PART_BYTES {
+        let length = first.len() as u64;
+        bucket.put(key, first.clone()).await.map_err(failed)?;
+        pieces.give_back(first);
+        return Ok(length);
+    }
+    let upload = bucket.create_upload(key).await.map_err(failed)?;
+    let outcome = in_parts(bucket, key, &upload, first, pieces).await;
+    if outcome.is_err()
+        && let Err(failure) = bucket.abort_upload(key, &upload).await
+    {
+        tracing::warn!(%failure, "failed to abort an upload; the bucket's lifecycle rules will remove its parts");
+    }
+    outcome
+}
+
+async fn in_parts(bucket: &Bucket, key: &str, upload: &str, first: Bytes, mut pieces: PieceStream) -> Result<u64> {
+    let (mut parts, mut length, mut piece): (Vec<UploadedPart>, u64, Bytes) = (Vec::new(), 0, first);
+    for number in 1..=MAX_PARTS {
+        length += piece.len() as u64;
+        parts.push(bucket.put_part(key, upload, number, piece.clone()).await.map_err(failed)?);
+        pieces.give_back(piece);
+        piece = pieces.next().await?;
+        if piece.is_empty() {
+            bucket.complete_upload(key, upload, &parts).await.map_err(failed)?;
+            return Ok(length);
+        }
+    }
+    Err(Error::invalid("The file is too large to be sent through the server. Use a multipart upload."))
+}
+
+/// Regroups a stream into pieces of equal size.
+struct PieceStream {
+    chunks: Chunks,
+    rest: Bytes,
+    /// The memory of the last piece.
+    room: Option<PiecePermit>,
+    /// How long to wait for memory. Zero once waiting was in vain.
+    patience: Duration,
+}
+
+impl PieceStream {
+    /// Returns the next piece, which has the size of the smallest part, or less at the end. Returns
+    /// an empty piece after that. Waits for memory before reading.
+    async fn next(&mut self) -> Result<Bytes> {
+        let (room, mut piece) = PiecePermit::take(self.patience).await;
+        if !room.is_counted() {
+            self.patience = Duration::ZERO;
+        }
+        self.room = Some(room);
+        loop {
+            let fitting = self.rest.len().min(MIN_PART_BYTES - piece.len());
+            piece.extend_from_slice(&self.rest.split_to(fitting));
+            if piece.len() == MIN_PART_BYTES {
+                return Ok(piece.freeze());
+            }
+            let Some(chunk) = self.chunks.next().await else { return Ok(piece.freeze()) };
+            self.rest = chunk?;
+        }
+    }
+
+    /// Releases the memory of a piece that was sent.
+    fn give_back(&mut self, piece: Bytes) {
+        if let Some(room) = self.room.take() {
+            room.give_back(piece);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Moves the contents of a workspace to another one. Each entity is moved in its own transaction,
+//! so that it is always in exactly one of the two. An interrupted move can be resumed.
+
+use crate::attributes::{EXPERIMENT, HOME, ID, NAME, RUN, WORKSPACE};
+use crate::{in_workspace, unreadable};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use key_schema::{Key, KeyRange, ModelKey, ModelKind, Name, Ordinal, key_parts, rows};
+use mlflow_api::{Error, Result, Workspace};
+use table::{Condition, Failure, Item, Query, Update, Write, text};
+
+use crate::workspaces::deletion::conflict;
+use crate::workspaces::store::Workspaces;
+
+/// Number of entities that are moved concurrently.
+const CONCURRENCY: usize = 8;
+
+impl Workspaces {
+    /// Moves everything that a workspace lists. One or two requests per entity.
+    ///
+    /// # Errors
+    /// `INVALID_STATE` if a name is taken.
+    pub(crate) async fn move_all(&self, from: &Workspace, to: &Workspace) -> Result<()> {
+        let here = Name::from(from.as_str());
+        self.move_rows(rows::ExperimentName::all(&here).range(), |row| self.move_experiment(row, from, to)).await?;
+        for kind in [ModelKind::Model, ModelKind::Prompt] {
+            let models = rows::ModelName::all(&here).kind(&kind).range();
+            self.move_rows(models, |row| self.move_model(row, kind, from, to)).await?;
+        }
+        let datasets = rows::WorkspaceEvaluationDataset::all(&here).range();
+        self.move_rows(datasets, |row| self.move_dataset(row, from, to)).await?;
+        self.move_rows(rows::WorkspaceScorer::all(&here).range(), |row| self.move_scorer(row, to)).await
+    }
+
+    async fn move_rows<F: Future<Output = Result<()>>>(
+        &self,
+        range: KeyRange,
+        moved: impl Fn(Item) -> F,
+    ) -> Result<()> {
+        let mut query = Query::of(range).whole();
+        loop {
+            let page = self.table.query_page(&query).await?;
+            let under_way: Vec<_> = page.items.into_iter().map(&moved).collect();
+            stream::iter(under_way).buffer_unordered(CONCURRENCY).try_collect::<()>().await?;
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    async fn move_experiment(&self, row: Item, from: &Workspace, to: &Workspace) -> Result<()> {
+        let unreadable = || unreadable(&row, "the name of an experiment");
+        let name = row.get(NAME).ok_or_else(unreadable)?;
+        let experiment = row.get(EXPERIMENT).ok_or_else(unreadable)?;
+        let is_its = Condition::Equals(EXPERIMENT.into(), text(experiment.to_string()));
+        let new = rows::ExperimentName::key(&to.as_str().into(), &Name::from(name));
+        let old = row.key().ok_or_else(unreadable)?;
+        let writes = [
+            Write::Update(says(rows::Experiment::key(&experiment), from, to)),
+            Write::Put(under(&row, new), Condition::item_missing()),
+            Write::Delete(old.clone(), is_its),
+        ];
+        self.moved(&writes, &old, || conflict(from, &[("experiments", name.to_owned())])).await
+    }
+
+    async fn move_dataset(&self, row: Item, from: &Workspace, to: &Workspace) -> Result<()> {
+        let key = row.key().ok_or_else(|| unreadable(&row, "a place in a list of evaluation datasets"))?;
+        let dataset = key_parts::listed_evaluation_dataset(&key.sk)
+            .ok_or_else(|| unreadable(&row, "a place in a list of evaluation datasets"))?;
+        let new = rows::WorkspaceEvaluationDataset::key(&to.as_str().into(), &dataset);
+        let writes = [
+            Write::Update(says(rows::EvaluationDataset::key(&dataset), from, to)),
+            Write::Put(under(&row, new), Condition::Always),
+            Write::Delete(key.clone(), Condition::Always),
+        ];
+        self.moved(&writes, &key, || Error::unavailable("failed to move a dataset")).await
+    }
+
+    async fn move_scorer(&self, row: Item, to: &Workspace) -> Result<()> {
+        let key = row.key().ok_or_else(|| unreadable(&row, "a place in a list of scorers"))?;
+        let new = Key { pk: rows::Workspace::key(&to.as_str().into()).pk, sk: key.sk.clone() };
+        let writes = [Write::Put(under(&row, new), Condition::Always), Write::Delete(key, Condition::Always)];
+        Ok(self.table.transact(&writes).await?)
+    }
+
+    /// Moves a model, which gets another key. Its other rows stay where they are, as when it is
+    /// renamed (`docs/adr/0014-model-homes.md`).
+    async fn move_model(&self, row: Item, kind: ModelKind, from: &Workspace, to: &Workspace) -> Result<()> {
+        let listed = row.key().ok_or_else(|| unreadable(&row, "the name of a model"))?;
+        let name = row.get(NAME).ok_or_else(|| unreadable(&row, "the name of a model"))?;
+        let (old, new) = (ModelKey::of(from, name), ModelKey::of(to, name));
+        let old_key = rows::RegisteredModel::key(&old);
+        // If another model has the name by now, it has its own row and is moved separately.
+        let Some(item) = self.table.get(&old_key).await?.filter(|item| item.get(NAME) == Some(name)) else {
+            return Ok(self.table.write_many(Vec::new(), &[listed]).await?);
+        };
+        let id = item.get(ID).ok_or_else(|| unreadable(&item, "a registered model"))?.to_owned();
+        let home = item.get(HOME).map_or_else(|| old.clone(), ModelKey::from);
+        let is_it = || Condition::Equals(ID.into(), text(&id));
+        let item = under(&item, rows::RegisteredModel::key(&new));
+        let mut item = if home == new { item } else { item.with(HOME, text(home.to_attribute())) };
+        if home == new {
+            item.take(HOME);
+        }
+        item.take(WORKSPACE);
+        let list_key = rows::ModelName::key(&to.as_str().into(), &kind, &Name::from(name));
+        let writes = [
+            Write::Put(in_workspace(item, to), Condition::item_missing()),
+            Write::Delete(old_key, is_it()),
+            Write::Update(says(rows::ModelHome::key(&home), from, to).only_if(is_it())),
+            Write::Put(under(&row, list_key), Condition::Always),
+            Write::Delete(listed.clone(), Condition::Always),
+        ];
+        // These rows are moved before the model itself, so that after an interruption the model is
+        // still listed and the move is resumed.
+        let of_runs = self.versions_of_runs(&home).await?;
+        let named = |workspace: &Workspace| {
+            let key = |(run, version): &(String, u32)| {
+                rows::VersionOfRun::key(&ModelKey::of(workspace, run), &home, &Ordinal(*version))
+            };
+            of_runs.iter().map(key).collect::<Vec<_>>()
+        };
+        let rows = named(to).into_iter().map(|key| Item::new(key).with(HOME, text(home.to_attribute())));
+        self.table.write_many(rows.collect(), &[]).await?;
+        self.table.write_many(Vec::new(), &named(from)).await?;
+        match self.table.transact(&writes).await {
+            Ok(()) => Ok(()),
+            Err(Failure::Cancelled(_)) => {
+                if self.table.get(&rows::RegisteredModel::key(&new)).await?.is_some() {
+                    return Err(conflict(from, &[("registered_models", name.to_owned())]));
+                }
+                Err(Error::unavailable("the model was changed while it was being moved"))
+            }
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// Returns the versions in a home that were created by runs, with these runs.
+    async fn versions_of_runs(&self, home: &ModelKey) -> Result<Vec<(String, u32)>> {
+        let mut query = Query::of(rows::ModelVersion::all(home));
+        let mut found = Vec::new();
+        loop {
+            let page = self.table.query_page(&query).await?;
+            let of_run = |item: &Item| {
+                let run = item.get(RUN).filter(|run| !run.is_empty())?;
+                Some((run.to_owned(), key_parts::version_of_document(&item.key()?.sk)?))
+            };
+            found.extend(page.items.iter().filter_map(of_run));
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => return Ok(found),
+            }
+        }
+    }
+
+    /// Executes the transaction that moves an entity. The first write is the entity's item, the
+    /// second one the new list row, and the third one the deletion of the old list row at `old`.
+    async fn moved(&self, writes: &[Write], old: &Key, taken: impl FnOnce() -> Error) -> Result<()> {
+        match self.table.transact(writes).await {
+            Ok(()) => Ok(()),
+            Err(Failure::Cancelled(reasons)) => {
+                let refused = |write: usize| matches!(reasons.get(write), Some(table::WriteRefusal::Refused(_)));
+                if refused(1) && !refused(0) {
+                    return Err(taken());
+                }
+                // The listed entity is gone, or belongs to another workspace. The row is a
+                // leftover.
+                Ok(self.table.write_many(Vec::new(), std::slice::from_ref(old)).await?)
+            }
+            Err(failure) => Err(failure.into()),
+        }
+    }
+}
+
+/// Returns an update that changes an item's workspace from one to the other.
+fn says(key: Key, from: &Workspace, to: &Workspace) -> Update {
+    let is = if *from == Workspace::default() {
+        Condition::Missing(WORKSPACE.into())
+    } else {
+        Condition::Equals(WORKSPACE.into(), text(from.as_str()))
+    };
+    let update = Update::new(key).only_if(is);
+    if *to == Workspace::default() { update.remove(WORKSPACE) } else { update.set(WORKSPACE, text(to.as_str())) }
+}
+
+/// Returns a copy of an item under another key.
+fn under(item: &Item, key: Key) -> Item {
+    let mut item = item.clone();
+    item.0.extend(Item::new(key).0);
+    item
+}

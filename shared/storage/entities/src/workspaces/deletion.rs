@@ -1,0 +1,232 @@
+//! Deletion of workspaces.
+
+use std::time::Duration;
+
+use crate::read_all;
+use key_schema::attributes::{GOES_TO, ID, NAME};
+use key_schema::{Key, ModelKind, Name, rows};
+use mlflow_api::{Error, ErrorCode, Result, Workspace};
+use table::{Condition, Failure, Item, Query, Update, Write, text};
+
+use crate::workspaces::document::{WorkspaceDocument, key_of};
+use crate::workspaces::store::{Workspaces, former_key, listed_key};
+
+/// How the contents of a deleted workspace are treated (`WorkspaceDeletionMode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkspaceDeletionMode {
+    /// The workspace must be empty.
+    Restrict,
+    /// The contents are moved to the default workspace.
+    SetDefault,
+    /// The contents are removed.
+    Cascade,
+}
+
+impl WorkspaceDeletionMode {
+    /// All modes, in MLflow's order.
+    pub const ALL: [Self; 3] = [Self::SetDefault, Self::Cascade, Self::Restrict];
+
+    /// Returns MLflow's name of the mode.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Restrict => "RESTRICT",
+            Self::SetDefault => "SET_DEFAULT",
+            Self::Cascade => "CASCADE",
+        }
+    }
+}
+
+/// The names of one kind of contents, under MLflow's name of the table.
+struct WorkspaceContents {
+    table: &'static str,
+    names: Vec<String>,
+}
+
+impl Workspaces {
+    /// Starts to delete a workspace: checks that this is possible, and closes the workspace to all
+    /// writes. Calling it again resumes the deletion. Returns after `lease`, when no process relies
+    /// on an earlier read of the workspace any more. A few requests per thousand names.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST`; `INVALID_STATE` if the workspace has contents, or a name that
+    /// also exists in the default workspace. In these cases, nothing has changed.
+    pub async fn begin_deletion(
+        &self,
+        name: &Workspace,
+        mode: WorkspaceDeletionMode,
+        lease: Duration,
+    ) -> Result<WorkspaceDocument> {
+        let found = self.get(name).await?;
+        self.check(&found, mode).await?;
+        let goes_to = match (mode, &found.goes_to) {
+            // Contents that have already been moved there stay there.
+            (_, Some(before)) if before.is_for_removal() => before.clone(),
+            (WorkspaceDeletionMode::Cascade, _) => Workspace::for_removal(&found.id),
+            (WorkspaceDeletionMode::SetDefault | WorkspaceDeletionMode::Restrict, _) => Workspace::default(),
+        };
+        let is_it = || Condition::Equals(ID.into(), text(&found.id));
+        let mark = Update::new(key_of(name)).only_if(is_it()).set(GOES_TO, text(goes_to.as_str()));
+        let mut writes = vec![Write::Update(mark)];
+        if goes_to.is_for_removal() {
+            writes.push(Write::Put(Item::new(listed_key(&goes_to)), Condition::Always));
+        }
+        match self.table.transact(&writes).await {
+            Ok(()) => {}
+            Err(Failure::Cancelled(_)) => return Err(name.not_found()),
+            Err(failure) => return Err(failure.into()),
+        }
+        runtime::clock::sleep(lease).await;
+        if let Err(error) = self.check(&found, mode).await {
+            if found.goes_to.is_none() {
+                self.give_back(&found).await?;
+            }
+            return Err(error);
+        }
+        Ok(WorkspaceDocument { goes_to: Some(goes_to), ..found })
+    }
+
+    /// Opens a workspace to writes again.
+    async fn give_back(&self, found: &WorkspaceDocument) -> Result<()> {
+        let is_it = Condition::Equals(ID.into(), text(&found.id));
+        let update = Update::new(key_of(&found.name)).only_if(is_it).remove(GOES_TO);
+        match self.table.transact(&[Write::Update(update)]).await {
+            Ok(()) | Err(Failure::Cancelled(_)) => Ok(()),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// Moves the contents of a workspace, and deletes it. One request per entity.
+    ///
+    /// # Errors
+    /// The table cannot be read or written, in which case the call may be repeated. `INVALID_STATE`
+    /// if a name was taken in the meantime.
+    pub async fn finish_deletion(&self, begun: &WorkspaceDocument) -> Result<()> {
+        let Some(to) = &begun.goes_to else { return Err(Error::internal("the deletion was not started")) };
+        self.move_all(&begun.name, to).await?;
+        self.table.delete_range(rows::WorkspaceDay::all(&begun.name.as_str().into()).range()).await?;
+        let is_it = Condition::Equals(ID.into(), text(&begun.id));
+        let writes = [
+            Write::Delete(key_of(&begun.name), is_it),
+            Write::Delete(listed_key(&begun.name), Condition::Always),
+            Write::Put(Item::new(former_key(&begun.name)), Condition::Always),
+        ];
+        match self.table.transact(&writes).await {
+            // A concurrent deletion has finished first, and another workspace of this name may have
+            // been created.
+            Ok(()) | Err(Failure::Cancelled(_)) => Ok(()),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// Checks that a workspace can be deleted.
+    async fn check(&self, found: &WorkspaceDocument, mode: WorkspaceDeletionMode) -> Result<()> {
+        let name = &found.name;
+        match mode {
+            WorkspaceDeletionMode::Cascade => Ok(()),
+            _ if found.goes_to.as_ref().is_some_and(Workspace::is_for_removal) => Err(Error::new(
+                ErrorCode::InvalidState,
+                format!(
+                    "Cannot delete workspace '{name}': it is being deleted in mode CASCADE. Repeat the deletion in that mode."
+                ),
+            )),
+            WorkspaceDeletionMode::Restrict => {
+                for WorkspaceContents { table, names } in self.contents(name).await? {
+                    let count = names.len();
+                    if count > 0 {
+                        return Err(Error::new(
+                            ErrorCode::InvalidState,
+                            format!(
+                                "Cannot delete workspace '{name}': table '{table}' still contains {count} resource(s). \
+                                 Remove or reassign them before deleting the workspace."
+                            ),
+                        ));
+                    }
+                }
+                Ok(())
+            }
+            WorkspaceDeletionMode::SetDefault => {
+                let conflicts = self.conflicts(name).await?;
+                if conflicts.is_empty() {
+                    return Ok(());
+                }
+                Err(conflict(name, &conflicts))
+            }
+        }
+    }
+
+    /// Returns the contents that prevent a workspace from being deleted.
+    async fn contents(&self, workspace: &Workspace) -> Result<Vec<WorkspaceContents>> {
+        let here = Name::from(workspace.as_str());
+        let models = [ModelKind::Model, ModelKind::Prompt].map(|kind| rows::ModelName::all(&here).kind(&kind).range());
+        let mut names = Vec::new();
+        for range in models {
+            names.extend(self.listed_names(range).await?);
+        }
+        let experiments = self.listed_names(rows::ExperimentName::all(&here).range()).await?;
+        // A dataset with long texts is listed without its name.
+        let datasets = self.table.query(Query::of(rows::WorkspaceEvaluationDataset::all(&here))).await?;
+        let datasets = datasets.iter().map(|row| row.get(NAME).unwrap_or_default().to_owned()).collect();
+        Ok(vec![
+            WorkspaceContents { table: "registered_models", names },
+            WorkspaceContents { table: "experiments", names: experiments },
+            WorkspaceContents { table: "evaluation_datasets", names: datasets },
+        ])
+    }
+
+    async fn listed_names(&self, range: key_schema::KeyRange) -> Result<Vec<String>> {
+        let mut query = Query::of(range);
+        let mut names = Vec::new();
+        loop {
+            let page = self.table.query_page(&query).await?;
+            names.extend(read_all(&page.items, "a name", |row| row.get(NAME).map(str::to_owned))?);
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => return Ok(names),
+            }
+        }
+    }
+
+    /// Returns the names in a workspace that also exist in the default workspace, with MLflow's
+    /// names of their tables.
+    async fn conflicts(&self, workspace: &Workspace) -> Result<Vec<(&'static str, String)>> {
+        let default = Name::from(Workspace::default().as_str());
+        let mut conflicts = Vec::new();
+        for WorkspaceContents { table, names } in self.contents(workspace).await? {
+            let key = |name: &String| -> Vec<Key> {
+                let name = Name::from(name.as_str());
+                match table {
+                    "experiments" => vec![rows::ExperimentName::key(&default, &name)],
+                    "registered_models" => [ModelKind::Model, ModelKind::Prompt]
+                        .map(|kind| rows::ModelName::key(&default, &kind, &name))
+                        .to_vec(),
+                    // Names of datasets are not unique.
+                    _ => Vec::new(),
+                }
+            };
+            let keys: Vec<_> = names.iter().flat_map(key).collect();
+            if keys.is_empty() {
+                continue;
+            }
+            let taken = self.table.get_many(&keys).await?;
+            let mut taken: Vec<_> = taken.values().filter_map(|row| row.get(NAME).map(str::to_owned)).collect();
+            taken.sort_unstable();
+            conflicts.extend(taken.into_iter().map(|name| (table, name)));
+        }
+        Ok(conflicts)
+    }
+}
+
+/// Returns MLflow's error for names that are taken (`_check_set_default_conflicts`).
+pub(crate) fn conflict(workspace: &Workspace, taken: &[(&'static str, String)]) -> Error {
+    let line = |(table, name): &(&str, String)| format!("  - {table}: {}", mlflow_api::python::repr(name));
+    let lines: Vec<_> = taken.iter().map(line).collect();
+    Error::new(
+        ErrorCode::InvalidState,
+        format!(
+            "Cannot reassign resources from workspace '{workspace}' to 'default': the following names already exist in the \
+             default workspace and would cause conflicts:\n{}\nRename or remove the conflicting resources before retrying.",
+            lines.join("\n")
+        ),
+    )
+}

@@ -1,0 +1,46 @@
+//! The rows of entities that are being permanently deleted.
+
+use entities::attributes::NONCE;
+use key_schema::Key;
+use mlflow_api::Result;
+use rand::RngExt;
+use table::{Condition, Failure, Item, Value, Write, bytes};
+
+use crate::store::Retention;
+
+/// Identity of the rows that this process wrote.
+pub(crate) struct RemovalClaim(Value);
+
+impl Retention {
+    /// Writes rows for all entities that are to be deleted. From then on, they cannot be restored.
+    /// One request per 25.
+    ///
+    /// The rows are in a partition of their own, because an experiment's partition may be full and
+    /// accept no more items.
+    pub(crate) async fn claim(&self, keys: &[Key]) -> Result<RemovalClaim> {
+        self.claim_with(keys.iter().cloned().map(Item::new).collect()).await
+    }
+
+    /// Writes rows with additional attributes for entities that are to be deleted.
+    pub(crate) async fn claim_with(&self, rows: Vec<Item>) -> Result<RemovalClaim> {
+        let nonce = bytes(rand::rng().random::<u64>().to_be_bytes().to_vec());
+        let rows = rows.into_iter().map(|row| row.with(NONCE, nonce.clone()));
+        self.table.write_many(rows.collect(), &[]).await?;
+        Ok(RemovalClaim(nonce))
+    }
+
+    /// Deletes the row of an entity that is kept, unless another process has begun to delete the
+    /// entity in the meantime. One request.
+    pub(crate) async fn release(&self, claim: &RemovalClaim, key: Key) -> Result<()> {
+        let is_ours = Condition::Equals(NONCE.into(), claim.0.clone());
+        match self.table.transact(&[Write::Delete(key, is_ours)]).await {
+            Ok(()) | Err(Failure::Cancelled(_)) => Ok(()),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// Deletes the rows of entities that have been permanently deleted. One request per 25.
+    pub(crate) async fn finish(&self, keys: &[Key]) -> Result<()> {
+        Ok(self.table.write_many(Vec::new(), keys).await?)
+    }
+}

@@ -1,0 +1,128 @@
+//! A time-limited slice of the removals that the policies require, so that a process can run it
+//! between other work. The next slice continues.
+//!
+//! A slice that runs out of time is dropped wherever it is. This is safe, because every removal may
+//! stop anywhere.
+
+use std::time::Duration;
+
+use entities::workspaces::Workspaces;
+use mlflow_api::{Result, Workspace};
+use runtime::clock::{Moment, now_ms};
+
+use crate::report::RemovalReport;
+use crate::store::Retention;
+
+/// Interval in ms after which another workspace comes first.
+const TURN_MS: i64 = 3_600_000;
+
+impl Retention {
+    /// Deletes what the policies no longer keep in each workspace, and the contents of workspaces
+    /// that were deleted with them. Takes at most `longest`: half of it for deleted entities, and
+    /// the rest for traces and then for histories. Returns whether everything was completed. If one
+    /// workspace fails, the others are still processed.
+    ///
+    /// Without policies, one request for the list of workspaces, and three for each.
+    ///
+    /// # Errors
+    /// Returns the first failure, after everything else has been tried. The next slice retries it.
+    pub async fn remove_for(
+        &self,
+        longest: Duration,
+        workspaces: &Workspaces,
+        report: &dyn RemovalReport,
+    ) -> Result<bool> {
+        let (begin, now) = (Moment::now(), now_ms());
+        let names = in_turn(workspaces.names().await?, now.div_euclid(TURN_MS));
+        let deleted = within(longest / 2, Box::pin(self.remove_all_deleted(&names, workspaces, report))).await;
+        let rest = longest.saturating_sub(begin.age());
+        let traces = within(rest, Box::pin(self.remove_all_expired(&names, report))).await;
+        let rest = longest.saturating_sub(begin.age());
+        let histories = within(rest, Box::pin(self.remove_all_old_histories(&names, now, report))).await;
+        Ok(deleted? && traces? && histories?)
+    }
+
+    async fn remove_all_deleted(
+        &self,
+        names: &[Workspace],
+        workspaces: &Workspaces,
+        report: &dyn RemovalReport,
+    ) -> Result<()> {
+        let mut outcome = Ok(());
+        for workspace in names {
+            let removed = if workspace.is_for_removal() {
+                self.remove_contents(workspaces, workspace, report).await
+            } else {
+                self.apply_policy(workspace, report).await.map(drop)
+            };
+            outcome = outcome.and(removed);
+        }
+        outcome
+    }
+
+    async fn remove_all_expired(&self, names: &[Workspace], report: &dyn RemovalReport) -> Result<()> {
+        let mut outcome = Ok(());
+        for workspace in names.iter().filter(|workspace| !workspace.is_for_removal()) {
+            outcome = outcome.and(self.remove_expired_traces(workspace, report).await);
+        }
+        outcome
+    }
+
+    async fn remove_all_old_histories(&self, names: &[Workspace], now: i64, report: &dyn RemovalReport) -> Result<()> {
+        let mut outcome = Ok(());
+        for workspace in names.iter().filter(|workspace| !workspace.is_for_removal()) {
+            outcome = outcome.and(self.remove_old_histories(workspace, now, report).await);
+        }
+        outcome
+    }
+
+    /// Deletes the contents of a workspace that was deleted with them.
+    async fn remove_contents(&self, workspaces: &Workspaces, of: &Workspace, report: &dyn RemovalReport) -> Result<()> {
+        let found = self.removed_with(of).await?;
+        self.remove(of, &found, report).await?;
+        self.remove_rest(workspaces, of).await
+    }
+
+    /// Deletes the rest of a workspace that was deleted with its contents, unless some of its
+    /// experiments are kept.
+    ///
+    /// # Errors
+    /// Returns failures of the table.
+    pub async fn remove_rest(&self, workspaces: &Workspaces, workspace: &Workspace) -> Result<()> {
+        workspaces.remove_models_and_datasets(workspace).await?;
+        if self.removed_with(workspace).await?.entities().next().is_none() {
+            workspaces.forget(workspace).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs the work for at most this time. Returns whether it was completed.
+async fn within(longest: Duration, work: impl Future<Output = Result<()>>) -> Result<bool> {
+    match tokio::time::timeout(longest, work).await {
+        Ok(outcome) => outcome.map(|()| true),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Rotates the names, so that a different workspace comes first each time, and one with much to
+/// delete does not block the others.
+fn in_turn(mut names: Vec<Workspace>, turn: i64) -> Vec<Workspace> {
+    let count = i64::try_from(names.len()).unwrap_or(i64::MAX).max(1);
+    names.rotate_left(usize::try_from(turn.rem_euclid(count)).unwrap_or_default());
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_workspace_has_the_first_turn() {
+        let names: Vec<_> =
+            ["team-a", "team-b", "team-c"].iter().filter_map(|name| Workspace::stored(name).ok()).collect();
+        let first = |turn| in_turn(names.clone(), turn)[0].as_str().to_owned();
+        assert_eq!([first(0), first(1), first(2), first(3)], ["team-a", "team-b", "team-c", "team-a"]);
+        assert!(in_turn(Vec::new(), 5).is_empty());
+    }
+}

@@ -1,0 +1,82 @@
+//! Creates new entities without duplicates, even if responses are lost.
+//!
+//! Clients retry requests that were answered with a server error. If the creation had been written
+//! all the same, the entity would then exist twice. So each created item carries a **nonce**: a
+//! random value of its own. After a lost response, the nonce distinguishes our item from any other,
+//! even if it was changed in the meantime. If the item is not found, the outcome is unknown, and
+//! the client gets an error that it does not retry ([`Failure::Unknown`],
+//! `docs/adr/0017-creations.md`).
+
+use std::time::Duration;
+
+use key_schema::attributes::NONCE;
+use rand::RngExt;
+
+use crate::{Condition, Failure, Item, Result, RetryPolicy, Table, Value, Write, WriteRefusal, bytes};
+
+impl Table {
+    /// Creates an item that must not exist yet, together with other writes, all or nothing. One
+    /// request, as [`Table::put`] or, if there are others, as [`Table::transact`], and one more if
+    /// a response was lost.
+    ///
+    /// # Errors
+    /// [`Failure::Cancelled`] if an item with this key exists, or if a condition of the others does
+    /// not hold. The first reason is the item's, even if there are no other writes.
+    /// [`Failure::Unknown`] if it is uncertain whether the item was written. After any other
+    /// failure, nothing was written.
+    pub async fn create(&self, item: Item, others: Vec<Write>) -> Result<()> {
+        let nonce = bytes(rand::rng().random::<u64>().to_be_bytes().to_vec());
+        let item = item.with(NONCE, nonce.clone());
+        let mut lost = false;
+        let outcome = if others.is_empty() {
+            let outcome = self.put_noting(&mut lost, item.clone(), &Condition::item_missing()).await;
+            outcome.map_err(|failure| match failure {
+                Failure::Refused { item, .. } => Failure::Cancelled(vec![WriteRefusal::Refused(item)]),
+                other => other,
+            })
+        } else {
+            let created = Write::Put(item.clone(), Condition::item_missing());
+            let writes: Vec<_> = std::iter::once(created).chain(others).collect();
+            self.transact_noting(&mut lost, &writes).await
+        };
+        match outcome {
+            Err(failure) if lost => self.look_for(&item, &nonce, failure).await,
+            outcome => outcome,
+        }
+    }
+
+    /// Looks for the item after an attempt whose response was lost, and after the last attempt has
+    /// failed with `failure`.
+    async fn look_for(&self, item: &Item, nonce: &Value, failure: Failure) -> Result<()> {
+        let is_ours = |found: &Item| found.value(NONCE) == Some(nonce);
+        if let Failure::Cancelled(reasons) = &failure
+            && let Some(WriteRefusal::Refused(Some(found))) = reasons.first()
+        {
+            return if is_ours(found) { Ok(()) } else { Err(failure) };
+        }
+        let key = item.key().ok_or_else(|| Failure::Unexpected("an item without a key was created".to_owned()))?;
+        // A short patience: together with the previous attempts, it has to fit into the function's
+        // timeout.
+        let retry = RetryPolicy { patience: Duration::from_secs(3), ..self.retry };
+        match self.with_retry(retry).get(&key).await {
+            Ok(Some(found)) if is_ours(&found) => Ok(()),
+            // A condition refused the last attempt, and would also refuse an earlier one still in
+            // flight.
+            Ok(_) if matches!(failure, Failure::Cancelled(_)) => Err(failure),
+            // The item is missing, but an attempt may still be in flight.
+            outcome => {
+                let cause = format!("{failure:?}; looking for {key:?} afterwards: {}", looked(&outcome));
+                tracing::error!(cause, "the outcome of a creation is unknown");
+                Err(Failure::Unknown(cause))
+            }
+        }
+    }
+}
+
+fn looked(outcome: &Result<Option<Item>>) -> String {
+    match outcome {
+        Ok(Some(_)) => "another item has the key".to_owned(),
+        Ok(None) => "it does not exist".to_owned(),
+        Err(failure) => format!("{failure:?}"),
+    }
+}

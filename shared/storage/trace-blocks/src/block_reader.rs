@@ -1,0 +1,138 @@
+//! Reads blocks.
+
+use std::collections::{BTreeSet, HashMap};
+
+use entities::attributes::CONTENT;
+use entities::{now_ms, unreadable};
+use key_schema::Key;
+use mlflow_api::TraceId;
+use spans::Span;
+use table::{Query, Result, Table};
+
+use crate::block::{Block, failed};
+use crate::block_packing::{MAX_TRACES, SpansToPack};
+use crate::compression::decompress;
+use crate::groups::of_traces;
+use crate::trace_key::{TraceKey, TracePartition};
+
+/// Maximum number of blocks that are read in one request. Blocks have about 30 KB, and a page 1 MB.
+const BATCH_SIZE: usize = 40;
+/// How long, in ms, after a block was split in two a page may contain the older half without the
+/// newer one. This is much longer than reading a page takes, to allow for clock skew. If the newer
+/// half is missing later than that, it was deleted.
+const SPLIT_GRACE_MS: i64 = 600_000;
+
+/// Reads the blocks that own places after `behind`, in their order, and returns whether there are
+/// more. Without a place, reading starts with the first block. It stops once the blocks have
+/// `most_traces` traces. The first block may also have places before `behind`. One request per 40
+/// blocks, one read unit per 4 KB.
+///
+/// # Errors
+/// Returns failures of the table, and an internal error if a block cannot be read.
+pub async fn read_blocks(
+    table: &Table,
+    partition: &TracePartition,
+    behind: Option<&TraceKey>,
+    most_traces: usize,
+) -> Result<(Vec<Block>, bool)> {
+    let read = || read_once(table, partition, behind, most_traces);
+    let (blocks, more) = read().await?;
+    // A page is not a snapshot: it may contain only the older half of a block that was split in the
+    // meantime.
+    let since = now_ms().saturating_sub(SPLIT_GRACE_MS);
+    let is_half = |(before, block): (Option<&TraceKey>, &Block)| {
+        block.behind(since).is_some_and(|end| before.is_none_or(|before| *before < end))
+    };
+    let ends = std::iter::once(behind).chain(blocks.iter().map(|block| Some(block.end())));
+    if ends.zip(&blocks).any(is_half) { read().await } else { Ok((blocks, more)) }
+}
+
+async fn read_once(
+    table: &Table,
+    partition: &TracePartition,
+    behind: Option<&TraceKey>,
+    most_traces: usize,
+) -> Result<(Vec<Block>, bool)> {
+    let range = match behind {
+        // A block that ends at the place itself has no places after it.
+        Some(place) => partition.blocks().after(&place.text()),
+        None => partition.blocks(),
+    };
+    let mut query = Query::of(range);
+    let (mut blocks, mut traces) = (Vec::new(), 0);
+    loop {
+        // Reads at least two blocks: the first may have places before `behind`, and blocks of large
+        // traces have few traces.
+        let missing = most_traces.saturating_sub(traces).div_ceil(MAX_TRACES) + usize::from(blocks.is_empty());
+        let page = table.query_page(&query.limit(missing.clamp(2, BATCH_SIZE))).await?;
+        for item in page.items {
+            let block = Block::of(item).map_err(failed)?;
+            traces += block.count();
+            blocks.push(block);
+        }
+        match page.next {
+            Some(next) if traces < most_traces => query = Query::of(partition.blocks()).starting_at(next),
+            next => return Ok((blocks, next.is_some())),
+        }
+    }
+}
+
+/// Reads the spans of traces in these blocks, as far as the blocks contain them. Other spans are
+/// stored with their traces, and are read by [`read_trace_spans`](crate::read_trace_spans). One
+/// request per hundred items of spans, or per 16 MB; half a read unit per 4 KB.
+///
+/// # Errors
+/// Returns failures of the table, and an internal error if a block or its spans cannot be read.
+pub async fn read_block_spans(table: &Table, wanted: &[(&Block, &TraceId)]) -> Result<HashMap<TraceId, Vec<Span>>> {
+    read_groups(table, wanted, |_, _, spans| spans).await
+}
+
+/// Reads the spans of traces in these blocks in order to pack them again. The spans of only one
+/// trace are unpacked at a time.
+///
+/// # Errors
+/// Returns failures of the table, and an internal error if a block or its spans cannot be read.
+pub async fn read_spans_to_pack(table: &Table, wanted: &[(&Block, &TraceId)]) -> Result<HashMap<TraceId, SpansToPack>> {
+    read_groups(table, wanted, |trace, message, _| SpansToPack::of_message(trace, message)).await
+}
+
+async fn read_groups<T>(
+    table: &Table,
+    wanted: &[(&Block, &TraceId)],
+    make: impl Fn(&TraceId, &[u8], Vec<Span>) -> T,
+) -> Result<HashMap<TraceId, T>> {
+    let mut of_blocks: HashMap<Key, (&Block, BTreeSet<&TraceId>)> = HashMap::new();
+    for (block, trace) in wanted {
+        of_blocks.entry(block.key()).or_insert_with(|| (block, BTreeSet::new())).1.insert(trace);
+    }
+    // Maps each item of spans to those of its traces that are wanted.
+    let mut of_items: HashMap<Key, BTreeSet<TraceId>> = HashMap::new();
+    for (block, traces) in of_blocks.into_values() {
+        let core = block.core().map_err(failed)?;
+        let mut rest = core.as_slice();
+        for group in block.groups() {
+            let (here, others) = rest.split_at_checked(group.traces).unwrap_or((rest, &[]));
+            rest = others;
+            let Some(digest) = &group.digest else { continue };
+            let here = here.iter().map(|trace| &trace.place.trace).filter(|trace| traces.contains(trace));
+            let here: Vec<_> = here.cloned().collect();
+            if !here.is_empty() {
+                of_items.entry(block.partition().spans_key(digest)).or_default().extend(here);
+            }
+        }
+    }
+    // The key of an item contains the hash of its content, so an eventually consistent read returns
+    // the right content.
+    let keys: Vec<_> = of_items.keys().cloned().collect();
+    let items = table.get_many_eventually(&keys).await?;
+    let mut found = HashMap::new();
+    for (key, item) in &items {
+        let Some(traces) = of_items.get(key) else { continue };
+        let read = || {
+            let content = decompress(item.bytes(CONTENT)?)?;
+            of_traces(&content, |trace| traces.contains(trace), &make)
+        };
+        found.extend(read().ok_or_else(|| failed(unreadable(item, "the spans of a block")))?);
+    }
+    Ok(found)
+}

@@ -1,0 +1,27 @@
+//! Encoding of trace documents as bytes. Their IDs are stored in the columns.
+
+use entities::StoredTrace;
+use key_schema::definition::{PK, SK};
+use key_schema::rows;
+use mlflow_api::TraceId;
+use table::Item;
+
+use crate::bytes::ByteReader;
+use crate::item_encoding::{put_map, read_map};
+
+/// Appends a document. Returns `None` if one of its attributes has an unknown type.
+pub(crate) fn put(written: &mut Vec<u8>, trace: &StoredTrace) -> Option<()> {
+    put_map(written, &trace.item().0, |name| name != PK && name != SK)
+}
+
+/// Reads the documents of the traces with these IDs, in their order.
+pub(crate) fn read<'a>(written: &[u8], ids: impl Iterator<Item = &'a TraceId>) -> Option<Vec<StoredTrace>> {
+    let mut reader = ByteReader(written);
+    let documents = ids.map(|id| {
+        let mut item = Item::new(rows::Trace::key(id));
+        item.0.extend(read_map(&mut reader)?);
+        StoredTrace::of(item).ok().filter(|trace| trace.id() == id)
+    });
+    let documents: Option<Vec<_>> = documents.collect();
+    documents.filter(|_| reader.is_empty())
+}

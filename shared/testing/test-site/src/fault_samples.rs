@@ -1,0 +1,50 @@
+//! The troubles that tests inject. `make test-slow` tries all of them. `make test` tries one at a
+//! quarter of the requests that write, and at a sixteenth of the others, which are merely retried.
+
+use embedded_engine::faults::InjectedFault;
+
+/// Environment variable that enables all troubles.
+const ALL_FAULTS_VARIABLE: &str = "ALL_TROUBLES";
+
+/// Whether all troubles are tried.
+pub fn all_troubles() -> bool {
+    std::env::var_os(ALL_FAULTS_VARIABLE).is_some()
+}
+
+/// Whether an operation writes.
+pub fn writes(operation: &str) -> bool {
+    ["PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"].contains(&operation)
+}
+
+/// Selects from the troubles that can affect a request: all of them, or one for some of the request
+/// numbers. The selected numbers are not periodic, because reads and writes may alternate.
+pub fn sample<T>(number: u64, operation: &str, mut met: Vec<T>) -> Vec<T> {
+    if all_troubles() || met.is_empty() {
+        return met;
+    }
+    // Fibonacci hashing: the upper bits are effectively random.
+    let hash = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let bits = if writes(operation) { 2 } else { 4 };
+    if hash >> (u64::BITS - bits) != 0 {
+        return Vec::new();
+    }
+    let place = usize::try_from(number / 4).unwrap_or_default() % met.len();
+    vec![met.swap_remove(place)]
+}
+
+/// Troubles for requests of background work, each with the number of consecutive requests that it
+/// affects. The first and the third abort the work.
+pub const BACKGROUND_FAULTS: [(InjectedFault, u64); 6] = [
+    (InjectedFault::Disconnected, u64::MAX),
+    (InjectedFault::AnswerLost, 1),
+    (InjectedFault::AnswerLost, u64::MAX),
+    (InjectedFault::Throttled, 1),
+    (InjectedFault::Conflict, 1),
+    (InjectedFault::Halved, 1),
+];
+
+/// Selects the troubles of a list that are tried at a request.
+pub fn tried(request: u64, operation: &str, troubles: &[(InjectedFault, u64)]) -> Vec<(InjectedFault, u64)> {
+    let met = troubles.iter().filter(|(trouble, _)| trouble.is_met_by(operation)).copied().collect();
+    sample(request, operation, met)
+}
