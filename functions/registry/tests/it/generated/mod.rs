@@ -21,7 +21,7 @@ the metered value / the budget. A call that exceeds its budget fails the test; a
 [decision 14](../adr/0014-model-homes.md). A process of the registry caches nothing, so cold and warm calls cost the same.
 
 A prompt is a model with a tag, so these figures also apply to prompts. Tags that do not fit into a document are stored in rows, which take one
-more request to read: tags of a model above 1 KB in total, and tags of a version above 32 KB, such as a prompt's text.
+more request to read: values above 1 KB of a model, and above 32 KB of a version, such as a prompt's text.
 ";
 
 const TABLE: &str = "capacity";
@@ -157,7 +157,7 @@ async fn models(ledger: &mut Ledger) {
         .await;
     ledger
         .row(
-            "make a prompt of a model",
+            "turn a model into a prompt",
             budget([2.0, 10.0, 1.0], [2.0, 10.0, 1.0]),
             bench,
             names,
@@ -219,7 +219,7 @@ async fn delete_and_rename(ledger: &mut Ledger) {
         .await;
     ledger
         .row(
-            "set a tag of a version of it",
+            "set a tag of a version of that model",
             budget([4.0, 1.0, 3.0], [4.0, 1.0, 3.0]),
             bench,
             renamed,
@@ -254,7 +254,7 @@ async fn delete_and_rename(ledger: &mut Ledger) {
 
 /// Measures calls about versions of models. The version is `7` or `8`.
 async fn versions(ledger: &mut Ledger) {
-    ledger.section("Model versions, of a model with 100 of them");
+    ledger.section("Model versions, of a model with 100 versions");
     let bench = &bench().await;
     let names = ["model 1", "model 2"];
     for name in names {
@@ -319,7 +319,7 @@ async fn aliases(ledger: &mut Ledger, bench: &Bench<Store>, names: [&str; 2]) {
         .await;
     ledger
         .row(
-            "set it to another version",
+            "move the alias to another version",
             budget([2.0, 8.0, 2.0], [2.0, 8.0, 2.0]),
             bench,
             names,
@@ -343,7 +343,7 @@ async fn aliases(ledger: &mut Ledger, bench: &Bench<Store>, names: [&str; 2]) {
 async fn stages_and_prompts(ledger: &mut Ledger, bench: &Bench<Store>, names: [&str; 2]) {
     ledger
         .row(
-            "transition to a stage that is empty",
+            "transition to an empty stage",
             budget([4.0, 9.0, 4.0], [4.0, 9.0, 4.0]),
             bench,
             names,
@@ -371,7 +371,7 @@ async fn stages_and_prompts(ledger: &mut Ledger, bench: &Bench<Store>, names: [&
         .await;
     ledger
         .row(
-            "delete the greatest version",
+            "delete the latest version",
             budget([3.0, 10.0, 5.0], [3.0, 10.0, 5.0]),
             bench,
             names,
