@@ -25,7 +25,7 @@ COUNTS = {
     "a job of 10,000 steps of 100 metrics, one per call (120 steps, times 83.33)": 1_000_000,
     "a job of 10,000 steps of 100 metrics in batches (1,200 steps, times 8.33)": 10_000,
 }
-#: Rows that nobody repeats a million times. Their cost is given for one.
+#: Rows that are not repeated a million times. Their cost is given for one.
 ONCE = re.compile(r"a job of |an hour of a run")
 
 
