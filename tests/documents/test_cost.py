@@ -72,7 +72,7 @@ def test_requests_to_the_bucket_are_paid_for(model: Model) -> None:
 
 
 def test_the_indexer_has_no_gateway(model: Model) -> None:
-    row = find(_ROWS, {"page": "capacity.md", "section": "The indexer, beside the requests", "row": "a new run, 4 tags"})
+    row = find(_ROWS, {"page": "capacity.md", "section": "The indexer's work for a run", "row": "a new run, 4 tags"})
     cost = priced(model, row).cold
     assert cost.gateway == cost.invocations == cost.logs == 0
     assert cost.table > 0 and cost.time > 0
@@ -113,10 +113,10 @@ def test_what_is_taken_from_benchmarks_is_near_them(model: Model) -> None:
 
 
 def test_what_is_taken_from_capacity_pages_is_near_them(model: Model) -> None:
-    points = find(_ROWS, {"page": "capacity.md", "section": "Large runs: long params, and a million points of one metric", "row": "their history, whole"})
+    points = find(_ROWS, {"page": "capacity.md", "section": "Large runs: long params, and a million points of one metric", "row": "the whole history of 1,000,000 points"})
     # A read unit is 4 KB. Repeated values take less space than others.
     assert points.cold.reads * 4096 / MILLION < model.assumed("bytes of a point") < 2 * points.cold.reads * 4096 / MILLION
-    whole = next(row for row in _ROWS if row.name == "one of ten spans and 5 KB")
+    whole = next(row for row in _ROWS if row.name == "a trace of ten spans and 5 KB")
     assert whole.all_in
     assert model.assumed("bytes of a trace") == pytest.approx((whole.all_in.writes - 1) * 1000, rel=0.1)
 

@@ -135,7 +135,7 @@ class Model:
         """Returns the cost of dashboards beyond an account's free ones. This stack's dashboard
         counts as free.
         """
-        return max(0.0, self.stack.dashboards - self.assumed("dashboards for nothing")) * self.price("dashboards")
+        return max(0.0, self.stack.dashboards - self.assumed("free dashboards")) * self.price("dashboards")
 
     def ticks(self) -> float:
         tick = Cost(

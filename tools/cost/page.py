@@ -74,7 +74,7 @@ def _teams(model: Model, three: list[Team]) -> str:
         ("runs", *(f"{team.runs:,}" for team in three)),
         ("traces", *(f"{team.traces:,}" for team in three)),
         ("calls of UI pages", *(f"{team.pages:,}" for team in three)),
-        ("calls in all", *(f"{round(team.calls, -3):,.0f}" for team in three)),
+        ("calls in total", *(f"{round(team.calls, -3):,.0f}" for team in three)),
         *((kind, *(dollars(team.ours[kind]) for team in three)) for kind in kinds),
         ("**this stack**", *(f"**{whole(sum(team.ours.values()))}**" for team in three)),
         *((f"always on: {kind}", *(dollars(team.server[kind]) for team in three)) for kind in server_kinds),
@@ -147,7 +147,7 @@ def _hour(model: Model, rows: list[Row]) -> str:
     compared.append(("**all**", f"**${whole_page:.4f}**", f"**${whole_lines:.4f}**", f"**{whole_lines / whole_page - 1:+.1%}**"))
     calls = sum(times for line, times in recorded().items() if line.is_call)
     return f"""\
-## An hour by its lines
+## A busy hour by its log lines
 
 Functions log a [line for each request](../guide/operate.md#request-log), and for each
 batch that the indexer processes. The cost of requests can therefore be computed from a log
@@ -155,7 +155,7 @@ batch that the indexer processes. The cost of requests can therefore be computed
 {hour.runs} runs, {hour.traces} traces and {hour.pages} UI calls, {model.assumed("busy")} times those of an average hour. The lines of its {calls:,} calls
 and of the indexer's work are in `tools/cost/hour.tsv`:
 
-{_table(("", "by the tables above", "by the lines", "difference"), compared)}
+{_table(("", "by the tables above", "by the log lines", "difference"), compared)}
 The hour's runs are concurrent, each in an experiment of its own. UI calls are about an experiment
 without active runs, because [searches](capacity.md) cost more in experiments with many of them. The
 lines do not cover cold starts, files in the bucket, storage, and the stream's calls of the indexer.
