@@ -148,8 +148,9 @@ test-slow: $(VENV_READY) $(EMULATOR_READY) $(CLIENTS_READY) checkov ## Run the s
 test-dynamodb: ## Test the store's requests against DynamoDB, with the environment's AWS credentials, on a temporary table
 	cargo test --package tracking --test it -- --ignored --exact conformance::over_dynamodb
 
-validate: $(VENV_READY) ## Check template.yaml
+validate: $(VENV_READY) ## Check template.yaml, for all regions
 	sam validate --lint --region us-east-1
+	python -m tools.regions
 
 checkov: $(CHECKOV_READY) ## Scan template.yaml for security problems, except those reviewed in tools/checkov.yaml
 	$(CHECKOV_VENV)/bin/checkov --config-file tools/checkov.yaml
