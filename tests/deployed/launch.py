@@ -7,6 +7,9 @@ environment, and does not import the tests.
   and enables point-in-time recovery. Ministack does none of this.
 - CloudFormation distinguishes changes that replace a table, a bucket or an API. Ministack treats
   every change as a possible replacement.
+- A filter of an event source mapping treats the parts of an absent object as absent. Ministack
+  refuses every condition on them, including `exists: false`.
+- CloudFormation limits roles by their permissions boundary. Ministack ignores that property.
 - CloudFormation creates alarms of several metrics. Ministack refuses them, so it gets an alarm of
   the first metric.
 - The creation of one resource of a stack can be made to fail. The file named by the variable
@@ -26,7 +29,7 @@ import yaml
 yaml.SafeLoader = yaml.CSafeLoader
 
 from ministack.app import main  # noqa: E402
-from ministack.services import dynamodb  # noqa: E402
+from ministack.services import dynamodb, iam, lambda_svc  # noqa: E402
 from ministack.services.cloudformation import provisioners  # noqa: E402
 
 _asked: ContextVar[dict[str, Any]] = ContextVar("asked", default={})
@@ -120,6 +123,23 @@ def _update_metric_alarm(alarm: str, old: dict[str, Any], new: dict[str, Any], *
 
 def _unless_failing(create: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps the creation of a resource so that it fails for the resource that is set to fail."""
+_match = lambda_svc._match_esm_filter
+
+
+def _with_absent_parts(record: dict[str, Any], pattern: dict[str, Any]) -> bool:
+    return _match({name: {} for name, wanted in pattern.items() if isinstance(wanted, dict)} | record, pattern)
+
+
+_roles = provisioners._RESOURCE_HANDLERS["AWS::IAM::Role"]
+_create_role = _roles["create"]
+
+
+def _create_bounded_role(name: str, properties: dict[str, Any], stack: str) -> Any:
+    made = _create_role(name, properties, stack)
+    iam._roles[made[0]]["PermissionsBoundary"] = properties.get("PermissionsBoundary")
+    return made
+
+
 
     def create_or_fail(name: str, properties: dict[str, Any], stack: str) -> Any:
         if f"{stack} {name}" == Path(os.environ["FAILING"]).read_text():
@@ -133,6 +153,8 @@ if __name__ == "__main__":
     dynamodb._query, dynamodb._apply_index_projection = _remembering, _of_local_index
     _alarms |= {"create": _create_metric_alarm, "update": _update_metric_alarm}
     _tables |= {"create": _create_table, "update": _update_table, "delete": _delete_table}
+    lambda_svc._match_esm_filter = _with_absent_parts
+    _roles |= {"create": _create_bounded_role}
     provisioners._REPLACING_PROPERTIES.update(_REPLACING)
     provisioners._CONDITIONALLY_REPLACING_PROPERTIES.update(_MAYBE_REPLACING)
     for handlers in provisioners._RESOURCE_HANDLERS.values():

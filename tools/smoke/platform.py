@@ -204,10 +204,10 @@ CHECKS = [
     ),
     Check(
         "removals in the stream",
-        "Does the stream's filter, which has a condition on eventName, let removals through?",
+        "Does the stream's filter, which matches records without a new image, let removals through?",
         {
             "delivered": Outcome(EXPECTED, "Yes. The indexer removed its copy of a run whose row was removed by hand."),
-            "not delivered": Outcome(DIFFERS, "No. Rows of removed datasets are left over, and searches find runs that were removed by hand. The filter needs a pattern without eventName."),
+            "not delivered": Outcome(DIFFERS, "No. Rows of removed datasets are left over, and searches find runs that were removed by hand. The condition `exists: false` does not hold for a record without a new image."),
             "not indexed": Outcome(DIFFERS, "A run was not indexed within three minutes: check the alarms of the indexer first."),
         },
         _removals,
