@@ -4,7 +4,7 @@ environment, and does not import the tests.
 - If a query of a local index requests attributes that the index does not have, they are read from
   the table. Ministack returns only the keys.
 - CloudFormation converts parameters to booleans and numbers, refuses to delete protected tables,
-  and enables point-in-time recovery. Ministack does none of this.
+  enables point-in-time recovery, and sets the class of a table. Ministack does none of this.
 - CloudFormation distinguishes changes that replace a table, a bucket or an API. Ministack treats
   every change as a possible replacement.
 - A filter of an event source mapping treats the parts of an absent object as absent. Ministack
@@ -70,6 +70,8 @@ def _create_table(name: str, properties: dict[str, Any], stack: str) -> Any:
     made = _create(name, _typed(properties), stack)
     asked = properties.get("PointInTimeRecoverySpecification", {}).get("PointInTimeRecoveryEnabled")
     dynamodb._pitr_settings[made[0]] = str(asked).lower() == "true"
+    if table_class := properties.get("TableClass"):
+        dynamodb._tables[made[0]]["TableClassSummary"] = {"TableClass": table_class}
     return made
 
 
@@ -121,8 +123,6 @@ def _update_metric_alarm(alarm: str, old: dict[str, Any], new: dict[str, Any], *
     return _update_alarm(alarm, _of_one_metric(old), _of_one_metric(new), *others, **named)
 
 
-def _unless_failing(create: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps the creation of a resource so that it fails for the resource that is set to fail."""
 _match = lambda_svc._match_esm_filter
 
 
@@ -140,6 +140,8 @@ def _create_bounded_role(name: str, properties: dict[str, Any], stack: str) -> A
     return made
 
 
+def _unless_failing(create: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps the creation of a resource so that it fails for the resource that is set to fail."""
 
     def create_or_fail(name: str, properties: dict[str, Any], stack: str) -> Any:
         if f"{stack} {name}" == Path(os.environ["FAILING"]).read_text():
@@ -151,10 +153,10 @@ def _create_bounded_role(name: str, properties: dict[str, Any], stack: str) -> A
 
 if __name__ == "__main__":
     dynamodb._query, dynamodb._apply_index_projection = _remembering, _of_local_index
-    _alarms |= {"create": _create_metric_alarm, "update": _update_metric_alarm}
-    _tables |= {"create": _create_table, "update": _update_table, "delete": _delete_table}
     lambda_svc._match_esm_filter = _with_absent_parts
     _roles |= {"create": _create_bounded_role}
+    _alarms |= {"create": _create_metric_alarm, "update": _update_metric_alarm}
+    _tables |= {"create": _create_table, "update": _update_table, "delete": _delete_table}
     provisioners._REPLACING_PROPERTIES.update(_REPLACING)
     provisioners._CONDITIONALLY_REPLACING_PROPERTIES.update(_MAYBE_REPLACING)
     for handlers in provisioners._RESOURCE_HANDLERS.values():
