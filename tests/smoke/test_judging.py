@@ -23,6 +23,10 @@ def _signatures(twice: Mapping[str, int], once: Mapping[str, int], listed: list[
 
 
 _STRANGE = {name: 403 for name in _NAMES[:-1]}
+_API = {
+    "API has the tag": True, "stage has the tag": True, "closed": False, "should be closed": False,
+    "writes a log": False, "should write a log": False, "warnings": 0,
+}
 _RATE = {"rate": 1000.0, "burst": 1000.0}
 
 
@@ -73,6 +77,12 @@ _RATE = {"rate": 1000.0, "burst": 1000.0}
         (gateway.judge_address, {"lines with an address": 2, "of them forged": 0}, "the caller's"),
         (gateway.judge_address, {"lines with an address": 2, "of them forged": 1}, "forged"),
         (gateway.judge_address, {"lines with an address": 0, "of them forged": 0}, "none"),
+        (gateway.judge_settings, {"signed": _API, "users": _API}, "as asked"),
+        (gateway.judge_settings, {"signed": _API, "users": _API | {"API has the tag": False}}, "only on stages"),
+        (gateway.judge_settings, {"signed": _API | {"stage has the tag": False}}, "no tag"),
+        (gateway.judge_settings, {"signed": _API | {"closed": True}}, "not as asked"),
+        (gateway.judge_settings, {"signed": _API | {"should write a log": True}}, "not as asked"),
+        (gateway.judge_settings, {"signed": _API | {"warnings": 1}}, "warnings"),
         (gateway.judge_rates, _RATE | {"requests": 1500, "seconds": 1, "statuses": {"200": 1400, "429": 100}}, "limited"),
         (gateway.judge_rates, _RATE | {"requests": 1500, "seconds": 1, "statuses": {"200": 1400, "503": 100}}, "no sandboxes"),
         (gateway.judge_rates, _RATE | {"requests": 1500, "seconds": 30, "statuses": {"200": 1500}}, "not reached"),

@@ -107,7 +107,52 @@ def judge_rates(facts: Facts) -> str:
     return "not limited" if facts["requests"] > 1.5 * allowed else "not reached"
 
 
+def _settings(world: World) -> Facts:
+    client = world.aws("apigatewayv2")
+    facts: Facts = {}
+    for name, output in (("signed", "TrackingUri"), ("users", "UsersUri")):
+        if output not in world.outputs:
+            continue
+        identifier = re.match(r"https?://([^.:/]+)", world.outputs[output])[1]
+        with asked("describing the API"):
+            api = client.get_api(ApiId=identifier)
+            stage = client.get_stage(ApiId=identifier, StageName="$default")
+        facts[name] = {
+            "API has the tag": api.get("Tags", {}).get("mlflow-stack") == world.stack,
+            "stage has the tag": stage.get("Tags", {}).get("mlflow-stack") == world.stack,
+            "closed": bool(api.get("DisableExecuteApiEndpoint")),
+            "should be closed": world.parameter("DisableExecuteApiEndpoint") == "true",
+            "writes a log": bool(stage.get("AccessLogSettings")),
+            "should write a log": world.parameter("AccessLogs") == "on",
+            "warnings": len(api.get("Warnings", [])) + len(api.get("ImportInfo", [])),
+        }
+    return facts
+
+
+def judge_settings(facts: Facts) -> str:
+    if any(api["closed"] != api["should be closed"] or api["writes a log"] != api["should write a log"] for api in facts.values()):
+        return "not as asked"
+    if not all(api["stage has the tag"] for api in facts.values()):
+        return "no tag"
+    if not all(api["API has the tag"] for api in facts.values()):
+        return "only on stages"
+    return "warnings" if any(api["warnings"] for api in facts.values()) else "as asked"
+
+
 CHECKS = [
+    Check(
+        "settings of the gateway",
+        "Do the APIs and their stages have the stack's tag, and the settings of DisableExecuteApiEndpoint and AccessLogs?",
+        {
+            "as asked": Outcome(EXPECTED, "Yes. Costs of the gateway are attributed to the stack."),
+            "only on stages": Outcome(OPEN, "Only the stages have the tag. Check in Cost Explorer, after a day, whether costs of API Gateway are attributed to it."),
+            "no tag": Outcome(DIFFERS, "A stage has no tag, so budgets and bills by tag leave out the gateway."),
+            "not as asked": Outcome(DIFFERS, "DisableExecuteApiEndpoint or AccessLogs has no effect. After DisableExecuteApiEndpoint was true, run: aws apigatewayv2 update-api --api-id API_ID --no-disable-execute-api-endpoint"),
+            "warnings": Outcome(OPEN, "API Gateway has warnings about the OpenAPI body, which should have failed the deployment. Report them: aws apigatewayv2 get-api --api-id API_ID"),
+        },
+        _settings,
+        judge_settings,
+    ),
     Check(
         "challenge",
         "Under which name does the gateway return WWW-Authenticate?",
