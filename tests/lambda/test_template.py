@@ -850,6 +850,9 @@ def test_an_api_is_closed_to_all_but_its_own_name_if_the_operator_says_so(templa
         condition, (server,), otherwise = resources[api]["Properties"]["Body"]["servers"]["Fn::If"]
         assert (condition, otherwise) == ("IsOnlyAtDomains", {"Ref": "AWS::NoValue"})
         assert server["x-amazon-apigateway-endpoint-configuration"] == {"disableExecuteApiEndpoint": True}
+    for output, api, name in (("TrackingUri", "Api", "DomainName"), ("UsersUri", "UsersApi", "UsersDomainName")):
+        closed, open_ = {"Fn::Sub": f"https://${{{name}}}"}, {"Fn::GetAtt": [api, "ApiEndpoint"]}
+        assert template["Outputs"][output]["Value"] == {"Fn::If": ["IsOnlyAtDomains", closed, open_]}
 
 
 def test_the_data_table_has_the_class_and_the_warm_throughput_that_the_operator_says(template, resources):

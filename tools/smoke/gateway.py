@@ -8,7 +8,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 from .check import DIFFERS, EXPECTED, OPEN, Check, Facts, NotAsked, Outcome
-from .world import API, World
+from .world import API, World, asked
 
 #: An address in a network reserved for documentation.
 _FORGED = "203.0.113.77"
@@ -110,11 +110,11 @@ def judge_rates(facts: Facts) -> str:
 def _settings(world: World) -> Facts:
     client = world.aws("apigatewayv2")
     facts: Facts = {}
-    for name, output in (("signed", "TrackingUri"), ("users", "UsersUri")):
-        if output not in world.outputs:
-            continue
-        identifier = re.match(r"https?://([^.:/]+)", world.outputs[output])[1]
+    apis = {"signed": "Api"} | ({"users": "UsersApi"} if "UsersUri" in world.outputs else {})
+    for name, resource in apis.items():
         with asked("describing the API"):
+            described = world.aws("cloudformation").describe_stack_resource(StackName=world.stack, LogicalResourceId=resource)
+            identifier = described["StackResourceDetail"]["PhysicalResourceId"]
             api = client.get_api(ApiId=identifier)
             stage = client.get_stage(ApiId=identifier, StageName="$default")
         facts[name] = {
