@@ -60,9 +60,9 @@ _OUTCOMES = {
     "cookies": "arrive",
     "client address": "the caller's",
     "removals in the stream": "delivered",
-    # The emulator supports neither recovery nor conditions on leading keys.
-    "recovery": "disabled",
+    "recovery": "enabled",
     "restoration": "not asked",
+    # The emulator does not support conditions on leading keys.
     "leading keys": "not even for single calls",
     # The emulator does not process the body of an API.
     "settings of the gateway": "as asked",
