@@ -7,14 +7,12 @@ environment, and does not import the tests.
   and enables point-in-time recovery. Ministack does none of this.
 - CloudFormation distinguishes changes that replace a table, a bucket or an API. Ministack treats
   every change as a possible replacement.
-- CloudFormation creates budgets. Ministack implements some budgets, but not in its stacks.
 - CloudFormation creates alarms of several metrics. Ministack refuses them, so it gets an alarm of
   the first metric.
 - The creation of one resource of a stack can be made to fail. The file named by the variable
   FAILING says which.
 """
 
-import json
 import os
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -28,7 +26,7 @@ import yaml
 yaml.SafeLoader = yaml.CSafeLoader
 
 from ministack.app import main  # noqa: E402
-from ministack.services import budgets, dynamodb  # noqa: E402
+from ministack.services import dynamodb  # noqa: E402
 from ministack.services.cloudformation import provisioners  # noqa: E402
 
 _asked: ContextVar[dict[str, Any]] = ContextVar("asked", default={})
@@ -92,20 +90,6 @@ _REPLACING = {
 _MAYBE_REPLACING = {"AWS::DynamoDB::Table": ("AttributeDefinitions",)}
 
 
-def _create_budget(name: str, properties: dict[str, Any], stack: str) -> tuple[str, dict[str, str]]:
-    budget = properties["Budget"]
-    limit = budget["BudgetLimit"] | {"Amount": str(budget["BudgetLimit"]["Amount"])}
-    asked = {"Budget": budget | {"BudgetLimit": limit}, "NotificationsWithSubscribers": properties["NotificationsWithSubscribers"]}
-    status, _, body = budgets._create_budget(asked)
-    if status != 200:
-        raise ValueError(json.loads(body))
-    return budget["BudgetName"], {}
-
-
-def _delete_budget(budget: str, properties: dict[str, Any]) -> None:
-    budgets._delete_budget({"BudgetName": budget})
-
-
 _alarms = provisioners._RESOURCE_HANDLERS["AWS::CloudWatch::Alarm"]
 _create_alarm, _update_alarm = _alarms["create"], _alarms["update"]
 
@@ -151,7 +135,6 @@ if __name__ == "__main__":
     _tables |= {"create": _create_table, "update": _update_table, "delete": _delete_table}
     provisioners._REPLACING_PROPERTIES.update(_REPLACING)
     provisioners._CONDITIONALLY_REPLACING_PROPERTIES.update(_MAYBE_REPLACING)
-    provisioners._RESOURCE_HANDLERS["AWS::Budgets::Budget"] = {"create": _create_budget, "delete": _delete_budget}
     for handlers in provisioners._RESOURCE_HANDLERS.values():
         if "create" in handlers:
             handlers["create"] = _unless_failing(handlers["create"])

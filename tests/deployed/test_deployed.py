@@ -11,7 +11,7 @@ import requests
 from mlflow import MlflowClient
 
 from .conftest import Deployment
-from .extras import has_names_keys_and_a_budget, name_and_keys
+from .extras import has_names_and_keys, name_and_keys
 from .front import serving_api
 from .rare import RARE, sends_in_parts
 from .restoring import Restored, restore
@@ -76,7 +76,7 @@ def _each_right_was_used(roles: dict[str, list[dict]], calls: list[Call], names:
 
 
 def _goes_on(first: Deployment, outputs: dict[str, str], restored: Restored, token: str) -> None:
-    """Deploys a second stack on the restored tables, with a custom domain, keys and a budget.
+    """Deploys a second stack on the restored tables, with a custom domain and keys.
     Checks that runs, files and users are available, but the token is not, and that new writes are
     indexed.
     """
@@ -96,7 +96,7 @@ def _goes_on(first: Deployment, outputs: dict[str, str], restored: Restored, tok
     )
     assert "Table" not in again.resources() and "ArtifactBucket" not in again.resources()
     apis = again.apis()
-    has_names_keys_and_a_budget(again, apis, named)
+    has_names_and_keys(again, apis, named)
     with serving_api(emulator, apis["Api"], first.caller) as signed, serving_api(emulator, apis["UsersApi"], first.caller) as users:
         client = MlflowClient(signed)
         [run] = client.search_runs([client.get_experiment_by_name("quickstart").experiment_id], "metrics.loss < 0.2")

@@ -16,6 +16,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 import advice
+import budget
 import layout
 import preflight
 from changes import refused
@@ -45,7 +46,7 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="deploy", description="Creates or updates the stack.")
     parser.add_argument("--environment", default="default", help="section of samconfig.toml: default, dev or prod")
-    parser.add_argument("--parameters", nargs="*", default=[], metavar="NAME=VALUE", help="parameters of the template, all others keep their values")
+    parser.add_argument("--parameters", nargs="*", default=[], metavar="NAME=VALUE", help="parameters of the template, or MonthlyBudget and BudgetEmail; all others keep their values")
     parser.add_argument("--allow", nargs="*", default=[], metavar="RESOURCE", help="resources that may be replaced or removed")
     parser.add_argument("--built", action="store_true", help="use the functions and the user interface at the paths in the template, without building them")
     parser.add_argument("--check", action="store_true", help="only check whether the stack can be deployed")
@@ -63,6 +64,8 @@ def _deploy(settings: Settings, stack: Stack) -> None:
     if not settings.is_built:
         subprocess.run(["rustup", "target", "add", preflight.TARGET], check=True)
         _sam("build", "--config-env", settings.environment)
+    # The template of earlier versions contained the budget, and had parameters for it.
+    wanted = settings.budget.or_kept(stack.parameters() if stack.exists() else {})
     command = ["deploy", "--config-env", settings.environment, *settings.as_arguments(is_new=not stack.exists())]
     if stack.exists():
         said = _sam(*command, "--no-execute-changeset", "--no-confirm-changeset")
@@ -79,10 +82,16 @@ def _deploy(settings: Settings, stack: Stack) -> None:
         stack.protect()
     if said := make_first_call(boto3.client("lambda"), stack):
         print(f"Note: the first call of the function tracking failed: {said}. Check its log, and run: mlflow-serverless doctor --stack {stack.name}")
+    if wanted.is_given and (said := budget.Budget(_account(), stack.name, settings.region).settle(wanted, stack.tag(budget.TAG))):
+        print(said)
     outputs = stack.outputs()
     print(advice.of(outputs, stack.name, settings.region, settings.command("PARAMETERS")))
     if told := layout.advice(dynamodb, outputs["TableName"], advice.migration(outputs, settings.region)):
         print(told)
+
+
+def _account() -> str:
+    return boto3.client("sts").get_caller_identity()["Account"]
 
 
 def _sam(*arguments: str) -> str:

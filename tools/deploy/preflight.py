@@ -8,6 +8,7 @@ from pathlib import Path
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
+import budget
 import data
 import names
 from settings import Settings
@@ -29,7 +30,7 @@ def find_problems(settings: Settings) -> list[str]:
     return [*_of_this_machine(settings), *_of_the_account(settings)]
 
 
-def _of_parameters(settings: Settings, state: str | None) -> Iterator[str]:
+def _of_parameters(settings: Settings, state: str | None, account: str) -> Iterator[str]:
     """Checks each parameter, their combination, and what they refer to."""
     stack = Stack(boto3.client("cloudformation"), settings.stack)
     has_been_made = state not in (None, "REVIEW_IN_PROGRESS")
@@ -45,6 +46,7 @@ def _of_parameters(settings: Settings, state: str | None) -> Iterator[str]:
     # Parameters that the stack keeps have been checked by CloudFormation.
     yield from data.find_problems(said, settings.region, template)
     yield from _of_sandboxes(said, kept)
+    yield from budget.find_problems(settings.budget, settings.stack, settings.region, account, kept)
 
 
 def _of_sandboxes(said: Mapping[str, str], kept: Mapping[str, str]) -> Iterator[str]:
@@ -73,7 +75,7 @@ def find_warnings(settings: Settings) -> Iterator[str]:
         )
     if settings.parameters.get("Authorization") == "NONE" and settings.parameters.get("AccessMode", "none") == "none":
         yield "Authorization=NONE without users allows everyone on the internet to read and delete everything."
-    if settings.parameters.get("MonthlyBudget", "0") != "0":
+    if settings.budget.amount is not None and not settings.budget.is_removal:
         yield (
             "MonthlyBudget only covers resources with the tag mlflow-stack, once the tag is activated for cost allocation: "
             "aws ce update-cost-allocation-tags-status --cost-allocation-tags-status TagKey=mlflow-stack,Status=Active "
@@ -97,7 +99,7 @@ def _of_the_account(settings: Settings) -> Iterator[str]:
         yield "No region is set: export AWS_REGION=eu-central-1, or set one in the AWS profile (aws configure set region eu-central-1)."
         return
     try:
-        boto3.client("sts").get_caller_identity()
+        account = boto3.client("sts").get_caller_identity()["Account"]
     except (BotoCoreError, ClientError) as error:
         yield f"AWS cannot identify the caller ({error}). Sign in (aws sso login), or select a profile: export AWS_PROFILE=NAME"
         return
@@ -112,7 +114,7 @@ def _of_the_account(settings: Settings) -> Iterator[str]:
             f"aws cloudformation delete-stack --stack-name {settings.stack}"
         )
         return
-    yield from _of_parameters(settings, state)
+    yield from _of_parameters(settings, state, account)
 
 
 def _leftovers(settings: Settings) -> Iterator[str]:

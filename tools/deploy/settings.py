@@ -9,6 +9,8 @@ from pathlib import Path
 
 import boto3
 
+from budget import Wanted, separate
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -21,6 +23,7 @@ class Settings:
     allowed: list[str]
     is_built: bool
     only_checks: bool
+    budget: Wanted = Wanted()
 
     @property
     def protects(self) -> bool:
@@ -57,9 +60,10 @@ def read_settings(said: argparse.Namespace) -> Settings:
         sys.exit(f"samconfig.toml has no environment {said.environment}. It has {', '.join(name for name in config if name != 'version')}.")
     of_environment = config[said.environment]
     kept = of_environment.get("deploy", {}).get("parameters", {}).get("parameter_overrides", [])
-    parameters = dict(_pair(text) for text in [*(kept.split() if isinstance(kept, str) else kept), *said.parameters])
+    pairs = dict(_pair(text) for text in [*(kept.split() if isinstance(kept, str) else kept), *said.parameters])
+    parameters, wanted = separate(pairs)
     stack = of_environment["global"]["parameters"]["stack_name"]
-    return Settings(said.environment, stack, boto3.Session().region_name, parameters, said.allow, said.built, said.check)
+    return Settings(said.environment, stack, boto3.Session().region_name, parameters, said.allow, said.built, said.check, wanted)
 
 
 def _know_region() -> None:

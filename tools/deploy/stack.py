@@ -36,6 +36,9 @@ class Stack:
     def parameters(self) -> dict[str, str]:
         return {one["ParameterKey"]: one["ParameterValue"] for one in self._described().get("Parameters", [])}
 
+    def tag(self, name: str) -> str | None:
+        return next((one["Value"] for one in self._described().get("Tags", []) if one["Key"] == name), None)
+
     def resources(self) -> dict[str, str]:
         """Returns the physical ids by logical id. Resources are listed in pages, because a
         description has no more than 100.
