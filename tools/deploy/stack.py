@@ -47,6 +47,11 @@ class Stack:
         listed = [one for page in pages for one in page["StackResourceSummaries"]]
         return {one["LogicalResourceId"]: one.get("PhysicalResourceId", "") for one in listed if one["ResourceStatus"] != "DELETE_COMPLETE"}
 
+    def failed_resources(self) -> list[str]:
+        """Returns the names of the resources whose last operation failed."""
+        pages = self._client.get_paginator("list_stack_resources").paginate(StackName=self.name)
+        return [one["LogicalResourceId"] for page in pages for one in page["StackResourceSummaries"] if one["ResourceStatus"].endswith("_FAILED")]
+
     def has_tables(self) -> bool:
         """Returns whether the stack has created its tables."""
         return bool({"Table", "AccessTable"} & self.resources().keys())
