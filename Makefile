@@ -29,6 +29,9 @@ CLIENTS_READY := $(patsubst $(CLIENT_LISTS)/%.txt,.venv-client-%/ready,$(filter-
 ENVIRONMENT := default
 PARAMETERS :=
 ALLOW :=
+# For `make deploy`: a role that CloudFormation assumes. For `make admin`: the name of the user.
+ROLE :=
+NAME :=
 # For `make smoke`: the stack to check, whether to restore a table, and the name of a single check
 # to run.
 STACK :=
@@ -46,7 +49,7 @@ export SAM_CLI_TELEMETRY := 0
 # not cache bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help imported run ui watch watch-bucket test lint test-rust test-python test-browser test-slow test-dynamodb validate checkov clients emulator deny advisories docs scale build link-arm64 deploy release restore smoke clean
+.PHONY: help imported run ui watch watch-bucket test lint test-rust test-python test-browser test-slow test-dynamodb validate checkov clients emulator deny advisories docs scale build link-arm64 deploy admin delete release restore smoke clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -207,11 +210,20 @@ release: ui $(DEPLOY_READY) ## Build the archives of a release into target/relea
 
 # All checks that do not require a download or build run first.
 deploy: export PATH := $(CURDIR)/$(DEPLOY_VENV)/bin:$(PATH)
-deploy: DEPLOY := python tools/deploy --environment $(ENVIRONMENT) $(if $(PARAMETERS),--parameters $(PARAMETERS)) $(if $(ALLOW),--allow $(ALLOW))
+deploy: DEPLOY := python tools/deploy --environment $(ENVIRONMENT) $(if $(PARAMETERS),--parameters $(PARAMETERS)) $(if $(ALLOW),--allow $(ALLOW)) $(if $(ROLE),--role-arn $(ROLE))
 deploy: $(DEPLOY_READY) ## Create or update the stack in the AWS account of the current profile: ENVIRONMENT=dev, PARAMETERS="Workspaces=on", ALLOW=UsersApi
 	$(DEPLOY) --check
 	$(MAKE) ui
 	$(DEPLOY)
+
+admin: $(DEPLOY_READY) ## Create an administrator of a deployed stack, with the credentials of the current profile: NAME=ann, ENVIRONMENT=dev
+	@test -n "$(NAME)" || { echo "Set NAME: make admin NAME=ann" >&2; exit 2; }
+	$(DEPLOY_VENV)/bin/python tools/deploy --environment $(ENVIRONMENT) --admin "$(NAME)"
+
+delete: export PATH := $(CURDIR)/$(DEPLOY_VENV)/bin:$(PATH)
+delete: $(DEPLOY_READY) ## Delete a stack and its budget, but not its tables and its bucket: STACK=mlflow, or ENVIRONMENT=dev STACK=mlflow-dev
+	@test -n "$(STACK)" || { echo "Set STACK to the name of the stack: make delete STACK=mlflow" >&2; exit 2; }
+	python tools/deploy --environment $(ENVIRONMENT) --delete "$(STACK)"
 
 # The restore uses the program's command that ends sessions and tokens.
 restore: export PATH := $(CURDIR)/$(DEPLOY_VENV)/bin:$(PATH)

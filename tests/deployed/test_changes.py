@@ -66,7 +66,7 @@ def test_deploying_installs_only_what_it_needs():
     assert done.returncode == 0, done.stderr
     assert "tests/requirements.txt" not in done.stdout
     # Checks run before the interface is downloaded.
-    assert done.stdout.index("tools/deploy --environment default   --check") < done.stdout.index("fetch_ui.py")
+    assert done.stdout.index("tools/deploy --environment default    --check") < done.stdout.index("fetch_ui.py")
 
 
 def test_a_failed_update_says_what_failed_in_it_and_not_before():

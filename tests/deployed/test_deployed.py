@@ -28,7 +28,7 @@ def test_a_deployment_from_its_beginning_to_its_end(signing: Deployment, subtest
             assert account.emulator.dynamodb.describe_table(TableName=stack.outputs[name])["Table"]["DeletionProtectionEnabled"] is True
         [described] = account.emulator.cloudformation.describe_stacks(StackName=stack.name)["Stacks"]
         assert described["Tags"] == [{"Key": "mlflow-stack", "Value": stack.name}]
-        for said in (stack.outputs["TrackingUri"], stack.outputs["UsersUri"], "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD=true", "admin create"):
+        for said in (stack.outputs["TrackingUri"], stack.outputs["UsersUri"], "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD=true", "./deploy --admin NAME"):
             assert said in signing.said
     with subtests.test("experiment 0 is there before a client has called"):
         assert "the first call of the function" not in signing.said

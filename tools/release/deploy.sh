@@ -2,6 +2,8 @@
 # Creates or updates the stack in the AWS account of the current profile, with the functions in this
 # directory:
 #   ./deploy [--environment dev] [--parameters NAME=VALUE ...] [--allow RESOURCE ...] [--check]
+#   ./deploy --admin NAME      creates an administrator of the deployed stack
+#   ./deploy --delete STACK    deletes the stack, but not its tables and its bucket
 # Requires Python 3.11 or later. Installs its tools into ./.venv.
 set -eu
 cd "$(dirname "$0")"
