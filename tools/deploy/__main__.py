@@ -21,7 +21,7 @@ import budget
 import layout
 import preflight
 from changes import refused
-from first_call import make_first_call
+from first_call import make_first_calls
 from settings import Settings, read_settings
 from stack import Stack
 
@@ -96,8 +96,11 @@ def _deploy(settings: Settings, stack: Stack) -> None:
         _sam(*command)
     if settings.protects and stack.parameter("DeletionProtection") == "false" and stack.has_tables():
         stack.protect()
-    if said := make_first_call(boto3.client("lambda"), stack):
-        print(f"Note: the first call of the function tracking failed: {said}. Check its log, and run: mlflow-serverless doctor --stack {stack.name}")
+    failed = list(make_first_calls(stack))
+    for one in failed:
+        print(f"Note: {one}")
+    if failed:
+        print(f"Check the logs of these functions, and run: mlflow-serverless doctor --stack {stack.name}")
     if wanted.is_given and (said := budget.Budget(_account(), stack.name, settings.region).settle(wanted, stack.tag(budget.TAG))):
         print(said)
     outputs = stack.outputs()

@@ -39,13 +39,13 @@ class Stack:
     def tag(self, name: str) -> str | None:
         return next((one["Value"] for one in self._described().get("Tags", []) if one["Key"] == name), None)
 
-    def resources(self) -> dict[str, str]:
-        """Returns the physical ids by logical id. Resources are listed in pages, because a
-        description has no more than 100.
+    def resources(self, kind: str | None = None) -> dict[str, str]:
+        """Returns the physical ids by logical id, optionally of one type. Resources are listed in
+        pages, because a description has no more than 100.
         """
         pages = self._client.get_paginator("list_stack_resources").paginate(StackName=self.name)
         listed = [one for page in pages for one in page["StackResourceSummaries"]]
-        return {one["LogicalResourceId"]: one.get("PhysicalResourceId", "") for one in listed if one["ResourceStatus"] != "DELETE_COMPLETE"}
+        return {one["LogicalResourceId"]: one.get("PhysicalResourceId", "") for one in listed if one["ResourceStatus"] != "DELETE_COMPLETE" and kind in (None, one["ResourceType"])}
 
     def failed_resources(self) -> list[str]:
         """Returns the names of the resources whose last operation failed."""
