@@ -42,6 +42,11 @@ ONLY :=
 PROFILE := release
 PROCESSORS := arm64 x86_64
 PARTS := functions program
+SYSTEM := linux
+# For `make publish`: an archive of functions, the prefix of the buckets, and their regions.
+ARCHIVE :=
+BUCKETS :=
+REGIONS :=
 # At the front of PATH, because tools find each other by it.
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
@@ -49,7 +54,7 @@ export SAM_CLI_TELEMETRY := 0
 # not cache bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help imported run ui watch watch-bucket test lint test-rust test-python test-browser test-slow test-dynamodb validate checkov clients emulator deny advisories docs scale build link-arm64 deploy admin delete release restore smoke clean
+.PHONY: help imported run ui watch watch-bucket test lint test-rust test-python test-browser test-slow test-dynamodb validate checkov clients emulator deny advisories docs scale build link-arm64 deploy admin delete release publish restore smoke clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -206,7 +211,11 @@ link-arm64: $(VENV_READY) ## Compile and link one function for the processor of 
 
 release: export PATH := $(CURDIR)/$(DEPLOY_VENV)/bin:$(PATH)
 release: ui $(DEPLOY_READY) ## Build the archives of a release into target/release-archive: PROFILE=dev, PROCESSORS=x86_64, PARTS=functions
-	python tools/release --profile $(PROFILE) --processors $(PROCESSORS) --only $(PARTS)
+	python tools/release --profile $(PROFILE) --processors $(PROCESSORS) --only $(PARTS) --system $(SYSTEM)
+
+publish: $(DEPLOY_READY) ## Upload an archive for "Launch Stack" buttons to the buckets BUCKETS-REGION: ARCHIVE=path BUCKETS=mlflow-serverless REGIONS="eu-central-1 us-east-1"
+	@test -n "$(ARCHIVE)" && test -n "$(BUCKETS)" && test -n "$(REGIONS)" || { echo "Set ARCHIVE, BUCKETS and REGIONS" >&2; exit 2; }
+	$(DEPLOY_VENV)/bin/python tools/release/publish.py $(ARCHIVE) --buckets $(BUCKETS) --regions $(REGIONS)
 
 # All checks that do not require a download or build run first.
 deploy: export PATH := $(CURDIR)/$(DEPLOY_VENV)/bin:$(PATH)
