@@ -136,12 +136,10 @@ def _delete(settings: Settings, stack: Stack, confirmed: str) -> None:
         print(f"There is no stack {stack.name} in {settings.region}.")
         return
     outputs = stack.outputs()
-    try:
-        _sam("delete", "--stack-name", stack.name, "--region", settings.region, "--no-prompts")
-    finally:
-        if problem := preflight.problem_of_state(stack.name):
-            print(problem)
-    print(advice.of_data(outputs))
+    print(f"Deleting the stack {stack.name} ...", flush=True)
+    if not stack.delete():
+        sys.exit(preflight.problem_of_state(stack.name) or f"{stack.name} was not deleted.")
+    print(f"Deleted the stack {stack.name}.{advice.of_data(outputs)}")
 
 
 def _sam(*arguments: str) -> str:

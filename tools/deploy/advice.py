@@ -57,7 +57,7 @@ def of_data(outputs: Mapping[str, str]) -> str:
         f"  aws dynamodb update-table --table-name {table} --no-deletion-protection-enabled",
         f"  aws dynamodb delete-table --table-name {table}",
     )]
-    text = ["", "The tables and the bucket still exist, with all data. To delete them permanently:", "", *commands]
+    text = ["", "", "The tables and the bucket still exist, with all data. To delete them permanently:", "", *commands]
     if bucket := outputs.get("BucketName"):
         text += ["", f'and delete the bucket {bucket} with "Empty" and "Delete" in the S3 console.']
     return "\n".join([*text, ""])

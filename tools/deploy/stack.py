@@ -84,6 +84,19 @@ class Stack:
         )
         self._wait()
 
+    def delete(self) -> bool:
+        """Deletes the stack, and returns whether that succeeded. Uses the role that the stack was
+        created with.
+
+        `sam delete` would also delete the uploaded code, which other stacks of the same version use.
+        """
+        self._client.delete_stack(StackName=self.name)
+        try:
+            self._client.get_waiter("stack_delete_complete").wait(StackName=self.name, WaiterConfig=_WAIT)
+        except WaiterError:
+            return False
+        return True
+
     def _described(self) -> dict[str, Any]:
         return self._client.describe_stacks(StackName=self.name)["Stacks"][0]
 
