@@ -59,6 +59,8 @@ _OUTCOMES = {
     "challenge": "renamed",
     "cookies": "arrive",
     "client address": "the caller's",
+    "warnings": "not asked",
+    "tags": "not billed by tag",
     "removals in the stream": "delivered",
     # The emulator supports neither recovery nor conditions on leading keys.
     "recovery": "disabled",
