@@ -2,6 +2,7 @@
 signatures, and users in memory. `test_archive.py` does it with the functions.
 """
 
+import importlib.util
 import io
 import json
 import sys
@@ -21,6 +22,7 @@ from .emulator import REPOSITORY
 sys.path.insert(0, str(REPOSITORY / "tools/deploy"))
 import administrator  # noqa: E402
 from administrator import Api, Refused, make_administrator  # noqa: E402
+from settings import Settings  # noqa: E402
 
 _REGION, _KEY, _SECRET = "eu-central-1", "AKIATEST", "secret"
 _PASSWORD = "correct horse battery"
@@ -149,3 +151,31 @@ def test_a_creation_is_not_repeated(users: _Users, monkeypatch: pytest.MonkeyPat
         with pytest.raises(Refused, match="503"):
             make_administrator(api, "ann")
     assert users.calls == [("GET", "get"), ("POST", "create")]
+
+
+class _Stack:
+    """A stack that may not exist, with these outputs."""
+
+    name = "mlflow"
+
+    def __init__(self, outputs: dict[str, str] | None):
+        self._outputs = outputs
+
+    def exists(self) -> bool:
+        return self._outputs is not None
+
+    def outputs(self) -> dict[str, str]:
+        return self._outputs or {}
+
+
+@pytest.mark.parametrize(
+    "outputs, said", [(None, "There is no stack mlflow in eu-central-1."), ({"TrackingUri": "https://signed"}, "./deploy --parameters Users=on")]
+)
+def test_a_stack_without_users_is_not_asked(outputs: dict[str, str] | None, said: str):
+    place = importlib.util.spec_from_file_location("deploy_command", REPOSITORY / "tools/deploy/__main__.py")
+    command = importlib.util.module_from_spec(place)
+    place.loader.exec_module(command)
+    settings = Settings("default", "mlflow", _REGION, {}, [], is_built=True, only_checks=False)
+    with pytest.raises(SystemExit) as ended:
+        command._administrator(settings, _Stack(outputs), "ann", None)
+    assert said in str(ended.value)
