@@ -137,7 +137,8 @@ test-slow: $(VENV_READY) $(EMULATOR_READY) $(CLIENTS_READY) checkov ## Run the s
 	python -m pytest tests -m slow --ignore tests/browser
 	$(MAKE) release PROFILE=dev PROCESSORS=x86_64
 	RELEASED=$(CURDIR)/target/release-archive python -m pytest tests/release -m slow
-	DEPLOYED_ARCHIVE=$$(ls -t target/release-archive/*-aws-x86_64.tar.gz | head -1) python -m pytest tests/deployed/test_deployed.py
+	DEPLOYED_ARCHIVE=$$(ls -t target/release-archive/*-aws-x86_64.tar.gz | head -1); export DEPLOYED_ARCHIVE; \
+	python -m pytest tests/deployed/test_deployed.py; python -m pytest tests/deployed/test_archive.py -m slow
 	cargo build --release --bin mlflow-serverless
 	MLFLOW_SERVERLESS_BIN=$(CURDIR)/target/release/mlflow-serverless python -m pytest tests/browser -m slow
 	MLFLOW_SERVERLESS_BIN=$(CURDIR)/target/release/mlflow-serverless python -m pytest tests/client/test_artifacts.py -m slow -k "memory_of_uploads_to_a_bucket or memory_stays_below_64_mb"

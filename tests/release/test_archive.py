@@ -192,8 +192,10 @@ def test_an_environment_whose_python_is_gone_is_created_again(tmp_path: Path):
 )
 def test_the_script_for_cloudshell_goes_from_the_release_to_an_administrator(tmp_path: Path, options: list[str], calls: list[str]):
     release, home = tmp_path / "release", tmp_path / "home"
-    for path in (release, home):
-        path.mkdir()
+    earlier = home / "mlflow-serverless-0.0.1-aws-arm64/.venv"
+    for path in (release, earlier):
+        path.mkdir(parents=True)
+    earlier.with_name("samconfig.toml").touch()
     script = cloudshell_script(REPOSITORY, release)
     name = f"mlflow-serverless-{bom.version(REPOSITORY)}-aws-arm64"
     called = b'#!/bin/sh\necho "deploy: $*"\n[ "${2-}" != ann ] || cat\n'
@@ -204,8 +206,9 @@ def test_the_script_for_cloudshell_goes_from_the_release_to_an_administrator(tmp
     done = subprocess.run(command, env=environment, input="", capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert [line.removeprefix("deploy: ").rstrip() for line in done.stdout.splitlines() if line.startswith("deploy:")] == calls
-    # Only the unpacked archive is kept in the home directory.
-    assert [path.name for path in home.iterdir()] == [name]
+    # Only the unpacked archives are kept in the home directory, and the tools of the newest one.
+    assert {path.name for path in home.iterdir()} == {name, earlier.parent.name}
+    assert not earlier.exists() and earlier.with_name("samconfig.toml").exists()
 
     # An archive that was changed is not executed.
     write_tar(release / f"{name}.tar.gz", name, {"deploy": Entry(b"#!/bin/sh\necho deploy: changed\n", is_program=True)})
