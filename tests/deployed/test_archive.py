@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import requests
 
 from tests.support.http_server import serving
 from tests.support.servers import binary
@@ -103,6 +104,8 @@ def test_from_an_archive_to_a_deleted_stack(
         sign.setenv(name, value)
     apis = stack.apis()
     with serving_api(emulator, apis["Api"], deployer) as signed, serving_api(emulator, apis["UsersApi"], deployer) as users:
+        # The page for signing in says the same.
+        assert "<code>./deploy --admin NAME</code>" in requests.get(f"{users}/signin", timeout=300).text
         admin = ("--admin", "admin", "--tracking-uri", signed)
         assert f"Created the administrator admin. Sign in at {outputs['UsersUri']}/" in run(*admin, sent=f"{PASSWORD}\n")
         assert "already an administrator" in run(*admin, sent="another password\n")

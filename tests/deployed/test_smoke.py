@@ -62,9 +62,9 @@ _OUTCOMES = {
     "warnings": "not asked",
     "tags": "not billed by tag",
     "removals in the stream": "delivered",
-    # The emulator supports neither recovery nor conditions on leading keys.
-    "recovery": "disabled",
+    "recovery": "enabled",
     "restoration": "not asked",
+    # The emulator does not support conditions on leading keys.
     "leading keys": "not even for single calls",
     "rates": "limited",
 }
