@@ -29,9 +29,11 @@ CLIENTS_READY := $(patsubst $(CLIENT_LISTS)/%.txt,.venv-client-%/ready,$(filter-
 ENVIRONMENT := default
 PARAMETERS :=
 ALLOW :=
-# For `make deploy`: a role that CloudFormation assumes. For `make admin`: the name of the user.
+# For `make deploy`: a role that CloudFormation assumes. For `make admin`: the name of the user, and a
+# custom domain of the API.
 ROLE :=
 NAME :=
+URI :=
 # For `make smoke`: the stack to check, whether to restore a table, and the name of a single check
 # to run.
 STACK :=
@@ -226,9 +228,9 @@ deploy: $(DEPLOY_READY) ## Create or update the stack in the AWS account of the 
 	$(MAKE) ui
 	$(DEPLOY)
 
-admin: $(DEPLOY_READY) ## Create an administrator of a deployed stack, with the credentials of the current profile: NAME=ann, ENVIRONMENT=dev
+admin: $(DEPLOY_READY) ## Create an administrator of a deployed stack, with the credentials of the current profile: NAME=ann, ENVIRONMENT=dev, URI=https://ml.example.com
 	@test -n "$(NAME)" || { echo "Set NAME: make admin NAME=ann" >&2; exit 2; }
-	$(DEPLOY_VENV)/bin/python tools/deploy --environment $(ENVIRONMENT) --admin "$(NAME)"
+	$(DEPLOY_VENV)/bin/python tools/deploy --environment $(ENVIRONMENT) --admin "$(NAME)" $(if $(URI),--tracking-uri $(URI))
 
 delete: export PATH := $(CURDIR)/$(DEPLOY_VENV)/bin:$(PATH)
 delete: $(DEPLOY_READY) ## Delete a stack and its budget, but not its tables and its bucket: STACK=mlflow, or ENVIRONMENT=dev STACK=mlflow-dev

@@ -138,6 +138,12 @@ def test_a_wrong_signature_is_refused(users: _Users, monkeypatch: pytest.MonkeyP
     assert users.calls == []
 
 
+@pytest.mark.parametrize("uri", ["http://ml.example.com", "ml.example.com", "http://127.0.0.1.example.com"])
+def test_a_password_is_only_sent_over_tls(uri: str):
+    with pytest.raises(Refused, match="https://"):
+        Api(uri, _REGION)
+
+
 def test_an_api_that_has_just_been_created_is_asked_again(users: _Users, monkeypatch: pytest.MonkeyPatch):
     users.failures = [_error(503, "TEMPORARILY_UNAVAILABLE"), _error(500, "INTERNAL_ERROR")]
     with _api(users, monkeypatch) as api:

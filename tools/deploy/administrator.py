@@ -8,7 +8,7 @@ import sys
 import time
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import botocore.session
 from botocore.auth import SigV4Auth
@@ -40,6 +40,10 @@ class Api:
     """The API for signed requests."""
 
     def __init__(self, uri: str, region: str):
+        parts = urlsplit(uri)
+        # Requests contain the password and, with temporary credentials, a session token.
+        if parts.scheme != "https" and parts.hostname not in ("127.0.0.1", "localhost"):
+            raise Refused(f"{uri} does not begin with https://.")
         self._uri, self._region = uri.rstrip("/"), region
         self._credentials = botocore.session.Session().get_credentials()
 
