@@ -8,12 +8,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import parse_qs
 
 import pytest
 import requests
 
-from tests.support.http_server import serving
+from tests.support.http_server import Answer, Received, serving
 from tests.support.servers import binary
 
 from .conftest import _ARCHIVE, _UI, Account, Deployment
@@ -67,25 +69,48 @@ def deployer(account: Account) -> Caller:
     return Caller("deployer", key["AccessKeyId"], key["SecretAccessKey"])
 
 
-@pytest.fixture
-def over_tls(account: Account) -> Iterator[str]:
-    """Yields a URL of the emulator at which requests count as sent over TLS. The policy of the bucket
-    for code requires it of everyone but the account's root user.
+#: Actions of CloudFormation that the deployer may perform, and that an undisturbed deployment does not.
+_RARE = {
+    "ContinueUpdateRollback": "advised after a failed rollback",
+    "DeleteChangeSet": "a change that would lose data is refused",
+    "RollbackStack": "advised after an update that was not rolled back",
+    "TagResource": "not a request: CloudFormation requires it for change sets with tags",
+}
+
+
+@dataclass(frozen=True)
+class _OverTls:
+    """The emulator at a URL at which requests count as sent over TLS. The policy of the bucket for
+    code requires it of everyone but the account's root user. Records the actions of CloudFormation.
     """
-    with serving(account.wire.forward) as url:
-        yield url
+
+    account: Account
+    actions: set[str] = field(default_factory=set)
+    url: str = ""
+
+    def answer(self, request: Received) -> Answer:
+        if "/cloudformation/" in " ".join(request.values("authorization")):
+            self.actions.update(parse_qs(request.body.decode()).get("Action", []))
+        return self.account.wire.forward(request)
+
+
+@pytest.fixture
+def over_tls(account: Account) -> Iterator[_OverTls]:
+    recorded = _OverTls(account)
+    with serving(recorded.answer) as url:
+        yield replace(recorded, url=url)
 
 
 @pytest.mark.slow
 def test_from_an_archive_to_a_deleted_stack(
-    account: Account, over_tls: str, deployer: Caller, archive: Path, sign: pytest.MonkeyPatch, tmp_path: Path
+    account: Account, over_tls: _OverTls, deployer: Caller, archive: Path, sign: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     emulator = account.emulator
     project = unpack(archive, tmp_path / "unpacked")
     before = everything(emulator)
 
     def run(*arguments: str, sent: str = "", region: str = REGION) -> str:
-        variables = {"AWS_ACCESS_KEY_ID": deployer.key, "AWS_SECRET_ACCESS_KEY": deployer.secret, "AWS_REGION": region, "AWS_ENDPOINT_URL": over_tls}
+        variables = {"AWS_ACCESS_KEY_ID": deployer.key, "AWS_SECRET_ACCESS_KEY": deployer.secret, "AWS_REGION": region, "AWS_ENDPOINT_URL": over_tls.url}
         done = deploy_by_command(emulator, project, *_ENVIRONMENT, *arguments, sent=sent, **variables)
         assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-2000:]}"
         for word in ("cannot check", "cargo", "Note: the first call", "Note: the stack is deployed"):
@@ -133,6 +158,10 @@ def test_from_an_archive_to_a_deleted_stack(
     left = {one for one in everything(emulator) - before if OF_SAM not in one}
     assert {kind: count for kind, count in kinds(left).items() if kind != "bucket"} == {"table": 2}
     assert f"bucket {outputs['BucketName']}" in left
+    # The policy of the deployer has no action of CloudFormation that nothing needs.
+    statements = read_policy("deployer", _STACK)["Statement"]
+    allowed = {action.removeprefix("cloudformation:") for one in statements for action in one["Action"] if action.startswith("cloudformation:")}
+    assert allowed - over_tls.actions == set(_RARE)
 
 
 def test_another_name_deletes_nothing(account: Account, tmp_path: Path) -> None:
