@@ -8,7 +8,7 @@
 set -eu
 cd "$(dirname "$0")"
 # The Python that an environment was created with may have been removed since.
-if [ ! -f .venv/ready ] || ! .venv/bin/python -c ''; then
+if [ ! -f .venv/ready ] || ! .venv/bin/python -c '' 2> /dev/null; then
 	for python in python3 python3.14 python3.13 python3.12 python3.11 ''; do
 		"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null && break
 	done
