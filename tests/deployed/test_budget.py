@@ -93,6 +93,14 @@ def test_a_stack_without_the_tag_has_no_budget(account: Account):
     assert mine.current() is None
 
 
+@pytest.mark.parametrize("wanted", [Wanted(amount="50"), Wanted(email="ops@example.com")])
+def test_half_a_budget_is_not_created(account: Account, wanted: Wanted):
+    """The checks before the deployment refuse it, unless they have no permission."""
+    mine = Budget(ACCOUNT, "half", "eu-central-1", account.emulator.client("budgets"))
+    assert "requires both MonthlyBudget and BudgetEmail" in mine.settle(wanted, "half")
+    assert mine.current() is None
+
+
 def test_settings_of_the_budget_are_not_parameters_of_the_template():
     parameters, wanted = separate({"Users": "on", "MonthlyBudget": "50", "BudgetEmail": "ops@example.com"})
     assert (parameters, wanted) == ({"Users": "on"}, Wanted("50", "ops@example.com"))

@@ -2,6 +2,7 @@
 its data.
 """
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -28,12 +29,15 @@ def test_a_deployment_from_its_beginning_to_its_end(signing: Deployment, subtest
             assert account.emulator.dynamodb.describe_table(TableName=stack.outputs[name])["Table"]["DeletionProtectionEnabled"] is True
         [described] = account.emulator.cloudformation.describe_stacks(StackName=stack.name)["Stacks"]
         assert described["Tags"] == [{"Key": "mlflow-stack", "Value": stack.name}]
-        for said in (stack.outputs["TrackingUri"], stack.outputs["UsersUri"], "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD=true", "admin create"):
+        for said in (stack.outputs["TrackingUri"], stack.outputs["UsersUri"], "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD=true", "./deploy --admin NAME"):
             assert said in signing.said
     with subtests.test("experiment 0 is there before a client has called"):
-        assert "the first call of the function" not in signing.said
+        assert "the first call of" not in signing.said
         key = {"PK": {"S": "EXP#0"}, "SK": {"S": "E#META"}}
         assert "Item" in account.emulator.dynamodb.get_item(TableName=stack.outputs["TableName"], Key=key)
+    with subtests.test("the first call of the housekeeper removes nothing"):
+        answer = account.emulator.functions.invoke(FunctionName=f"{stack.name}-housekeeper", Payload=b'{"rawPath": "/health"}')
+        assert json.loads(answer["Payload"].read()) == {"statusCode": 200}
     for step in [*STEPS, *RARE]:
         with subtests.test(step.__name__):
             directory = tmp_path / step.__name__

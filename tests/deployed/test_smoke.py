@@ -59,6 +59,8 @@ _OUTCOMES = {
     "challenge": "renamed",
     "cookies": "arrive",
     "client address": "the caller's",
+    "warnings": "not asked",
+    "tags": "tagged",
     "removals in the stream": "delivered",
     "recovery": "enabled",
     "restoration": "not asked",

@@ -115,6 +115,8 @@ class Budget:
             return f"Deleted the budget {self.name}."
         if not tag:
             return f"Note: there is no budget, because the stack has no tag {TAG} (samconfig.toml), by which its costs would be found."
+        if current is None and not (wanted.amount and wanted.email):
+            return f"Note: there is no budget, because it requires both {AMOUNT} and {EMAIL}."
         amount = wanted.amount or current["BudgetLimit"]["Amount"]
         budget = {
             "BudgetName": self.name,
