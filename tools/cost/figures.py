@@ -46,7 +46,10 @@ def figures(model: Model, rows: list[Row]) -> dict[str, str]:
     for team in teams(model, rows):
         found[f"{team.people}: ours"] = whole(sum(team.ours.values()))
         found[f"{team.people}: server"] = whole(sum(team.server.values()))
+        found[f"{team.people}: infrequent"] = dollars(abs(team.infrequent[0]))
+        found[f"{team.people}: infrequent, a month of traces"] = dollars(abs(team.infrequent[1]))
     found["idle"] = dollars(model.idle())
+    found["refused"] = whole(model.refused().all)
     found["idle: alarms"] = dollars(model.alarms())
     found["idle: schedule"] = dollars(model.ticks())
     found["a call's logs"] = dollars(model.logged(model.bytes_logged()) * MILLION)
