@@ -29,6 +29,11 @@ CLIENTS_READY := $(patsubst $(CLIENT_LISTS)/%.txt,.venv-client-%/ready,$(filter-
 ENVIRONMENT := default
 PARAMETERS :=
 ALLOW :=
+# For `make deploy`: a role that CloudFormation assumes. For `make admin`: the name of the user, and a
+# custom domain of the API.
+ROLE :=
+NAME :=
+URI :=
 # For `make smoke`: the stack to check, whether to restore a table, and the name of a single check
 # to run.
 STACK :=
@@ -39,6 +44,11 @@ ONLY :=
 PROFILE := release
 PROCESSORS := arm64 x86_64
 PARTS := functions program
+SYSTEM := linux
+# For `make publish`: an archive of functions, the prefix of the buckets, and their regions.
+ARCHIVE :=
+BUCKETS :=
+REGIONS :=
 # At the front of PATH, because tools find each other by it.
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
@@ -46,7 +56,7 @@ export SAM_CLI_TELEMETRY := 0
 # not cache bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help imported run ui watch watch-bucket test lint spelling test-rust test-python test-browser test-slow test-dynamodb validate checkov clients emulator deny advisories docs scale build link-arm64 deploy release restore smoke clean
+.PHONY: help imported run ui watch watch-bucket test lint spelling test-rust test-python test-browser test-slow test-dynamodb validate checkov clients emulator deny advisories docs scale build link-arm64 deploy admin delete release publish restore smoke clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -132,7 +142,8 @@ test-slow: $(VENV_READY) $(EMULATOR_READY) $(CLIENTS_READY) checkov ## Run the s
 	python -m pytest tests -m slow --ignore tests/browser
 	$(MAKE) release PROFILE=dev PROCESSORS=x86_64
 	RELEASED=$(CURDIR)/target/release-archive python -m pytest tests/release -m slow
-	DEPLOYED_ARCHIVE=$$(ls -t target/release-archive/*-aws-x86_64.tar.gz | head -1) python -m pytest tests/deployed/test_deployed.py
+	DEPLOYED_ARCHIVE=$$(ls -t target/release-archive/*-aws-x86_64.tar.gz | head -1); export DEPLOYED_ARCHIVE; \
+	python -m pytest tests/deployed/test_deployed.py; python -m pytest tests/deployed/test_archive.py -m slow
 	cargo build --release --bin mlflow-serverless
 	MLFLOW_SERVERLESS_BIN=$(CURDIR)/target/release/mlflow-serverless python -m pytest tests/browser -m slow
 	MLFLOW_SERVERLESS_BIN=$(CURDIR)/target/release/mlflow-serverless python -m pytest tests/client/test_artifacts.py -m slow -k "memory_of_uploads_to_a_bucket or memory_stays_below_64_mb"
@@ -151,8 +162,9 @@ test-slow: $(VENV_READY) $(EMULATOR_READY) $(CLIENTS_READY) checkov ## Run the s
 test-dynamodb: ## Test the store's requests against DynamoDB, with the environment's AWS credentials, on a temporary table
 	cargo test --package tracking --test it -- --ignored --exact conformance::over_dynamodb
 
-validate: $(VENV_READY) ## Check template.yaml
+validate: $(VENV_READY) ## Check template.yaml, for all regions
 	sam validate --lint --region us-east-1
+	python -m tools.regions
 
 checkov: $(CHECKOV_READY) ## Scan template.yaml for security problems, except those reviewed in tools/checkov.yaml
 	$(CHECKOV_VENV)/bin/checkov --config-file tools/checkov.yaml
@@ -206,15 +218,28 @@ link-arm64: $(VENV_READY) ## Compile and link one function for the processor of 
 
 release: export PATH := $(CURDIR)/$(DEPLOY_VENV)/bin:$(PATH)
 release: ui $(DEPLOY_READY) ## Build the archives of a release into target/release-archive: PROFILE=dev, PROCESSORS=x86_64, PARTS=functions
-	python tools/release --profile $(PROFILE) --processors $(PROCESSORS) --only $(PARTS)
+	python tools/release --profile $(PROFILE) --processors $(PROCESSORS) --only $(PARTS) --system $(SYSTEM)
+
+publish: $(DEPLOY_READY) ## Upload an archive for "Launch Stack" buttons to the buckets BUCKETS-REGION: ARCHIVE=path BUCKETS=mlflow-serverless REGIONS="eu-central-1 us-east-1"
+	@test -n "$(ARCHIVE)" && test -n "$(BUCKETS)" && test -n "$(REGIONS)" || { echo "Set ARCHIVE, BUCKETS and REGIONS" >&2; exit 2; }
+	$(DEPLOY_VENV)/bin/python tools/release/publish.py $(ARCHIVE) --buckets $(BUCKETS) --regions $(REGIONS)
 
 # All checks that do not require a download or build run first.
 deploy: export PATH := $(CURDIR)/$(DEPLOY_VENV)/bin:$(PATH)
-deploy: DEPLOY := python tools/deploy --environment $(ENVIRONMENT) $(if $(PARAMETERS),--parameters $(PARAMETERS)) $(if $(ALLOW),--allow $(ALLOW))
+deploy: DEPLOY := python tools/deploy --environment $(ENVIRONMENT) $(if $(PARAMETERS),--parameters $(PARAMETERS)) $(if $(ALLOW),--allow $(ALLOW)) $(if $(ROLE),--role-arn $(ROLE))
 deploy: $(DEPLOY_READY) ## Create or update the stack in the AWS account of the current profile: ENVIRONMENT=dev, PARAMETERS="Workspaces=on", ALLOW=UsersApi
 	$(DEPLOY) --check
 	$(MAKE) ui
 	$(DEPLOY)
+
+admin: $(DEPLOY_READY) ## Create an administrator of a deployed stack, with the credentials of the current profile: NAME=ann, ENVIRONMENT=dev, URI=https://ml.example.com
+	@test -n "$(NAME)" || { echo "Set NAME: make admin NAME=ann" >&2; exit 2; }
+	$(DEPLOY_VENV)/bin/python tools/deploy --environment $(ENVIRONMENT) --admin "$(NAME)" $(if $(URI),--tracking-uri $(URI))
+
+delete: export PATH := $(CURDIR)/$(DEPLOY_VENV)/bin:$(PATH)
+delete: $(DEPLOY_READY) ## Delete a stack and its budget, but not its tables and its bucket: STACK=mlflow, or ENVIRONMENT=dev STACK=mlflow-dev
+	@test -n "$(STACK)" || { echo "Set STACK to the name of the stack: make delete STACK=mlflow" >&2; exit 2; }
+	python tools/deploy --environment $(ENVIRONMENT) --delete "$(STACK)"
 
 # The restore uses the program's command that ends sessions and tokens.
 restore: export PATH := $(CURDIR)/$(DEPLOY_VENV)/bin:$(PATH)

@@ -171,7 +171,7 @@ class Caller:
             "latest 100 runs": self.measure(search(100)),
             "latest 1,000 runs": self.measure(search(1_000)),
             "filter and order by a metric, 1 run": self.measure(search(1, **by_metric)),
-            "the same, 100 runs": self.measure(search(100, **by_metric)),
+            "filter and order by a metric, 100 runs": self.measure(search(100, **by_metric)),
             "history of 1,000 points": self.measure(lambda _: self.send("GET", f"metrics/get-history?{history}")),
             "log-metric": self.measure(lambda step: self.send("POST", "runs/log-metric", {"run_id": own, **points("loss", 1, step)[0]})),
             "log-batch of 10 metrics": self.measure(lambda step: batch(own, [point for key in ten for point in points(key, 1, step)])),

@@ -42,7 +42,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
     "two params and a tag": {
         "filter": "params.optimizer = 'adam' AND params.depth = '3' AND tags.team = 'red'",
     },
-    f"name with a word that {data.RARE_RUNS} have": {"filter": f"run_name LIKE '%{data.RARE_WORD}%'"},
+    f"name with a word that {data.RARE_RUNS} runs have": {"filter": f"run_name LIKE '%{data.RARE_WORD}%'"},
     "status": {"filter": "status = 'FAILED'"},
 }
 

@@ -62,11 +62,11 @@ class Emulator:
             "PYTHONPATH": str(_LIBYAML),
         }
 
-    def client(self, service: str, credentials: Mapping[str, str] = _ROOT) -> Any:
+    def client(self, service: str, credentials: Mapping[str, str] = _ROOT, region: str = REGION) -> Any:
         """Returns AWS's own client of a service."""
         return Session().create_client(
             service,
-            REGION,
+            region,
             endpoint_url=self.url,
             aws_access_key_id=credentials["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=credentials["AWS_SECRET_ACCESS_KEY"],

@@ -1,8 +1,8 @@
-"""Optional features of a stack: custom domains, KMS keys, a budget, log levels."""
+"""Optional features of a stack: custom domains, KMS keys, log levels."""
 
 from dataclasses import dataclass
 
-from .emulator import ACCOUNT, Emulator
+from .emulator import Emulator
 from .processed import HttpApi
 from .stack import Stack
 
@@ -25,11 +25,10 @@ def name_and_keys(emulator: Emulator) -> Extras:
     key = emulator.client("kms").create_key()["KeyMetadata"]["Arn"]
     names = {"DomainName": _SIGNED, "UsersDomainName": _USERS, "DomainCertificate": certificate, "DomainZone": zone}
     keys = dict.fromkeys(("TableKey", "BucketKey", "LogKey"), key)
-    spending = {"MonthlyBudget": "50", "BudgetEmail": "ops@example.com", "SystemLogLevel": "INFO"}
-    return Extras(names | keys | spending, key, zone)
+    return Extras(names | keys | {"SystemLogLevel": "INFO"}, key, zone)
 
 
-def has_names_keys_and_a_budget(stack: Stack, apis: dict[str, HttpApi], extras: Extras) -> None:
+def has_names_and_keys(stack: Stack, apis: dict[str, HttpApi], extras: Extras) -> None:
     emulator, outputs = stack.emulator, stack.outputs
     gateway, route53 = emulator.client("apigatewayv2"), emulator.client("route53")
     records = {one["Name"].rstrip("."): one for one in route53.list_resource_record_sets(HostedZoneId=extras.zone)["ResourceRecordSets"]}
@@ -47,5 +46,3 @@ def has_names_keys_and_a_budget(stack: Stack, apis: dict[str, HttpApi], extras: 
         assert (log["SystemLogLevel"], log["ApplicationLogLevel"]) == ("INFO", "INFO"), function
     groups = emulator.client("logs").describe_log_groups(logGroupNamePrefix=f"/aws/lambda/{stack.name}/")["logGroups"]
     assert {one.get("kmsKeyId") for one in groups} == {extras.key}
-    budget = emulator.client("budgets").describe_budget(AccountId=ACCOUNT, BudgetName=stack.name)["Budget"]
-    assert budget["CostFilters"] == {"TagKeyValue": [f"user:mlflow-stack${stack.name}"]}

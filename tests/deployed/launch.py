@@ -4,17 +4,18 @@ environment, and does not import the tests.
 - If a query of a local index requests attributes that the index does not have, they are read from
   the table. Ministack returns only the keys.
 - CloudFormation converts parameters to booleans and numbers, refuses to delete protected tables,
-  and enables point-in-time recovery. Ministack does none of this.
+  enables point-in-time recovery, and sets the class of a table. Ministack does none of this.
 - CloudFormation distinguishes changes that replace a table, a bucket or an API. Ministack treats
   every change as a possible replacement.
-- CloudFormation creates budgets. Ministack implements some budgets, but not in its stacks.
+- A filter of an event source mapping treats the parts of an absent object as absent. Ministack
+  refuses every condition on them, including `exists: false`.
+- CloudFormation limits roles by their permissions boundary. Ministack ignores that property.
 - CloudFormation creates alarms of several metrics. Ministack refuses them, so it gets an alarm of
   the first metric.
 - The creation of one resource of a stack can be made to fail. The file named by the variable
   FAILING says which.
 """
 
-import json
 import os
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -28,7 +29,7 @@ import yaml
 yaml.SafeLoader = yaml.CSafeLoader
 
 from ministack.app import main  # noqa: E402
-from ministack.services import budgets, dynamodb  # noqa: E402
+from ministack.services import dynamodb, iam, lambda_svc  # noqa: E402
 from ministack.services.cloudformation import provisioners  # noqa: E402
 
 _asked: ContextVar[dict[str, Any]] = ContextVar("asked", default={})
@@ -69,6 +70,8 @@ def _create_table(name: str, properties: dict[str, Any], stack: str) -> Any:
     made = _create(name, _typed(properties), stack)
     asked = properties.get("PointInTimeRecoverySpecification", {}).get("PointInTimeRecoveryEnabled")
     dynamodb._pitr_settings[made[0]] = str(asked).lower() == "true"
+    if table_class := properties.get("TableClass"):
+        dynamodb._tables[made[0]]["TableClassSummary"] = {"TableClass": table_class}
     return made
 
 
@@ -90,20 +93,6 @@ _REPLACING = {
     "AWS::ApiGatewayV2::Api": ("ProtocolType",),
 }
 _MAYBE_REPLACING = {"AWS::DynamoDB::Table": ("AttributeDefinitions",)}
-
-
-def _create_budget(name: str, properties: dict[str, Any], stack: str) -> tuple[str, dict[str, str]]:
-    budget = properties["Budget"]
-    limit = budget["BudgetLimit"] | {"Amount": str(budget["BudgetLimit"]["Amount"])}
-    asked = {"Budget": budget | {"BudgetLimit": limit}, "NotificationsWithSubscribers": properties["NotificationsWithSubscribers"]}
-    status, _, body = budgets._create_budget(asked)
-    if status != 200:
-        raise ValueError(json.loads(body))
-    return budget["BudgetName"], {}
-
-
-def _delete_budget(budget: str, properties: dict[str, Any]) -> None:
-    budgets._delete_budget({"BudgetName": budget})
 
 
 _alarms = provisioners._RESOURCE_HANDLERS["AWS::CloudWatch::Alarm"]
@@ -134,6 +123,23 @@ def _update_metric_alarm(alarm: str, old: dict[str, Any], new: dict[str, Any], *
     return _update_alarm(alarm, _of_one_metric(old), _of_one_metric(new), *others, **named)
 
 
+_match = lambda_svc._match_esm_filter
+
+
+def _with_absent_parts(record: dict[str, Any], pattern: dict[str, Any]) -> bool:
+    return _match({name: {} for name, wanted in pattern.items() if isinstance(wanted, dict)} | record, pattern)
+
+
+_roles = provisioners._RESOURCE_HANDLERS["AWS::IAM::Role"]
+_create_role = _roles["create"]
+
+
+def _create_bounded_role(name: str, properties: dict[str, Any], stack: str) -> Any:
+    made = _create_role(name, properties, stack)
+    iam._roles[made[0]]["PermissionsBoundary"] = properties.get("PermissionsBoundary")
+    return made
+
+
 def _unless_failing(create: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps the creation of a resource so that it fails for the resource that is set to fail."""
 
@@ -147,11 +153,12 @@ def _unless_failing(create: Callable[..., Any]) -> Callable[..., Any]:
 
 if __name__ == "__main__":
     dynamodb._query, dynamodb._apply_index_projection = _remembering, _of_local_index
+    lambda_svc._match_esm_filter = _with_absent_parts
+    _roles |= {"create": _create_bounded_role}
     _alarms |= {"create": _create_metric_alarm, "update": _update_metric_alarm}
     _tables |= {"create": _create_table, "update": _update_table, "delete": _delete_table}
     provisioners._REPLACING_PROPERTIES.update(_REPLACING)
     provisioners._CONDITIONALLY_REPLACING_PROPERTIES.update(_MAYBE_REPLACING)
-    provisioners._RESOURCE_HANDLERS["AWS::Budgets::Budget"] = {"create": _create_budget, "delete": _delete_budget}
     for handlers in provisioners._RESOURCE_HANDLERS.values():
         if "create" in handlers:
             handlers["create"] = _unless_failing(handlers["create"])

@@ -143,16 +143,16 @@ def restore_by_command(emulator: Emulator, directory: Path, *arguments: str) -> 
     )
 
 
-def deploy_by_command(emulator: Emulator, directory: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """Deploys like `make deploy`, with functions that are already built."""
-    command, environment = [sys.executable, str(REPOSITORY / "tools/deploy"), "--built", *arguments], emulator.operator
+def deploy_by_command(emulator: Emulator, directory: Path, *arguments: str, sent: str = "", **variables: str) -> subprocess.CompletedProcess:
+    """Deploys like `make deploy`, with functions that are already built. `sent` is the command's
+    standard input, and `variables` replace those of the operator's environment.
+    """
+    command, environment = [sys.executable, str(REPOSITORY / "tools/deploy"), "--built", *arguments], emulator.operator | variables
     if (directory / "deploy").is_file():
         # An archive has its own command. It must not need Rust.
         command, environment = [str(directory / "deploy"), *arguments], environment | {"PATH": "/usr/bin:/bin"}
         assert not any(shutil.which(tool, path=environment["PATH"]) for tool in ("cargo", "rustc", "rustup"))
-    return subprocess.run(
-        command, cwd=directory, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900
-    )
+    return subprocess.run(command, cwd=directory, env=environment, input=sent, capture_output=True, text=True, timeout=900)
 
 
 @dataclass(frozen=True)

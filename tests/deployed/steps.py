@@ -24,7 +24,7 @@ from tests.support.http_server import Received, serving
 from tests.support.processes import child_environment
 from tests.support.servers import binary
 
-from .emulator import REPOSITORY
+from .emulator import REGION, REPOSITORY
 from .stock_clients import models_come_back, printed_settings
 
 PASSWORD = "correct horse battery"
@@ -187,7 +187,7 @@ def users_sign_in(world, directory: Path) -> None:
     """Checks that users sign in by password, token and signature, and that others are refused. The
     challenge has the name that API Gateway gives it.
     """
-    administrator(world, "admin")
+    administrator_by_signature(world, "admin")
     stranger = requests.get(f"{world.users}{_API}/experiments/get?experiment_id=0", timeout=_SECONDS)
     assert stranger.status_code == 401
     assert "www-authenticate" not in stranger.headers
@@ -287,10 +287,20 @@ STEPS = [
 
 
 def administrator(world, name: str) -> None:
-    """Creates the first administrator as described in the guide: with AWS credentials, not through
-    the API.
-    """
+    """Creates an administrator with the program, which accesses the tables."""
     command(world, "admin", "create", name, sent=f"{PASSWORD}\n")
+
+
+def administrator_by_signature(world, name: str) -> None:
+    """Creates an administrator like `make admin`, which `test_archive.py` runs as a whole: through the
+    API for signed requests.
+    """
+    code = "import sys; from administrator import Api, make_administrator; print(make_administrator(Api(*sys.argv[1:3]), sys.argv[3]))"
+    environment = child_environment(**world.caller.environment, PYTHONPATH=str(REPOSITORY / "tools/deploy"))
+    command = [sys.executable, "-c", code, world.signed, REGION, name]
+    process = subprocess.run(command, input=f"{PASSWORD}\n", env=environment, capture_output=True, text=True, timeout=_SECONDS)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout == f"Created the administrator {name}.\n"
 
 
 def token_of(world, name: str) -> str:

@@ -66,7 +66,22 @@ def test_deploying_installs_only_what_it_needs():
     assert done.returncode == 0, done.stderr
     assert "tests/requirements.txt" not in done.stdout
     # Checks run before the interface is downloaded.
-    assert done.stdout.index("tools/deploy --environment default   --check") < done.stdout.index("fetch_ui.py")
+    assert done.stdout.index("tools/deploy --environment default    --check") < done.stdout.index("fetch_ui.py")
+
+
+@pytest.mark.parametrize(
+    "target, command",
+    [
+        (["admin", "NAME=ann"], 'tools/deploy --environment default --admin "ann"'),
+        (["admin", "NAME=ann", "ENVIRONMENT=dev"], 'tools/deploy --environment dev --admin "ann"'),
+        (["delete", "STACK=mlflow"], 'tools/deploy --environment default --delete "mlflow"'),
+        (["deploy", "ROLE=arn:aws:iam::1:role/r"], "--role-arn arn:aws:iam::1:role/r"),
+        (["publish", "ARCHIVE=a.tar.gz", "BUCKETS=b", "REGIONS=r1 r2"], "tools/release/publish.py a.tar.gz --buckets b --regions r1 r2"),
+    ],
+)
+def test_targets_of_make_run_the_tools(target: list[str], command: str):
+    done = subprocess.run(["make", "--dry-run", *target], cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and command in done.stdout, f"{done.stdout}\n{done.stderr}"
 
 
 def test_a_failed_update_says_what_failed_in_it_and_not_before():

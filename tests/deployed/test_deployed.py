@@ -2,6 +2,7 @@
 its data.
 """
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import requests
 from mlflow import MlflowClient
 
 from .conftest import Deployment
-from .extras import has_names_keys_and_a_budget, name_and_keys
+from .extras import has_names_and_keys, name_and_keys
 from .front import serving_api
 from .rare import RARE, sends_in_parts
 from .restoring import Restored, restore
@@ -28,12 +29,15 @@ def test_a_deployment_from_its_beginning_to_its_end(signing: Deployment, subtest
             assert account.emulator.dynamodb.describe_table(TableName=stack.outputs[name])["Table"]["DeletionProtectionEnabled"] is True
         [described] = account.emulator.cloudformation.describe_stacks(StackName=stack.name)["Stacks"]
         assert described["Tags"] == [{"Key": "mlflow-stack", "Value": stack.name}]
-        for said in (stack.outputs["TrackingUri"], stack.outputs["UsersUri"], "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD=true", "admin create"):
+        for said in (stack.outputs["TrackingUri"], stack.outputs["UsersUri"], "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD=true", "./deploy --admin NAME"):
             assert said in signing.said
     with subtests.test("experiment 0 is there before a client has called"):
-        assert "the first call of the function" not in signing.said
+        assert "the first call of" not in signing.said
         key = {"PK": {"S": "EXP#0"}, "SK": {"S": "E#META"}}
         assert "Item" in account.emulator.dynamodb.get_item(TableName=stack.outputs["TableName"], Key=key)
+    with subtests.test("the first call of the housekeeper removes nothing"):
+        answer = account.emulator.functions.invoke(FunctionName=f"{stack.name}-housekeeper", Payload=b'{"rawPath": "/health"}')
+        assert json.loads(answer["Payload"].read()) == {"statusCode": 200}
     for step in [*STEPS, *RARE]:
         with subtests.test(step.__name__):
             directory = tmp_path / step.__name__
@@ -76,7 +80,7 @@ def _each_right_was_used(roles: dict[str, list[dict]], calls: list[Call], names:
 
 
 def _goes_on(first: Deployment, outputs: dict[str, str], restored: Restored, token: str) -> None:
-    """Deploys a second stack on the restored tables, with a custom domain, keys and a budget.
+    """Deploys a second stack on the restored tables, with a custom domain and keys.
     Checks that runs, files and users are available, but the token is not, and that new writes are
     indexed.
     """
@@ -96,7 +100,7 @@ def _goes_on(first: Deployment, outputs: dict[str, str], restored: Restored, tok
     )
     assert "Table" not in again.resources() and "ArtifactBucket" not in again.resources()
     apis = again.apis()
-    has_names_keys_and_a_budget(again, apis, named)
+    has_names_and_keys(again, apis, named)
     with serving_api(emulator, apis["Api"], first.caller) as signed, serving_api(emulator, apis["UsersApi"], first.caller) as users:
         client = MlflowClient(signed)
         [run] = client.search_runs([client.get_experiment_by_name("quickstart").experiment_id], "metrics.loss < 0.2")

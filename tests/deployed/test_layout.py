@@ -11,7 +11,7 @@ sys.path.insert(0, str(REPOSITORY / "tools/deploy"))
 import advice  # noqa: E402
 import layout  # noqa: E402
 
-_COMMAND = advice.migration({"TableName": "data", "AccessTableName": "users"}, "eu-central-1")
+_COMMAND = advice.migration({"TableName": "data", "AccessTableName": "users"}, "https://dynamodb.eu-central-1.amazonaws.com")
 
 
 class _Table:

@@ -51,6 +51,10 @@ class Wire:
     def s3(self, request: Received) -> Answer:
         return self._pass_on(request, _of_s3)
 
+    def forward(self, request: Received) -> Answer:
+        """Forwards a request to any service, without recording it."""
+        return _send(self.url, request)
+
     def _pass_on(self, request: Received, told: Callable[[Received], Iterable[tuple[str, str]]]) -> Answer:
         caller = self._caller(request)
         status, headers, body = _send(self.url, request)

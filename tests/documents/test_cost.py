@@ -2,6 +2,7 @@
 what it documents.
 """
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -72,7 +73,7 @@ def test_requests_to_the_bucket_are_paid_for(model: Model) -> None:
 
 
 def test_the_indexer_has_no_gateway(model: Model) -> None:
-    row = find(_ROWS, {"page": "capacity.md", "section": "The indexer, beside the requests", "row": "a new run, 4 tags"})
+    row = find(_ROWS, {"page": "capacity.md", "section": "The indexer's work for a run", "row": "a new run, 4 tags"})
     cost = priced(model, row).cold
     assert cost.gateway == cost.invocations == cost.logs == 0
     assert cost.table > 0 and cost.time > 0
@@ -113,10 +114,10 @@ def test_what_is_taken_from_benchmarks_is_near_them(model: Model) -> None:
 
 
 def test_what_is_taken_from_capacity_pages_is_near_them(model: Model) -> None:
-    points = find(_ROWS, {"page": "capacity.md", "section": "Large runs: long params, and a million points of one metric", "row": "their history, whole"})
+    points = find(_ROWS, {"page": "capacity.md", "section": "Large runs: long params, and a million points of one metric", "row": "the whole history of 1,000,000 points"})
     # A read unit is 4 KB. Repeated values take less space than others.
     assert points.cold.reads * 4096 / MILLION < model.assumed("bytes of a point") < 2 * points.cold.reads * 4096 / MILLION
-    whole = next(row for row in _ROWS if row.name == "one of ten spans and 5 KB")
+    whole = next(row for row in _ROWS if row.name == "a trace of ten spans and 5 KB")
     assert whole.all_in
     assert model.assumed("bytes of a trace") == pytest.approx((whole.all_in.writes - 1) * 1000, rel=0.1)
 
@@ -134,22 +135,61 @@ def test_the_template_counts(model: Model, tmp_path: Path) -> None:
     change the costs.
     """
     row = _ROWS[0]
-    assert _changed(tmp_path, r"^  ServerErrors:\n    Type: AWS::CloudWatch::Alarm", "  ServerErrors:\n    Type: AWS::SNS::Topic").alarms() == pytest.approx(model.alarms() - 0.20)
+    assert _changed(tmp_path, r"^  ServerErrors:\n    Type: AWS::CloudWatch::Alarm", "  ServerErrors:\n    Type: AWS::SNS::Topic").alarms() == pytest.approx(model.alarms() - 0.40)
     assert priced(_changed(tmp_path, r"MemorySize: 512", "MemorySize: 1024"), row).cold.time > priced(model, row).cold.time
     rarer = _changed(tmp_path, r"rate\(1 minute\)", "rate(10 minutes)")
     assert rarer.stack.ticks == model.stack.ticks - 9 * 4_380
     assert rarer.ticks() < model.ticks() / 8
-    assert _changed(tmp_path, r"RetentionInDays: 30", "RetentionInDays: 365").logged(1) > model.logged(1)
+    assert _changed(tmp_path, r"(  LogRetention:\n(?:    .*\n)*?    Default: )30", r"\g<1>365").logged(1) > model.logged(1)
+    on = _changed(tmp_path, r'(  AccessLogs:\n(?:    .*\n)*?    Default: )"off"', r'\1"on"')
+    assert on.bytes_logged() == model.bytes_logged() + sum(map(len, model.assumptions["gateway line"]["value"]))
+    faster = _changed(tmp_path, r"(  UsersRequestRate:\n(?:    .*\n)*?    Default: )100", r"\g<1>50")
+    assert faster.refused().all == pytest.approx(model.refused().all / 2)
+    without = _changed(tmp_path, r'(  Dashboard:\n(?:    .*\n)*?    Default: )"on"', r'\1"off"')
+    assert (without.stack.dashboards, model.stack.dashboards) == (0, 1)
     assert _changed(tmp_path, r"SystemLogLevel: !Ref SystemLogLevel", "SystemLogLevel: INFO").bytes_logged() > model.bytes_logged() > 0
 
 
 def test_alarms_that_are_off_by_default_are_not_paid_for(model: Model, tmp_path: Path) -> None:
-    with_users = _changed(tmp_path, r'(  Users:\n(?:    .*\n)*?    Default: )"off"', r'\1"on"')
-    # Two alarms belong to the users' API.
-    assert with_users.stack.alarm_metrics == model.stack.alarm_metrics + 2
+    # Four metrics of the alarm ServerErrors, two of them of the API for users, two of the alarm
+    # IndexerLag, and one of each of the other three alarms.
+    assert model.stack.alarm_metrics == 4 + 2 + 3
     with_more = _changed(tmp_path, r'(  MoreAlarms:\n(?:    .*\n)*?    Default: )"off"', r'\1"on"')
-    assert with_more.stack.alarm_metrics == model.stack.alarm_metrics + 5
-    assert model.stack.all_alarm_metrics == model.stack.alarm_metrics + 7
+    assert with_more.stack.alarm_metrics == model.stack.alarm_metrics + 6
+    assert model.stack.all_alarm_metrics == model.stack.alarm_metrics + 6
+
+
+def test_the_idle_stack_is_the_one_that_a_deployment_creates(model: Model) -> None:
+    """Checks that the page computes the stack that `make deploy` creates if no parameter is given."""
+    settings = (REPOSITORY / "tools/deploy/settings.py").read_text("utf-8")
+    of_new_stack = settings.split("def of_new_stack")[1].split("def ")[0]
+    set_there = {name: value for name, value in re.findall(r'parameters\["(\w+)"\] = "(\w+)"', of_new_stack)}
+    assert set_there == dict(stack.OF_A_NEW_STACK) == {"Users": "on"}
+    assert stack.read(_TEMPLATE).alarm_metrics == model.stack.alarm_metrics
+    assert Model(stack.Stack(**vars(model.stack) | {"alarm_metrics": 0})).idle() == pytest.approx(model.idle() - model.alarms())
+
+
+def test_strangers_pay_for_no_more_than_the_rate_by_hand(model: Model) -> None:
+    calls = 100 * 730 * 3600 / MILLION
+    cost = model.refused()
+    assert cost.gateway == pytest.approx(calls * 1.00)
+    assert cost.invocations == pytest.approx(calls * 0.20)
+    assert cost.table == pytest.approx(calls * 2 * 0.125)
+    assert f"| **all** | **${cost.all:,.0f}** |" in PAGE.read_text("utf-8")
+
+
+def test_the_table_class_by_hand(model: Model) -> None:
+    # 100 GB cost $15 less, and reads and writes of $40 cost $10 more.
+    assert model.infrequent(100e9, 40) == pytest.approx(-15 + 10)
+    for team in teams(model, _ROWS):
+        all_traces, month = team.infrequent
+        assert all_traces < 0 < month
+
+
+def test_the_line_of_the_gateway_is_that_of_the_stages(model: Model) -> None:
+    [line] = model.assumptions["gateway line"]["value"]
+    formats = set(re.findall(r"Format: '(\{.*?\})'", _TEMPLATE.read_text("utf-8")))
+    assert [json.loads(format_).keys() for format_ in formats] == [json.loads(line).keys()]
 
 
 def test_the_first_three_dashboards_cost_nothing(model: Model) -> None:

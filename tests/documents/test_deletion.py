@@ -27,8 +27,7 @@ def _resource(name: str) -> str:
 def test_tables_are_recovered_for_35_days_and_stay(table: str) -> None:
     block = _resource(table)
     assert "PointInTimeRecoveryEnabled: true" in block
-    # DynamoDB's default is 35 days.
-    assert "RecoveryPeriodInDays" not in block
+    assert _TEMPLATE.defaults["RecoveryPeriodInDays"] == "35"
     assert _row("point-in-time recovery of the table")[2] == _row("point-in-time recovery of the access table")[2] == "35 days"
     assert re.search(r"^    DeletionPolicy: Retain", block, re.MULTILINE)
     assert "TimeToLiveSpecification: { AttributeName: ttl, Enabled: true }" in block
@@ -63,8 +62,17 @@ def test_the_queue_forgets_as_the_page_says() -> None:
 
 
 def test_logs_are_kept_as_the_page_says() -> None:
-    days = {re.search(r"RetentionInDays: (\d+)", block)[1] for block in _TEMPLATE.of("AWS::Logs::LogGroup").values()}
-    assert {f"{one} days" for one in days} == {_row("logs of the functions")[2]}
+    groups = _TEMPLATE.of("AWS::Logs::LogGroup").values()
+    assert {re.search(r"RetentionInDays: (.+)", block)[1] for block in groups} == {"!Ref LogRetention"}
+    assert _row("logs of the functions")[2] == f"{_TEMPLATE.defaults['LogRetention']} days"
+    assert "`LogRetention`" in _row("logs of the functions")[3]
+
+
+def test_backups_are_kept_as_the_page_says() -> None:
+    for table, row in (("Table", "point-in-time recovery of the table"), ("AccessTable", "point-in-time recovery of the access table")):
+        assert "RecoveryPeriodInDays: !Ref RecoveryPeriodInDays" in _resource(table)
+        assert _row(row)[2] == f"{_TEMPLATE.defaults['RecoveryPeriodInDays']} days"
+    assert "`RecoveryPeriodInDays`" in _row("point-in-time recovery of the table")[3]
 
 
 def test_the_longest_of_them_is_said() -> None:

@@ -38,6 +38,8 @@ _SENTENCES = {
     "docs/reference/capacity-artifacts.md": [
         "`POST` requests cost {price: bucket writes}, and `GET` and `HEAD` requests {price: bucket reads}; `DELETE` is free",
     ],
+    "docs/guide/deploy.md": ["who exhausts the default rate for a month causes costs of {refused}."],
+    "docs/guide/security.md": ["if a stranger sends as many for a month, they cost {refused} ("],
     # The amounts computed from simulated units are checked below.
     "docs/measured/scale.md": [_SCALE],
 }

@@ -153,7 +153,8 @@ def test_users_have_an_api_of_their_own_where_it_is_wanted(template, resources):
     # tests/deployed/test_parameters.py violates each rule.
     assert set(template["Rules"]) == {
         "AnExistingTableHasAStream", "UsersBesideSignedCallers", "PasswordsAreNotSigned", "ANameHasACertificate",
-        "UsersHaveAnApiBeforeTheyHaveAName", "NothingIsSaidOfNoName", "ReadsAndWritesAreBoundTogether", "ABudgetIsToldToSomebody",
+        "UsersHaveAnApiBeforeTheyHaveAName", "NothingIsSaidOfNoName", "ReadsAndWritesAreBoundTogether",
+        "AClosedAddressIsReplaced", "WarmUnitsBelongTogether",
     }
 
 
@@ -210,7 +211,7 @@ def keys_of(resources: dict, role: str) -> dict[str, set[str]]:
     [policy] = resources[role]["Properties"]["Policies"]
     found = {}
     for statement in policy["PolicyDocument"]["Statement"]:
-        if "Fn::If" in statement:
+        if "Fn::If" in statement and statement["Fn::If"][0] != "IsTraced":
             condition, there, otherwise = statement["Fn::If"]
             key = condition.removeprefix("Has")
             assert (there["Effect"], there["Resource"], otherwise) == ("Allow", {"Ref": key}, {"Ref": "AWS::NoValue"})
@@ -300,14 +301,14 @@ def test_each_table_and_each_global_index_is_bounded_where_the_operator_says_so(
     assert template["Parameters"]["MaxReadUnits"]["Default"] == template["Parameters"]["MaxWriteUnits"]["Default"] == 0
 
 
-def test_a_budget_counts_what_bears_the_tag_of_the_stack(template, resources):
-    assert template["Parameters"]["MonthlyBudget"]["Default"] == 0
-    budget = resources["Budget"]
-    assert budget["Condition"] == "HasBudget"
-    tag = {"Fn::Join": ["$", ["user:mlflow-stack", {"Ref": "AWS::StackName"}]]}
-    assert budget["Properties"]["Budget"]["CostFilters"] == {"TagKeyValue": [tag]}
-    for told in budget["Properties"]["NotificationsWithSubscribers"]:
-        assert told["Subscribers"] == [{"SubscriptionType": "EMAIL", "Address": {"Ref": "BudgetEmail"}}]
+def test_no_resource_type_is_missing_in_a_region(resources):
+    """Budgets are created by `tools/deploy`: a region that does not know a type refuses the whole
+    template, even if a condition excludes the resource.
+    """
+    assert not any(resource["Type"].startswith("AWS::Budgets::") for resource in resources.values())
+
+
+def test_each_environment_has_the_tag_by_which_the_budget_finds_its_costs():
     config = tomllib.loads((REPOSITORY / "samconfig.toml").read_text())
     for environment in (config[name] for name in config if name != "version"):
         name = environment["global"]["parameters"]["stack_name"]
@@ -331,6 +332,7 @@ def test_what_is_said_of_calls_is_said_by_parameters_and_alarms_hear_of_warnings
 #: Sources of the messages that alarms count.
 SOURCES = [REPOSITORY / path for path in (
     "shared/http/service/src/endpoint_response.rs", "shared/storage/table/src/collection_size.rs", "functions/fts-indexer/src/record_failures.rs",
+    "functions/fts-indexer/src/lib.rs",
 )]
 
 
@@ -424,6 +426,8 @@ def test_a_partition_that_is_nearly_full_is_told_of(resources):
 
 def test_the_indexer_gets_what_the_local_feed_delivers(mapping):
     patterns = [json.loads(item["Pattern"]) for item in mapping["FilterCriteria"]["Filters"]]
+    # Lambda documents no other key of a record for the filter of a DynamoDB stream.
+    assert {key for pattern in patterns for key in pattern} == {"dynamodb"}
     cases = json.loads((REPOSITORY / "tests/lambda/filter_cases.json").read_text())
     for case in cases:
         assert any(matches(pattern, case["record"]) for pattern in patterns) is case["wanted"], case["about"]
@@ -492,9 +496,9 @@ def matches(pattern: dict, value: object) -> bool:
         part = value.get(name) if isinstance(value, dict) else None
         if isinstance(wanted, dict):
             fits = matches(wanted, part)
-        elif wanted == [{"exists": True}]:
-            # `exists` matches only leaves.
-            fits = part is not None and not isinstance(part, dict)
+        elif wanted in ([{"exists": True}], [{"exists": False}]):
+            # `exists` refers only to leaves. A leaf does not exist either if its parent does not.
+            fits = (part is not None and not isinstance(part, dict)) is wanted[0]["exists"]
         else:
             assert all(isinstance(one, str) for one in wanted), f"unsupported rule: {wanted}"
             fits = part in wanted
@@ -506,10 +510,9 @@ def matches(pattern: dict, value: object) -> bool:
 def test_each_alarm_reaches_the_topic(template, resources):
     alarms = of_type(resources, "AWS::CloudWatch::Alarm")
     default = {name for name, alarm in alarms.items() if "Condition" not in alarm}
-    assert default == {"ServerErrors", "IndexerLag", "TableThrottles"}
-    assert alarms.keys() - default == {
-        "IndexerErrors", "HousekeeperErrors", "ChangesNotIndexed", "ChangesLeftBehind", "PartitionNearlyFull",
-    }
+    # The last two are about data that an operator has to save before it is too late.
+    assert default == {"ServerErrors", "IndexerLag", "TableThrottles", "ChangesLeftBehind", "PartitionNearlyFull"}
+    assert alarms.keys() - default == {"IndexerErrors", "HousekeeperErrors", "ChangesNotIndexed", "IndexerBehind", "ClientErrors"}
     assert {alarms[name]["Condition"] for name in alarms.keys() - default} == {"HasMoreAlarms"}
     assert template["Conditions"]["HasMoreAlarms"] == {"Fn::Equals": [{"Ref": "MoreAlarms"}, "on"]}
     assert template["Parameters"]["MoreAlarms"]["Default"] == "off"
@@ -547,8 +550,10 @@ def test_a_change_that_is_not_indexed_for_an_hour_rings_and_so_does_silence(reso
     alarm = resources["IndexerLag"]["Properties"]
     # An hour in ms. The stream keeps records for a day.
     assert (alarm["ComparisonOperator"], alarm["Threshold"], alarm["EvaluationPeriods"]) == ("GreaterThanThreshold", 60 * 60 * 1000, 3)
-    # If the stream is not read, there is no metric.
-    assert alarm["TreatMissingData"] == "breaching"
+    # If the stream is not read, there is no metric, and the state becomes INSUFFICIENT_DATA. A new
+    # alarm is in this state, and notifies nobody before it has left it.
+    assert alarm["TreatMissingData"] == "missing"
+    assert alarm["InsufficientDataActions"] == alarm["AlarmActions"] == {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopic"}], {"Ref": "AWS::NoValue"}]}
     expression, metrics = metrics_of(alarm)
     # If nothing changes and the stream is read, the value is 0, and the alarm stays off.
     assert expression == "MAX([age, 0 * reads])"
@@ -560,6 +565,26 @@ def test_a_change_that_is_not_indexed_for_an_hour_rings_and_so_does_silence(reso
     assert dimensions["Operation"] == "GetRecords"
     own = {"Fn::Select": [3, {"Fn::Split": ["/", {"Fn::GetAtt": ["Table", "StreamArn"]}]}]}
     assert dimensions["StreamLabel"] == {"Fn::If": ["HasOwnTable", own, {"Fn::Sub": "${ExistingTableStream}"}]}
+
+
+def test_an_indexer_that_is_behind_rings_before_searches_suffer(resources):
+    alarm = resources["IndexerBehind"]["Properties"]
+    assert (alarm["Namespace"], alarm["MetricName"], alarm["Statistic"]) == ("AWS/Lambda", "IteratorAge", "Maximum")
+    assert alarm["Dimensions"] == [{"Name": "FunctionName", "Value": {"Ref": "IndexerFunction"}}]
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanThreshold", 5 * 60 * 1000)
+
+
+@pytest.mark.parametrize("with_users", [False, True])
+def test_many_refused_requests_ring_and_few_do_not(template, resources, with_users: bool):
+    alarm = resources["ClientErrors"]["Properties"]
+    expression, metrics = metrics_of(alarm, with_users)
+    assert set(re.findall(r"\b[a-z][a-z_]+\b", expression)) == metrics.keys()
+    apis = [one["Metric"]["Dimensions"][0]["Value"]["Ref"] for one in metrics.values()]
+    assert apis == (["Api", "UsersApi"] if with_users else ["Api"])
+    assert {one["Metric"]["MetricName"] for one in metrics.values()} == {"4xx"}
+    # A stranger who exhausts the rate of the API for users exceeds the threshold several times.
+    periods = {one["Period"] for one in metrics.values()}
+    assert 3 * alarm["Threshold"] < template["Parameters"]["UsersRequestRate"]["Default"] * min(periods)
 
 
 def test_there_are_few_metrics_of_our_own_and_none_by_route(resources):
@@ -598,6 +623,10 @@ def test_throttling_of_the_table_and_of_its_indexes_is_told_of(template, resourc
         assert f'"{said[1]}");' in (REPOSITORY / "shared/http/service/src/endpoint_response.rs").read_text()
         [metric] = properties["MetricTransformations"]
         assert (metric["MetricNamespace"], metric["MetricName"]) == (alarm["Namespace"], alarm["MetricName"])
+    # The indexer handles no calls. It logs that the stream has to deliver the rest of a batch again.
+    properties = resources["IndexerThrottledMetric"]["Properties"]
+    assert properties["LogGroupName"] == {"Ref": "IndexerLog"}
+    assert properties["MetricTransformations"][0]["MetricName"] == alarm["MetricName"]
 
 
 def test_the_stage_is_throttled_below_what_fills_an_account(template, resources):
@@ -605,10 +634,14 @@ def test_the_stage_is_throttled_below_what_fills_an_account(template, resources)
     settings = resources["ApiStage"]["Properties"]["DefaultRouteSettings"]
     assert settings == {"ThrottlingRateLimit": {"Ref": "RequestRate"}, "ThrottlingBurstLimit": {"Ref": "RequestBurst"}}
     # At most 1,000 concurrent executions, if throttled calls to both APIs take half a second each.
-    assert 2 * parameters["RequestRate"]["Default"] * 0.5 <= 1_000
+    users, burst = (parameters[f"UsersRequest{name}"]["Default"] for name in ("Rate", "Burst"))
+    assert (parameters["RequestRate"]["Default"] + users) * 0.5 <= 1_000
     # In some regions, an account's default burst limit is not higher.
-    assert parameters["RequestBurst"]["Default"] <= 1_250
-    assert resources["UsersApiStage"]["Properties"]["DefaultRouteSettings"] == settings
+    assert parameters["RequestBurst"]["Default"] + burst <= 1_250
+    # Anyone on the internet can send requests to this API, and each of them costs money.
+    assert (users, burst) == (100, 200)
+    settings = resources["UsersApiStage"]["Properties"]["DefaultRouteSettings"]
+    assert settings == {"ThrottlingRateLimit": {"Ref": "UsersRequestRate"}, "ThrottlingBurstLimit": {"Ref": "UsersRequestBurst"}}
 
 
 def test_sandboxes_are_reserved_only_where_the_operator_says_so(template, resources):
@@ -722,3 +755,142 @@ def test_uploads_have_no_limit_unless_the_operator_sets_one(template, resources)
     variables = resources["ArtifactsFunction"]["Properties"]["Environment"]["Variables"]
     assert variables["MAX_ARTIFACT_SIZE"] == {"Ref": "MaxArtifactSize"}
     assert '"MAX_ARTIFACT_SIZE";' in (REPOSITORY / "shared/http/domain/src/environment.rs").read_text()
+
+
+#: The tag by which costs are attributed to the stack.
+TAG = {"mlflow-stack": {"Ref": "AWS::StackName"}}
+
+
+def test_the_gateway_refuses_what_it_does_not_understand_and_bears_the_tag_of_the_stack(resources):
+    """Stack tags do not reach an API with a body."""
+    for api in ("Api", "UsersApi"):
+        properties = resources[api]["Properties"]
+        assert properties["FailOnWarnings"] is True
+        assert {one["name"]: one["x-amazon-apigateway-tag-value"] for one in properties["Body"]["tags"]} == TAG
+        # CloudFormation refuses other properties next to a body.
+        assert properties.keys() == {"Body", "FailOnWarnings"}
+        assert resources[f"{api}Stage"]["Properties"]["Tags"] == TAG
+
+
+#: Types to which CloudFormation applies the tags of the stack (samconfig.toml).
+TAGGED_BY_THE_STACK = {
+    "AWS::ApiGatewayV2::DomainName", "AWS::CloudWatch::Alarm", "AWS::DynamoDB::Table", "AWS::Events::Rule", "AWS::IAM::ManagedPolicy", "AWS::IAM::Role",
+    "AWS::Lambda::EventSourceMapping", "AWS::Lambda::Function", "AWS::Logs::LogGroup", "AWS::S3::Bucket", "AWS::SQS::Queue",
+}
+#: Types that cannot have tags. Of these, only a dashboard costs anything.
+WITHOUT_TAGS = {
+    "AWS::ApiGatewayV2::ApiMapping", "AWS::CloudWatch::Dashboard", "AWS::Lambda::EventInvokeConfig", "AWS::Lambda::LayerVersion", "AWS::Lambda::Permission",
+    "AWS::Logs::MetricFilter", "AWS::Route53::RecordSet", "AWS::S3::BucketPolicy",
+}
+
+
+def test_everything_that_costs_money_bears_the_tag_of_the_stack(resources):
+    own = {"AWS::ApiGatewayV2::Api", "AWS::ApiGatewayV2::Stage"}
+    assert {resource["Type"] for resource in resources.values()} == TAGGED_BY_THE_STACK | WITHOUT_TAGS | own
+    for name, resource in resources.items():
+        tags = resource["Properties"].get("Tags")
+        if resource["Type"] in TAGGED_BY_THE_STACK:
+            # SAM adds its own tag to functions. The tag of the stack must not be overridden.
+            assert not tags or {one["Key"] for one in tags} == {"lambda:createdBy"}, name
+
+
+def test_roles_have_the_path_and_the_boundary_of_the_company(template, resources):
+    for name, role in of_type(resources, "AWS::IAM::Role").items():
+        assert role["Properties"]["Path"] == {"Ref": "RolePath"}, name
+        assert role["Properties"]["PermissionsBoundary"] == {"Fn::If": ["HasBoundary", {"Ref": "PermissionsBoundary"}, {"Ref": "AWS::NoValue"}]}, name
+    assert (template["Parameters"]["RolePath"]["Default"], template["Parameters"]["PermissionsBoundary"]["Default"]) == ("/", "")
+    assert resources["ClientPolicy"]["Properties"]["Path"] == {"Ref": "RolePath"}
+    pattern = template["Parameters"]["RolePath"]["AllowedPattern"]
+    assert all(re.fullmatch(pattern, path) for path in ("/", "/mlflow/", "/a/b-c/"))
+    assert not any(re.fullmatch(pattern, path) for path in ("", "mlflow", "/mlflow", "//", "/a b/"))
+
+
+def test_logs_and_backups_are_kept_as_long_as_the_operator_says(template, resources):
+    # One of each function, and one of both APIs.
+    groups = of_type(resources, "AWS::Logs::LogGroup").values()
+    assert len(groups) == len(of_type(resources, "AWS::Lambda::Function")) + 1
+    assert all(group["Properties"]["RetentionInDays"] == {"Ref": "LogRetention"} for group in groups)
+    for name in ("Table", "AccessTable"):
+        recovery = resources[name]["Properties"]["PointInTimeRecoverySpecification"]
+        assert recovery == {"PointInTimeRecoveryEnabled": True, "RecoveryPeriodInDays": {"Ref": "RecoveryPeriodInDays"}}
+    parameters = template["Parameters"]
+    assert (parameters["LogRetention"]["Default"], parameters["RecoveryPeriodInDays"]["Default"]) == (30, 35)
+    assert (parameters["RecoveryPeriodInDays"]["MinValue"], parameters["RecoveryPeriodInDays"]["MaxValue"]) == (1, 35)
+
+
+def test_both_apis_log_what_they_refuse_if_the_operator_says_so(template, resources):
+    assert template["Parameters"]["AccessLogs"]["Default"] == "off"
+    group = resources["AccessLog"]
+    # The account's policy for log delivery has one statement for all groups below this name.
+    assert group["Properties"]["LogGroupName"]["Fn::Sub"].startswith("/aws/vendedlogs/")
+    assert group["Condition"] == "HasAccessLogs"
+    for stage in ("ApiStage", "UsersApiStage"):
+        condition, settings, otherwise = resources[stage]["Properties"]["AccessLogSettings"]["Fn::If"]
+        assert (condition, otherwise) == ("HasAccessLogs", {"Ref": "AWS::NoValue"})
+        # The ARN of a group ends with `:*`, which API Gateway does not accept.
+        assert settings["DestinationArn"]["Fn::Sub"].endswith(":log-group:${AccessLog}")
+        line = json.loads(settings["Format"])
+        assert {"$context.status", "$context.error.message", "$context.identity.sourceIp", "$context.identity.userArn"} <= set(line.values())
+
+
+def test_traces_are_sent_to_x_ray_if_the_operator_says_so(template, resources):
+    assert template["Parameters"]["Tracing"]["Default"] == "off"
+    for name, function in of_type(resources, "AWS::Lambda::Function").items():
+        assert function["Properties"]["TracingConfig"] == {"Mode": {"Fn::If": ["IsTraced", "Active", "PassThrough"]}}, name
+        [policy] = resources[f"{name}Role"]["Properties"]["Policies"]
+        [(there, otherwise)] = [
+            statement["Fn::If"][1:] for statement in policy["PolicyDocument"]["Statement"] if statement.get("Fn::If", [""])[0] == "IsTraced"
+        ]
+        assert actions(there["Action"]) == {"xray:PutTelemetryRecords", "xray:PutTraceSegments"}
+        assert (there["Effect"], otherwise) == ("Allow", {"Ref": "AWS::NoValue"})
+
+
+def test_an_api_is_closed_to_all_but_its_own_name_if_the_operator_says_so(template, resources):
+    assert template["Parameters"]["DisableExecuteApiEndpoint"]["Default"] == "false"
+    for api in ("Api", "UsersApi"):
+        # In OpenAPI 3, this is an extension of a server.
+        condition, (server,), otherwise = resources[api]["Properties"]["Body"]["servers"]["Fn::If"]
+        assert (condition, otherwise) == ("IsOnlyAtDomains", {"Ref": "AWS::NoValue"})
+        assert server["x-amazon-apigateway-endpoint-configuration"] == {"disableExecuteApiEndpoint": True}
+    for output, api, name in (("TrackingUri", "Api", "DomainName"), ("UsersUri", "UsersApi", "UsersDomainName")):
+        closed, open_ = {"Fn::Sub": f"https://${{{name}}}"}, {"Fn::GetAtt": [api, "ApiEndpoint"]}
+        assert template["Outputs"][output]["Value"] == {"Fn::If": ["IsOnlyAtDomains", closed, open_]}
+
+
+def test_the_data_table_has_the_class_and_the_warm_throughput_that_the_operator_says(template, resources):
+    table = resources["Table"]["Properties"]
+    assert table["TableClass"] == {"Ref": "TableClass"}
+    units = {"ReadUnitsPerSecond": {"Ref": "WarmReadUnits"}, "WriteUnitsPerSecond": {"Ref": "WarmWriteUnits"}}
+    assert table["WarmThroughput"] == {"Fn::If": ["HasWarmThroughput", units, {"Ref": "AWS::NoValue"}]}
+    # Users and their roles are small and read with each request.
+    assert not {"TableClass", "WarmThroughput"} & resources["AccessTable"]["Properties"].keys()
+    assert template["Parameters"]["TableClass"]["Default"] == "STANDARD"
+    for name, least in (("WarmReadUnits", 12000), ("WarmWriteUnits", 4000)):
+        pattern = template["Parameters"][name]["AllowedPattern"]
+        assert all(re.fullmatch(pattern, str(units)) for units in (0, least, least + 1, 10 * least, 99999))
+        assert not any(re.fullmatch(pattern, text) for text in ("", "1", str(least - 1), f"0{least}", f"-{least}"))
+
+
+def test_a_policy_for_clients_allows_what_the_guide_says(template, resources):
+    [policy] = of_type(resources, "AWS::IAM::ManagedPolicy").values()
+    invoke, *files = policy["Properties"]["PolicyDocument"]["Statement"]
+    api = {"Fn::Sub": "arn:${AWS::Partition}:execute-api:${AWS::Region}:${AWS::AccountId}:${Api}/*"}
+    assert invoke == {"Effect": "Allow", "Action": "execute-api:Invoke", "Resource": api}
+    # Clients without permissions of their own for the bucket get none.
+    assert [statement["Fn::If"][0::2] for statement in files] == [["IsDirect", {"Ref": "AWS::NoValue"}]] * 3
+    lists, changes, _ = (statement["Fn::If"][1] for statement in files)
+    assert (actions(lists["Action"]), lists["Resource"]) == LISTS_FILES
+    assert (actions(changes["Action"]), changes["Resource"]) == ({"s3:DeleteObject", "s3:GetObject", "s3:PutObject"}, FILES)
+    outputs = {name: output["Value"] for name, output in template["Outputs"].items()}
+    assert (outputs["ApiResource"], outputs["ClientPolicyArn"], outputs["Region"]) == (api, {"Ref": "ClientPolicy"}, {"Ref": "AWS::Region"})
+
+
+def test_each_parameter_has_a_label_in_a_group(template):
+    """The console of CloudFormation shows parameters without a group in one long list."""
+    interface = template["Metadata"]["AWS::CloudFormation::Interface"]
+    grouped = [name for group in interface["ParameterGroups"] for name in group["Parameters"]]
+    assert sorted(grouped) == sorted(template["Parameters"])
+    assert interface["ParameterLabels"].keys() == template["Parameters"].keys()
+    labels = [label["default"] for label in interface["ParameterLabels"].values()]
+    assert len(set(labels)) == len(labels)
+    assert all(group["Label"]["default"] for group in interface["ParameterGroups"])

@@ -39,3 +39,11 @@ def test_the_program_runs_on_any_processor_of_its_kind(calls: list[list[str]]):
     assert _values(command, "--package") == ["mlflow-serverless"] and _values(command, "--features") == ["standalone"]
     # Otherwise, cargo-lambda would optimize for Lambda's processors.
     assert "--disable-optimizations" in command
+
+
+def test_the_program_for_macos_is_linked_by_macos(calls: list[list[str]]):
+    built = build.program(REPOSITORY, "arm64", "release", "macos")
+    [target, command] = calls
+    assert target[-1] == "aarch64-apple-darwin" and command[:2] == ["cargo", "build"]
+    assert _values(command, "--target") == ["aarch64-apple-darwin"] and _values(command, "--features") == ["standalone"]
+    assert built == Path(_values(command, "--target-dir")[0]) / "aarch64-apple-darwin/release/mlflow-serverless"

@@ -23,6 +23,10 @@ def _signatures(twice: Mapping[str, int], once: Mapping[str, int], listed: list[
 
 
 _STRANGE = {name: 403 for name in _NAMES[:-1]}
+_API = {
+    "closed": False, "should be closed": False,
+    "writes a log": False, "should write a log": False, "warnings": 0,
+}
 _RATE = {"rate": 1000.0, "burst": 1000.0}
 
 
@@ -73,6 +77,10 @@ _RATE = {"rate": 1000.0, "burst": 1000.0}
         (gateway.judge_address, {"lines with an address": 2, "of them forged": 0}, "the caller's"),
         (gateway.judge_address, {"lines with an address": 2, "of them forged": 1}, "forged"),
         (gateway.judge_address, {"lines with an address": 0, "of them forged": 0}, "none"),
+        (gateway.judge_settings, {"Api": _API, "UsersApi": _API}, "as asked"),
+        (gateway.judge_settings, {"Api": _API | {"closed": True}}, "not as asked"),
+        (gateway.judge_settings, {"Api": _API | {"should write a log": True}}, "not as asked"),
+        (gateway.judge_settings, {"Api": _API | {"warnings": 1}}, "warnings"),
         (gateway.judge_rates, _RATE | {"requests": 1500, "seconds": 1, "statuses": {"200": 1400, "429": 100}}, "limited"),
         (gateway.judge_rates, _RATE | {"requests": 1500, "seconds": 1, "statuses": {"200": 1400, "503": 100}}, "no sandboxes"),
         (gateway.judge_rates, _RATE | {"requests": 1500, "seconds": 30, "statuses": {"200": 1500}}, "not reached"),
@@ -86,8 +94,16 @@ _RATE = {"rate": 1000.0, "burst": 1000.0}
         (platform.judge_recovery, {"a": {"status": "ENABLED", "from": "2030"}, "b": {"status": "ENABLED", "from": "2030"}}, "enabled"),
         (platform.judge_recovery, {"a": {"status": "ENABLED", "from": "2030"}, "b": {"status": "DISABLED", "from": None}}, "disabled"),
         (platform.judge_recovery, {"a": {"status": "ENABLED", "from": None}, "b": {"status": "ENABLED", "from": "2030"}}, "no time yet"),
-        (platform.judge_restoration, {"seconds": 200.0, "same keys": True}, "restored"),
-        (platform.judge_restoration, {"seconds": 200.0, "same keys": False}, "another table"),
+        (platform.judge_restoration, {"seconds": 200.0, "same keys": True, "gone after s": 9.0}, "restored"),
+        (platform.judge_restoration, {"seconds": 200.0, "same keys": False, "gone after s": 9.0}, "another table"),
+        (platform.judge_restoration, {"seconds": 200.0, "same keys": True, "gone after s": None}, "not deleted"),
+        (gateway.judge_warnings, {"the warning after s": 3.0, "lines of INFO": 0}, "shown"),
+        (gateway.judge_warnings, {"the warning after s": 3.0, "lines of INFO": 2}, "INFO as well"),
+        (gateway.judge_warnings, {"the warning after s": None, "lines of INFO": 0}, "hidden"),
+        (gateway.judge_tags, {"Api": True, "stage of Api": True}, "tagged"),
+        (gateway.judge_tags, {"Api": False, "stage of Api": True}, "stages alone"),
+        (gateway.judge_tags, {"Api": True, "stage of Api": False}, "not billed by tag"),
+        (gateway.judge_tags, {}, "not billed by tag"),
         (platform.judge_restoration, {"seconds": None, "same keys": True}, "takes longer"),
     ],
 )

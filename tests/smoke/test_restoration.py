@@ -23,7 +23,8 @@ class Tables:
     """
 
     def __init__(self, looks: int, size: int = 1000, refusal: str | None = None):
-        self._looks, self._refusal = looks, refusal
+        self._looks, self._refusal, self.is_protected = looks, refusal, False
+        self.deleted: list[str] = []
         self.tables: dict[str, dict[str, Any]] = {"access": _KEYS | {"TableStatus": "ACTIVE", "TableSizeBytes": size}}
 
     def describe_table(self, TableName: str) -> dict[str, Any]:
@@ -44,7 +45,9 @@ class Tables:
     def delete_table(self, TableName: str) -> None:
         if self.tables[TableName]["TableStatus"] != "ACTIVE":
             raise _error("ResourceInUseException")
-        del self.tables[TableName]
+        self.deleted.append(TableName)
+        if not self.is_protected:
+            del self.tables[TableName]
 
     def get_paginator(self, _: str) -> Any:
         return SimpleNamespace(paginate=lambda: [{"TableNames": list(self.tables)}])
@@ -74,8 +77,9 @@ def test_a_table_is_restored_and_deleted():
     world = _world(tables)
     facts = platform._restoration(world)
     assert platform.judge_restoration(facts) == "restored"
-    [restored] = tables.tables.keys() - {"access"}
+    [restored] = tables.deleted
     assert restored.startswith("mlflow-smoke-restore-")
+    assert tables.tables.keys() == {"access"}
     assert world.spending.dollars >= 0.15
     assert world.cleanup.run() == []
     assert tables.tables.keys() == {"access"}
@@ -88,6 +92,12 @@ def test_a_table_that_is_not_ready_yet_is_deleted_when_it_is():
     assert len(tables.tables) == 2
     assert world.cleanup.run() == []
     assert tables.tables.keys() == {"access"}
+
+
+def test_a_table_that_stays_after_its_deletion_is_reported():
+    tables = Tables(looks=1)
+    tables.is_protected = True
+    assert platform.judge_restoration(platform._restoration(_world(tables))) == "not deleted"
 
 
 def test_what_a_killed_run_left_is_found():

@@ -8,9 +8,9 @@ from tools.cost.model import Cost, Model
 
 #: Sections of rows that are not calls: the indexer's work, and commands.
 WORK = re.compile(r"The indexer\b|Packing ")
-COMMANDS = re.compile(r"Removing for good")
+COMMANDS = re.compile(r"Permanent deletion")
 #: Rows that are not calls, in sections of calls.
-WORK_ROWS = re.compile(r"the indexer catches up|a pass that packs|two batches of the stream")
+WORK_ROWS = re.compile(r"the indexer catches up|a pass that packs|two stream batches")
 #: Authentication of a caller, before a call of another page is processed.
 BESIDE = re.compile(r"capacity-access\.md")
 #: Rows of several calls, with their number. All other rows are a single call.
@@ -18,14 +18,14 @@ COUNTS = {
     "create a logged model with 20 params, and finalize it": 2,
     "2,000 metric keys in two batches": 2,
     "rename a model with 1,000 versions, and read it": 2,
-    "its ten spans one by one, by OTLP": 10,
+    "the ten spans of a trace one by one, by OTLP": 10,
     "ten spans one by one, each with tokens, by OTLP": 10,
-    "one of ten spans and 5 KB": 2,
-    "the same with a client's id of the request": 2,
-    "a job of 10,000 steps of 100 metrics, each by a call (120 steps, times 83.33)": 1_000_000,
+    "a trace of ten spans and 5 KB": 2,
+    "a trace of ten spans and 5 KB with a client request ID": 2,
+    "a job of 10,000 steps of 100 metrics, one per call (120 steps, times 83.33)": 1_000_000,
     "a job of 10,000 steps of 100 metrics in batches (1,200 steps, times 8.33)": 10_000,
 }
-#: Rows that nobody repeats a million times. Their cost is given for one.
+#: Rows that are not repeated a million times. Their cost is given for one.
 ONCE = re.compile(r"a job of |an hour of a run")
 
 

@@ -83,4 +83,4 @@ def _units(cells: dict[str, str], what: str) -> Units | None:
         return None
     # The figure is followed by its budget.
     requests, writes, reads = (float(cells[prefix + name].split(" / ")[0].replace(",", "")) for name in _FIGURES)
-    return Units(requests, writes, reads, float(cells.get("of writes, indexes", "0").replace(",", "")))
+    return Units(requests, writes, reads, float(cells.get("writes to indexes", "0").replace(",", "")))

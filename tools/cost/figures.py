@@ -7,12 +7,12 @@ from tools.cost.teams import find, teams
 
 #: Calls in the summary: their names there, and their rows.
 SUMMARY = {
-    "log a batch of 10 metrics": ("capacity.md", "Runs whose metrics are logged once a second", "log_batch of all 10 at one step (mean over 5 minutes)"),
-    "create a run with 4 tags": ("capacity.md", "Runs, in an experiment with 1,000 of them", "create run, 4 tags"),
-    "get a run": ("capacity.md", "Runs, in an experiment with 1,000 of them", "get a run with 100 metrics and 100 params"),
+    "log a batch of 10 metrics": ("capacity.md", "Runs whose metrics are logged once a second", "log_batch of all 10 metrics at one step (mean over 5 minutes)"),
+    "create a run with 4 tags": ("capacity.md", "Runs, in an experiment with 1,000 runs", "create run, 4 tags"),
+    "get a run": ("capacity.md", "Runs, in an experiment with 1,000 runs", "get a run with 100 metrics and 100 params"),
     "search: the latest 100 of 10,000 runs": ("capacity.md", "Searches, in an experiment with 10,000 runs of 10 metrics, 5 params and 3 tags", "latest 100"),
     "search: the best 100 by a metric": ("capacity.md", "Searches, in an experiment with 10,000 runs of 10 metrics, 5 params and 3 tags", "top 100 by a metric"),
-    "a trace of ten spans, two calls": ("capacity-traces.md", "A whole trace: its spans by OTLP, `StartTrace`, and packing, in the mean of 1,000", "one of ten spans and 5 KB"),
+    "a trace of ten spans, two calls": ("capacity-traces.md", "A whole trace: its spans by OTLP, `StartTrace`, and packing (mean over 1,000)", "a trace of ten spans and 5 KB"),
 }
 
 
@@ -46,7 +46,10 @@ def figures(model: Model, rows: list[Row]) -> dict[str, str]:
     for team in teams(model, rows):
         found[f"{team.people}: ours"] = whole(sum(team.ours.values()))
         found[f"{team.people}: server"] = whole(sum(team.server.values()))
+        found[f"{team.people}: infrequent"] = dollars(abs(team.infrequent[0]))
+        found[f"{team.people}: infrequent, a month of traces"] = dollars(abs(team.infrequent[1]))
     found["idle"] = dollars(model.idle())
+    found["refused"] = whole(model.refused().all)
     found["idle: alarms"] = dollars(model.alarms())
     found["idle: schedule"] = dollars(model.ticks())
     found["a call's logs"] = dollars(model.logged(model.bytes_logged()) * MILLION)

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -109,8 +109,7 @@ class Model:
         """
         platform = [] if self.stack.silent == set(self.stack.memory) else self.assumptions["platform lines"]["value"]
         own = ["x" * own_line] if own_line else self.assumptions["own lines"]["value"]
-        gateway = [self.assumptions["gateway line"]["value"]] if self.stack.gateway_lines else []
-        assert all(gateway), "the gateway writes an access log: its line is missing among the assumptions"
+        gateway = self.assumptions["gateway line"]["value"] if self.stack.gateway_lines else []
         return sum(len(line.encode()) for line in [*platform, *own, *gateway])
 
     def logged(self, size: float) -> float:
@@ -122,11 +121,27 @@ class Model:
         first = 300 * MILLION
         return (min(calls, first) * self.price("gateway") + max(0.0, calls - first) * self.price("gateway, later")) / MILLION
 
+    def refused(self) -> Cost:
+        """Returns the cost of a month of requests with invented credentials, at the rate that the
+        API for users accepts by default.
+        """
+        calls = self.stack.users_rate * HOURS * 3600
+        each = self.call(Units(requests=1, reads=self.assumed("read units of a refused call")), starts=0)
+        return replace(each * calls, gateway=self.gateway(calls))
+
     # ---- storage and idle cost, per month
 
     def kept(self, size: float) -> float:
         """Returns the cost of bytes in the table, including point-in-time recovery."""
         return size / GB * (self.price("table") + self.price("recovery"))
+
+    def infrequent(self, size: float, table: float) -> float:
+        """Returns the difference that the table class for infrequent access makes to the cost of
+        bytes in the table, and to the cost of its reads and writes.
+        """
+        ratio = self.price("infrequent writes") / self.price("writes")
+        assert ratio == self.price("infrequent reads") / self.price("reads")
+        return size / GB * (self.price("infrequent table") - self.price("table")) + (ratio - 1) * table
 
     def alarms(self) -> float:
         return self.stack.alarm_metrics * self.price("alarms")
@@ -135,7 +150,7 @@ class Model:
         """Returns the cost of dashboards beyond an account's free ones. This stack's dashboard
         counts as free.
         """
-        return max(0.0, self.stack.dashboards - self.assumed("dashboards for nothing")) * self.price("dashboards")
+        return max(0.0, self.stack.dashboards - self.assumed("free dashboards")) * self.price("dashboards")
 
     def ticks(self) -> float:
         tick = Cost(

@@ -9,6 +9,7 @@ from tools.cost.figures import dollars, price, summary, whole
 from tools.cost.hour import busy_hour, parts, said
 from tools.cost.lines import bill, recorded
 from tools.cost.model import MILLION, Model, data
+from tools.cost.stack import HOURS
 from tools.cost.teams import Team, teams
 
 _HEAD = """\
@@ -31,6 +32,8 @@ def page(model: Model, rows: list[Row]) -> str:
         _short(model, rows),
         _teams(model, teams(model, rows)),
         _idle(model),
+        _options(model),
+        _strangers(model),
         _hour(model, rows),
         _million(model),
         *_calls(model, rows),
@@ -74,13 +77,15 @@ def _teams(model: Model, three: list[Team]) -> str:
         ("runs", *(f"{team.runs:,}" for team in three)),
         ("traces", *(f"{team.traces:,}" for team in three)),
         ("calls of UI pages", *(f"{team.pages:,}" for team in three)),
-        ("calls in all", *(f"{round(team.calls, -3):,.0f}" for team in three)),
+        ("calls in total", *(f"{round(team.calls, -3):,.0f}" for team in three)),
         *((kind, *(dollars(team.ours[kind]) for team in three)) for kind in kinds),
         ("**this stack**", *(f"**{whole(sum(team.ours.values()))}**" for team in three)),
         *((f"always on: {kind}", *(dollars(team.server[kind]) for team in three)) for kind in server_kinds),
         ("**`mlflow server`, always on (estimate)**", *(f"**{whole(sum(team.server.values()))}**" for team in three)),
         ("traces kept for a month only: this stack", *(whole(sum(team.shorter[0].values())) for team in three)),
         ("traces kept for a month only: always on", *(whole(sum(team.shorter[1].values())) for team in three)),
+        ("`TableClass=STANDARD_INFREQUENT_ACCESS`", *(_difference(team.infrequent[0]) for team in three)),
+        ("`TableClass=STANDARD_INFREQUENT_ACCESS`, traces kept for a month only", *(_difference(team.infrequent[1]) for team in three)),
     ]
     names = {"run": "a run", "trace": "a trace", "page": "a UI call"}
     parts = "".join(f"- {names[name]}: {'; '.join(_asked(one) for one in plan[name]['calls'])}.\n" for name in names)
@@ -89,8 +94,10 @@ def _teams(model: Model, three: list[Team]) -> str:
 ## Three teams, a month
 
 {_table(("", *(f"{team.people:,} people" for team in three)), rows)}
-The month is the {_ordinal(plan["months"])}: storage includes the data of all {plan["months"]} months, because nothing is removed by default. The last two rows
-are for traces with a shorter retention ([operator guide](../guide/operate.md#trace-retention)). The numbers of runs, traces and calls
+The month is the {_ordinal(plan["months"])}: storage includes the data of all {plan["months"]} months, because nothing is removed by default. Traces
+can have a shorter retention ([operator guide](../guide/operate.md#trace-retention)). The last two rows are what the parameter
+[`TableClass`](../guide/deploy.md#the-stack) changes: storage of the table costs {1 - model.price("infrequent table") / model.price("table"):.0%} less, and reads and writes {model.price("infrequent writes") / model.price("writes") - 1:.0%} more. It saves
+money if data is kept for long, and costs more if traces are only kept for a month. The numbers of runs, traces and calls
 of the teams are assumed, and so are the requests of each of them:
 
 {parts}
@@ -106,6 +113,10 @@ backups beyond the database's own size, and the work of operating the server are
 """
 
 
+def _difference(amount: float) -> str:
+    return f"saves {dollars(-amount)}" if amount < 0 else f"costs {dollars(amount)} more"
+
+
 def _asked(one: dict[str, object]) -> str:
     times = one["times"]
     share = f"{times:.0%} " if isinstance(times, float) else "" if times == 1 else f"{times} × "
@@ -119,7 +130,7 @@ def _ordinal(number: int) -> str:
 def _idle(model: Model) -> str:
     stack = model.stack
     off = stack.all_alarm_metrics - stack.alarm_metrics
-    more = f" Alarms that are off by default (`MoreAlarms`, `Users`) have {off} more metrics." if off else ""
+    more = f" `MoreAlarms=on` adds {off} metrics."
     rows = [
         ("alarms", f"{stack.alarm_metrics} metrics × {price(model.price('alarms'))}", dollars(model.alarms())),
         ("schedules", f"{stack.ticks:,} calls of the indexer and the housekeeper", dollars(model.ticks())),
@@ -132,10 +143,44 @@ def _idle(model: Model) -> str:
 
 {_table(("", "", "dollars"), rows).replace("| --- | ---: | ---: |", "| --- | --- | ---: |")}
 Storage is additional: {price(model.price("table"))} per GB of the table, {price(model.price("recovery"))} for its point-in-time recovery, {price(model.price("bucket"))} per GB of the bucket.{more}
-With `Users=on`, the second API costs nothing until it is called, and then as much as the first.
+This is a stack as `make deploy` creates it, with `Users=on`. The API for users costs nothing until it is called, and then as much as
+the one for signed requests. `Dashboard=off` removes the dashboard.
 
 The stack has these custom metrics, which are derived from log lines: {names}. Each costs {price(model.price("metrics"))} a month if it has a value in every hour. They only have values when something is wrong.
 Ten alarm metrics and ten custom metrics of an account are free, which this page ignores.
+"""
+
+
+def _options(model: Model) -> str:
+    line = sum(len(line.encode()) for line in model.assumptions["gateway line"]["value"])
+    return f"""\
+## Parameters that add costs
+
+- `AccessLogs=on` adds a line of about {line} bytes to each call: {dollars(model.logged(line) * MILLION)} a million.
+- `Tracing=on` costs {price(model.price("segments"))} per million recorded traces. By default, X-Ray records one call per second and 5% of the others.
+- `LogRetention`: a GB of logs costs {price(model.price("logs"))} when it is written, and then {dollars(model.price("kept logs") * model.assumed("compressed logs"))} a month.
+- `WarmReadUnits` and `WarmWriteUnits` are charged once, when the table is prepared.
+"""
+
+
+def _strangers(model: Model) -> str:
+    cost, calls = model.refused(), model.stack.users_rate * HOURS * 3600
+    rows = [
+        ("gateway", dollars(cost.gateway)),
+        ("Lambda", dollars(cost.invocations + cost.time)),
+        ("logs", dollars(cost.logs)),
+        ("table", dollars(cost.table)),
+        ("**all**", f"**{whole(cost.all)}**"),
+    ]
+    return f"""\
+## What strangers can cost
+
+Anyone on the internet can send requests to the API for users. A request with invented credentials reaches a function, which reads the
+access table, logs a line, and answers 401. `UsersRequestRate` limits such requests, together with those of users. A stranger who sends
+{model.stack.users_rate} requests per second, the default, for a whole month ({calls / MILLION:,.0f} million requests) causes these costs:
+
+{_table(("", "dollars"), rows)}
+The sum is proportional to the rate. The API for signed requests refuses unsigned requests before they reach a function.
 """
 
 
@@ -147,7 +192,7 @@ def _hour(model: Model, rows: list[Row]) -> str:
     compared.append(("**all**", f"**${whole_page:.4f}**", f"**${whole_lines:.4f}**", f"**{whole_lines / whole_page - 1:+.1%}**"))
     calls = sum(times for line, times in recorded().items() if line.is_call)
     return f"""\
-## An hour by its lines
+## A busy hour by its log lines
 
 Functions log a [line for each request](../guide/operate.md#request-log), and for each
 batch that the indexer processes. The cost of requests can therefore be computed from a log
@@ -155,7 +200,7 @@ batch that the indexer processes. The cost of requests can therefore be computed
 {hour.runs} runs, {hour.traces} traces and {hour.pages} UI calls, {model.assumed("busy")} times those of an average hour. The lines of its {calls:,} calls
 and of the indexer's work are in `tools/cost/hour.tsv`:
 
-{_table(("", "by the tables above", "by the lines", "difference"), compared)}
+{_table(("", "by the tables above", "by the log lines", "difference"), compared)}
 The hour's runs are concurrent, each in an experiment of its own. UI calls are about an experiment
 without active runs, because [searches](capacity.md) cost more in experiments with many of them. The
 lines do not cover cold starts, files in the bucket, storage, and the stream's calls of the indexer.

@@ -3,18 +3,23 @@ library has no YAML parser.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 
-class Template:
-    """The resources of a template that exist with the default parameters."""
+#: Parameters that `make deploy` sets for a new stack (tools/deploy/settings.py).
+OF_A_NEW_STACK = {"Users": "on"}
 
-    def __init__(self, path: Path) -> None:
+
+class Template:
+    """The resources of a template that exist with the parameters that a new stack gets."""
+
+    def __init__(self, path: Path, said: Mapping[str, str] = OF_A_NEW_STACK) -> None:
         text = path.read_text("utf-8")
         sections = dict(re.findall(r"^(\w+):\n((?:(?: .*|#.*|)\n)*)", text, re.MULTILINE))
         blocks = dict(re.findall(r"^  (\w+):\n((?:(?:    .*|  #.*|)\n)*)", sections["Parameters"], re.MULTILINE))
-        self.defaults = {name: _value(block, "Default") or "" for name, block in blocks.items()}
+        self.defaults = {name: _value(block, "Default") or "" for name, block in blocks.items()} | dict(said)
         self._conditions = dict(re.findall(r"^  (\w+): (!.*)$", sections["Conditions"], re.MULTILINE))
         blocks = re.findall(r"^  (\w+):\n((?:(?:    .*|  #.*|)\n)*)", sections["Resources"], re.MULTILINE)
         self.all = {name: _without_remarks(block) for name, block in blocks}
@@ -25,9 +30,14 @@ class Template:
         return {name: block for name, block in self.resources.items() if _value(block, "Type") == kind}
 
     def default_of(self, value: str | None) -> str | None:
-        """Returns the value of a property with the default parameters."""
+        """Returns the value of a property with the parameters of a new stack."""
         found = re.fullmatch(r"!Ref (\w+)", value or "")
         return self.defaults[found[1]] if found else value
+
+    def number(self, block: str, name: str) -> int:
+        value = self.default_of(_value(block, name))
+        assert value, f"no {name} in the template's resource:\n{block}"
+        return int(value)
 
     def decided(self, block: str) -> str:
         """Returns a resource without the list items that only exist with other parameters."""
@@ -39,7 +49,7 @@ class Template:
         return not condition or self.holds(condition[1])
 
     def holds(self, condition: str) -> bool:
-        """Returns whether a condition holds with the default parameters."""
+        """Returns whether a condition holds with the parameters of a new stack."""
         return self._holds(self._conditions[condition])
 
     def _holds(self, text: str) -> bool:
@@ -75,12 +85,6 @@ def _value(block: str, name: str) -> str | None:
     return found[1].strip('"') if found else None
 
 
-def _number(block: str, name: str) -> int:
-    value = _value(block, name)
-    assert value, f"no {name} in the template's resource:\n{block}"
-    return int(value)
-
-
 @dataclass(frozen=True)
 class Stack:
     #: Memory of each function in MB.
@@ -89,7 +93,7 @@ class Stack:
     silent: set[str]
     #: Number of metrics in alarms, which determines their price.
     alarm_metrics: int
-    #: Number of metrics in alarms, including alarms that are off by default.
+    #: Number of metrics in alarms, including alarms that a new stack does not have.
     all_alarm_metrics: int
     metrics: list[str]
     dashboards: int
@@ -101,6 +105,8 @@ class Stack:
     gathered: int
     #: Whether the gateway logs a line about each call.
     gateway_lines: bool
+    #: Requests per second that the API for users accepts.
+    users_rate: int
 
 
 #: Hours of a month in AWS's price calculations.
@@ -111,10 +117,10 @@ _MINUTES = {"minute": 1, "minutes": 1, "hour": 60, "hours": 60, "day": 1440, "da
 def read(path: Path) -> Stack:
     template = Template(path)
     functions = template.of("AWS::Serverless::Function")
-    retentions = {_number(block, "RetentionInDays") for block in template.of("AWS::Logs::LogGroup").values()}
+    retentions = {template.number(block, "RetentionInDays") for block in template.of("AWS::Logs::LogGroup").values()}
     assert len(retentions) == 1, f"logs are kept for different times: {retentions}"
     return Stack(
-        memory={name: _number(block, "MemorySize") for name, block in functions.items()},
+        memory={name: template.number(block, "MemorySize") for name, block in functions.items()},
         silent={name for name, block in functions.items() if template.default_of(_value(block, "SystemLogLevel")) == "WARN"},
         alarm_metrics=sum(_alarm_metrics(template.decided(block)) for block in template.of("AWS::CloudWatch::Alarm").values()),
         all_alarm_metrics=sum(_alarm_metrics(block) for block in template.all.values() if _value(block, "Type") == "AWS::CloudWatch::Alarm"),
@@ -123,7 +129,8 @@ def read(path: Path) -> Stack:
         log_days=retentions.pop(),
         ticks=sum(_ticks(block) for block in template.of("AWS::Events::Rule").values()),
         gathered=int(template.defaults["IndexingDelay"]),
-        gateway_lines=any("AccessLogSettings" in block for block in template.of("AWS::ApiGatewayV2::Stage").values()),
+        gateway_lines=bool(template.of("AWS::ApiGatewayV2::Stage")) and template.holds("HasAccessLogs"),
+        users_rate=int(template.defaults["UsersRequestRate"]),
     )
 
 

@@ -34,6 +34,9 @@ class Team:
     parts: str
     #: Bills of the stack and the server if traces are kept for one month only.
     shorter: tuple[Bill, Bill]
+    #: Difference of the stack's bills with the table class for infrequent access: with all traces,
+    #: and with those of one month.
+    infrequent: tuple[float, float]
 
 
 def teams(model: Model, rows: list[Row]) -> list[Team]:
@@ -66,7 +69,9 @@ def _team(model: Model, plan: dict[str, Any], uses: dict[str, Use], team: dict[s
     short, server_short, _ = _bills(model, plan, team, asked, pages, 1)
     removal = team["traces"] * model.assumed("write units to remove a trace") * model.price("writes") / MILLION
     short["table: reads and writes"] += removal
-    return Team(team["people"], team["runs"], team["traces"], team["pages"], asked.calls, ours, server, parts, (short, server_short))
+    kept = model.price("table") + model.price("recovery")
+    infrequent = [model.infrequent(bill["table: storage and recovery"] / kept * GB, bill["table: reads and writes"]) for bill in (ours, short)]
+    return Team(team["people"], team["runs"], team["traces"], team["pages"], asked.calls, ours, server, parts, (short, server_short), (infrequent[0], infrequent[1]))
 
 
 def _bills(model: Model, plan: dict[str, Any], team: dict[str, Any], asked: Use, pages: float, trace_months: int) -> tuple[Bill, Bill, str]:

@@ -1,6 +1,9 @@
 """Next steps after a deployment."""
 
 from collections.abc import Mapping
+from typing import Any
+
+from settings import Settings
 
 _SIZE, _SWITCH = "MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE", "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD"
 #: Settings of clients from a version on, newest first. With a size of 1, files bypass the API,
@@ -25,13 +28,13 @@ def _lines_of_files() -> list[str]:
     return [f"  {name:<26}{f'export {settings}' if settings else 'nothing more'}" for name, settings in said.items()]
 
 
-def of(outputs: Mapping[str, str], stack: str, region: str, command: str) -> str:
-    """Returns the tracking URIs, the settings of clients, and the next commands. `command` is the
-    command that sets a parameter.
+def of(outputs: Mapping[str, str], settings: Settings, meta: Any) -> str:
+    """Returns the tracking URIs, the settings of clients, and the next commands. `meta` describes a
+    client of AWS in the stack's region.
     """
-    place = _place(outputs, region)
-    alarms = f"{command}AlarmTopic=arn:aws:sns:{region}:ACCOUNT:TOPIC"
-    text = ["", f"The stack {stack} is deployed.", "", "For programs with AWS credentials:", ""]
+    command = settings.command("PARAMETERS")
+    alarms = f"{command}AlarmTopic=arn:{meta.partition}:sns:{settings.region}:ACCOUNT:TOPIC"
+    text = ["", f"The stack {settings.stack} is deployed.", "", "For programs with AWS credentials:", ""]
     text += ["  pip install ./clients/python", f"  export MLFLOW_TRACKING_URI={outputs['TrackingUri']} MLFLOW_TRACKING_AUTH=mlflow-serverless"]
     text += ["", "The package makes clients of every version send large files directly to the bucket."]
     for name, uri in (("Domain", "TrackingUri"), ("UsersDomain", "UsersUri")):
@@ -40,17 +43,28 @@ def of(outputs: Mapping[str, str], stack: str, region: str, command: str) -> str
     if "UsersUri" in outputs:
         text += ["", "For users, in a browser and as tracking URI:", "", f"  {outputs['UsersUri']}", ""]
         text += [f"  export MLFLOW_TRACKING_URI={outputs['UsersUri']} MLFLOW_TRACKING_TOKEN=...", "", "and for files of more than 4.5 MB, and texts that are not UTF-8", "", *_lines_of_files()]
-        following = [f"cargo run --release --bin mlflow-serverless -- admin create NAME {place}", "python examples/quickstart.py", alarms]
+        # The page for signing in is open already, and nobody can sign in without an administrator.
+        following = [f"{settings.command('ADMIN')}NAME", "python examples/quickstart.py", alarms]
     else:
         following = ["python examples/quickstart.py", f"{command}Users=on", alarms]
     return "\n".join([*text, "", "Next:", "", *(f"  {number}. {command}" for number, command in enumerate(following, 1)), ""])
 
 
-def migration(outputs: Mapping[str, str], region: str) -> str:
-    """Returns the command that migrates the stack's tables to the layout of this version."""
-    return f"mlflow-serverless migrate {_place(outputs, region)}"
+def of_data(outputs: Mapping[str, str]) -> str:
+    """Returns what remains of a deleted stack, and how to delete it."""
+    kept = [outputs[name] for name in ("TableName", "AccessTableName") if name in outputs]
+    commands = [command for table in kept for command in (
+        f"  aws dynamodb update-table --table-name {table} --no-deletion-protection-enabled",
+        f"  aws dynamodb delete-table --table-name {table}",
+    )]
+    text = ["", "", "The tables and the bucket still exist, with all data. To delete them permanently:", "", *commands]
+    if bucket := outputs.get("BucketName"):
+        text += ["", f'and delete the bucket {bucket} with "Empty" and "Delete" in the S3 console.']
+    return "\n".join([*text, ""])
 
 
-def _place(outputs: Mapping[str, str], region: str) -> str:
-    """Returns the options of a command that select the stack's tables."""
-    return f"--dynamodb-endpoint https://dynamodb.{region}.amazonaws.com --table {outputs['TableName']} --access-table {outputs['AccessTableName']}"
+def migration(outputs: Mapping[str, str], endpoint: str) -> str:
+    """Returns the command that migrates the stack's tables to the layout of this version.
+    `endpoint` is the URL of DynamoDB.
+    """
+    return f"mlflow-serverless migrate --dynamodb-endpoint {endpoint} --table {outputs['TableName']} --access-table {outputs['AccessTableName']}"

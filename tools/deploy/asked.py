@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from botocore.exceptions import ClientError
 
-_DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}
+_DENIED = {"AccessDenied", "AccessDeniedException", "AuthorizationError", "UnauthorizedException", "UnauthorizedOperation"}
 
 
 @contextmanager

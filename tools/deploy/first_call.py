@@ -1,20 +1,29 @@
-"""The first call of a deployed stack.
+"""The first call of each function of a deployed stack.
 
-The function `tracking` creates experiment 0 on its first start. Every MLflow server has this
-experiment, and the first call of a client may use it through another function, for example to
-export traces.
+A function that cannot start, for example because of a layout that it does not support, would
+otherwise be found by a client. In addition, `tracking` creates experiment 0 on its first start. Every
+MLflow server has this experiment, and the first call of a client may use it through another function,
+for example to export traces.
 """
 
 import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import boto3
+from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from stack import Stack
 
+#: Timeout of a call, which is more than that of API Gateway. Calls are not repeated.
+_CONFIG = Config(read_timeout=60, retries={"total_max_attempts": 1})
+#: New accounts have ten concurrent executions. Clients of an existing stack use them, too.
+_AT_ONCE = 3
 _PATH = "/health"
 #: An event of API Gateway, reduced to the fields that a function reads.
-_EVENT = {
+_REQUEST = {
     "version": "2.0",
     "routeKey": "$default",
     "rawPath": _PATH,
@@ -34,19 +43,38 @@ _EVENT = {
     },
     "isBase64Encoded": False,
 }
+#: A batch without changes, for the function that consumes the stream.
+_NO_CHANGES: dict[str, Any] = {"Records": []}
+_INDEXER = "IndexerFunction"
 
 
-def make_first_call(functions: Any, stack: Stack) -> str | None:
-    """Invokes the function through Lambda's API. Returns an error or an unexpected response, or
-    `None` if the call succeeds.
+def make_first_calls(stack: Stack, functions: Any = None) -> Iterator[str]:
+    """Invokes each function through Lambda's API. Yields the functions that do not start, each with
+    its error or response.
     """
+    client = functions or boto3.client("lambda", config=_CONFIG)
     try:
-        name = stack.resources()["TrackingFunction"]
-        said = functions.invoke(FunctionName=name, Payload=json.dumps(_EVENT).encode())
+        names = stack.resources("AWS::Lambda::Function")
     except (BotoCoreError, ClientError) as error:
         # The stack is deployed nevertheless.
+        yield f"its functions could not be listed: {error}"
+        return
+    with ThreadPoolExecutor(_AT_ONCE) as calls:
+        events = [_NO_CHANGES if resource == _INDEXER else _REQUEST for resource in names]
+        for name, error in zip(names.values(), calls.map(lambda *of: _error(client, *of), names.values(), events)):
+            if error:
+                yield f"the first call of {name} failed: {error}"
+
+
+def _error(client: Any, name: str, event: dict[str, Any]) -> str | None:
+    """Returns an error or an unexpected response of a function. Most functions have no route for
+    the path, and respond with 404.
+    """
+    try:
+        said = client.invoke(FunctionName=name, Payload=json.dumps(event).encode())
+    except (BotoCoreError, ClientError) as error:
         return str(error)
     answer = json.loads(said["Payload"].read() or b"null")
-    if not said.get("FunctionError") and isinstance(answer, dict) and answer.get("statusCode") == 200:
-        return None
-    return json.dumps(answer)[:1_000]
+    if said.get("FunctionError") or not isinstance(answer, dict):
+        return json.dumps(answer)[:1_000]
+    return json.dumps(answer)[:1_000] if answer.get("statusCode", 200) >= 500 else None

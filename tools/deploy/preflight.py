@@ -8,8 +8,11 @@ from pathlib import Path
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
+import budget
 import data
 import names
+import states
+from asked import unless_denied
 from settings import Settings
 from stack import Stack
 from template import read_template, refused
@@ -21,7 +24,7 @@ _UNRESERVED = 100
 _CONCURRENCY = ("TrackingConcurrency", "IndexerConcurrency")
 #: Processor of the functions.
 TARGET = "aarch64-unknown-linux-gnu"
-_STATES_THAT_CAN_BE_UPDATED = re.compile(r"(CREATE|UPDATE|UPDATE_ROLLBACK|IMPORT|IMPORT_ROLLBACK)_COMPLETE$")
+NO_REGION = "No region is set: export AWS_REGION=eu-central-1, or set one in the AWS profile (aws configure set region eu-central-1)."
 
 
 def find_problems(settings: Settings) -> list[str]:
@@ -29,7 +32,7 @@ def find_problems(settings: Settings) -> list[str]:
     return [*_of_this_machine(settings), *_of_the_account(settings)]
 
 
-def _of_parameters(settings: Settings, state: str | None) -> Iterator[str]:
+def _of_parameters(settings: Settings, state: str | None, account: str) -> Iterator[str]:
     """Checks each parameter, their combination, and what they refer to."""
     stack = Stack(boto3.client("cloudformation"), settings.stack)
     has_been_made = state not in (None, "REVIEW_IN_PROGRESS")
@@ -45,6 +48,7 @@ def _of_parameters(settings: Settings, state: str | None) -> Iterator[str]:
     # Parameters that the stack keeps have been checked by CloudFormation.
     yield from data.find_problems(said, settings.region, template)
     yield from _of_sandboxes(said, kept)
+    yield from budget.find_problems(settings.budget, settings.stack, settings.region, account, kept)
 
 
 def _of_sandboxes(said: Mapping[str, str], kept: Mapping[str, str]) -> Iterator[str]:
@@ -53,27 +57,29 @@ def _of_sandboxes(said: Mapping[str, str], kept: Mapping[str, str]) -> Iterator[
     wanted = sum(int({**kept, **said}.get(name, 0)) for name in _CONCURRENCY)
     if wanted <= before:
         return
-    limit = boto3.client("lambda").get_account_settings()["AccountLimit"]
-    free = limit.get("UnreservedConcurrentExecutions", limit["ConcurrentExecutions"]) + before
-    if free - wanted < _UNRESERVED:
-        yield (
-            f"Cannot reserve {wanted} concurrent executions: the account has {limit['ConcurrentExecutions']}, of which {free} are not reserved by other functions, and AWS "
-            f"keeps {_UNRESERVED} unreserved. Request a higher quota, or reserve fewer."
-        )
+    with unless_denied("whether enough concurrent executions are left to reserve"):
+        limit = boto3.client("lambda").get_account_settings()["AccountLimit"]
+        free = limit.get("UnreservedConcurrentExecutions", limit["ConcurrentExecutions"]) + before
+        if free - wanted < _UNRESERVED:
+            yield (
+                f"Cannot reserve {wanted} concurrent executions: the account has {limit['ConcurrentExecutions']}, of which {free} are not reserved by other functions, and AWS "
+                f"keeps {_UNRESERVED} unreserved. Request a higher quota, or reserve fewer."
+            )
 
 
 def find_warnings(settings: Settings) -> Iterator[str]:
     """Yields warnings that do not prevent the deployment."""
-    limit = _sandboxes()
-    if limit < 1000:
-        yield (
-            f"this account has {limit} concurrent executions for all its functions (new accounts start with 10). The stack reserves none, but requests beyond that "
-            "are answered with 503, and retried by clients. Request a higher quota: aws service-quotas request-service-quota-increase "
-            "--service-code lambda --quota-code L-B99A9384 --desired-value 1000"
-        )
+    with unless_denied("the account's quota of concurrent executions"):
+        limit = boto3.client("lambda").get_account_settings()["AccountLimit"]["ConcurrentExecutions"]
+        if limit < 1000:
+            yield (
+                f"this account has {limit} concurrent executions for all its functions (new accounts start with 10). The stack reserves none, but requests beyond that "
+                "are answered with 503, which MLflow's clients retry, and browsers do not. Request a higher quota: aws service-quotas request-service-quota-increase "
+                "--service-code lambda --quota-code L-B99A9384 --desired-value 1000"
+            )
     if settings.parameters.get("Authorization") == "NONE" and settings.parameters.get("AccessMode", "none") == "none":
         yield "Authorization=NONE without users allows everyone on the internet to read and delete everything."
-    if settings.parameters.get("MonthlyBudget", "0") != "0":
+    if settings.budget.amount is not None and not settings.budget.is_removal:
         yield (
             "MonthlyBudget only covers resources with the tag mlflow-stack, once the tag is activated for cost allocation: "
             "aws ce update-cost-allocation-tags-status --cost-allocation-tags-status TagKey=mlflow-stack,Status=Active "
@@ -94,33 +100,46 @@ def _of_this_machine(settings: Settings) -> Iterator[str]:
 
 def _of_the_account(settings: Settings) -> Iterator[str]:
     if not settings.region:
-        yield "No region is set: export AWS_REGION=eu-central-1, or set one in the AWS profile (aws configure set region eu-central-1)."
+        yield NO_REGION
         return
     try:
-        boto3.client("sts").get_caller_identity()
+        account = boto3.client("sts").get_caller_identity()["Account"]
     except (BotoCoreError, ClientError) as error:
         yield f"AWS cannot identify the caller ({error}). Sign in (aws sso login), or select a profile: export AWS_PROFILE=NAME"
         return
-    state = _state_of(settings.stack)
-    if state is None:
-        yield from _leftovers(settings)
-    elif state.endswith("_IN_PROGRESS") and state != "REVIEW_IN_PROGRESS":
-        yield f"Another change of the stack is in progress ({state}): wait until it has finished."
-    elif state != "REVIEW_IN_PROGRESS" and not _STATES_THAT_CAN_BE_UPDATED.search(state):
-        yield (
-            f"The stack is in the state {state}, in which it cannot be updated. Delete it, which keeps tables and buckets with data: "
-            f"aws cloudformation delete-stack --stack-name {settings.stack}"
-        )
-        return
-    yield from _of_parameters(settings, state)
+    with unless_denied("the state of the stack, and its parameters"):
+        state = _state_of(settings.stack)
+        if state in (None, "REVIEW_IN_PROGRESS"):
+            yield from _leftovers(settings)
+        elif wrong := problem_of_state(settings.stack):
+            yield wrong
+            return
+        yield from _of_parameters(settings, state, account)
+
+
+def problem_of_state(stack: str) -> str | None:
+    """Returns what to do before the stack can be updated, or `None` if it can be, or does not
+    exist.
+    """
+    state = _state_of(stack)
+    return states.problem(state, stack, _failed(stack)) if state else None
+
+
+def _failed(stack: str) -> list[str]:
+    with unless_denied("which resources of the stack failed"):
+        return Stack(boto3.client("cloudformation"), stack).failed_resources()
+    return []
 
 
 def _leftovers(settings: Settings) -> Iterator[str]:
-    """Finds log groups of a deleted stack, whose names the new stack needs."""
-    prefix = f"/aws/lambda/{settings.stack}/"
-    found = boto3.client("logs").describe_log_groups(logGroupNamePrefix=prefix)["logGroups"]
-    for group in found:
-        yield f"A log group of an earlier stack is left over. Delete it: aws logs delete-log-group --log-group-name {group['logGroupName']}"
+    """Finds log groups without a stack, whose names the new stack needs."""
+    with unless_denied("whether log groups of an earlier stack are left over"):
+        for group in boto3.client("logs").describe_log_groups(logGroupNamePrefix=f"/aws/lambda/{settings.stack}/")["logGroups"]:
+            name = group["logGroupName"]
+            yield (
+                f"The log group {name} belongs to no stack, for example because an earlier one was deleted with --retain-resources. The new stack needs its name. "
+                f"Export the lines that you want to keep, and delete it: aws logs delete-log-group --log-group-name {name}"
+            )
 
 
 def _state_of(stack: str) -> str | None:
@@ -130,7 +149,3 @@ def _state_of(stack: str) -> str | None:
         if "does not exist" in str(error):
             return None
         raise
-
-
-def _sandboxes() -> int:
-    return boto3.client("lambda").get_account_settings()["AccountLimit"]["ConcurrentExecutions"]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import boto3
 
+from budget import Wanted, separate
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -21,6 +23,9 @@ class Settings:
     allowed: list[str]
     is_built: bool
     only_checks: bool
+    budget: Wanted = Wanted()
+    #: Role that CloudFormation assumes, instead of using the permissions of the caller.
+    role: str | None = None
 
     @property
     def protects(self) -> bool:
@@ -36,17 +41,26 @@ class Settings:
         return parameters
 
     def command(self, option: str) -> str:
-        """Returns how the operator runs this program: from a checkout, or in an archive, which
-        contains everything built.
+        """Returns the beginning of the command that sets an option: from a checkout, or in an
+        archive, which contains everything built. The option's value follows.
         """
-        return f"./deploy --{option.lower()} " if self.is_built else f"make deploy {option}="
+        if self.is_built:
+            return f"./deploy {self._environment('--environment ')}--{option.lower()} "
+        # Commands that do not deploy are targets of their own.
+        target = {"ADMIN": "admin NAME", "DELETE": "delete STACK"}.get(option, f"deploy {option}")
+        command, _, variable = target.partition(" ")
+        return f"make {command} {self._environment('ENVIRONMENT=')}{variable}="
+
+    def _environment(self, option: str) -> str:
+        return "" if self.environment == "default" else f"{option}{self.environment} "
 
     def as_arguments(self, is_new: bool) -> list[str]:
         """Returns the parameters for SAM. A new stack has no deletion protection, because a
         rollback cannot delete protected tables.
         """
         parameters = self.of_new_stack() if is_new else self.parameters
-        return ["--parameter-overrides", *(f"{name}={value}" for name, value in parameters.items())] if parameters else []
+        role = ["--role-arn", self.role] if self.role else []
+        return [*role, *(["--parameter-overrides", *(f"{name}={value}" for name, value in parameters.items())] if parameters else [])]
 
 
 def read_settings(said: argparse.Namespace) -> Settings:
@@ -57,9 +71,11 @@ def read_settings(said: argparse.Namespace) -> Settings:
         sys.exit(f"samconfig.toml has no environment {said.environment}. It has {', '.join(name for name in config if name != 'version')}.")
     of_environment = config[said.environment]
     kept = of_environment.get("deploy", {}).get("parameters", {}).get("parameter_overrides", [])
-    parameters = dict(_pair(text) for text in [*(kept.split() if isinstance(kept, str) else kept), *said.parameters])
+    pairs = dict(_pair(text) for text in [*(kept.split() if isinstance(kept, str) else kept), *said.parameters])
+    parameters, wanted = separate(pairs)
     stack = of_environment["global"]["parameters"]["stack_name"]
-    return Settings(said.environment, stack, boto3.Session().region_name, parameters, said.allow, said.built, said.check)
+    role = said.role_arn or of_environment.get("deploy", {}).get("parameters", {}).get("role_arn")
+    return Settings(said.environment, stack, boto3.Session().region_name, parameters, said.allow, said.built, said.check, wanted, role)
 
 
 def _know_region() -> None:

@@ -36,13 +36,21 @@ class Stack:
     def parameters(self) -> dict[str, str]:
         return {one["ParameterKey"]: one["ParameterValue"] for one in self._described().get("Parameters", [])}
 
-    def resources(self) -> dict[str, str]:
-        """Returns the physical ids by logical id. Resources are listed in pages, because a
-        description has no more than 100.
+    def tag(self, name: str) -> str | None:
+        return next((one["Value"] for one in self._described().get("Tags", []) if one["Key"] == name), None)
+
+    def resources(self, kind: str | None = None) -> dict[str, str]:
+        """Returns the physical ids by logical id, optionally of one type. Resources are listed in
+        pages, because a description has no more than 100.
         """
         pages = self._client.get_paginator("list_stack_resources").paginate(StackName=self.name)
         listed = [one for page in pages for one in page["StackResourceSummaries"]]
-        return {one["LogicalResourceId"]: one.get("PhysicalResourceId", "") for one in listed if one["ResourceStatus"] != "DELETE_COMPLETE"}
+        return {one["LogicalResourceId"]: one.get("PhysicalResourceId", "") for one in listed if one["ResourceStatus"] != "DELETE_COMPLETE" and kind in (None, one["ResourceType"])}
+
+    def failed_resources(self) -> list[str]:
+        """Returns the names of the resources whose last operation failed."""
+        pages = self._client.get_paginator("list_stack_resources").paginate(StackName=self.name)
+        return [one["LogicalResourceId"] for page in pages for one in page["StackResourceSummaries"] if one["ResourceStatus"].endswith("_FAILED")]
 
     def has_tables(self) -> bool:
         """Returns whether the stack has created its tables."""
@@ -75,6 +83,19 @@ class Stack:
             Parameters=[*kept, {"ParameterKey": "DeletionProtection", "ParameterValue": "true"}],
         )
         self._wait()
+
+    def delete(self) -> bool:
+        """Deletes the stack, and returns whether that succeeded. Uses the role that the stack was
+        created with.
+
+        `sam delete` would also delete the uploaded code, which other stacks of the same version use.
+        """
+        self._client.delete_stack(StackName=self.name)
+        try:
+            self._client.get_waiter("stack_delete_complete").wait(StackName=self.name, WaiterConfig=_WAIT)
+        except WaiterError:
+            return False
+        return True
 
     def _described(self) -> dict[str, Any]:
         return self._client.describe_stacks(StackName=self.name)["Stacks"][0]

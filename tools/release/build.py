@@ -8,6 +8,8 @@ from pathlib import Path
 
 #: By Lambda's names of processors.
 TRIPLES = {"arm64": "aarch64", "x86_64": "x86_64"}
+#: Ends of the triples of the program, by its systems.
+SYSTEMS = {"linux": "unknown-linux-musl", "macos": "apple-darwin"}
 
 
 def function_names(repository: Path) -> list[str]:
@@ -26,15 +28,29 @@ def functions(repository: Path, processor: str, profile: str) -> dict[str, Path]
     return _built(repository, f"{TRIPLES[processor]}-unknown-linux-gnu", profile, names, packages)
 
 
-def program(repository: Path, processor: str, profile: str) -> Path:
-    """Builds the program. It is linked with musl, so it depends on nothing but the kernel.
+def program(repository: Path, processor: str, profile: str, system: str = "linux") -> Path:
+    """Builds the program. For Linux, it is linked with musl, so it depends on nothing but the kernel.
 
     cargo-lambda optimizes releases for the processors of Lambda. On older processors, such a
     program would crash with an illegal instruction.
     """
     name = "mlflow-serverless"
-    arguments = ["--package", name, "--bin", name, "--features", "standalone", "--disable-optimizations"]
+    arguments = ["--package", name, "--bin", name, "--features", "standalone"]
+    if system == "macos":
+        return _built_on_macos(repository, f"{TRIPLES[processor]}-{SYSTEMS[system]}", profile, name, arguments)
+    arguments.append("--disable-optimizations")
     return _built(repository, f"{TRIPLES[processor]}-unknown-linux-musl", profile, [name], arguments)[name]
+
+
+def _built_on_macos(repository: Path, triple: str, profile: str, name: str, arguments: list[str]) -> Path:
+    """Builds with cargo and the linker of macOS. zig cannot link the program, because the crate that
+    reads the system's root certificates needs frameworks of Apple's SDK.
+    """
+    subprocess.run(["rustup", "target", "add", triple], cwd=repository, check=True)
+    output = repository / "target" / "for-release" / triple / profile
+    command = ["cargo", "build", "--locked", "--profile", profile, "--target", triple, "--target-dir", output, *arguments]
+    subprocess.run(command, cwd=repository, check=True)
+    return output / triple / ("debug" if profile == "dev" else profile) / name
 
 
 def _built(repository: Path, triple: str, profile: str, names: list[str], arguments: list[str]) -> dict[str, Path]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import bom
 from archive import Entry, files_below, write_tar, zipped
-from build import TRIPLES
+from build import SYSTEMS, TRIPLES
 from archive_template import of_archive
 
 _HERE = Path(__file__).parent
@@ -37,17 +37,25 @@ def function_archive(repository: Path, processor: str, functions: Mapping[str, P
     return _write(output, name, entries)
 
 
-def program_archive(repository: Path, processor: str, program: Path, ui: Path, output: Path) -> Path:
-    """Writes the archive of the program, with a Containerfile."""
-    name = f"mlflow-serverless-{bom.version(repository)}-linux-{processor}"
+def cloudshell_script(repository: Path, output: Path) -> Path:
+    """Writes the script that deploys this version from AWS CloudShell."""
+    path = output / "cloudshell.sh"
+    path.write_text((_HERE / path.name).read_text().replace("@VERSION@", bom.version(repository)))
+    return path
+
+
+def program_archive(repository: Path, processor: str, program: Path, ui: Path, output: Path, system: str = "linux") -> Path:
+    """Writes the archive of the program. For Linux, it contains a Containerfile."""
+    name = f"mlflow-serverless-{bom.version(repository)}-{system}-{processor}"
+    triple = f"{TRIPLES[processor]}-{SYSTEMS[system]}"
     entries = {
         "mlflow-serverless": Entry(program.read_bytes(), is_program=True),
-        "sbom.cdx.json": Entry(bom.components(repository, f"{TRIPLES[processor]}-unknown-linux-musl", ["mlflow-serverless"], _version(ui)).encode()),
-        "LICENSES-crates.txt": Entry(bom.licence_texts(repository, f"{TRIPLES[processor]}-unknown-linux-musl", ["mlflow-serverless"]).encode()),
+        "sbom.cdx.json": Entry(bom.components(repository, triple, ["mlflow-serverless"], _version(ui)).encode()),
+        "LICENSES-crates.txt": Entry(bom.licence_texts(repository, triple, ["mlflow-serverless"]).encode()),
         # Licence of the user interface, which is embedded in the program.
         "LICENSE-mlflow.txt": Entry((ui / "LICENSE.txt").read_bytes()),
     }
-    for path in ("Containerfile", "LICENSE", "NOTICE"):
+    for path in (["Containerfile"] if system == "linux" else []) + ["LICENSE", "NOTICE"]:
         entries[path] = Entry((repository / path).read_bytes())
     return _write(output, name, entries)
 

@@ -74,7 +74,7 @@ def _place(endpoint: str, made: Restored) -> list[str]:
 
 def _go_on(said: argparse.Namespace, kept: dict[str, str], outputs: dict[str, str], made: Restored, endpoint: str) -> None:
     parameters = {"ExistingTable": made.data, "ExistingTableStream": made.stream, "ExistingAccessTable": made.access}
-    reindex = f"cargo run --release --bin mlflow-serverless -- reindex --dynamodb-endpoint {endpoint} --table {made.data}"
+    reindex = f"{said.program} reindex --dynamodb-endpoint {endpoint} --table {made.data}"
     environments = {name: part["global"]["parameters"]["stack_name"] for name, part in _config().items()}
     own = next((name for name, stack in environments.items() if stack == said.stack), None)
     own_parameters = dict(parameters)

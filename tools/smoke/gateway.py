@@ -8,7 +8,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 from .check import DIFFERS, EXPECTED, OPEN, Check, Facts, NotAsked, Outcome
-from .world import API, World
+from .world import API, TAG, World, asked
 
 #: An address in a network reserved for documentation.
 _FORGED = "203.0.113.77"
@@ -82,6 +82,40 @@ def judge_address(facts: Facts) -> str:
     return "the caller's" if facts["lines with an address"] else "none"
 
 
+def _warnings(world: World) -> Facts:
+    if world.parameter("ApplicationLogLevel") != "WARN":
+        raise NotAsked("it requires a stack with ApplicationLogLevel=WARN")
+    user, began = world.label + secrets.token_hex(4), time.monotonic()
+    # A failed sign-in is logged as a warning, and every request as information.
+    world.call("GET", f"{API}/experiments/get?experiment_id=0", url=world.users, is_signed=False, auth=(user, "x"))
+    shown = world.wait(lambda: world.log_lines("tracking", user, 600), 60)
+    return {"the warning after s": shown, "lines of INFO": len(world.log_lines("tracking", "INFO", time.monotonic() - began))}
+
+
+def judge_warnings(facts: Facts) -> str:
+    if facts["the warning after s"] is None:
+        return "hidden"
+    return "INFO as well" if facts["lines of INFO"] else "shown"
+
+
+def _tags(world: World) -> Facts:
+    """Reads the tags of what is billed: the APIs and their stages."""
+    client, facts = world.aws("apigatewayv2"), {}
+    arn = f"arn:{client.meta.partition}:apigateway:{client.meta.region_name}::/apis"
+    for name, identifier in world.resources("AWS::ApiGatewayV2::Api").items():
+        for what, resource in ((name, f"{arn}/{identifier}"), (f"stage of {name}", f"{arn}/{identifier}/stages/$default")):
+            with asked("reading tags"):
+                facts[what] = client.get_tags(ResourceArn=resource).get("Tags", {}).get(TAG) == world.tag
+    return facts
+
+
+def judge_tags(facts: Facts) -> str:
+    stages = [has_tag for what, has_tag in facts.items() if what.startswith("stage")]
+    if not stages or not all(stages):
+        return "not billed by tag"
+    return "tagged" if all(facts.values()) else "stages alone"
+
+
 def _rates(world: World) -> Facts:
     rate, burst = (float(world.parameter(name)) for name in ("RequestRate", "RequestBurst"))
     began = time.monotonic()
@@ -107,7 +141,41 @@ def judge_rates(facts: Facts) -> str:
     return "not limited" if facts["requests"] > 1.5 * allowed else "not reached"
 
 
+def _settings(world: World) -> Facts:
+    client = world.aws("apigatewayv2")
+    facts: Facts = {}
+    for name, identifier in world.resources("AWS::ApiGatewayV2::Api").items():
+        with asked("describing the API"):
+            api = client.get_api(ApiId=identifier)
+            stage = client.get_stage(ApiId=identifier, StageName="$default")
+        facts[name] = {
+            "closed": bool(api.get("DisableExecuteApiEndpoint")),
+            "should be closed": world.parameter("DisableExecuteApiEndpoint") == "true",
+            "writes a log": bool(stage.get("AccessLogSettings")),
+            "should write a log": world.parameter("AccessLogs") == "on",
+            "warnings": len(api.get("Warnings", [])) + len(api.get("ImportInfo", [])),
+        }
+    return facts
+
+
+def judge_settings(facts: Facts) -> str:
+    if any(api["closed"] != api["should be closed"] or api["writes a log"] != api["should write a log"] for api in facts.values()):
+        return "not as asked"
+    return "warnings" if any(api["warnings"] for api in facts.values()) else "as asked"
+
+
 CHECKS = [
+    Check(
+        "settings of the gateway",
+        "Do the APIs have the settings of DisableExecuteApiEndpoint and AccessLogs, and no warnings?",
+        {
+            "as asked": Outcome(EXPECTED, "Yes."),
+            "not as asked": Outcome(DIFFERS, "DisableExecuteApiEndpoint or AccessLogs has no effect. After DisableExecuteApiEndpoint was true, run: aws apigatewayv2 update-api --api-id API_ID --no-disable-execute-api-endpoint"),
+            "warnings": Outcome(OPEN, "API Gateway has warnings about the OpenAPI body, which should have failed the deployment. Report them: aws apigatewayv2 get-api --api-id API_ID"),
+        },
+        _settings,
+        judge_settings,
+    ),
     Check(
         "challenge",
         "Under which name does the gateway return WWW-Authenticate?",
@@ -140,6 +208,28 @@ CHECKS = [
         },
         _address,
         judge_address,
+    ),
+    Check(
+        "warnings",
+        "Does ApplicationLogLevel=WARN show warnings and errors, and hide other lines? The alarms depend on it.",
+        {
+            "shown": Outcome(EXPECTED, "Yes."),
+            "INFO as well": Outcome(DIFFERS, "Lines of INFO are shown, too: the log costs as much as without the setting."),
+            "hidden": Outcome(DIFFERS, "Warnings are hidden, so the alarms that count lines never go off. Deploy with ApplicationLogLevel=INFO."),
+        },
+        _warnings,
+        judge_warnings,
+    ),
+    Check(
+        "tags",
+        "Do the APIs and their stages have the stack's tag, by which the bill and the budget find their costs?",
+        {
+            "tagged": Outcome(EXPECTED, "Yes."),
+            "stages alone": Outcome(OPEN, "Only the stages have it. Compare the costs of API Gateway by tag with all its costs in Cost Explorer."),
+            "not billed by tag": Outcome(DIFFERS, "A stage lacks the tag: the budget does not count the costs of API Gateway. Add the tag by hand: aws apigatewayv2 tag-resource."),
+        },
+        _tags,
+        judge_tags,
     ),
     Check(
         "rates",

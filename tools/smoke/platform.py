@@ -23,6 +23,7 @@ _HOUR = 3600
 #: Maximum time of a restoration. Others report that small tables take about this long, and
 #: sometimes longer.
 _TO_RESTORE = 12 * 60
+_TO_DELETE = 2 * 60
 RESTORED = "-smoke-restore-"
 
 
@@ -119,12 +120,18 @@ def _restoration(world: World) -> Facts:
         world.dynamodb.restore_table_to_point_in_time(SourceTableName=source, TargetTableName=target, UseLatestRestorableTime=True)
         took = world.wait(lambda: _state(world, target) == "ACTIVE", _TO_RESTORE)
         restored = world.dynamodb.describe_table(TableName=target)["Table"]
-    return {"seconds": took, "same keys": all(restored.get(name) == described.get(name) for name in ("KeySchema", "AttributeDefinitions"))}
+        facts: Facts = {"seconds": took, "same keys": all(restored.get(name) == described.get(name) for name in ("KeySchema", "AttributeDefinitions"))}
+        if took is not None:
+            remove_table(world, target)
+            facts["gone after s"] = world.wait(lambda: _state(world, target) is None, _TO_DELETE)
+    return facts
 
 
 def judge_restoration(facts: Facts) -> str:
     if facts["seconds"] is None:
         return "takes longer"
+    if facts["gone after s"] is None:
+        return "not deleted"
     return "restored" if facts["same keys"] else "another table"
 
 
@@ -144,7 +151,7 @@ def remove_table(world: World, table: str) -> None:
     began = time.monotonic()
     while _state(world, table) == "CREATING" and time.monotonic() - began < 120:
         time.sleep(2)
-    if _state(world, table) is not None:
+    if _state(world, table) not in (None, "DELETING"):
         world.dynamodb.delete_table(TableName=table)
 
 
@@ -204,10 +211,10 @@ CHECKS = [
     ),
     Check(
         "removals in the stream",
-        "Does the stream's filter, which has a condition on eventName, let removals through?",
+        "Does the stream's filter let removals of rows through?",
         {
             "delivered": Outcome(EXPECTED, "Yes. The indexer removed its copy of a run whose row was removed by hand."),
-            "not delivered": Outcome(DIFFERS, "No. Rows of removed datasets are left over, and searches find runs that were removed by hand. The filter needs a pattern without eventName."),
+            "not delivered": Outcome(DIFFERS, "No. Rows of removed datasets are left over, and searches find runs that were removed by hand. The filter needs another pattern for removals."),
             "not indexed": Outcome(DIFFERS, "A run was not indexed within three minutes: check the alarms of the indexer first."),
         },
         _removals,
@@ -228,7 +235,8 @@ CHECKS = [
         "restoration",
         "Can the access table be restored to a new table, and how long does it take? The new table is deleted afterwards.",
         {
-            "restored": Outcome(EXPECTED, "Yes, with the same keys."),
+            "restored": Outcome(EXPECTED, "Yes, with the same keys, and it was gone after its deletion."),
+            "not deleted": Outcome(DIFFERS, "It still exists two minutes after its deletion. Check whether it is protected from deletion, or delete it by hand."),
             "another table": Outcome(DIFFERS, "The new table has different keys, so a stack cannot use it."),
             "takes longer": Outcome(OPEN, "It was not ready within twelve minutes. It is deleted once it is ready, or the command to delete it is shown."),
         },

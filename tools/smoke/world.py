@@ -26,6 +26,8 @@ from mlflow_serverless_auth import SigV4  # noqa: E402
 #: Name prefix of everything that the checks create.
 PREFIX = "smoke-test-"
 API = "/api/2.0/mlflow"
+#: Tag of all resources of a stack (samconfig.toml).
+TAG = "mlflow-stack"
 FILES = "/api/2.0/mlflow-artifacts/artifacts"
 #: Throttled requests are retried, like by MLflow's clients.
 _REPEATS, _PAUSE_SECONDS = 5, 2
@@ -55,6 +57,20 @@ class World:
     def parameter(self, name: str) -> str:
         given = {one["ParameterKey"]: one["ParameterValue"] for one in self._described.get("Parameters", [])}
         return given.get(name, "")
+
+    @property
+    def tag(self) -> str:
+        """Returns the value of the stack's tag."""
+        return next((one["Value"] for one in self._described.get("Tags", []) if one["Key"] == TAG), self.stack)
+
+    def resources(self, kind: str) -> dict[str, str]:
+        """Returns the physical ids of the stack's resources of one type by their names in the
+        template.
+        """
+        with asked("listing the resources of the stack"):
+            pages = self.aws("cloudformation").get_paginator("list_stack_resources").paginate(StackName=self.stack)
+            listed = [one for page in pages for one in page["StackResourceSummaries"]]
+        return {one["LogicalResourceId"]: one["PhysicalResourceId"] for one in listed if one["ResourceType"] == kind}
 
     def aws(self, service: str, **credentials: str) -> Any:
         config = Config(retries={"total_max_attempts": 3}, read_timeout=60)

@@ -390,9 +390,9 @@ fn protection(facts: &StackFacts) -> Vec<Finding> {
 /// all of them are throttled.
 fn sandboxes(facts: &StackFacts) -> Vec<Finding> {
     let Ok(limit) = facts.sandboxes else { return Vec::new() };
-    let rate: f64 = facts.description.parameter("RequestRate").parse().unwrap_or(1_000.0);
-    let apis = if facts.description.output("UsersUri").is_empty() { 1.0 } else { 2.0 };
-    let wanted = rate * THROTTLED_CALL_SECONDS * apis;
+    let rate = |parameter, default: f64| facts.description.parameter(parameter).parse().unwrap_or(default);
+    let users = if facts.description.output("UsersUri").is_empty() { 0.0 } else { rate("UsersRequestRate", 100.0) };
+    let wanted = (rate("RequestRate", 1_000.0) + users) * THROTTLED_CALL_SECONDS;
     #[expect(clippy::cast_precision_loss, reason = "some thousands")]
     let has_enough = limit as f64 >= wanted;
     if has_enough {
@@ -403,7 +403,7 @@ fn sandboxes(facts: &StackFacts) -> Vec<Finding> {
             "The account's quota of {limit} concurrent executions is too small: requests that the stack admits may need {wanted}."
         ),
         "aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value 1000, or lower \
-         RequestRate. Until then, the gateway returns 503 when all are in use, and clients retry.",
+         RequestRate and UsersRequestRate. Until then, the gateway returns 503 when all are in use, and clients retry.",
     )]
 }
 

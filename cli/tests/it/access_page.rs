@@ -24,14 +24,14 @@ use crate::test_server::{ROOT, TABLE, mounted, walker};
 const HEAD: &str = "\
 # What each route needs
 
-Generated from a walk through all routes by `make docs`; do not edit. Each line is one question that the authorizer has to answer for a request: the
-action, the kind of entity, and the entity that guards it. A request is refused if one of the answers is no. There are two exceptions: lists leave out
+Generated from a walk through all routes by `make docs`; do not edit. Each row is one permission that a request requires: the action, the kind
+of entity, and the entity that guards it. A request is refused if the authorizer denies any of them. There are two exceptions: lists leave out
 entities that the caller may not read, and responses leave out entities that they would only show as part of another one. Reading an evaluation dataset
 requires permission to read one of its experiments. Authorizers that do not read guards are not asked about entities to which a request merely refers: the
 logged models of a run's inputs and outputs, and the source run of a logged model. Requests that create or refer to a prompt are authorized as such if it
 is known to be one.
 
-Needs that only become known while a request is processed are not listed. If the artifact location of a new experiment is inside of another experiment, the
+Needs that only become known while a request is processed are not listed. If the artifact location of a new experiment is inside the location of another one, the
 caller must have permission to change that experiment. The location of a version's files is that of their run or logged model if the caller may read
 these, and otherwise the version's own directory. Sending a trace that already exists changes it if the caller may change it, and otherwise only adds to it.
 

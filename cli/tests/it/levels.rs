@@ -331,7 +331,7 @@ async fn the_page_says_who_may_call_what() {
     let work = async {
         let mut text = String::from(HEAD);
         for (about, workspace) in
-            [("In the default workspace, on a server without others", ""), ("In another workspace", TEAM)]
+            [("In the default workspace, on a server without other workspaces", ""), ("In another workspace", TEAM)]
         {
             let (titles, found) = walked(workspace).await;
             for (request, outcomes) in found.lock().unwrap().iter() {

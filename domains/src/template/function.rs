@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use domain::{EnvironmentSetting, Function, FunctionUrl, Package, Queue, QueueRole};
+use domain::{EnvironmentSetting, Function, FunctionUrl, Package, Queue, QueueRole, TableActions};
 
 use super::role::role;
 use super::text::{ACCESS_TABLE, BUCKET, DESTINATION, TABLE, comment};
@@ -153,13 +153,16 @@ pub(super) fn function(function: &Function) -> String {
     let _ = write!(
         text,
         "  {resource}Log:\n    Type: AWS::Logs::LogGroup\n    Properties:\n      LogGroupName: !Sub /aws/lambda/${{AWS::StackName}}/{name}\n      \
-         RetentionInDays: 30\n      KmsKeyId: !If [HasLogKey, !Ref LogKey, !Ref AWS::NoValue]\n\n"
+         RetentionInDays: !Ref LogRetention\n      KmsKeyId: !If [HasLogKey, !Ref LogKey, !Ref AWS::NoValue]\n\n"
     );
     if function.table.as_ref().is_some_and(|rights| rights.actions.writes()) {
         text += &metric(resource, "Partitions", "a partition is nearly full", "PartitionsNearlyFull");
     }
     if !function.paths.is_empty() {
         text += &metric(resource, "Throttled", "call throttled", "CallsThrottled");
+    } else if function.table.as_ref().is_some_and(|rights| rights.actions == TableActions::Index) {
+        // The stream delivers the rest of a batch again if the table was throttled or unavailable.
+        text += &metric(resource, "Throttled", "the rest of a batch has to come again", "CallsThrottled");
     }
     text
 }

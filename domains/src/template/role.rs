@@ -162,8 +162,13 @@ pub(super) fn role(function: &Function) -> String {
     statements.extend(function.keys.iter().map(kms_statement));
     statements.extend(function.queues.iter().map(queue_statement));
     statements += &invoke_statement(function.invokes);
+    statements += &comment(14, "Segments of X-Ray have no ARN.");
+    statements.push_str(
+        "              - !If [IsTraced, { Effect: Allow, Action: [xray:PutTelemetryRecords, xray:PutTraceSegments], Resource: \"*\" }, !Ref AWS::NoValue]\n",
+    );
     format!(
-        "  {resource}FunctionRole:\n    Type: AWS::IAM::Role\n    Properties:\n      AssumeRolePolicyDocument:\n        Version: \"2012-10-17\"\n        \
+        "  {resource}FunctionRole:\n    Type: AWS::IAM::Role\n    Properties:\n      Path: !Ref RolePath\n      \
+         PermissionsBoundary: !If [HasBoundary, !Ref PermissionsBoundary, !Ref AWS::NoValue]\n      AssumeRolePolicyDocument:\n        Version: \"2012-10-17\"\n        \
          Statement:\n          - {{ Effect: Allow, Principal: {{ Service: lambda.amazonaws.com }}, Action: sts:AssumeRole }}\n      Policies:\n        \
          - PolicyName: {name}\n          PolicyDocument:\n            Version: \"2012-10-17\"\n            Statement:\n{statements}\n"
     )

@@ -39,6 +39,27 @@ fn a_plain_function_has_a_role_a_log_and_permissions_for_both_apis() {
 }
 
 #[test]
+fn a_role_and_a_log_follow_the_parameters_of_the_stack() {
+    let text = function::function(&GREETER);
+    for line in [
+        "Path: !Ref RolePath",
+        "PermissionsBoundary: !If [HasBoundary, !Ref PermissionsBoundary, !Ref AWS::NoValue]",
+        "RetentionInDays: !Ref LogRetention",
+    ] {
+        assert!(has_line(&text, line), "{line} is missing in {text}");
+    }
+    assert!(text.contains("!If [IsTraced, { Effect: Allow, Action: [xray:PutTelemetryRecords, xray:PutTraceSegments]"));
+}
+
+#[test]
+fn throttling_of_the_consumer_of_the_stream_is_counted() {
+    let table = |actions| Some(TableRights { actions, indexes: Indexes::None, why: "It indexes greetings." });
+    let indexer = Function { paths: &[], table: table(TableActions::Index), ..GREETER };
+    assert!(function::function(&indexer).contains("the rest of a batch has to come again"));
+    assert!(!function::function(&Function { table: table(TableActions::Write), ..GREETER }).contains("come again"));
+}
+
+#[test]
 fn a_secret_is_named_in_the_environment_and_readable() {
     let secrets =
         &[SecretParameter { variable: "CLIENT_SECRET", name: "client-secret", why: "It signs in at the provider." }];

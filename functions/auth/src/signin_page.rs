@@ -27,7 +27,9 @@ const FORM: &str = r#"<form class="narrow" method="post">
 "#;
 /// Text of the page if no user exists yet.
 const NO_USERS_NOTE: &str = "<p>This server has no users yet. Its operator creates the first administrator:</p>\n\
-                      <code>mlflow-serverless admin create NAME</code>\n";
+                      <code>mlflow-serverless admin create NAME</code>\n\
+                      <p>In AWS, from a release or a checkout, with the credentials that deployed it:</p>\n\
+                      <code>./deploy --admin NAME</code>\n<code>make admin NAME=NAME</code>\n";
 
 fn form(status: StatusCode, text: &str, name: &str) -> EndpointResponse {
     page(status, "Sign in", &format!("{}{}", note(text), FORM.replace("NAME", &escape(name))))

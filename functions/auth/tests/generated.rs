@@ -187,7 +187,7 @@ fn bench_in_workspaces(data: Table, mode: Mode) -> MeteredProcesses<Process> {
 
 /// Measures what workspaces add to the costs of users, and to those of a server without users.
 async fn in_workspaces(ledger: &mut CostLedger) {
-    ledger.section("With workspaces, each request by itself");
+    ledger.section("With workspaces, each request in isolation");
     let team = Workspace::parse("team-a").unwrap();
     let reading = Needs::read(Target::Experiment(experiment()));
     let changing = Needs::update(Target::Experiment(experiment()));
@@ -272,7 +272,7 @@ async fn sender(grants: u64, roles: u32) -> Sender {
 }
 
 async fn one_experiment(ledger: &mut CostLedger, senders: &[Sender]) {
-    ledger.section("Something of one experiment");
+    ledger.section("Requests about one experiment");
     let needs = Needs::update(Target::Experiment(experiment()));
     let (data, _) = tables().await;
     let open = bench(data, Mode::Open);
@@ -299,7 +299,7 @@ async fn one_experiment(ledger: &mut CostLedger, senders: &[Sender]) {
 }
 
 async fn within_the_lease(ledger: &mut CostLedger, sender: &Sender) {
-    ledger.section("The same within 300 ms");
+    ledger.section("Requests about one experiment, again within 300 ms");
     let needs = Needs::update(Target::Experiment(experiment()));
     let Sender { grants, roles, sent, bench } = sender;
     let _clock = SimulatedClock::begin();
@@ -325,8 +325,8 @@ async fn authorized_twice(ledger: &mut CostLedger, sender: &Sender) {
     let Sender { sent, bench, .. } = sender;
     let (_, by) = &sent[0];
     for (call, then, requests, units) in [
-        ("another experiment: the location of a version's files, which are a run's", read, 3.0, 9.0),
-        ("the same experiment: a trace that is sent, which may be there already", changed, 2.0, 7.0),
+        ("for another experiment: the location of a model version's files, which belong to a run", read, 3.0, 9.0),
+        ("for the same experiment: sending a trace, which may already exist", changed, 2.0, 7.0),
     ] {
         let clock = SimulatedClock::begin();
         let budget = budget([requests, 0.0, units], [requests - 1.0, 0.0, units]);
@@ -342,7 +342,7 @@ async fn authorized_twice(ledger: &mut CostLedger, sender: &Sender) {
 }
 
 async fn lists(ledger: &mut CostLedger, senders: &[Sender]) {
-    ledger.section("A list of experiments");
+    ledger.section("Lists of experiments");
     let needs = Needs::list(Resource::Experiment);
     for Sender { grants, roles, sent, bench } in senders {
         // The clock stands still, so that no lease expires during a request on a busy machine.

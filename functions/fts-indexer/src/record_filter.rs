@@ -3,19 +3,21 @@
 
 use entities::attributes::{REVISION, TO_PACK};
 use key_schema::IndexEntry;
+use key_schema::definition::PK;
 use key_schema::index::RunsChanged;
 use serde_json::{Value, json};
 
 /// Checks whether a record of the stream is for the indexer. An item that has changed since it was
 /// indexed carries a mark. An item that can carry one has a revision, and so has every other item
 /// whose deletion matters. Marks of traces and requests to pack traces have an attribute of their
-/// own.
+/// own. A deletion is recognized by the lack of a new image, because an event source mapping only
+/// supports conditions on `dynamodb`, and not on `eventName`.
 #[must_use]
 pub fn is_for_indexer(record: &Value) -> bool {
     let has = |image: &str, attribute: &str, kind: &str| record["dynamodb"][image][attribute].get(kind).is_some();
     has("NewImage", RunsChanged::INDEX.sort, "S")
         || has("NewImage", TO_PACK.name(), "N")
-        || record["eventName"] == "REMOVE" && has("OldImage", REVISION.name(), "N")
+        || !has("NewImage", PK, "S") && has("OldImage", REVISION.name(), "N")
 }
 
 /// Returns these conditions as the patterns of the event source mapping in the stack.
@@ -25,7 +27,10 @@ pub fn filter_patterns() -> [Value; 3] {
     [
         json!({ "dynamodb": { "NewImage": { (RunsChanged::INDEX.sort): { "S": exists } } } }),
         json!({ "dynamodb": { "NewImage": { (TO_PACK.name()): { "N": exists } } } }),
-        json!({ "eventName": ["REMOVE"], "dynamodb": { "OldImage": { (REVISION.name()): { "N": exists } } } }),
+        json!({ "dynamodb": {
+            "NewImage": { PK: { "S": [{ "exists": false }] } },
+            "OldImage": { (REVISION.name()): { "N": exists } },
+        } }),
     ]
 }
 

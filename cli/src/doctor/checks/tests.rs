@@ -139,7 +139,7 @@ fn nothing_is_found_in_a_stack_that_is_well() {
 #[test]
 fn each_fault_is_named_alone() {
     type Change = fn(&mut StackFacts);
-    let cases: [(Change, &str); 23] = [
+    let cases: [(Change, &str); 24] = [
         (|facts| facts.clock_ahead = 601, "The clock of this machine is 10 minutes slow."),
         (|facts| facts.clock_ahead = -601, "The clock of this machine is 10 minutes fast."),
         (|facts| facts.description.status = "UPDATE_ROLLBACK_FAILED".to_owned(), "The stack is in the state"),
@@ -193,6 +193,10 @@ fn each_fault_is_named_alone() {
         (|facts| facts.layout = Ok(Some(CURRENT_LAYOUT + 1)), "The table data has layout 8"),
         (|facts| of_table(facts, |one| one.is_protected = false), "Deletion protection of the table data is off."),
         (|facts| facts.sandboxes = Ok(10), "The account's quota of 10 concurrent executions is too small"),
+        (
+            |facts| facts.sandboxes = Ok(549),
+            "The account's quota of 549 concurrent executions is too small: requests that the stack admits may need 550.",
+        ),
     ];
     for (change, expected) in cases {
         let found = findings_after(change);

@@ -209,7 +209,7 @@ async fn through_the_server(
 /// Requests of the user interface and of clients for the artifacts of runs, logged models and
 /// versions.
 async fn of_entities(ledger: &mut CostLedger, bench: &MeteredProcesses<TestClient>, made: &[CreatedEntities; 2]) {
-    ledger.section("Of runs, logged models and model versions");
+    ledger.section("Artifacts of runs, logged models and model versions");
     row(ledger, bench, made, ("list a run's 1,000 files", "LIST", [1.0, 2.0]), async |api, on| {
         api.get("artifacts/list", &[("run_id", &on.run)]).await
     })

@@ -102,7 +102,7 @@ async fn the_ledger_of_graphql_is_up_to_date_and_within_its_budgets() {
     let [first, second] = [experiment(&bench.store, "one").await, experiment(&bench.store, "two").await];
     let on = || [&first, &second];
     let mut ledger = CostLedger::default();
-    ledger.section("An experiment of 50 runs, 500 points of a metric and a model version each");
+    ledger.section("An experiment of 50 runs, each with 500 points of a metric and a model version");
     let most = budget([1.0, 0.0, 1.0], [1.0, 0.0, 1.0]);
     ledger
         .row("the experiment (`MlflowGetExperimentQuery`)", most, bench, on(), async |api, (id, _)| {
@@ -176,10 +176,10 @@ async fn the_ledger_of_graphql_is_up_to_date_and_within_its_budgets() {
 async fn of_one_run(ledger: &mut CostLedger, bench: &MeteredProcesses<TestClient>) {
     let [first, second] = [run_with_datasets(&bench.store, "one").await, run_with_datasets(&bench.store, "two").await];
     let on = || [&first, &second];
-    ledger.section("A run with 20 datasets and with artifacts behind the server");
+    ledger.section("A run with 20 datasets, and with artifacts served by the server");
     let most = budget([1.0, 0.0, 2.0], [1.0, 0.0, 2.0]);
     ledger
-        .row("a list of its files (`mlflowListArtifacts`), the place itself aside", most, bench, on(), async |api, (_, run)| {
+        .row("a list of its files (`mlflowListArtifacts`), without requests to the bucket", most, bench, on(), async |api, (_, run)| {
             let list = "query Q($i: MlflowListArtifactsInput) { mlflowListArtifacts(input: $i) { rootUri files { path } } }";
             query(api, list, json!({ "runId": run })).await;
         })

@@ -22,7 +22,7 @@ pub(super) async fn rows_of_few(ledger: &mut CostLedger) {
         ("first page of 100", "", "name", 100, page),
         ("the latest 100", "", "timestamp DESC", 100, page),
         ("the last 100 by name", "", "name DESC", 100, page),
-        ("a tag that none has", "tags.team = 'none'", "name", 0, nobody),
+        ("a tag that no model has", "tags.team = 'none'", "name", 0, nobody),
     ] {
         ledger
             .row(call, budget, bench, [(), ()], async |store, ()| {
@@ -50,9 +50,15 @@ pub(super) async fn rows_of_few(ledger: &mut CostLedger) {
     }
     let with_aliases = budget([22.0, 0.0, 2024.0], [22.0, 0.0, 2024.0]);
     ledger
-        .row("the same, where three models have aliases", with_aliases, bench, [(), ()], async |store, ()| {
-            assert_eq!(search_versions(store, run).await, 100);
-        })
+        .row(
+            "versions of a run that has 1,000, three models with aliases",
+            with_aliases,
+            bench,
+            [(), ()],
+            async |store, ()| {
+                assert_eq!(search_versions(store, run).await, 100);
+            },
+        )
         .await;
 }
 
@@ -85,7 +91,7 @@ pub(super) async fn rows(ledger: &mut CostLedger) {
         .await;
     ledger
         .row(
-            "models: beginning of the name",
+            "models: by a prefix of the name",
             budget([3.0, 0.0, 21.0], [3.0, 0.0, 21.0]),
             bench,
             both,
@@ -145,7 +151,7 @@ async fn models_in_order(ledger: &mut CostLedger, engine: &Engine, bench: &Meter
         ),
         ("models: the last 100 by name", "", "name DESC", 100, 100, budget([3.0, 0.0, 203.0], [3.0, 0.0, 203.0])),
         (
-            "models: a tag that none of 10,000 has, a page of one",
+            "models: a tag that none of 10,000 has",
             nobody,
             "name",
             1,
@@ -153,7 +159,7 @@ async fn models_in_order(ledger: &mut CostLedger, engine: &Engine, bench: &Meter
             budget([125.0, 0.0, 10211.0], [125.0, 0.0, 10211.0]),
         ),
         (
-            "models: the same, the latest",
+            "models: a tag that none of 10,000 has, newest first",
             nobody,
             "timestamp DESC",
             1,
@@ -161,7 +167,7 @@ async fn models_in_order(ledger: &mut CostLedger, engine: &Engine, bench: &Meter
             budget([125.0, 0.0, 10172.0], [125.0, 0.0, 10172.0]),
         ),
         (
-            "prompts: a tag that none of 2,000 has, a page of one",
+            "prompts: a tag that none of 2,000 has",
             no_prompt.as_str(),
             "name",
             1,

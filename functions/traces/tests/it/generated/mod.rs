@@ -186,9 +186,15 @@ async fn writes(ledger: &mut CostLedger) {
     let (bench, experiment) = bench().await;
     let bench = &bench;
     ledger
-        .row("its spans by OTLP", budget([4.0, 5.0, 2.0], [2.0, 4.0, 0.0]), bench, [1_u32, 2], async |store, number| {
-            export(store, experiment, *number, 0..10).await;
-        })
+        .row(
+            "the spans of a trace, by OTLP",
+            budget([4.0, 5.0, 2.0], [2.0, 4.0, 0.0]),
+            bench,
+            [1_u32, 2],
+            async |store, number| {
+                export(store, experiment, *number, 0..10).await;
+            },
+        )
         .await;
     ledger
         .row("then `StartTrace`", budget([3.0, 2.0, 2.0], [2.0, 2.0, 1.0]), bench, [1_u32, 2], async |store, number| {
@@ -200,7 +206,7 @@ async fn writes(ledger: &mut CostLedger) {
     }
     ledger
         .row(
-            "`StartTrace` with a client's id of the request",
+            "`StartTrace` with a client request ID",
             budget([3.0, 3.0, 2.0], [2.0, 3.0, 1.0]),
             bench,
             [5_u32, 6],
@@ -211,7 +217,7 @@ async fn writes(ledger: &mut CostLedger) {
         .await;
     ledger
         .row(
-            "its ten spans one by one, by OTLP",
+            "the ten spans of a trace one by one, by OTLP",
             budget([22.0, 25.0, 2.0], [20.0, 25.0, 0.0]),
             bench,
             [3_u32, 4],
@@ -247,7 +253,7 @@ async fn writes(ledger: &mut CostLedger) {
         .await;
     ledger
         .row(
-            "link one to a run that has not come",
+            "link a trace that has not arrived to a run",
             budget([2.0, 1.0, 1.0], [2.0, 1.0, 1.0]),
             bench,
             [8_001_u32, 8_002],
@@ -265,7 +271,7 @@ async fn writes(ledger: &mut CostLedger) {
         .await;
     ledger
         .row(
-            "its spans, which come after the link, by OTLP",
+            "its spans, after the link, by OTLP",
             budget([5.0, 6.0, 2.0], [3.0, 6.0, 0.0]),
             bench,
             [8_001_u32, 8_002],
@@ -273,10 +279,16 @@ async fn writes(ledger: &mut CostLedger) {
         )
         .await;
     ledger
-        .row("delete one", budget([3.0, 9.0, 4.0], [3.0, 9.0, 4.0]), bench, [1_u32, 2], async |store, number: &u32| {
-            let experiment = scope(store, Target::Experiment(experiment)).await.experiment(experiment).unwrap();
-            assert_eq!(store.traces_delete(&experiment, &[TraceId::new((*number).into())]).await.unwrap(), 1);
-        })
+        .row(
+            "delete a trace",
+            budget([3.0, 9.0, 4.0], [3.0, 9.0, 4.0]),
+            bench,
+            [1_u32, 2],
+            async |store, number: &u32| {
+                let experiment = scope(store, Target::Experiment(experiment)).await.experiment(experiment).unwrap();
+                assert_eq!(store.traces_delete(&experiment, &[TraceId::new((*number).into())]).await.unwrap(), 1);
+            },
+        )
         .await;
 }
 
@@ -290,7 +302,7 @@ async fn reads(ledger: &mut CostLedger) {
     let bench = &bench;
     ledger
         .row(
-            "get one, with its spans",
+            "get a trace with its spans",
             budget([2.0, 0.0, 2.0], [2.0, 0.0, 2.0]),
             bench,
             [1, 2],
@@ -302,7 +314,7 @@ async fn reads(ledger: &mut CostLedger) {
         .await;
     ledger
         .row(
-            "get ten, with their spans",
+            "get ten traces with their spans",
             budget([11.0, 0.0, 20.0], [11.0, 0.0, 20.0]),
             bench,
             [(), ()],
@@ -368,7 +380,7 @@ async fn searches(ledger: &mut CostLedger) {
         .await;
     let spans = budget([29.0, 0.0, 1_045.0], [29.0, 0.0, 1_045.0]);
     ledger
-        .row("by a tag and what a span is called", spans, bench, [(), ()], async |store, ()| {
+        .row("by a tag and the name of a span", spans, bench, [(), ()], async |store, ()| {
             let filter = "tag.team = 'search' AND span.name = 'step 1'";
             assert_eq!(found(store, experiment, filter, &[]).await, 3);
         })

@@ -128,13 +128,13 @@ async fn put_unpacked(bench: &MeteredProcesses<Indexer>, document: &Item, first:
 }
 
 pub(crate) async fn packing(ledger: &mut CostLedger) {
-    ledger.section("Packing 1,000 traces, in the mean of one");
+    ledger.section("Packing 1,000 traces (mean per trace)");
     let (bench, document) = packer(None).await;
     // On two days.
     let partitions = [put_unpacked(&bench, &document, 1).await, put_unpacked(&bench, &document, 10_801).await];
     let mean = budget([3.0, 3.0, 3.0], [3.0, 3.0, 3.0]);
     ledger
-        .mean("what is not packed yet", mean, &bench, partitions, 1_000, async |indexer, partition, call| {
+        .mean("pack a trace", mean, &bench, partitions, 1_000, async |indexer, partition, call| {
             // All traces are packed in the first call.
             if call == 0 {
                 pack_now(indexer, partition).await;
@@ -208,7 +208,7 @@ pub(crate) async fn searches(ledger: &mut CostLedger) {
         .await;
     let range = budget([10.0, 0.0, 60.0], [10.0, 0.0, 60.0]);
     ledger
-        .row("10 by a tag, in a range of time that has 1,000", range, bench, [(), ()], async |store, ()| {
+        .row("10 by a tag, in a time range of 1,000 traces", range, bench, [(), ()], async |store, ()| {
             let (from, until) = (time(4_000), time(5_000));
             let filter = format!("tag.team = 'search' AND timestamp_ms > {from} AND timestamp_ms <= {until}");
             assert_eq!(found(store, experiment, &filter, &[]).await, 10);
@@ -216,7 +216,7 @@ pub(crate) async fn searches(ledger: &mut CostLedger) {
         .await;
     let one = budget([5.0, 0.0, 8.0], [5.0, 0.0, 8.0]);
     ledger
-        .row("one by a client's id of its request", one, bench, [(), ()], async |store, ()| {
+        .row("one by its client request ID", one, bench, [(), ()], async |store, ()| {
             let filter = format!("client_request_id = '{}'", REQUESTED.1);
             assert_eq!(found(store, experiment, &filter, &[]).await, 1);
         })

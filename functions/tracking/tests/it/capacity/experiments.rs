@@ -144,11 +144,11 @@ pub(crate) async fn measure_long_lists(ledger: &mut CostLedger) {
     let some = |requests, read_units| budget([requests, 0.0, read_units], [requests, 0.0, read_units]);
     for (call, filter, budget) in [
         (
-            "search: a part of a name that none of 10,000 experiments has, latest first",
+            "search: a part of a name that matches none of 10,000 experiments, newest first",
             "name ILIKE '%nothing%'",
             some(8.0, 287.0),
         ),
-        ("search: a tag that none of them has", "tags.kind = 'nothing'", some(118.0, 10_312.0)),
+        ("search: a tag that none of 10,000 experiments has", "tags.kind = 'nothing'", some(118.0, 10_312.0)),
     ] {
         ledger
             .row(call, budget, bench, [(), ()], async |store, ()| {
@@ -165,7 +165,7 @@ pub(crate) async fn measure_long_lists(ledger: &mut CostLedger) {
             budget([2.0, 0.0, 26.0], [2.0, 0.0, 26.0]),
         ),
         (
-            "search: the 25 of 10,000 experiments that were changed last, a tag missing",
+            "search: the 25 of 10,000 experiments that were updated last, without a tag",
             missing,
             "last_update_time DESC",
             budget([2.0, 0.0, 29.0], [2.0, 0.0, 29.0]),

@@ -43,7 +43,7 @@ impl Clock {
 }
 
 pub(crate) async fn measure(ledger: &mut CostLedger) {
-    ledger.section("The indexer, beside the requests");
+    ledger.section("The indexer's work for a run");
     let clock = Clock::new();
     let (requests, indexing) = clock.benches().await;
     let experiment = experiment(&requests.store, "one").await;
@@ -59,9 +59,9 @@ pub(crate) async fn measure(ledger: &mut CostLedger) {
     for run in runs {
         store.run_log_batch(run, &metrics(10, 0)).await.unwrap();
     }
-    let call = "10 metrics within the same minute, which are put off";
+    let call = "10 metrics within the same minute, which are postponed";
     ledger.row(call, budget([4.0, 1.0, 3.0], [4.0, 1.0, 3.0]), &indexing, runs, act).await;
-    let call = "two batches of the stream about it, within that minute";
+    let call = "two stream batches about the run, within that minute";
     let again = async |indexer: &Indexer, run: &&String| {
         act(indexer, run).await;
         act(indexer, run).await;
@@ -75,7 +75,7 @@ pub(crate) async fn measure(ledger: &mut CostLedger) {
         }
     }
     clock.passes(DEFAULT_INTERVAL);
-    let call = "100 further values of each, in one batch of the stream, packed";
+    let call = "100 more values of each, in one stream batch, packed";
     ledger.row(call, budget([36.0, 70.0, 10.0], [35.0, 70.0, 9.0]), &indexing, runs, act).await;
     ledger.row("the same batch again", budget([5.0, 1.0, 4.0], [5.0, 1.0, 4.0]), &indexing, runs, act).await;
     for run in runs {
@@ -88,7 +88,7 @@ pub(crate) async fn measure(ledger: &mut CostLedger) {
         let change = RunChange { status: Some(RunStatus::Finished), end_time: Some(TIME + 9_000), name: None };
         store.run_update(run, &change).await.unwrap();
     }
-    ledger.row("its end", budget([7.0, 6.0, 4.0], [7.0, 6.0, 4.0]), &indexing, runs, act).await;
+    ledger.row("the end of the run", budget([7.0, 6.0, 4.0], [7.0, 6.0, 4.0]), &indexing, runs, act).await;
 }
 
 /// Measures an hour of a run.

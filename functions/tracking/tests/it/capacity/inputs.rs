@@ -29,7 +29,7 @@ pub(crate) async fn measure(ledger: &mut CostLedger) {
     let logged = [(&runs[0], names[0]), (&runs[1], names[1])];
     for (call, budget) in [
         ("log one dataset, new in the experiment", budget([3.0, 9.0, 3.0], [2.0, 9.0, 2.0])),
-        ("the same again", budget([3.0, 0.0, 4.0], [2.0, 0.0, 3.0])),
+        ("log the same dataset again", budget([3.0, 0.0, 4.0], [2.0, 0.0, 3.0])),
     ] {
         ledger
             .row(call, budget, &bench, logged, async |store, (run, name)| {
@@ -78,7 +78,7 @@ pub(crate) async fn measure(ledger: &mut CostLedger) {
         .await;
     ledger
         .row(
-            "runs of a dataset, in whichever experiment",
+            "runs of a dataset, in any experiment",
             budget([1.0, 0.0, 0.5], [1.0, 0.0, 0.5]),
             &bench,
             [(), ()],

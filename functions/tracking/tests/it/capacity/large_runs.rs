@@ -52,7 +52,7 @@ pub(crate) async fn wide_steps(ledger: &mut CostLedger) {
     let (bench, experiment) = with_experiment().await;
     let pair = two_runs(&bench, experiment).await;
     let runs = pair.each_ref();
-    let call = "1,500 metrics x 150 steps, a call of 1,000 or 500 metrics (mean over 300)";
+    let call = "1,500 metrics x 150 steps, 1,000 or 500 metrics per call (mean over 300)";
     ledger
         .mean(call, budget([2.01, 17.51, 2.0], [1.03, 6.16, 0.0]), &bench, runs, 300, async |store, run, call| {
             let all = metrics(1_500, i64::from(call / 2)).metrics;
@@ -86,7 +86,7 @@ pub(crate) async fn params_and_points(ledger: &mut CostLedger) {
     let runs = two_runs(&bench, experiment).await;
     let runs = runs.each_ref();
     let value = "v".repeat(5_990);
-    let call = "2,000 params of 6,000 characters, a call of 100 (mean over 20)";
+    let call = "2,000 params of 6,000 characters, 100 per call (mean over 20)";
     ledger
         .mean(call, budget([7.95, 1204.0, 100.0], [6.95, 1204.0, 99.0]), &bench, runs, 20, async |store, run, call| {
             let start = usize::try_from(call).unwrap() * 100;
@@ -104,7 +104,7 @@ pub(crate) async fn params_and_points(ledger: &mut CostLedger) {
 
     let pair = two_runs(&bench, experiment).await;
     let runs = pair.each_ref();
-    let call = "1,000,000 points of one metric, a call of 1,000 (mean over 1,000)";
+    let call = "1,000,000 points of one metric, 1,000 per call (mean over 1,000)";
     // Cached data about a run expires, and is read again. With a simulated clock, a slow machine
     // meters the same as a fast one.
     let clock = SimulatedClock::begin();
@@ -118,7 +118,7 @@ pub(crate) async fn params_and_points(ledger: &mut CostLedger) {
     come_to_rest(bench.table(), experiment, &pair).await;
     ledger
         .row(
-            "their history, whole",
+            "the whole history of 1,000,000 points",
             budget([12.0, 0.0, 2725.0], [12.0, 0.0, 2725.0]),
             &bench,
             runs,
@@ -130,7 +130,7 @@ pub(crate) async fn params_and_points(ledger: &mut CostLedger) {
         .await;
     let tokens = [const { std::cell::RefCell::new(String::new()) }; 2];
     let on = [(runs[0], &tokens[0]), (runs[1], &tokens[1])];
-    let call = "their history, a page of 25,000 (mean over 40)";
+    let call = "a page of 25,000 points of that history (mean over 40)";
     ledger
         .mean(call, budget([2.0, 0.0, 249.0], [2.0, 0.0, 249.0]), &bench, on, 40, async |store, (run, token), page| {
             let asked = token.take();
@@ -154,9 +154,9 @@ async fn charts(
 ) {
     let runs = pair.each_ref();
     for (call, range, budget) in [
-        ("a chart of 1,000,000 points: 320 of them", None, budget([3.0, 0.0, 10.0], [3.0, 0.0, 10.0])),
-        ("the same of 200,000 of the steps", Some((300_000, 499_999)), budget([4.0, 0.0, 10.0], [4.0, 0.0, 10.0])),
-        ("the same of 5,000 of the steps", Some((312_500, 317_499)), budget([8.0, 0.0, 35.0], [8.0, 0.0, 35.0])),
+        ("a chart of 1,000,000 points, reduced to 320", None, budget([3.0, 0.0, 10.0], [3.0, 0.0, 10.0])),
+        ("the chart of a range of 200,000 steps", Some((300_000, 499_999)), budget([4.0, 0.0, 10.0], [4.0, 0.0, 10.0])),
+        ("the chart of a range of 5,000 steps", Some((312_500, 317_499)), budget([8.0, 0.0, 35.0], [8.0, 0.0, 35.0])),
     ] {
         ledger
             .row(call, budget, bench, runs, async |store, run| {
@@ -168,7 +168,7 @@ async fn charts(
             .await;
     }
     let indexing = MeteredProcesses::new(bench.table().clone(), |table| table);
-    let call = "a pass that packs 1,000 more of them, and makes a chart row (mean over 16)";
+    let call = "a pass that packs 1,000 more points and writes a chart row (mean over 16)";
     ledger
         .mean(
             call,

@@ -79,7 +79,7 @@ pub(crate) async fn measure(ledger: &mut CostLedger) {
             store.logged_model_log_params(model, params(20..30, "value")).await.unwrap();
         })
         .await;
-    let call = "log one metric for it (mean over 200 calls), beside the run";
+    let call = "log one metric for it (mean over 200 calls), in addition to the run";
     ledger
         .mean(call, budget([1.01, 4.04, 0.0], [1.01, 4.04, 0.0]), &bench, models, 200, async |store, model, step| {
             store.logged_model_log_metrics(&[point(model, "loss", step.into())]).await.unwrap();
@@ -87,7 +87,7 @@ pub(crate) async fn measure(ledger: &mut CostLedger) {
         .await;
     ledger
         .row(
-            "log 1,000 points for it, beside the run",
+            "log 1,000 points for it, in addition to the run",
             budget([2.0, 11.0, 0.0], [2.0, 11.0, 0.0]),
             &bench,
             models,
@@ -143,7 +143,7 @@ async fn among_many(ledger: &mut CostLedger, bench: &MeteredProcesses<Calls>, ex
     for (call, filter, order_by, found, budget) in [
         ("search: the latest 100 of 1,000", "", &[][..], 100, budget([3.0, 0.0, 203.0], [3.0, 0.0, 203.0])),
         (
-            "search: those of a run, 50 of 1,000",
+            "search: the 50 of 1,000 that a run created",
             "source_run_id = '00000000000000000000000000000007'",
             &[],
             50,
@@ -157,7 +157,7 @@ async fn among_many(ledger: &mut CostLedger, bench: &MeteredProcesses<Calls>, ex
             budget([1.0, 0.0, 253.0], [1.0, 0.0, 253.0]),
         ),
         (
-            "search: a param filter, of 1,000",
+            "search: a param filter, among 1,000",
             "params.param_0003 = 'value3'",
             &[],
             100,

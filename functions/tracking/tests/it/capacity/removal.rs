@@ -43,7 +43,7 @@ async fn runs(filled: &FilledTable, experiment: ExperimentId, numbers: std::ops:
 }
 
 pub(crate) async fn measure(ledger: &mut CostLedger) {
-    ledger.section("Removing for good, artifacts aside");
+    ledger.section("Permanent deletion, without artifacts");
     let filled = FilledTable::on(&Engine::memory().unwrap()).await;
     let store = &filled.requests.store;
     let deleting = without_leases(filled.requests.table().clone());
@@ -92,7 +92,7 @@ async fn histories(ledger: &mut CostLedger) {
         MeteredProcesses::new(table.clone(), retention)
     };
     let act = async |retention: &Retention, (): &()| remove_histories(retention).await;
-    let call = "find that histories are kept for ever";
+    let call = "find that histories never expire";
     ledger.row(call, budget([1.0, 0.0, 1.0], [1.0, 0.0, 1.0]), &looking(HistoryScans::InTurn), [(), ()], act).await;
     RetentionPolicy::Histories.write(table, Some(&DeletionAge::parse("365d").unwrap())).await.unwrap();
     let removing = looking(HistoryScans::AtAll);
@@ -109,6 +109,6 @@ async fn histories(ledger: &mut CostLedger) {
     let noting = looking(HistoryScans::AtNewOnes);
     remove_histories(&noting.store).await;
     let act = async |retention: &Retention, (): &()| remove_histories(retention).await;
-    let call = "find that no further run has ended, in one experiment";
+    let call = "find that no other run has ended, in one experiment";
     ledger.row(call, budget([5.0, 0.0, 5.0], [5.0, 0.0, 5.0]), &noting, [(), ()], act).await;
 }

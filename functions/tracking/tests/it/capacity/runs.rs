@@ -9,7 +9,7 @@ use super::{TIME, metrics, new_run, params, run, search, two_runs, with_experime
 use crate::calls::Calls;
 
 pub(crate) async fn measure(ledger: &mut CostLedger) {
-    ledger.section("Runs, in an experiment with 1,000 of them");
+    ledger.section("Runs, in an experiment with 1,000 runs");
     let (bench, experiment) = with_experiment().await;
     for number in 0..1_000 {
         let run = run(&bench.store, experiment, TIME + number).await;

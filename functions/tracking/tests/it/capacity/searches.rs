@@ -107,7 +107,7 @@ const SEARCHES: &[Search] = &[
         budget: budget([6.0, 0.0, 108.0], [4.0, 0.0, 106.0]),
     },
     Search {
-        name: "status = 'FINISHED', the others",
+        name: "status = 'FINISHED', the other runs",
         filter: "attributes.status = 'FINISHED'",
         order_by: &[],
         found: 100,
@@ -121,7 +121,7 @@ const SEARCHES: &[Search] = &[
         budget: budget([11.0, 0.0, 160.0], [9.0, 0.0, 158.0]),
     },
     Search {
-        name: "a metric filter that one run in 100 passes, newest first",
+        name: "a metric filter that matches one run in 100, newest first",
         filter: "metrics.metric_3 > 990",
         order_by: &[],
         found: 100,
@@ -142,7 +142,7 @@ const SEARCHES: &[Search] = &[
         budget: budget([7.0, 0.0, 113.0], [5.0, 0.0, 111.0]),
     },
     Search {
-        name: "run_name LIKE '%y-train', 5 match, 1,000 have the word",
+        name: "run_name LIKE '%y-train', 5 match, 1,000 contain the word",
         filter: "attributes.run_name LIKE '%y-train'",
         order_by: &[],
         found: 5,
@@ -224,7 +224,7 @@ impl Search {
 }
 
 pub(crate) async fn measure(ledger: &mut CostLedger) {
-    ledger.section("Searches and the indexer, in an experiment with 10,000 runs of which none is indexed");
+    ledger.section("Searches and the indexer, in an experiment with 10,000 runs, none of them indexed");
     let filled = FilledTable::on(&Engine::memory().unwrap()).await;
     // Another experiment in the table must not make a difference.
     let other = experiment(&filled.requests.store, "other").await;
@@ -240,7 +240,7 @@ pub(crate) async fn measure(ledger: &mut CostLedger) {
     }
     let (first, second) = runs.split_at(runs.len() / 2);
     let on = [first, second].map(|half| half.chunks(1_000).collect::<Vec<_>>());
-    let call = "the indexer catches up, a run, in batches of the stream about 1,000 (mean over 5,000)";
+    let call = "the indexer catches up, per run, in stream batches of 1,000 runs (mean over 5,000)";
     ledger
         .mean(
             call,
@@ -287,7 +287,7 @@ pub(crate) async fn measure_few(ledger: &mut CostLedger) {
     ledger.section("Searches and the indexer, in an experiment with 1,000 such runs");
     let (filled, small, runs) = few().await;
     let (first, second) = runs.split_at(runs.len() / 2);
-    let call = "the indexer catches up, a run, in a batch of the stream about 500 (mean over 500)";
+    let call = "the indexer catches up, per run, in a stream batch of 500 runs (mean over 500)";
     let most = budget([3.49, 41.55, 2.02], [3.49, 41.55, 2.02]);
     ledger
         .mean(call, most, &filled.indexing, [first, second], 500, async |indexer, runs, number| {
@@ -316,7 +316,7 @@ pub(crate) async fn measure_few_running(ledger: &mut CostLedger) {
     filled.log_a_minute(small, &runs).await;
     for (place, budget) in RUNNING {
         let budget = if *place == 0 { FEW_LATEST } else { *budget };
-        SEARCHES[*place].measure_few(ledger, "with 100 more that are running", budget, &filled, small).await;
+        SEARCHES[*place].measure_few(ledger, "with 100 more runs in progress", budget, &filled, small).await;
     }
 }
 
@@ -342,7 +342,7 @@ async fn many_experiments(ledger: &mut CostLedger, filled: &FilledTable) {
 /// have all changed since they were indexed.
 async fn running(ledger: &mut CostLedger, filled: &FilledTable, large: ExperimentId) {
     ledger.section(
-        "Searches, in the same experiment with 1,000 more runs that are running, of which a minute is in their journals",
+        "Searches, in the same experiment with 1,000 more runs in progress, each with a minute of points in its journal",
     );
     let make = move |store, number| async move { filled_table::running_run(&store, large, number).await };
     let runs = filled.runs(RUNS..RUNS + 1_000, make).await;

@@ -147,7 +147,7 @@ pub(crate) async fn measure_wide(ledger: &mut CostLedger) {
 
 /// Measures runs with tens of thousands of calls.
 pub(crate) async fn measure_many_calls(ledger: &mut CostLedger) {
-    ledger.section_all_in("Runs whose metrics are logged once a second, each by a call, and long jobs");
+    ledger.section_all_in("Runs whose metrics are logged once a second, one per call, and long jobs");
     singly(ledger).await;
     let (names, mut job) = (names(100), Job::new().await);
     for step in 0..1_200 {
@@ -168,14 +168,14 @@ async fn in_batches(ledger: &mut CostLedger, count: usize, own: [f64; 3], all_in
         job.second().await;
     }
     job.end().await;
-    let call = format!("log_batch of all {count} at one step (mean over 5 minutes)");
+    let call = format!("log_batch of all {count} metrics at one step (mean over 5 minutes)");
     ledger.all_in(&call, own, all_in, 300, &job.costs());
     let [look, at_rest] = looks;
-    let call = format!("get the run with {count} that is logged to in batches, when it is dearest");
+    let call = format!("get the run with {count} metrics logged in batches, at its most expensive");
     ledger.all_in(&call, [2.0, 0.0, look], 0.0, 1, &job.dearest_look());
     let found = job.store.run_get(&job.run).await.unwrap();
     assert_eq!(found.data.metrics.len(), count);
-    let call = format!("get it when it has ended and come to rest ({count})");
+    let call = format!("get the finished, fully indexed run with {count} metrics");
     let documents = if count > 128 { 2.0 } else { 1.0 };
     ledger.all_in(&call, [documents, 0.0, at_rest], 0.0, 1, &job.costs());
 }
@@ -191,13 +191,13 @@ async fn singly(ledger: &mut CostLedger) {
         }
         job.end().await;
         let costs = job.costs();
-        let call = format!("log one metric of {count} (mean over {seconds} seconds)");
+        let call = format!("log one of {count} metrics (mean over {seconds} seconds)");
         let calls = seconds * u32::try_from(count).unwrap();
         ledger.all_in(&call, [2.0, 1.3, 3.0], 2.0, calls, &costs);
-        let call = format!("get the run with {count} that is logged to singly, when it is dearest");
+        let call = format!("get the run with {count} metrics logged one per call, at its most expensive");
         ledger.all_in(&call, [2.0, 0.0, look], 0.0, 1, &job.dearest_look());
         if count == 100 {
-            let call = format!("a job of 10,000 steps of 100 metrics, each by a call ({seconds} steps, times 83.33)");
+            let call = format!("a job of 10,000 steps of 100 metrics, one per call ({seconds} steps, times 83.33)");
             let times = 10_000.0 / f64::from(seconds);
             ledger.all_in_times(&call, [f64::INFINITY; 3], 1_600_000.0, times, &costs);
         }

@@ -95,7 +95,7 @@ impl CostLedger {
         let _ = write!(
             self.rows,
             "\n## {title}\n\n\
-             | call | cold: requests | write units | read units | warm: requests | write units | read units | of writes, indexes |\n\
+             | call | cold: requests | write units | read units | warm: requests | write units | read units | writes to indexes |\n\
              |---|---:|---:|---:|---:|---:|---:|---:|\n"
         );
     }
