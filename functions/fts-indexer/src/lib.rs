@@ -18,11 +18,13 @@
 //! | [`turns`] | prevents two indexers from indexing the same run |
 //! | [`usage`] | counts the usage of workspaces |
 //! | [`attempts`] | gives up records that keep failing |
+//! | [`access_errors`] | logs that the table cannot be used |
 //!
 //! Only links of traces that have not arrived have a time to live. `run-index` deletes everything
 //! else that is left behind by runs, logged models and experiments that were permanently deleted,
 //! and by evaluation datasets that a client deleted.
 
+mod access_errors;
 mod attempts;
 mod batch;
 mod declaration;
@@ -54,6 +56,7 @@ pub use schedule::INTERVAL;
 use table::{Condition, Failure, Item, Result, Table};
 use trace_blocks::{ASKED_AFTER, TraceKey, TracePartition};
 
+use access_errors::AccessErrors;
 use attempts::Attempts;
 use batch::{Subject, Work};
 use schedule::{Schedule, Sorted, row_of};
@@ -85,6 +88,7 @@ pub struct Indexer {
     index: RunIndex,
     schedule: Schedule,
     attempts: Attempts,
+    access_errors: AccessErrors,
     directory: Directory,
     asks: Asks,
     packing: Packing,
@@ -101,6 +105,7 @@ impl Indexer {
             table: table.in_background(),
             schedule: Schedule::default(),
             attempts: Attempts::default(),
+            access_errors: AccessErrors::default(),
             directory: Directory::default(),
             asks: Asks::default(),
             packing: Packing::default(),
@@ -149,9 +154,9 @@ impl Indexer {
     /// Processes a batch of the stream. The response lists the records that have to be delivered
     /// again. Lambda repeats the batch from the first of them.
     ///
-    /// If the table is throttled or unavailable, the rest of the batch is not attempted, and is
-    /// delivered again until it succeeds. Records that fail for another reason, or cannot be read,
-    /// are given up after ten retries.
+    /// If the table is throttled, unavailable or inaccessible, the rest of the batch is not
+    /// attempted, and is delivered again until it succeeds. Records that fail for another reason,
+    /// or cannot be read, are given up after ten retries.
     ///
     /// Logs a line with the requests and units of the batch, as functions do for a request.
     pub async fn handle(&self, batch: Batch) -> DynamoDbEventResponse {
@@ -173,7 +178,13 @@ impl Indexer {
         again.extend(work.unreadable.iter().cloned());
         again.retain(|record| self.attempts.goes_on(record));
         if let Some(why) = ends_early {
-            tracing::warn!(why, subjects = left.undone.len(), "the rest of a batch has to come again");
+            match &why {
+                Failure::Inaccessible(cause) => self.access_errors.log(cause),
+                Failure::Throttled(cause) | Failure::Unavailable(cause) => {
+                    tracing::warn!(why = cause, subjects = left.undone.len(), "the rest of a batch has to come again");
+                }
+                _ => {}
+            }
             again.extend(work.first_record_of(|subject| left.undone.contains(subject)));
         }
         let failures = again.into_iter().map(|record| {
@@ -189,9 +200,9 @@ impl Indexer {
     /// Does the work of a batch, and removes what has been done from `left`.
     ///
     /// # Errors
-    /// Returns the reason for ending early: the table is throttled or unavailable, or time has run
-    /// out.
-    async fn carry_over(&self, work: &Work, sorted: &Sorted, left: &mut Left) -> std::result::Result<(), String> {
+    /// Returns the reason for ending early: the table is throttled, unavailable or inaccessible, or
+    /// time has run out.
+    async fn carry_over(&self, work: &Work, sorted: &Sorted, left: &mut Left) -> Result<()> {
         let begin = Moment::now();
         for runs in sorted.later.chunks(ROWS_AT_ONCE) {
             let put_off = self.put_off(runs).await;
@@ -199,7 +210,7 @@ impl Indexer {
         }
         for runs in sorted.now.chunks(RUNS_AT_ONCE) {
             if begin.age() > LONGEST {
-                return Err("the batch takes too long for one call".to_owned());
+                return Err(Failure::Unavailable("the batch takes too long for one call".to_owned()));
             }
             self.index_or_name(runs, left).await?;
         }
@@ -285,12 +296,12 @@ impl Indexer {
     }
 
     /// Indexes runs together, or one by one if that fails.
-    async fn index_or_name(&self, runs: &[RunLocation], left: &mut Left) -> std::result::Result<(), String> {
+    async fn index_or_name(&self, runs: &[RunLocation], left: &mut Left) -> Result<()> {
         // A panic is a bug that a single run triggers, and must not affect the others.
         let indexed = AssertUnwindSafe(self.index_or_put_off(runs)).catch_unwind().await;
         let indexed = indexed.unwrap_or_else(|_| Err(Failure::Unexpected("a panic".to_owned())));
         match indexed {
-            Err(failure) if runs.len() > 1 && busy(&failure).is_none() => {
+            Err(failure) if runs.len() > 1 && !has_to_wait(&failure) => {
                 tracing::warn!(?failure, "runs could not be indexed together");
                 for run in runs {
                     Box::pin(self.index_or_name(std::slice::from_ref(run), left)).await?;
@@ -318,12 +329,9 @@ impl Indexer {
     }
 }
 
-/// Returns the cause if the table was only throttled or unavailable.
-fn busy(failure: &Failure) -> Option<&String> {
-    match failure {
-        Failure::Throttled(cause) | Failure::Unavailable(cause) => Some(cause),
-        _ => None,
-    }
+/// Whether the table failed, and not the record: it was throttled, unavailable or inaccessible.
+fn has_to_wait(failure: &Failure) -> bool {
+    matches!(failure, Failure::Throttled(_) | Failure::Unavailable(_) | Failure::Inaccessible(_))
 }
 
 /// The unfinished part of a batch.
@@ -344,16 +352,13 @@ impl Left {
         Self { undone: runs.chain(work.removed().cloned()).chain(traces).collect(), failed: Vec::new() }
     }
 
-    /// Records the outcome for subjects. If the table was throttled or unavailable, they remain to
-    /// be done.
-    fn settle(
-        &mut self,
-        subjects: impl IntoIterator<Item = Subject>,
-        outcome: &Result<()>,
-        what: &str,
-    ) -> std::result::Result<(), String> {
-        if let Some(cause) = outcome.as_ref().err().and_then(busy) {
-            return Err(cause.clone());
+    /// Records the outcome for subjects. If the table failed ([`has_to_wait`]), they remain to be
+    /// done.
+    fn settle(&mut self, subjects: impl IntoIterator<Item = Subject>, outcome: &Result<()>, what: &str) -> Result<()> {
+        if let Err(failure) = outcome
+            && has_to_wait(failure)
+        {
+            return Err(failure.clone());
         }
         for subject in subjects {
             self.undone.remove(&subject);

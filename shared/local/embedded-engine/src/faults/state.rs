@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use aws_smithy_runtime_api::client::http::SharedHttpConnector;
 
 use super::gate::{Gate, Moment, Pause, gate};
-use super::refusal::{conflict, is_batch, refusals};
+use super::refusal::{Denial, conflict, is_batch, refusals};
 use super::trouble::Trouble;
 use crate::operations::writes;
 
@@ -33,7 +33,7 @@ pub(super) struct Course {
     pub(super) pauses_after: Vec<Pause>,
     pub(super) lose: Option<u64>,
     pub(super) disconnect: bool,
-    pub(super) deny: bool,
+    pub(super) deny: Option<Denial>,
 }
 
 /// A number of consecutive calls with the same trouble.
@@ -84,7 +84,8 @@ impl State {
             }
             Some(Trouble::Conflict) => course.refuse = conflict(operation),
             Some(Trouble::Halved) => halve = true,
-            Some(Trouble::Denied) => course.deny = writes(operation),
+            Some(Trouble::Denied) => course.deny = writes(operation).then_some(Denial::NoPermission),
+            Some(Trouble::KeyDisabled) => course.deny = Some(Denial::KeyDisabled),
             None => {}
         }
         if course.refuse.is_none() && !course.disconnect {
