@@ -261,6 +261,10 @@ impl Indexer {
         let Err(failure) = packed.unwrap_or_else(|_| Err(Failure::Unexpected("a panic".to_owned()))) else {
             return Ok(());
         };
+        if matches!(failure, Failure::Inaccessible(_)) {
+            // It could not be put off either.
+            return Err(failure);
+        }
         tracing::error!(?failure, ?partition, "traces could not be packed, and are put off");
         self.pack_later(&[partition], ASKED_AFTER).await
     }
