@@ -19,6 +19,8 @@ from .processes import ChildProcess, child_environment
 
 #: Maximum size of an event and of a result, as JSON.
 LONGEST_BYTES = 6 * 1024 * 1024
+#: Trace id of all events, in the longest format that Lambda uses.
+TRACE_ID = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1;Lineage=1:a87bd80c:1|68fd508a:5|c512fbe3:2"
 #: Polling interval for whether a sandbox has ended without a result.
 _LOOK_SECONDS = 0.1
 _STOP_SECONDS = 2
@@ -58,6 +60,11 @@ class Function:
     def started(self) -> int:
         """Returns the number of sandboxes started so far."""
         return self._started
+
+    def log(self) -> str:
+        """Returns what all sandboxes have written so far."""
+        logs = (self._directory / f"{self._program.name}-{number + 1}.log" for number in range(self._started))
+        return "".join(log.read_text("utf-8") for log in logs)
 
     def invoke(self, event: Any) -> Any:
         """Returns the function's result.
@@ -187,6 +194,7 @@ class _Sandbox:
             headers = [
                 ("Content-Type", "application/json"),
                 ("Lambda-Runtime-Aws-Request-Id", number),
+                ("Lambda-Runtime-Trace-Id", TRACE_ID),
                 ("Lambda-Runtime-Deadline-Ms", str(int((time.time() + self._seconds) * 1000))),
                 ("Lambda-Runtime-Invoked-Function-Arn", f"arn:aws:lambda:local:000000000000:function:{self._name}"),
             ]

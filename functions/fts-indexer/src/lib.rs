@@ -14,15 +14,17 @@
 //! | [`stream_batch`] | sorts the records by entity |
 //! | [`schedule`] | decides which runs are indexed now |
 //! | [`scheduled_ticks`] | checks postponed runs and partitions |
-//! | [`run_indexing`] | indexes a run_indexing: its copy, and its entries as determined by the crate `run_indexing-index` |
+//! | [`run_indexing`] | indexes a run: its copy, and its entries as determined by the crate `run-index` |
 //! | [`run_ownership`] | prevents two indexers from indexing the same run |
-//! | [`workspace_usage`] | counts the workspace_usage of workspaces |
+//! | [`workspace_usage`] | counts the usage of workspaces |
 //! | [`record_failures`] | gives up records that keep failing |
+//! | [`access_errors`] | logs that the table cannot be used |
 //!
 //! Only links of traces that have not arrived have a time to live. `run-index` deletes everything
 //! else that is left behind by runs, logged models and experiments that were permanently deleted,
 //! and by evaluation datasets that a client deleted.
 
+mod access_errors;
 mod declaration;
 mod record_failures;
 mod record_filter;
@@ -54,6 +56,7 @@ pub use stream_batch::{IndexerEvent, StreamBatch};
 use table::{Condition, Failure, Item, Result, Table};
 use trace_blocks::{PACKING_DELAY, TraceKey, TracePartition};
 
+use access_errors::AccessErrors;
 use record_failures::RecordFailures;
 use run_ownership::RunOwnership;
 use schedule::{IndexingSchedule, SortedRuns, row_of};
@@ -85,6 +88,7 @@ pub struct Indexer {
     index: RunIndex,
     schedule: IndexingSchedule,
     attempts: RecordFailures,
+    access_errors: AccessErrors,
     directory: ListDirectory,
     packing_schedule: PackingSchedule,
     packing_thresholds: PackingThresholds,
@@ -101,6 +105,7 @@ impl Indexer {
             table: table.in_background(),
             schedule: IndexingSchedule::default(),
             attempts: RecordFailures::default(),
+            access_errors: AccessErrors::default(),
             directory: ListDirectory::default(),
             packing_schedule: PackingSchedule::default(),
             packing_thresholds: PackingThresholds::default(),
@@ -149,9 +154,9 @@ impl Indexer {
     /// Processes a batch of the stream. The response lists the records that have to be delivered
     /// again. Lambda repeats the batch from the first of them.
     ///
-    /// If the table is throttled or unavailable, the rest of the batch is not attempted, and is
-    /// delivered again until it succeeds. Records that fail for another reason, or cannot be read,
-    /// are given up after ten retries.
+    /// If the table is throttled, unavailable or inaccessible, the rest of the batch is not
+    /// attempted, and is delivered again until it succeeds. Records that fail for another reason,
+    /// or cannot be read, are given up after ten retries.
     ///
     /// Logs a line with the requests and units of the batch, as functions do for a request.
     pub async fn handle(&self, batch: StreamBatch) -> DynamoDbEventResponse {
@@ -173,7 +178,13 @@ impl Indexer {
         again.extend(work.unreadable.iter().cloned());
         again.retain(|record| self.attempts.should_retry(record));
         if let Some(why) = ends_early {
-            tracing::warn!(why, subjects = left.undone.len(), "the rest of a batch has to come again");
+            match &why {
+                Failure::Inaccessible(cause) => self.access_errors.log(cause),
+                Failure::Throttled(cause) | Failure::Unavailable(cause) => {
+                    tracing::warn!(why = cause, subjects = left.undone.len(), "the rest of a batch has to come again");
+                }
+                _ => {}
+            }
             again.extend(work.first_record_of(|subject| left.undone.contains(subject)));
         }
         let failures = again.into_iter().map(|record| {
@@ -189,14 +200,9 @@ impl Indexer {
     /// Does the work of a batch, and removes what has been done from `left`.
     ///
     /// # Errors
-    /// Returns the reason for ending early: the table is throttled or unavailable, or time has run
-    /// out.
-    async fn do_work(
-        &self,
-        work: &BatchWork,
-        sorted: &SortedRuns,
-        left: &mut UnfinishedWork,
-    ) -> std::result::Result<(), String> {
+    /// Returns the reason for ending early: the table is throttled, unavailable or inaccessible, or
+    /// time has run out.
+    async fn do_work(&self, work: &BatchWork, sorted: &SortedRuns, left: &mut UnfinishedWork) -> Result<()> {
         let begin = Moment::now();
         for runs in sorted.later.chunks(ROW_BATCH_SIZE) {
             let put_off = self.postpone_runs(runs).await;
@@ -208,7 +214,7 @@ impl Indexer {
         }
         for runs in sorted.now.chunks(RUN_BATCH_SIZE) {
             if begin.age() > MAX_DURATION {
-                return Err("the batch takes too long for one call".to_owned());
+                return Err(Failure::Unavailable("the batch takes too long for one call".to_owned()));
             }
             self.index_or_report(runs, left).await?;
         }
@@ -263,6 +269,10 @@ impl Indexer {
         let Err(failure) = packed.unwrap_or_else(|_| Err(Failure::Unexpected("a panic".to_owned()))) else {
             return Ok(());
         };
+        if matches!(failure, Failure::Inaccessible(_)) {
+            // It could not be put off either.
+            return Err(failure);
+        }
         tracing::error!(?failure, ?partition, "traces could not be packed, and are put off");
         self.pack_later(&[partition], PACKING_DELAY).await
     }
@@ -298,16 +308,12 @@ impl Indexer {
     }
 
     /// Indexes runs together, or one by one if that fails.
-    async fn index_or_report(
-        &self,
-        runs: &[RunLocation],
-        left: &mut UnfinishedWork,
-    ) -> std::result::Result<(), String> {
+    async fn index_or_report(&self, runs: &[RunLocation], left: &mut UnfinishedWork) -> Result<()> {
         // A panic is a bug that a single run triggers, and must not affect the others.
         let indexed = AssertUnwindSafe(self.index_or_postpone(runs)).catch_unwind().await;
         let indexed = indexed.unwrap_or_else(|_| Err(Failure::Unexpected("a panic".to_owned())));
         match indexed {
-            Err(failure) if runs.len() > 1 && throttling_cause(&failure).is_none() => {
+            Err(failure) if runs.len() > 1 && !has_to_wait(&failure) => {
                 tracing::warn!(?failure, "runs could not be indexed together");
                 for run in runs {
                     Box::pin(self.index_or_report(std::slice::from_ref(run), left)).await?;
@@ -339,12 +345,9 @@ impl Indexer {
     }
 }
 
-/// Returns the cause if the table was only throttled or unavailable.
-fn throttling_cause(failure: &Failure) -> Option<&String> {
-    match failure {
-        Failure::Throttled(cause) | Failure::Unavailable(cause) => Some(cause),
-        _ => None,
-    }
+/// Whether the table failed, and not the record: it was throttled, unavailable or inaccessible.
+fn has_to_wait(failure: &Failure) -> bool {
+    matches!(failure, Failure::Throttled(_) | Failure::Unavailable(_) | Failure::Inaccessible(_))
 }
 
 /// The unfinished part of a batch.
@@ -365,16 +368,18 @@ impl UnfinishedWork {
         Self { undone: runs.chain(work.removed().cloned()).chain(traces).collect(), failed: Vec::new() }
     }
 
-    /// Records the outcome for subjects. If the table was throttled or unavailable, they remain to
-    /// be done.
+    /// Records the outcome for subjects. If the table failed ([`has_to_wait`]), they remain to be
+    /// done.
     fn record_outcome(
         &mut self,
         subjects: impl IntoIterator<Item = RecordSubject>,
         outcome: &Result<()>,
         what: &str,
-    ) -> std::result::Result<(), String> {
-        if let Some(cause) = outcome.as_ref().err().and_then(throttling_cause) {
-            return Err(cause.clone());
+    ) -> Result<()> {
+        if let Err(failure) = outcome
+            && has_to_wait(failure)
+        {
+            return Err(failure.clone());
         }
         for subject in subjects {
             self.undone.remove(&subject);

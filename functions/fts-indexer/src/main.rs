@@ -19,7 +19,10 @@ const WORKSPACES_VARIABLE: &str = "WORKSPACES";
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).without_time().init();
+    domain::lambda::logged(Box::pin(serve())).await
+}
+
+async fn serve() -> Result<(), Error> {
     let interval = match std::env::var(INTERVAL_VARIABLE) {
         Ok(seconds) => Duration::from_secs(seconds.parse()?),
         Err(_) => DEFAULT_INTERVAL,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Number of retries of a record that cannot be read, or whose subject fails for another reason
-/// than a table that is throttled or unavailable.
+/// than a table that is throttled, unavailable or inaccessible.
 const MAX_RETRIES: u32 = 10;
 /// Maximum number of records whose failures are counted. When it is exceeded, counting starts
 /// again.

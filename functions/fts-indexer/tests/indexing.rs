@@ -8,10 +8,12 @@ mod postponed_runs;
 mod trace_packing;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use embedded_engine::Engine;
-use embedded_engine::faults::FaultInjector;
+use embedded_engine::faults::{FaultInjector, InjectedFault};
 use entities::{MarkUpdate, RunCopy, RunLocation, marked_item, metric_attribute, pack_set, points::Point};
 use fts_indexer::{Indexer, StreamBatch};
 use key_schema::index::{RunsByEnd, RunsByStage, RunsByStatus, RunsByTime, RunsChanged};
@@ -27,6 +29,27 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const TABLE: &str = "mlflow";
 const TIME: i64 = 1_700_000_000_000;
+
+/// Captured log output.
+#[derive(Clone, Default)]
+struct Logged(Arc<Mutex<Vec<u8>>>);
+
+impl Logged {
+    fn lines(&self) -> Vec<String> {
+        String::from_utf8_lossy(&self.0.lock().unwrap()).lines().map(str::to_owned).collect()
+    }
+}
+
+impl Write for Logged {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 struct Site {
     engine: Engine,
@@ -276,6 +299,45 @@ async fn a_batch_that_is_throttled_comes_again_from_its_first_unfinished_record(
     site.faults.work_again();
     assert!(site.handle(records).await.is_empty());
     assert_eq!(site.keys("CA#run ").await.len(), 121);
+}
+
+/// A missing permission or a disabled key says nothing about records. They are repeated for as long
+/// as it lasts, and only those that cannot be read are given up.
+#[tokio::test]
+async fn nothing_is_given_up_while_the_table_cannot_be_used() {
+    for trouble in [InjectedFault::Denied, InjectedFault::KeyDisabled] {
+        let site = Site::new().await;
+        let mut unreadable = record("MODIFY", &site.run(1, "x").await, "", 1);
+        unreadable["dynamodb"]["Keys"].as_object_mut().unwrap().remove("SK");
+        let mut records = vec![unreadable];
+        for number in 2..60 {
+            let at = site.run(number, "x").await;
+            records.push(record("INSERT", &at, "", usize::try_from(number).unwrap()));
+        }
+        let logged = Logged::default();
+        let writer = logged.clone();
+        let log = tracing_subscriber::fmt().with_max_level(tracing::Level::ERROR).with_writer(move || writer.clone());
+        let guard = tracing::subscriber::set_default(log.finish());
+        for call in 0..30 {
+            site.faults.reset_calls();
+            site.faults.trouble_at(trouble, 1, u64::MAX);
+            let expected = if call < 10 { ["1", "2"].as_slice() } else { &["2"] };
+            assert_eq!(site.handle(records.clone()).await, expected, "{trouble:?}, call {call}");
+            if trouble == InjectedFault::KeyDisabled {
+                let calls: u64 = site.faults.all_calls().iter().map(|(_, calls)| calls).sum();
+                assert_eq!(calls, 1, "the rest is not attempted");
+            }
+        }
+        drop(guard);
+        let lines = logged.lines();
+        let of = |message: &str| lines.iter().filter(|line| line.contains(message)).count();
+        assert_eq!(of("the table cannot be used"), 1, "{lines:#?}");
+        assert_eq!(of("a record is left behind"), 1, "{lines:#?}");
+        assert_eq!(of("a record of the stream cannot be read"), lines.len() - 2, "{lines:#?}");
+        site.faults.work_again();
+        assert!(site.handle(records).await.is_empty());
+        assert_eq!(site.keys("CA#run ").await.len(), 58, "{trouble:?}");
+    }
 }
 
 /// An unrecoverable failure does not block the rest forever.

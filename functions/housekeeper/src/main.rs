@@ -14,7 +14,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).without_time().init();
+    domain::lambda::logged(Box::pin(serve())).await
+}
+
+async fn serve() -> Result<(), Error> {
     let root = std::env::var("ARTIFACT_ROOT").map_err(|_| "the environment variable ARTIFACT_ROOT is not set")?;
     let table = Table::from_environment().await?;
     entities::layout::check(&table).await?;

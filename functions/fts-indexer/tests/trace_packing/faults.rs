@@ -5,6 +5,7 @@ use embedded_engine::faults::InjectedFault;
 
 use super::test_packer::{TIME, TestPacker};
 use super::{MINUTE, small};
+use crate::Logged;
 
 /// Sets up traces in three blocks of three, and new ones. Of the packed traces, two are then
 /// changed and one is deleted. Another one arrives late, so that a block is split in two.
@@ -81,5 +82,30 @@ async fn passes_end_at(step: usize, step_of_others: usize) {
             // Spans that no block refers to any more may be left.
             assert!(lab.spans().await.len() >= spans, "{said}");
         }
+    }
+}
+
+/// A pass without access to the table is repeated, and leaves the log to the indexer's line.
+#[tokio::test]
+async fn passes_wait_while_the_table_cannot_be_used() {
+    let begin = lab().await;
+    for trouble in [InjectedFault::Denied, InjectedFault::KeyDisabled] {
+        let lab = begin.copy().await;
+        let logged = Logged::default();
+        let writer = logged.clone();
+        let log = tracing_subscriber::fmt().with_max_level(tracing::Level::ERROR).with_writer(move || writer.clone());
+        let guard = tracing::subscriber::set_default(log.finish());
+        for _ in 0..15 {
+            lab.faults().trouble_at(trouble, 1, u64::MAX);
+            assert!(!lab.pack_through_faults().await, "{trouble:?}");
+        }
+        drop(guard);
+        let lines = logged.lines();
+        let [line] = lines.as_slice() else { panic!("{lines:#?}") };
+        assert!(line.contains("the table cannot be used"), "{line}");
+        lab.faults().work_again();
+        lab.carry_over().await;
+        lab.check().await;
+        assert!(lab.marks().await.is_empty(), "{trouble:?}");
     }
 }

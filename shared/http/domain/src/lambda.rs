@@ -8,7 +8,17 @@
 
 pub use lambda_http::Error;
 
-use crate::{Domain, Environment, mount};
+use crate::{Domain, Environment, log_lines, mount};
+
+/// Runs a function until its sandbox ends, and writes its log ([`log_lines`]). An error is logged as
+/// well, because Lambda drops text that is not JSON if the log level is `WARN`.
+///
+/// # Errors
+/// Returns the error of `main`.
+pub async fn logged(main: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
+    log_lines::install();
+    main.await.inspect_err(|error| tracing::error!(%error, "the function has failed"))
+}
 
 /// Serves these domains until the sandbox ends. A cold start reads the environment, checks the
 /// table, and prepares the domains, so that a connection to the table exists before the first call.
@@ -16,10 +26,13 @@ use crate::{Domain, Environment, mount};
 /// # Errors
 /// Returns an error if a variable is missing from the environment, or if [`mount`] fails.
 pub async fn run(served: &[&'static Domain], called: &[&'static Domain]) -> Result<(), Error> {
-    tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).without_time().init();
-    // Domains that are only called use the environment and the rights of those that are served.
-    let functions: Vec<_> = served.iter().map(|domain| &domain.function).collect();
-    let around = Environment::from_environment(&functions).await?;
-    let router = crate::gateway::with_connection_info(mount(served, called, &around).await?);
-    service::run_lambda(service::log_requests(router, service::log)).await
+    // Boxed, because the future is large.
+    logged(Box::pin(async {
+        // Domains that are only called use the environment and the rights of those that are served.
+        let functions: Vec<_> = served.iter().map(|domain| &domain.function).collect();
+        let around = Environment::from_environment(&functions).await?;
+        let router = crate::gateway::with_connection_info(mount(served, called, &around).await?);
+        service::run_lambda(service::log_requests(router, service::log)).await
+    }))
+    .await
 }

@@ -30,6 +30,7 @@ mod environment;
 mod function;
 mod gateway;
 pub mod lambda;
+mod log_lines;
 mod mount;
 mod offloaded_responses;
 
@@ -39,6 +40,7 @@ pub use function::{
     BucketRight, EnvironmentSetting, Function, FunctionUrl, Indexes, KmsKey, Package, Queue, QueueRole,
     SecretParameter, TableActions, TableRights,
 };
+pub use log_lines::log_lines;
 pub use mount::mount;
 
 /// The reason why a domain cannot be mounted.

@@ -42,6 +42,10 @@ pub enum Failure {
     /// The table could not be reached, or other transactions kept the item busy, for longer than
     /// [`RetryPolicy`](crate::RetryPolicy) allows.
     Unavailable(String),
+    /// The table cannot be used until an operator intervenes: a permission, the table, an index or
+    /// its encryption key is missing or disabled. Repeating the request soon does not help, but the
+    /// request itself is not at fault.
+    Inaccessible(String),
     /// It is unknown whether [`Table::create`](crate::Table::create) created the item. The creation
     /// must not be repeated.
     Unknown(String),
@@ -86,7 +90,7 @@ impl From<Failure> for Error {
             // The refusal was not handled: concurrent requests kept changing the same item.
             Failure::Refused { .. } | Failure::Cancelled(_) => Self::unavailable("a condition kept being refused"),
             Failure::Unreadable(what) => Self::internal(format!("{what} cannot be read")),
-            Failure::Unexpected(cause) => Self::internal(cause),
+            Failure::Inaccessible(cause) | Failure::Unexpected(cause) => Self::internal(cause),
         }
     }
 }
@@ -176,6 +180,23 @@ fn is_size(message: &str) -> bool {
     message.contains("Item size")
 }
 
+/// Whether DynamoDB refuses all such requests to the table, whatever they contain.
+fn is_inaccessible(code: &str, message: &str) -> bool {
+    match code {
+        // A key that the caller may not use is an `AccessDeniedException` as well.
+        "AccessDeniedException"
+        | "ExpiredTokenException"
+        | "InaccessibleEncryptionCredentialsException"
+        | "IncompleteSignatureException"
+        | "InvalidSignatureException"
+        | "MissingAuthenticationTokenException"
+        | "ResourceNotFoundException"
+        | "UnrecognizedClientException" => true,
+        "ValidationException" => message.contains("does not have the specified index") || message.starts_with("KMS "),
+        _ => code.starts_with("KMS"),
+    }
+}
+
 /// Classifies an SDK error as final, throttled, busy or lost.
 pub(crate) fn classify<E: OperationError>(error: &SdkError<E, HttpResponse>) -> Outcome {
     let SdkError::ServiceError(service) = error else {
@@ -203,6 +224,7 @@ pub(crate) fn classify<E: OperationError>(error: &SdkError<E, HttpResponse>) -> 
         }
         "ItemCollectionSizeLimitExceededException" => Outcome::Final(Failure::PartitionFull),
         "ValidationException" if is_size(message) => Outcome::Final(Failure::TooLarge),
+        _ if is_inaccessible(code, message) => Outcome::Final(Failure::Inaccessible(text)),
         _ if service.raw().status().is_server_error() => Outcome::Lost(text),
         _ => Outcome::Final(Failure::Unexpected(text)),
     }
@@ -232,4 +254,41 @@ fn was_never_sent(error: &(dyn StdError + 'static)) -> bool {
 /// Returns the chain of causes, starting with the error itself.
 fn causes<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
     std::iter::successors(Some(error), |error: &&(dyn StdError + 'static)| (*error).source())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_that_cannot_be_used_is_distinguished_from_a_wrong_request() {
+        for (code, message) in [
+            ("AccessDeniedException", "User is not authorized to perform: dynamodb:GetItem"),
+            ("AccessDeniedException", "KMS key access denied error"),
+            ("ExpiredTokenException", "The security token included in the request is expired"),
+            ("KMSInvalidStateException", "The key is pending deletion"),
+            ("ResourceNotFoundException", "Requested resource not found"),
+            ("UnrecognizedClientException", "The security token included in the request is invalid"),
+            ("ValidationException", "KMS validation error: the key is disabled"),
+            ("ValidationException", "The table does not have the specified index: lsi5"),
+        ] {
+            assert!(is_inaccessible(code, message), "{code}: {message}");
+        }
+        for (code, message) in [
+            ("ValidationException", "One or more parameter values were invalid: a value about KMS "),
+            ("SerializationException", "Start of structure or map found where not expected"),
+            ("InternalServerError", "Internal server error"),
+        ] {
+            assert!(!is_inaccessible(code, message), "{code}: {message}");
+        }
+    }
+
+    #[test]
+    fn clients_do_not_learn_why_a_table_cannot_be_used() {
+        let cause = "AccessDeniedException: arn:aws:iam::123456789012:role/a is not authorized";
+        let (error, other) = (Failure::Inaccessible(cause.to_owned()), Failure::Unexpected(cause.to_owned()));
+        let (error, other) = (Error::from(error), Error::from(other));
+        assert_eq!((error.code, &error.message), (other.code, &other.message));
+        assert!(!error.message.contains("arn:"), "{}", error.message);
+    }
 }

@@ -16,6 +16,15 @@ pub(super) enum InjectedRefusal {
     Cancelled,
 }
 
+/// Why a call has no access to the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Denial {
+    /// A policy does not allow it.
+    NoPermission,
+    /// The table's encryption key is disabled.
+    KeyDisabled,
+}
+
 /// Returns the ways in which DynamoDB may refuse a call. Empty for operations that are not subject
 /// to faults.
 pub(super) fn refusals(operation: &str) -> &'static [InjectedRefusal] {
@@ -90,13 +99,15 @@ pub(super) fn disconnected() -> Result<HttpResponse, ConnectorError> {
     Err(ConnectorError::io(refused.into()))
 }
 
-/// Returns the response to a call that a policy does not allow.
-pub(super) fn denied() -> Result<HttpResponse, ConnectorError> {
-    let body = json!({
-        "__type": "com.amazon.coral.service#AccessDeniedException",
-        "message": "User is not authorized to perform this operation",
-    });
-    EngineResponse { status: 400, body: body.to_string() }.into_sdk_response()
+/// Returns the response to a call without access to the table.
+pub(super) fn denied(denial: Denial) -> Result<HttpResponse, ConnectorError> {
+    let (kind, message) = match denial {
+        Denial::NoPermission => {
+            ("com.amazon.coral.service#AccessDeniedException", "User is not authorized to perform this operation")
+        }
+        Denial::KeyDisabled => ("com.amazonaws.dynamodb.v20120810#KMSDisabledException", "The key is disabled"),
+    };
+    EngineResponse { status: 400, body: json!({ "__type": kind, "message": message }).to_string() }.into_sdk_response()
 }
 
 /// Returns what the caller gets for an executed call whose response is lost.

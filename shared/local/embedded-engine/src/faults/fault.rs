@@ -20,6 +20,8 @@ pub enum InjectedFault {
     Halved,
     /// It is a write, which its caller has no right to, and it is not executed; others pass.
     Denied,
+    /// The call is not executed, because the table's encryption key cannot be used.
+    KeyDisabled,
 }
 
 impl InjectedFault {
@@ -30,7 +32,9 @@ impl InjectedFault {
             Self::Conflict => conflict(operation).is_some(),
             Self::Halved => is_batch(operation),
             Self::Denied => writes(operation),
-            Self::Throttled | Self::Disconnected | Self::AnswerLost => !refusals(operation).is_empty(),
+            Self::Throttled | Self::Disconnected | Self::AnswerLost | Self::KeyDisabled => {
+                !refusals(operation).is_empty()
+            }
         }
     }
 }

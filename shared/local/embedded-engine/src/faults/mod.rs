@@ -188,13 +188,13 @@ impl FaultyConnector {
         for pause in course.pauses_before {
             pause.hold().await;
         }
-        let answer = match course.refuse {
+        let answer = match (course.refuse, course.deny) {
             _ if course.disconnect => error_responses::disconnected(),
-            _ if course.deny => error_responses::denied(),
-            Some(turn) => error_responses::refuse(&operation, turn, request).await,
-            None if course.halve => partial_batch::execute_half(&self.inner, request).await,
-            None if operation == "Query" => self.query(request).await,
-            None => self.inner.call(request).await,
+            (_, Some(denial)) => error_responses::denied(denial),
+            (Some(turn), None) => error_responses::refuse(&operation, turn, request).await,
+            (None, None) if course.halve => partial_batch::execute_half(&self.inner, request).await,
+            (None, None) if operation == "Query" => self.query(request).await,
+            (None, None) => self.inner.call(request).await,
         };
         for pause in course.pauses_after {
             pause.hold().await;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use aws_smithy_runtime_api::client::http::SharedHttpConnector;
 
-use super::error_responses::{conflict, is_batch, refusals};
+use super::error_responses::{Denial, conflict, is_batch, refusals};
 use super::fault::InjectedFault;
 use super::gate::{Gate, GatePosition, PausedCall, gate};
 use crate::operations::writes;
@@ -33,7 +33,7 @@ pub(super) struct CallPlan {
     pub(super) pauses_after: Vec<PausedCall>,
     pub(super) lose: Option<u64>,
     pub(super) disconnect: bool,
-    pub(super) deny: bool,
+    pub(super) deny: Option<Denial>,
 }
 
 /// A number of consecutive calls with the same trouble.
@@ -84,7 +84,8 @@ impl FaultState {
             }
             Some(InjectedFault::Conflict) => course.refuse = conflict(operation),
             Some(InjectedFault::Halved) => halve = true,
-            Some(InjectedFault::Denied) => course.deny = writes(operation),
+            Some(InjectedFault::Denied) => course.deny = writes(operation).then_some(Denial::NoPermission),
+            Some(InjectedFault::KeyDisabled) => course.deny = Some(Denial::KeyDisabled),
             None => {}
         }
         if course.refuse.is_none() && !course.disconnect {

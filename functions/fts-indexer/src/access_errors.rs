@@ -1,0 +1,25 @@
+//! Logs that the table cannot be used.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use entities::Moment;
+
+/// Minimum time between two lines. Batches come again several times per second.
+const INTERVAL: Duration = Duration::from_mins(1);
+
+/// Limits the lines about an inaccessible table to one per minute. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AccessErrors(Arc<Mutex<Option<Moment>>>);
+
+impl AccessErrors {
+    /// Logs why the table cannot be used, unless that was logged less than a minute ago.
+    pub(crate) fn log(&self, cause: &str) {
+        let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.is_some_and(|logged| logged.age() < INTERVAL) {
+            return;
+        }
+        *logged = Some(Moment::now());
+        tracing::error!(cause, "the table cannot be used, and indexing waits");
+    }
+}
