@@ -10,6 +10,8 @@ import requests
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from tests.browser import ui
+from tests.browser.stack import PASSWORD, functions, sign_in
+from tests.support.s3 import LocalS3
 from tests.support.ui_build import fetch_ui, ui_bundles
 
 pytestmark = pytest.mark.xdist_group("newcomer")
@@ -90,6 +92,31 @@ def test_a_first_visit_fits_into_a_small_quota(browser: Browser, addresses: dict
     finally:
         context.unroute_all(behavior="wait")
         context.close()
+
+
+@pytest.mark.slow
+def test_a_first_visit_to_the_functions_fits_into_a_small_quota(browser: Browser, tmp_path: Path, s3: LocalS3):
+    with functions(tmp_path, s3) as url:
+        created = requests.post(
+            f"{url}/api/2.0/mlflow/runs/create", json={"experiment_id": "0", "run_name": "first"}, auth=("admin", PASSWORD), timeout=120
+        )
+        assert created.status_code == 200, created.text
+        context = browser.new_context(viewport={"width": 1440, "height": 1000}, locale="en-US")
+        try:
+            page = context.new_page()
+            page.goto(url)
+            sign_in(page, "admin", PASSWORD)
+            expect(page.get_by_role("main").first).to_be_visible(timeout=_PATIENCE_MS)
+            page.goto("about:blank")
+            # The browser does not use its cache while requests are handed over.
+            gateway = Gateway(context)
+            errors = _errors(page)
+            page.goto(f"{url}/#/experiments/0/runs/{created.json()['run']['info']['run_id']}")
+            expect(page.get_by_role("heading", name="first").first).to_be_visible(timeout=_PATIENCE_MS)
+            assert gateway.most_files > 1 and gateway.rejected == [] and errors == []
+        finally:
+            context.unroute_all(behavior="wait")
+            context.close()
 
 
 def test_scripts_that_fail_are_requested_again(browser: Browser, addresses: dict[str, str]):
