@@ -2,11 +2,13 @@
 `python3 tools/fetch_ui.py DIRECTORY VERSION`.
 
 The wheel comes from the package index that pip is configured for. Files that compress well get a
-compressed copy next to them. MLflow's licence is stored next to the build, and the licences of
-bundled libraries are next to their scripts.
+compressed copy next to them. Scripts that are loaded together are added as bundles (`ui_bundles`).
+MLflow's licence is stored next to the build, and the licences of bundled libraries are next to their
+scripts.
 """
 
 import gzip
+import hashlib
 import importlib.util
 import shutil
 import subprocess
@@ -15,6 +17,8 @@ import tempfile
 import venv
 import zipfile
 from pathlib import Path, PurePosixPath
+
+import ui_bundles
 
 #: Directory of the build in the wheel.
 BUILD = "mlflow/server/js/build/"
@@ -25,15 +29,17 @@ COMPRESSED = {".cjs", ".css", ".html", ".js", ".json", ".mjs", ".svg", ".ttf", "
 
 def main() -> None:
     target, version = Path(sys.argv[1]), sys.argv[2]
-    stamp = target / "version"
-    if stamp.exists() and stamp.read_text() == version:
+    stamps = {"version": version, "tool": tool()}
+    if all((target / name).exists() and (target / name).read_text() == stamp for name, stamp in stamps.items()):
         return
     with tempfile.TemporaryDirectory() as directory:
         wheel = download(version, Path(directory))
         unpacked = target.with_name(target.name + ".new")
         shutil.rmtree(unpacked, ignore_errors=True)
         unpack(wheel, unpacked)
-    (unpacked / "version").write_text(version)
+    bundle(unpacked / "build")
+    for name, stamp in stamps.items():
+        (unpacked / name).write_text(stamp)
     # Replaces the directory as a whole, so that an interrupted run leaves the previous build.
     shutil.rmtree(target, ignore_errors=True)
     unpacked.rename(target)
@@ -62,6 +68,24 @@ def unpack(wheel: Path, target: Path) -> None:
             write(target.joinpath("build", *PurePosixPath(name).relative_to(BUILD).parts), archive.read(name))
         [licence] = [name for name in archive.namelist() if name.endswith(".dist-info/licenses/LICENSE.txt")]
         write(target / "LICENSE.txt", archive.read(licence))
+
+
+def bundle(build: Path) -> None:
+    """Adds the bundles to a build. A build that does not load chunks as expected remains as it is, and
+    works without them.
+    """
+    try:
+        files = ui_bundles.bundled_files(build)
+    except ui_bundles.NoChunksError as error:
+        print(f"The scripts of the user interface are served one by one: {error}", file=sys.stderr)
+        return
+    for name, content in files.items():
+        write(build / name, content)
+
+
+def tool() -> str:
+    """Returns a digest of this program, so that a build of another version of it is replaced."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in (Path(__file__), *ui_bundles.SOURCES))).hexdigest()
 
 
 def write(path: Path, content: bytes) -> None:

@@ -133,7 +133,7 @@ def _stock(directory: Path) -> StockMlflow:
 
 
 def _ours(directory: Path) -> ServerlessMlflow:
-    return ServerlessMlflow(directory / "server", options=("--ui", str(ui.DIRECTORY)), artifact_root="mlflow-artifacts:/")
+    return ServerlessMlflow(directory / "server", options=("--ui", str(ui.directory())), artifact_root="mlflow-artifacts:/")
 
 
 def _output(side: str) -> Path:

@@ -24,7 +24,7 @@ _FIRST_START = 1_750_000_000_000
 
 def main(file: Path) -> None:
     with tempfile.TemporaryDirectory() as directory, sync_playwright() as playwright:
-        server = ServerlessMlflow(Path(directory, "server"), in_memory=True, options=("--ui", str(ui.DIRECTORY)))
+        server = ServerlessMlflow(Path(directory, "server"), in_memory=True, options=("--ui", str(ui.directory())))
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
         try:
             experiment = _train(MlflowClient(server.url))

@@ -28,7 +28,7 @@ def process(directory: Path, *options: str) -> Iterator[str]:
     """Runs `serve` with the user interface, and yields its URL. With `--auth basic`, `admin` is an administrator."""
     if "--auth" in options:
         _create_administrator("--data", str(directory / "server/data"))
-    server = ServerlessMlflow(directory / "server", options=(*options, "--ui", str(ui.DIRECTORY)), artifact_root="mlflow-artifacts:/")
+    server = ServerlessMlflow(directory / "server", options=(*options, "--ui", str(ui.directory())), artifact_root="mlflow-artifacts:/")
     try:
         yield server.url
     finally:
@@ -83,5 +83,5 @@ def _settings(engine: Engine, s3: str, bucket: str) -> dict[str, str]:
         "AWS_ACCESS_KEY_ID": engine.access_key,
         "AWS_SECRET_ACCESS_KEY": engine.secret,
         "AWS_REGION": "local",
-        "UI_DIRECTORY": str(ui.DIRECTORY),
+        "UI_DIRECTORY": str(ui.directory()),
     }

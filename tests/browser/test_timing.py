@@ -55,7 +55,7 @@ class Opening:
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Path]]:
     directory = tmp_path_factory.mktemp("ours")
-    server = ServerlessMlflow(directory, options=("--ui", str(ui.DIRECTORY)), artifact_root="mlflow-artifacts:/")
+    server = ServerlessMlflow(directory, options=("--ui", str(ui.directory())), artifact_root="mlflow-artifacts:/")
     yield Side("ours", server.url), directory / "data"
     server.stop()
 

@@ -59,7 +59,7 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    options = ("--workspaces", "--ui", str(ui.DIRECTORY))
+    options = ("--workspaces", "--ui", str(ui.directory()))
     server = ServerlessMlflow(tmp_path / "server", options=options, artifact_root="mlflow-artifacts:/")
     try:
         site = Site(server.url)

@@ -1,14 +1,17 @@
-"""The build of MLflow's user interface under test: that of the installed MLflow, or the one in
-BROWSER_UI.
+"""The build of MLflow's user interface under test: that of the installed MLflow in the layout of
+`make ui`, or the one in BROWSER_UI.
 """
 
 import os
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
+
+from tests.support.ui_build import installed_build
 
 #: For example target/ui-3.18.0/build, as created by `tools/fetch_ui.py`.
 OTHER = Path(os.environ["BROWSER_UI"]).resolve() if "BROWSER_UI" in os.environ else None
-_MLFLOW = Path(find_spec("mlflow").origin).parent
-DIRECTORY = OTHER or _MLFLOW / "server" / "js" / "build"
 VERSION = OTHER.with_name("version").read_text() if OTHER else version("mlflow")
+
+
+def directory() -> Path:
+    return OTHER or installed_build()

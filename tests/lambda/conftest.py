@@ -22,7 +22,7 @@ from tests.support.invoke_api import invoking
 from tests.support.runtime_api import Function
 from tests.support.s3 import Bucket, LocalS3
 from tests.support.servers import ARTIFACT_ROOT
-from tests.support.ui_build import lay_build
+from tests.support.ui_build import installed_build
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -56,7 +56,7 @@ def local_lambda(tmp_path_factory: pytest.TempPathFactory, s3: LocalS3) -> Itera
     bucket = s3.make_bucket(urlsplit(ARTIFACT_ROOT).netloc)
     directory = tmp_path_factory.mktemp("lambda")
     with ExitStack() as stops:
-        ui = lay_build(directory / "layer")
+        ui = installed_build()
         engine = start_engine(directory, directory / "data")
         stops.callback(engine.process.stop)
         settings = function_settings(engine, bucket, ui)

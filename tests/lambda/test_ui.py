@@ -42,7 +42,7 @@ def test_the_page_is_never_kept(url: str):
     assert page.headers["X-Content-Type-Options"] == "nosniff" and page.headers["X-Frame-Options"] == "SAMEORIGIN"
     # All files to which the page refers exist, including those that our server adds to it.
     named = re.findall(r'(?:src|href)="(?:\./)?(static-files/[^"]+)"', page.text)
-    assert len(named) == 7 and {f"static-files/{name}" for name in ("absent.css", "absent.js", "preview.js")} < set(named)
+    assert len(named) == 8 and {f"static-files/{name}" for name in ("absent.css", "absent.js", "preview.js")} < set(named)
     for path in named:
         assert requests.get(f"{url}/{path}", timeout=60).status_code == 200, path
 
@@ -87,7 +87,7 @@ def test_a_picture_comes_as_it_is(url: str, local_lambda: LocalLambda):
     assert answer.content == (local_lambda.ui / path.removeprefix("/static-files/")).read_bytes()
 
 
-@pytest.mark.parametrize("pattern", ["static/js/main.*.js", "static/css/main.*.css", "static/media/*.png", "favicon.ico"])
+@pytest.mark.parametrize("pattern", ["static/js/main.*.js", "static/js/bundles.*.js", "static/css/main.*.css", "static/media/*.png", "favicon.ico"])
 @pytest.mark.parametrize("accepts", ["gzip, deflate, br", "identity"])
 def test_what_the_function_hands_to_the_gateway(local_lambda: LocalLambda, invoke_raw: Callable[..., Any], pattern: str, accepts: str):
     """Files that are not text are base64-encoded. The largest file fits into a response, compressed
@@ -102,6 +102,18 @@ def test_what_the_function_hands_to_the_gateway(local_lambda: LocalLambda, invok
     assert (gzip.decompress(body) if is_compressed else body) == content
     assert answer["isBase64Encoded"] or not (is_compressed or path.endswith((".png", ".ico")))
     assert answer["statusCode"] == 200 and len(json.dumps(answer, ensure_ascii=False).encode()) < LONGEST_BYTES
+
+
+def test_each_bundle_fits_into_a_response(local_lambda: LocalLambda, invoke_raw: Callable[..., Any]):
+    """Without compression, as a proxy may request it, and as if it were base64-encoded."""
+    bundles = sorted((local_lambda.ui / "static/js").glob("bundle.*.js"))
+    assert len(bundles) > 10
+    for bundle in bundles:
+        path = f"/static-files/static/js/{bundle.name}"
+        answer = invoke_raw("ui", "page-file", {"/static-files/manifest.json": path, "gzip, deflate, br": "identity"})
+        assert answer["statusCode"] == 200 and answer["headers"]["cache-control"] == _YEAR
+        assert answer["body"].encode() == bundle.read_bytes()
+        assert len(base64.b64encode(bundle.read_bytes())) < LONGEST_BYTES
 
 
 @pytest.mark.parametrize(

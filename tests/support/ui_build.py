@@ -2,30 +2,44 @@
 network is needed.
 """
 
+import functools
 import importlib.util
+import shutil
+import sys
+import tempfile
+from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
 
-_FETCH = Path(__file__).resolve().parents[2] / "tools" / "fetch_ui.py"
+_REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.append(str(_REPOSITORY / "tools"))
+import fetch_ui  # noqa: E402
+import ui_bundles  # noqa: E402, F401
 
 
-def lay_build(target: Path) -> Path:
-    """Writes the files that a browser loads first, and some more, with the functions of the tool.
-    Large files have a compressed copy next to them. Returns the directory of the build. A file next
-    to it is not part of the build.
+@functools.cache
+def installed_build() -> Path:
+    """Returns the directory of the build, which all test processes share. Writes it with the functions
+    of the tool, unless there is one already. A file next to it is not part of the build.
     """
-    fetch_ui = _fetch_ui()
-    source = Path(importlib.util.find_spec("mlflow").origin).parent / "server" / "js" / "build"
-    files = [source / name for name in ("index.html", "manifest.json", "favicon.ico")]
-    files += [path for pattern in ("static/js/main.*.js", "static/css/main.*.css", "static/media/*.png") for path in source.glob(pattern)]
-    for path in files:
-        fetch_ui.write(target / "build" / path.relative_to(source), path.read_bytes())
-    (target / "version").write_text("not to be served")
+    target = _REPOSITORY / "target" / f"ui-installed-{version('mlflow')}-{fetch_ui.tool()[:12]}"
+    if not target.is_dir():
+        source = Path(importlib.util.find_spec("mlflow").origin).parent / "server" / "js" / "build"
+        target.parent.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent) as directory:
+            made = Path(directory, "ui")
+            for path in sorted(path for path in source.rglob("*") if path.is_file()):
+                fetch_ui.write(made / "build" / path.relative_to(source), path.read_bytes())
+            fetch_ui.bundle(made / "build")
+            (made / "version").write_text("not to be served")
+            _rename(made, target)
     return target / "build"
 
 
-def _fetch_ui() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("fetch_ui", _FETCH)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def _rename(made: Path, target: Path) -> None:
+    try:
+        made.rename(target)
+    except OSError:
+        # Another process has been faster.
+        if not target.is_dir():
+            raise
+        shutil.rmtree(made)
