@@ -13,10 +13,10 @@ from tools.cost.calls import COUNTS, cost, priced
 from tools.cost.capacity import Units, rows
 from tools.cost.figures import figures
 from tools.cost.hour import busy_hour, parts, said
-from tools.cost.lines import Line, bill, recorded
+from tools.cost.lines import Line, around_fields, bill, recorded
 from tools.cost.lines import read as read_lines
 from tools.cost.lines import write as write_lines
-from tools.cost.model import MILLION, Model
+from tools.cost.model import MILLION, Model, data
 from tools.cost.teams import find, teams
 from tools.cost.write import PAGE, REPOSITORY, read, written
 
@@ -187,13 +187,32 @@ def test_lines_are_read_as_functions_and_the_local_server_write_them(tmp_path: P
         '2030-01-31T12:00:00.000000Z  INFO request: request route="POST /api/2.0/mlflow/runs/log-batch" status=200 ms=6.2 requests=2 '
         'read_units=0.5 write_units=2.0 caller="8b2a1f0c9d3e"'
     )
-    expected = Line("POST /api/2.0/mlflow/runs/log-batch", 2, 0.5, 2.0, len(as_json))
+    # A function's line is counted as it is, with whatever is around the fields.
+    in_a_span = as_json.replace('"target":"request"', '"target":"request","span":{"requestId":"6d68ca91-49c9-448d-89b8-7ca3e6dc66aa","name":"Lambda runtime invoke"}')
+    [longer] = read_lines(in_a_span)
+    assert (longer.route, longer.size) == ("POST /api/2.0/mlflow/runs/log-batch", len(in_a_span))
+    fields = as_json.removeprefix('{"level":"INFO","fields":').removesuffix(',"target":"request"}')
+    expected = Line("POST /api/2.0/mlflow/runs/log-batch", 2, 0.5, 2.0, around_fields() + len(fields))
     other = '2030-01-31T12:00:00.000000Z  INFO request: request route="stream" ms=6.2 requests=9 read_units=4.0 write_units=13.0'
     found = list(read_lines("\n".join([as_json, as_text, "a line of something else", other])))
-    assert found[:2] == [expected, expected]
+    assert found[:2] == [replace(expected, size=len(as_json)), expected]
     assert (found[2].is_call, found[2].requests, found[2].reads, found[2].writes) == (False, 9, 4.0, 13.0)
-    write_lines(tmp_path / "lines.tsv", found)
+    write_lines(tmp_path / "lines.tsv", [expected, *found[1:]])
     assert recorded(tmp_path / "lines.tsv") == {expected: 2, found[2]: 1}
+
+
+def test_a_longer_line_of_functions_costs_more_everywhere(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The length of a function's line is in a single place."""
+    page, lines = said(model, _ROWS, busy_hour(model)), bill(model, recorded())
+    assumptions = data("assumptions.json")
+    [line] = assumptions["own lines"]["value"]
+    assumptions["own lines"]["value"] = [line.removesuffix("}") + ',"span":"' + "x" * 300 + '"}']
+    monkeypatch.setattr("tools.cost.model.data", lambda name: assumptions if name == "assumptions.json" else data(name))
+    monkeypatch.setattr("tools.cost.lines.data", lambda name: assumptions)
+    longer = read()[0]
+    more = (said(longer, _ROWS, busy_hour(longer)).logs - page.logs, bill(longer, recorded()).logs - lines.logs)
+    calls = sum(times for line, times in recorded().items() if line.is_call)
+    assert more == pytest.approx((more[1], calls * model.logged(len(',"span":""') + 300)), rel=0.02)
 
 
 def test_a_line_by_hand(model: Model) -> None:

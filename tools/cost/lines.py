@@ -1,7 +1,9 @@
 """Computes the cost of requests from the lines that functions log about them:
 `{"fields": {"message": "request", "route": …}}`.
 
-The lines of an hour are stored in `hour.tsv`, with identical lines in one row.
+The lines of an hour are stored in `hour.tsv`, with identical lines in one row. They are those of `serve`,
+so their `bytes` are those of the fields alone: what a function's line has around them is taken from the
+line among the assumptions.
 """
 
 import json
@@ -14,7 +16,7 @@ from pathlib import Path
 
 from tools.cost import stack
 from tools.cost.capacity import Units
-from tools.cost.model import Cost, Model
+from tools.cost.model import Cost, Model, data
 
 RECORDED = Path(__file__).with_name("hour.tsv")
 #: Pattern of the same line in the text format of `serve`. Only the local server writes this format.
@@ -28,7 +30,7 @@ class Line:
     requests: float
     reads: float
     writes: float
-    #: Length of the line in the format of a function.
+    #: Length of the line in bytes, as a function writes it.
     size: int
 
     @property
@@ -44,16 +46,27 @@ def read(text: str) -> Iterator[Line]:
             fields = {name: quoted or plain for name, quoted, plain in _FIELD.findall(found[1])}
             numbers = {name: float(fields[name]) for name in ("ms", "requests", "read_units", "write_units")}
             fields = fields | numbers | ({"status": int(fields["status"])} if "status" in fields else {})
-            yield _line(fields)
+            yield _line(fields, around_fields() + _length(fields))
         elif '"target":"request"' in line:
-            yield _line(json.loads(line)["fields"])
+            yield _line(json.loads(line)["fields"], len(line.strip().encode()))
 
 
-def _line(fields: dict) -> Line:
-    named = {"message": "request"} | {name: fields[name] for name in ("route", "status", "ms", "requests", "read_units", "write_units", "caller") if name in fields}
+def _line(fields: dict, size: int) -> Line:
+    return Line(fields["route"], fields["requests"], fields["read_units"], fields["write_units"], size)
+
+
+def _length(fields: dict) -> int:
+    """Returns the bytes of the fields of a line in JSON."""
+    names = ("route", "status", "ms", "requests", "read_units", "write_units", "caller")
+    named = {"message": "request"} | {name: fields[name] for name in names if name in fields}
     named["requests"] = int(named["requests"])
-    size = len(json.dumps({"level": "INFO", "fields": named, "target": "request"}, separators=(",", ":")))
-    return Line(named["route"], named["requests"], named["read_units"], named["write_units"], size)
+    return len(json.dumps(named, separators=(",", ":")).encode())
+
+
+def around_fields() -> int:
+    """Returns the bytes of a function's line without its fields, from the line among the assumptions."""
+    [line] = data("assumptions.json")["own lines"]["value"]
+    return len(line.encode()) - _length(json.loads(line)["fields"])
 
 
 def bill(model: Model, lines: dict[Line, int]) -> Cost:
@@ -72,15 +85,15 @@ def bill(model: Model, lines: dict[Line, int]) -> Cost:
 
 def write(path: Path, lines: Iterable[Line]) -> None:
     rows = [
-        "\t".join([line.route, *(f"{value:g}" for value in (line.requests, line.reads, line.writes, line.size, times))])
+        "\t".join([line.route, *(f"{value:g}" for value in (line.requests, line.reads, line.writes, line.size - around_fields(), times))])
         for line, times in sorted(Counter(lines).items(), key=lambda one: (one[0].route, -one[1], str(one[0])))
     ]
-    path.write_text("\n".join(["route\trequests\tread units\twrite units\tbytes\ttimes", *rows, ""]), "utf-8")
+    path.write_text("\n".join(["route\trequests\tread units\twrite units\tbytes of fields\ttimes", *rows, ""]), "utf-8")
 
 
 def recorded(path: Path = RECORDED) -> dict[Line, int]:
     rows = [row.split("\t") for row in path.read_text("utf-8").splitlines()[1:]]
-    return {Line(route, float(requests), float(reads), float(writes), int(size)): int(times) for route, requests, reads, writes, size, times in rows}
+    return {Line(route, float(requests), float(reads), float(writes), int(size) + around_fields()): int(times) for route, requests, reads, writes, size, times in rows}
 
 
 def main() -> None:
