@@ -331,6 +331,7 @@ def test_what_is_said_of_calls_is_said_by_parameters_and_alarms_hear_of_warnings
 #: Sources of the messages that alarms count.
 SOURCES = [REPOSITORY / path for path in (
     "shared/http/service/src/endpoint_response.rs", "shared/storage/table/src/collection_size.rs", "functions/fts-indexer/src/attempts.rs",
+    "functions/housekeeper/src/main.rs",
 )]
 
 
@@ -422,6 +423,20 @@ def test_a_partition_that_is_nearly_full_is_told_of(resources):
         assert (metric["MetricNamespace"], metric["MetricName"]) == (alarm["Namespace"], alarm["MetricName"])
 
 
+def test_a_housekeeper_that_is_behind_for_a_day_is_told_of(resources):
+    metric = resources["HousekeepingBehindMetric"]["Properties"]
+    assert metric["LogGroupName"] == {"Ref": "HousekeeperLog"}
+    said = re.search(r'\$\.fields\.message = "(.+)"', metric["FilterPattern"])
+    assert f'"{said[1]}");' in (REPOSITORY / "functions/housekeeper/src/main.rs").read_text()
+    [counted] = metric["MetricTransformations"]
+    alarm = resources["HousekeepingBehind"]["Properties"]
+    assert (counted["MetricNamespace"], counted["MetricName"]) == (alarm["Namespace"], alarm["MetricName"])
+    # One call per period. CloudWatch evaluates a day at most, if periods are shorter than that.
+    assert of_schedule(resources, "Housekeeper")["ScheduleExpression"] == "rate(1 hour)"
+    assert (alarm["Period"], alarm["EvaluationPeriods"] * alarm["Period"]) == (3600, 24 * 60 * 60)
+    assert alarm["DatapointsToAlarm"] <= alarm["EvaluationPeriods"]
+
+
 def test_the_indexer_gets_what_the_local_feed_delivers(mapping):
     patterns = [json.loads(item["Pattern"]) for item in mapping["FilterCriteria"]["Filters"]]
     cases = json.loads((REPOSITORY / "tests/lambda/filter_cases.json").read_text())
@@ -509,6 +524,7 @@ def test_each_alarm_reaches_the_topic(template, resources):
     assert default == {"ServerErrors", "IndexerLag", "TableThrottles"}
     assert alarms.keys() - default == {
         "IndexerErrors", "HousekeeperErrors", "ChangesNotIndexed", "ChangesLeftBehind", "PartitionNearlyFull",
+        "HousekeepingBehind",
     }
     assert {alarms[name]["Condition"] for name in alarms.keys() - default} == {"HasMoreAlarms"}
     assert template["Conditions"]["HasMoreAlarms"] == {"Fn::Equals": [{"Ref": "MoreAlarms"}, "on"]}
@@ -604,8 +620,9 @@ def test_the_stage_is_throttled_below_what_fills_an_account(template, resources)
     parameters = template["Parameters"]
     settings = resources["ApiStage"]["Properties"]["DefaultRouteSettings"]
     assert settings == {"ThrottlingRateLimit": {"Ref": "RequestRate"}, "ThrottlingBurstLimit": {"Ref": "RequestBurst"}}
-    # At most 1,000 concurrent executions, if throttled calls to both APIs take half a second each.
-    assert 2 * parameters["RequestRate"]["Default"] * 0.5 <= 1_000
+    # At most 1,000 concurrent executions, if each call is throttled and takes half a second.
+    rates = {stage["Properties"]["DefaultRouteSettings"]["ThrottlingRateLimit"]["Ref"] for stage in of_type(resources, "AWS::ApiGatewayV2::Stage").values()}
+    assert sum(parameters[rate]["Default"] for rate in rates) * 0.5 <= 1_000
     # In some regions, an account's default burst limit is not higher.
     assert parameters["RequestBurst"]["Default"] <= 1_250
     assert resources["UsersApiStage"]["Properties"]["DefaultRouteSettings"] == settings
