@@ -187,8 +187,9 @@ docs: ## Generate the pages and sections that depend on the code: table referenc
 	python3 -m tools.cost
 
 scale: ## Generate docs/measured/scale.md from a model of many jobs and traces in one experiment, for more than an hour
-	cargo build --workspace --bin sweep
-	target/debug/sweep
+	cargo build --profile optimized -p sweep
+	target/optimized/sweep
+	python3 -m tools.cost
 
 # SAM only finds zig in the Python environment that is first in PATH.
 build: export PATH := $(CURDIR)/$(DEPLOY_VENV)/bin:$(PATH)

@@ -155,8 +155,8 @@ def test_alarms_that_are_off_by_default_are_not_paid_for(model: Model, tmp_path:
     # IndexerLag, and one of each of the other three alarms.
     assert model.stack.alarm_metrics == 4 + 2 + 3
     with_more = _changed(tmp_path, r'(  MoreAlarms:\n(?:    .*\n)*?    Default: )"off"', r'\1"on"')
-    assert with_more.stack.alarm_metrics == model.stack.alarm_metrics + 6
-    assert model.stack.all_alarm_metrics == model.stack.alarm_metrics + 6
+    assert with_more.stack.alarm_metrics == model.stack.alarm_metrics + 7
+    assert model.stack.all_alarm_metrics == model.stack.alarm_metrics + 7
 
 
 def test_the_idle_stack_is_the_one_that_a_deployment_creates(model: Model) -> None:
@@ -271,3 +271,19 @@ def test_a_line_by_hand(model: Model) -> None:
 def test_figures_are_amounts(model: Model) -> None:
     for name, figure in figures(model, _ROWS).items():
         assert re.fullmatch(r"\$\d[\d,]*(\.\d+)?", figure), name
+
+
+def test_a_slower_core_takes_longer(model: Model) -> None:
+    call, slower = Units(requests=2, writes=1, reads=1), model.on_a_slower_core()
+    assert slower.ms(call, [], 1) > model.ms(call, [], 1) + 4
+    # Both have the rest in common.
+    assert slower.call(call).table == model.call(call).table
+
+
+def test_the_indexer_computes_on_a_whole_core(model: Model) -> None:
+    assert (model.memory, model.background_memory) == (512, 1769)
+    units = Units(writes=1000)
+    computed = model.assumptions["cpu"]["ms a unit"] * 1000
+    assert model.ms(units, [], 0, model.background_memory) == pytest.approx(computed)
+    # Computing costs the same with any part of a core.
+    assert model.work(units).time == pytest.approx(model.work(units, model.memory).time)

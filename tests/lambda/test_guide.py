@@ -60,7 +60,7 @@ def test_functions(functions: dict[str, dict]):
     for name, function in api.items():
         assert (function["MemorySize"], function["Timeout"]) == (int(told[2]), int(told[3])), name
     for name in of_their_own:
-        assert f"`{name}` (timeout {functions[name]['Timeout']} s)" in _flat(_GUIDE), name
+        assert f"`{name}` ({functions[name]['MemorySize']} MB, timeout {functions[name]['Timeout']} s)" in _flat(_GUIDE), name
     for name in functions:
         assert f"`{name}`" in _GUIDE.split("`/aws/lambda/STACK/FUNCTION`")[1].split("\n\n")[0], name
 

@@ -332,7 +332,7 @@ def test_what_is_said_of_calls_is_said_by_parameters_and_alarms_hear_of_warnings
 #: Sources of the messages that alarms count.
 SOURCES = [REPOSITORY / path for path in (
     "shared/http/service/src/endpoint_response.rs", "shared/storage/table/src/collection_size.rs", "functions/fts-indexer/src/record_failures.rs",
-    "functions/fts-indexer/src/lib.rs",
+    "functions/fts-indexer/src/lib.rs", "functions/housekeeper/src/main.rs",
 )]
 
 
@@ -424,6 +424,20 @@ def test_a_partition_that_is_nearly_full_is_told_of(resources):
         assert (metric["MetricNamespace"], metric["MetricName"]) == (alarm["Namespace"], alarm["MetricName"])
 
 
+def test_a_housekeeper_that_is_behind_for_a_day_is_told_of(resources):
+    metric = resources["HousekeepingBehindMetric"]["Properties"]
+    assert metric["LogGroupName"] == {"Ref": "HousekeeperLog"}
+    said = re.search(r'\$\.fields\.message = "(.+)"', metric["FilterPattern"])
+    assert f'"{said[1]}");' in (REPOSITORY / "functions/housekeeper/src/main.rs").read_text()
+    [counted] = metric["MetricTransformations"]
+    alarm = resources["HousekeepingBehind"]["Properties"]
+    assert (counted["MetricNamespace"], counted["MetricName"]) == (alarm["Namespace"], alarm["MetricName"])
+    # One call per period. CloudWatch evaluates a day at most, if periods are shorter than that.
+    assert of_schedule(resources, "Housekeeper")["ScheduleExpression"] == "rate(1 hour)"
+    assert (alarm["Period"], alarm["EvaluationPeriods"] * alarm["Period"]) == (3600, 24 * 60 * 60)
+    assert alarm["DatapointsToAlarm"] <= alarm["EvaluationPeriods"]
+
+
 def test_the_indexer_gets_what_the_local_feed_delivers(mapping):
     patterns = [json.loads(item["Pattern"]) for item in mapping["FilterCriteria"]["Filters"]]
     # Lambda documents no other key of a record for the filter of a DynamoDB stream.
@@ -484,7 +498,7 @@ def test_what_policies_keep_no_longer_is_removed_once_an_hour(template, resource
     assert rule["State"] == {"Fn::If": ["DoesHousekeeping", "ENABLED", "DISABLED"]}
     assert template["Parameters"]["Housekeeping"]["Default"] == "on"
     # The function must stop before Lambda's timeout.
-    slice_ = re.search(r"SLICE: Duration = Duration::from_mins\((\d+)\)", (REPOSITORY / "functions/housekeeper/src/lib.rs").read_text())
+    slice_ = re.search(r"MAX_DURATION: Duration = Duration::from_mins\((\d+)\)", (REPOSITORY / "functions/housekeeper/src/lib.rs").read_text())
     assert int(slice_[1]) * 60 + 30 <= resources["HousekeeperFunction"]["Properties"]["Timeout"]
 
 
@@ -512,7 +526,7 @@ def test_each_alarm_reaches_the_topic(template, resources):
     default = {name for name, alarm in alarms.items() if "Condition" not in alarm}
     # The last two are about data that an operator has to save before it is too late.
     assert default == {"ServerErrors", "IndexerLag", "TableThrottles", "ChangesLeftBehind", "PartitionNearlyFull"}
-    assert alarms.keys() - default == {"IndexerErrors", "HousekeeperErrors", "ChangesNotIndexed", "IndexerBehind", "ClientErrors"}
+    assert alarms.keys() - default == {"IndexerErrors", "HousekeeperErrors", "ChangesNotIndexed", "IndexerBehind", "ClientErrors", "HousekeepingBehind"}
     assert {alarms[name]["Condition"] for name in alarms.keys() - default} == {"HasMoreAlarms"}
     assert template["Conditions"]["HasMoreAlarms"] == {"Fn::Equals": [{"Ref": "MoreAlarms"}, "on"]}
     assert template["Parameters"]["MoreAlarms"]["Default"] == "off"

@@ -64,7 +64,9 @@ def cost(model: Model, row: Row, units: Units, starts: float | None = None) -> C
     if COMMANDS.match(row.section):
         return Cost(table=model.units(units))
     count = calls(row)
-    return model.call(units, row.bucket, count, starts) if count else model.work(units)
+    if count:
+        return model.call(units, row.bucket, count, starts)
+    return model.work(units, model.memory if BESIDE.match(row.page) else None)
 
 
 def with_indexer(model: Model, row: Row, starts: float | None = None) -> Cost:

@@ -45,9 +45,14 @@ class Model:
         self.stack = stack
         self.prices = data("prices.json")
         self.assumptions = data("assumptions.json")
-        sizes = set(stack.memory.values())
-        assert len(sizes) == 1, f"functions have different memory: {stack.memory}"
+        sizes = {size for name, size in stack.memory.items() if name not in _BACKGROUND}
+        assert len(sizes) == 1, f"functions that handle requests have different memory: {stack.memory}"
+        #: Memory of the functions that handle requests, in MB.
         self.memory = sizes.pop()
+        sizes = {stack.memory[name] for name in _BACKGROUND}
+        assert len(sizes) == 1, f"functions in the background have different memory: {stack.memory}"
+        #: Memory of the indexer and the housekeeper, in MB.
+        self.background_memory = sizes.pop()
 
     def price(self, name: str) -> float:
         """Returns the dollars per unit of the price: a million, a GB or an hour."""
@@ -55,6 +60,14 @@ class Model:
 
     def assumed(self, name: str) -> float:
         return self.assumptions[name]["value"]
+
+    def on_a_slower_core(self) -> "Model":
+        """Returns the model with the processor time that the load model assumes for calls."""
+        slower = Model(self.stack)
+        times = self.assumed("core of the load model")
+        cpu = slower.assumptions["cpu"]
+        slower.assumptions["cpu"] = cpu | {name: cpu[name] * times for name in ("ms a call", "ms a unit")}
+        return slower
 
     # ---- calls
 
@@ -75,16 +88,17 @@ class Model:
             bucket=sum(self.price(_BUCKET[name]) for name in bucket) / MILLION,
         )
 
-    def work(self, units: Units) -> Cost:
+    def work(self, units: Units, memory: int | None = None) -> Cost:
         """Returns the cost of a function's work beside calls, or in a call that is already paid
-        for.
+        for. By default, it is the work of the indexer or the housekeeper.
         """
-        return Cost(time=self.seconds(self.ms(units, [], 0)), table=self.units(units))
+        memory = memory or self.background_memory
+        return Cost(time=self.seconds(self.ms(units, [], 0, memory), memory), table=self.units(units))
 
     def units(self, units: Units) -> float:
         return (units.writes * self.price("writes") + units.reads * self.price("reads")) / MILLION
 
-    def ms(self, units: Units, bucket: list[str], count: int) -> float:
+    def ms(self, units: Units, bucket: list[str], count: int, memory: int | None = None) -> float:
         """Returns how long functions run: the requests that they wait for, and their CPU time on a
         part of a core. Every call is rounded up to whole ms.
         """
@@ -95,13 +109,13 @@ class Model:
         took = (
             waits * self.assumed("ms of a request to the table")
             + len(bucket) * self.assumed("ms of a request to the bucket")
-            + computed * self.assumed("MB of a whole core") / self.memory
+            + computed * max(1, self.assumed("MB of a whole core") / (memory or self.memory))
         )
         return max(count, 1) * math.ceil(took / max(count, 1)) if count else took
 
-    def seconds(self, ms: float) -> float:
+    def seconds(self, ms: float, memory: int | None = None) -> float:
         """Returns the dollars for a function's time. Lambda's GB is 1,024 MB."""
-        return ms / 1000 * self.memory / 1024 * self.price("time")
+        return ms / 1000 * (memory or self.memory) / 1024 * self.price("time")
 
     def bytes_logged(self, own_line: int = 0) -> int:
         """Returns the bytes that a call leaves in logs. `own_line` replaces the length of the
@@ -155,7 +169,7 @@ class Model:
     def ticks(self) -> float:
         tick = Cost(
             invocations=self.price("invocations") / MILLION,
-            time=self.seconds(self.assumed("ms of a tick")),
+            time=self.seconds(self.assumed("ms of a tick"), self.background_memory),
             logs=self.logged(self.bytes_logged()),
             table=self.units(Units(reads=self.assumed("read units of a tick"))),
         )
@@ -169,4 +183,6 @@ class Model:
         return min(changes, HOURS * 3600 / max(self.stack.gathered, 1) * self.assumed("shards of the stream"))
 
 
+#: Functions that handle no requests of clients.
+_BACKGROUND = ("IndexerFunction", "HousekeeperFunction")
 _BUCKET = {"LIST": "bucket writes", "PUT": "bucket writes", "POST": "bucket writes", "GET": "bucket reads", "HEAD": "bucket reads", "DELETE": "bucket deletes"}

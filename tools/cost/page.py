@@ -38,7 +38,7 @@ def page(model: Model, rows: list[Row]) -> str:
         _million(model),
         *_calls(model, rows),
         _prices(model),
-        _assumptions(model),
+        _assumptions(model, rows),
         _left_out(),
     ]
     return "\n".join(parts)
@@ -218,7 +218,7 @@ The column **all** includes this, and also cold starts ({start:.0%} of calls).
 
 - **Gateway**: an HTTP API counts one request per 512 KB or part of it. A file of 4.5 MB sent through the server counts as 9.
 - **Table**: reads and writes, including writes of the indexes.
-- **Time**: Lambda's time with {model.memory} MB on arm64. It is computed from requests and units ([assumptions](#assumptions)), not measured in AWS.
+- **Time**: Lambda's time with {model.memory:,} MB on arm64, and with {model.background_memory:,} MB for the indexer. It is computed from requests and units ([assumptions](#assumptions)), not measured in AWS.
 - **All** is for calls in a process with empty caches (**cold** on the capacity pages), **warm** for calls shortly after such calls. **All in** adds the
   indexer's time and units if they are metered together. Otherwise they have rows of their own.
 - Work that is not a call (the indexer's work, `gc`, and authentication) has no cost for the gateway, requests and logs. `gc` runs on a machine of yours.
@@ -270,8 +270,9 @@ found in any source that quotes AWS. Check the current prices before you rely on
 {_table(("dollars", "per", "AWS's page", "source"), rows).replace("| --- | ---: | ---: | ---: |", "| ---: | --- | --- | --- |")}"""
 
 
-def _assumptions(model: Model) -> str:
+def _assumptions(model: Model, of_capacity: list[Row]) -> str:
     cpu = model.assumptions["cpu"]
+    slow, normal = (teams(one, of_capacity)[-1] for one in (model.on_a_slower_core(), model))
     rows = [("CPU", f"{cpu['ms a call']} ms per call, {cpu['ms a unit']} ms per unit read or written, without indexes", cpu["basis"])]
     for name, one in model.assumptions.items():
         if name != "cpu":
@@ -280,7 +281,8 @@ def _assumptions(model: Model) -> str:
     return f"""\
 ## Assumptions
 
-The duration of calls was not measured in AWS. It is computed from the requests to the table that a call waits for, and its CPU time on the part of a core that comes with {model.memory} MB.
+The duration of calls was not measured in AWS. It is computed from the requests to the table that a call waits for, and its CPU time on the part of a core that comes with {model.memory:,} MB ({model.background_memory:,} MB for the indexer and the housekeeper).
+On a core as slow as in the load model, Lambda costs {normal.people:,} people {dollars(slow.ours["Lambda"])} a month instead of {dollars(normal.ours["Lambda"])}.
 
 {table}"""
 

@@ -63,6 +63,8 @@ pub struct CallStats {
     pub answered: u32,
     /// Number of calls answered 429.
     pub throttled: u32,
+    /// The part of `throttled` that the gateway refused.
+    pub refused: u32,
     /// Number of calls answered with another error that clients retry.
     pub failed: u32,
     /// Number of calls that the client gave up after its last attempt.
@@ -73,6 +75,10 @@ pub struct CallStats {
     pub time: Duration,
     /// Duration of the longest call.
     pub longest: Duration,
+    /// Processor time that this machine spent on the calls.
+    pub computed: Duration,
+    /// Processor time of the calls on a whole core, by the model's rule.
+    pub by_rule: Duration,
 }
 
 /// Calls by kind.
@@ -92,9 +98,23 @@ impl CallCounts {
         calls.usage.requests += usage.requests;
         calls.usage.read_units += usage.read_units;
         calls.usage.write_units += usage.write_units;
+        calls.usage.local_index_units += usage.local_index_units;
         calls.usage.global_index_units += usage.global_index_units;
         calls.time += lasted;
         calls.longest = calls.longest.max(lasted);
+    }
+
+    /// Counts a call that the gateway refused.
+    pub(crate) fn count_refused(&mut self, call: CallKind) {
+        self.count(call, 429, &ConsumedUnits::default(), Duration::ZERO);
+        self.0.entry(call).or_default().refused += 1;
+    }
+
+    /// Adds the processor time of a call: on this machine, and by the model's rule.
+    pub(crate) fn add_compute(&mut self, call: CallKind, computed: Duration, by_rule: Duration) {
+        let calls = self.0.entry(call).or_default();
+        calls.computed += computed;
+        calls.by_rule += by_rule;
     }
 
     pub(crate) fn count_given_up(&mut self, call: CallKind) {

@@ -17,6 +17,7 @@ use serde_json::Value;
 use table::{ConsumedUnits, Table, UsageMeter};
 
 use crate::Result;
+use crate::compute::{CpuRule, measured};
 
 /// Artifact root of the experiments. Nothing is stored there.
 pub(crate) const ARTIFACT_ROOT: &str = "s3://bucket/artifacts";
@@ -66,6 +67,9 @@ impl ClientCall {
 pub(crate) struct LambdaSandboxes {
     table: Table,
     function: fn(Table) -> Router,
+    rule: CpuRule,
+    /// Memory of the function, in MB.
+    memory: u32,
     idle: RefCell<Vec<Sandbox>>,
     started: Cell<u32>,
 }
@@ -86,11 +90,13 @@ pub(crate) struct CallResponse {
     /// Consumption of the start of the sandbox, if a new one was needed.
     pub(crate) cold_start: Option<ConsumedUnits>,
     pub(crate) lasted: Duration,
+    /// Processor time that this machine spent on it.
+    pub(crate) computed: Duration,
 }
 
 impl LambdaSandboxes {
-    pub(crate) fn new(table: Table, function: fn(Table) -> Router) -> Self {
-        Self { table, function, idle: RefCell::default(), started: Cell::default() }
+    pub(crate) fn new(table: Table, function: fn(Table) -> Router, rule: CpuRule, memory: u32) -> Self {
+        Self { table, function, rule, memory, idle: RefCell::default(), started: Cell::default() }
     }
 
     /// Returns the number of sandboxes that were started.
@@ -105,16 +111,20 @@ impl LambdaSandboxes {
             Some(sandbox) => (sandbox, None),
             None => self.start().await?,
         };
-        let response = tower::ServiceExt::oneshot(sandbox.router.clone(), asked.request()?).await?;
+        let answered = tower::ServiceExt::oneshot(sandbox.router.clone(), asked.request()?);
+        let (response, computed) = measured(answered).await;
+        let response = response?;
         let status = response.status().as_u16();
         let seconds = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
         let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
         let body = to_bytes(response.into_body(), usize::MAX).await?;
         let body = if is_json { serde_json::from_slice(&body)? } else { Value::Null };
-        let (usage, lasted) = (sandbox.meter.take(), begin.age());
+        let usage = sandbox.meter.take();
+        runtime::clock::sleep(self.rule.slowed(self.rule.of_call(&usage), self.memory)).await;
+        let lasted = begin.age();
         self.idle.borrow_mut().push(sandbox);
         let retry_after = seconds.map(Duration::from_secs);
-        Ok(CallResponse { status, body, retry_after, usage, cold_start, lasted })
+        Ok(CallResponse { status, body, retry_after, usage, cold_start, lasted, computed })
     }
 
     fn take_idle(&self) -> Option<Sandbox> {

@@ -4,16 +4,19 @@
 //! The functions run over the embedded engine within DynamoDB's limits (`embedded_engine::limits`),
 //! on a simulated clock ([`runtime::clock::SimulatedClock`]) that stands still during computations. So whatever
 //! a sandbox waits for, such as a lease, the pause before a retry or a tick of the indexer, takes
-//! its time, and nothing takes longer because this machine is slow.
+//! its time, and nothing takes longer because this machine is slow. Computing takes time by a rule
+//! (`compute.rs`), after everything that a call waits for.
 //!
 //! `scenario.rs` defines what the jobs do, and `simulated_stack.rs` their environment: sandboxes that answer
-//! their calls (`lambda_sandboxes.rs`), a network with latency (`network.rs`), and the delivery of the
+//! their calls (`lambda_sandboxes.rs`) behind a gateway (`gateway.rs`), a network with latency (`network.rs`), and the delivery of the
 //! stream to the indexer (`stream_delivery.rs`). `indexing_lag.rs`, `partitions.rs` and `call_counts.rs` measure, and
-//! `page.rs` writes the results.
+//! `results_page.rs` writes the results.
 
 mod call_counts;
 mod chart;
+mod compute;
 mod executor;
+mod gateway;
 mod indexing_lag;
 mod lambda_sandboxes;
 mod load;
@@ -27,8 +30,10 @@ mod stream_delivery;
 mod trace_clients;
 
 pub use call_counts::CallKind;
+pub use compute::CpuRule;
+pub use gateway::RequestLimit;
 pub use load::Load;
-pub use results_page::write;
+pub use results_page::{processor_time, write};
 pub use scenario::{Scenario, ScenarioResult};
 
 /// The reason why a model was aborted.

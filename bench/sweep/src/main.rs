@@ -1,5 +1,6 @@
 //! Writes `docs/measured/scale.md`: `make scale`.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use clap::Parser;
 use embedded_engine::limits::Throughput;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use sweep::{Failure, Load, Result, Scenario};
+use sweep::{Failure, Load, RequestLimit, Result, Scenario};
 
 /// The system's allocator took a third of the run time.
 #[global_allocator]
@@ -17,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Traces per second from which a partition of a day is split into two.
 const MAX_PARTITION_RATE: u32 = 250;
 
-/// Runs the scenarios and writes a page of results, with charts in `images` next to it.
+/// Runs the scenarios and writes a page of results, with charts in `images` next to its directory.
 #[derive(Parser)]
 struct Options {
     /// Directory of the page.
@@ -48,6 +49,12 @@ struct Options {
     /// Seconds to measure of the scenario with traces.
     #[arg(long, default_value_t = 300)]
     traces_sample: u64,
+    /// Memory of the indexer in MB, if not that of its declaration.
+    #[arg(long, default_value_t = fts_indexer::FUNCTION.memory)]
+    indexer_memory: u32,
+    /// Requests per second that the gateway accepts, if not the template's default.
+    #[arg(long)]
+    request_rate: Option<f64>,
     /// Run only the scenario with this name, and write the results to a temporary directory.
     #[arg(long)]
     only: Option<String>,
@@ -56,23 +63,31 @@ struct Options {
 fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
     let (runs, per_second) = (options.runs, options.per_second);
     let sample = SECOND * u32::try_from(options.sample)?;
+    let indexer_memory = options.indexer_memory;
+    let default = RequestLimit::of_template()?;
+    let requests = RequestLimit { rate: options.request_rate.unwrap_or(default.rate), ..default };
     Ok(vec![
         Scenario {
             name: "long",
             throughput: Throughput::PARTITION_MAX,
+            requests,
+            indexer_memory,
             load: Load::Long {
                 runs,
                 metrics: options.metrics.into(),
                 every: SECOND * options.every,
                 ramp: SECOND * 30,
             },
-            // By then, each run has been indexed once, and is postponed.
-            warm_up: SECOND * 70,
+            // By then, each run has been indexed once, and is postponed. The sample of a minute contains
+            // a whole tick of the indexer.
+            warm_up: SECOND * 75,
             sample,
         },
         Scenario {
             name: "short",
             throughput: Throughput::PARTITION_MAX,
+            requests,
+            indexer_memory,
             load: Load::Short { per_second, batch: [10, 5, 3] },
             // Together with the sample, longer than the maximum waiting time of a change, so that a
             // violation is noticed.
@@ -82,6 +97,8 @@ fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
         Scenario {
             name: "traces",
             throughput: Throughput::PARTITION_MAX,
+            requests,
+            indexer_memory,
             load: Load::Traces {
                 per_second: options.traces,
                 exporters: options.traces.div_ceil(10),
@@ -111,6 +128,9 @@ fn main() -> Result<()> {
     let mut measured = Vec::new();
     for thread in threads {
         measured.push(thread.join().map_err(|_| Failure::from("a scenario panicked"))??);
+    }
+    for one in &measured {
+        write!(std::io::stderr(), "{}", sweep::processor_time(one))?;
     }
     let directory = if options.only.is_some() { std::env::temp_dir().join("scale") } else { options.output };
     sweep::write(&directory, &measured)

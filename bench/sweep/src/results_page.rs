@@ -3,18 +3,22 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
+use domain::Function;
 use embedded_engine::limits::Throughput;
 
 use crate::Result;
 use crate::call_counts::{CallCounts, CallKind, CallStats};
 use crate::chart::Chart;
+use crate::compute::{CpuRule, units};
+use crate::gateway::RequestLimit;
 use crate::indexing_lag::quantile;
 use crate::load::Load;
 use crate::network::{BATCH_LATENCY, REQUEST_LATENCY};
 use crate::partitions::PartitionKind;
 use crate::scenario::ScenarioResult;
-use crate::stream_delivery::{BATCH_WINDOW, SHARD_COUNT};
+use crate::stream_delivery::{BATCH_WINDOW, IndexerWork, SHARD_COUNT};
 
 /// Prices in dollars per million, on demand in us-east-1 at the time of writing: write units, read
 /// units, calls through API Gateway and Lambda.
@@ -26,17 +30,23 @@ const WRITE_LIMIT: f64 = Throughput::PARTITION_MAX.writes;
 const READ_LIMIT: f64 = Throughput::PARTITION_MAX.reads;
 /// Maximum size in bytes of all items of one partition key, in a table with local indexes.
 const MAX_COLLECTION_BYTES: f64 = 10e9;
+/// Units per second that a new on-demand table handles before it has grown.
+const NEW_TABLE_WRITES: f64 = 4_000.0;
+const NEW_TABLE_READS: f64 = 12_000.0;
+/// Sizes of memory that the indexer is compared with, in MB.
+const MEMORY_SIZES: [u32; 4] = [512, 1_024, 1_769, 3_008];
 /// Maximum number of lines in a chart.
 const MAX_LINES: usize = 6;
 
-/// Writes `scale.md` into a directory, and its charts into `images` below it.
+/// Writes `scale.md` into a directory, and its charts into `images` next to the directory.
 ///
 /// # Errors
 /// A file cannot be written.
 pub fn write(directory: &Path, measured: &[ScenarioResult]) -> Result<()> {
-    let images = directory.join("images");
+    let images = directory.join("../images");
+    fs::create_dir_all(directory)?;
     fs::create_dir_all(&images)?;
-    let mut page = introduction(measured);
+    let mut page = introduction(measured)?;
     for one in measured {
         for (name, chart) in charts(one) {
             fs::write(images.join(format!("scale-{}-{name}.svg", one.scenario.name)), chart.svg())?;
@@ -47,7 +57,11 @@ pub fn write(directory: &Path, measured: &[ScenarioResult]) -> Result<()> {
 }
 
 /// Returns the introduction, and a table that compares the scenarios.
-fn introduction(measured: &[ScenarioResult]) -> String {
+fn introduction(measured: &[ScenarioResult]) -> Result<String> {
+    let rule = CpuRule::read()?;
+    let requests = measured.first().map_or(RequestLimit::of_template()?, |one| one.scenario.requests);
+    let indexer_memory = measured.first().map_or(fts_indexer::FUNCTION.memory, |one| one.scenario.indexer_memory);
+    let memory = Function::DEFAULT_MEMORY_MB;
     let mut text = format!(
         include_str!("head.md"),
         writes = format_count(WRITE_LIMIT),
@@ -56,10 +70,22 @@ fn introduction(measured: &[ScenarioResult]) -> String {
         batch = BATCH_LATENCY.as_millis(),
         shards = SHARD_COUNT,
         window = BATCH_WINDOW.as_secs(),
+        call_cpu = format_number(rule.call_ms),
+        unit_cpu = format_number(rule.unit_ms),
+        indexed_cpu = format_number(rule.indexed_unit_ms),
+        packed_cpu = format_number(rule.packed_unit_ms),
+        core = format_count(rule.whole_core_mb),
+        memory = memory,
+        slower = format_number(slowdown(rule, memory)),
+        indexer_memory = format_count(f64::from(indexer_memory)),
+        indexer_slower = format_number(slowdown(rule, indexer_memory)),
+        rate = format_count(requests.rate),
+        burst = format_count(requests.burst),
     );
     text.push_str(
-        "\n| | calls a second | answered 429 | last change indexed after | latest 100 | top 100 by a metric, latest 100 by a tag | busiest partition | an hour |\n\
-         |---|---:|---:|---:|---:|---:|---:|---:|\n",
+        "\n| | calls a second | answered 429 | last change indexed after | latest 100 | top 100 by a metric, latest 100 by a tag | busiest partition | \
+         whole table | busiest indexer | objectives not met | an hour |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|---:|---|---:|\n",
     );
     for one in measured {
         let calls = of_clients(&one.tally, |calls| calls.made);
@@ -69,7 +95,7 @@ fn introduction(measured: &[ScenarioResult]) -> String {
         let [latest, other] = one.scenario.load.searches();
         let _ = writeln!(
             text,
-            "| {} | {} | {:.1}% | {} | {:.0} read units | {:.0} read units | {} write units a second | ${:.2} |",
+            "| {} | {} | {:.1}% | {} | {:.0} read units | {:.0} read units | {} write units a second | {} write units a second | {:.0}% | {} | ${:.2} |",
             title(one.scenario.load),
             format_number(calls / one.scenario.sample.as_secs_f64()),
             of_clients(&one.tally, |calls| calls.throttled) / calls.max(1.0) * 100.0,
@@ -77,7 +103,63 @@ fn introduction(measured: &[ScenarioResult]) -> String {
             units(latest),
             units(other),
             format_number(busiest),
+            format_number(table_units(one).0),
+            busiest_indexer(one, one.scenario.indexer_memory) * 100.0,
+            missed(one),
             table + gateway,
+        );
+    }
+    Ok(text)
+}
+
+/// Returns the names of the objectives that are not met, or `none`.
+fn missed(measured: &ScenarioResult) -> String {
+    let table = objectives(measured);
+    let rows = table.lines().filter(|row| row.contains("| **no** |"));
+    let names: Vec<_> = rows.filter_map(|row| row.trim_start_matches("| ").split(" | ").next()).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join("; ") }
+}
+
+/// Returns how many times longer a function with this memory computes than on a whole core.
+fn slowdown(rule: CpuRule, memory_mb: u32) -> f64 {
+    rule.slowed(Duration::from_secs(1), memory_mb).as_secs_f64()
+}
+
+/// Returns the write units and read units per second of the whole table.
+fn table_units(measured: &ScenarioResult) -> (f64, f64) {
+    let seconds = measured.scenario.sample.as_secs_f64();
+    let tally = &measured.tally;
+    (tally.sum(|calls| calls.usage.write_units) / seconds, tally.sum(|calls| calls.usage.read_units) / seconds)
+}
+
+/// Returns the part of the time that an indexer with this memory is busy.
+fn busy_part(measured: &ScenarioResult, work: IndexerWork, memory_mb: u32) -> f64 {
+    let busy = work.waits + measured.rule.slowed(work.computed, memory_mb);
+    busy.as_secs_f64() / measured.scenario.sample.as_secs_f64()
+}
+
+/// Returns the part of the time that the busiest indexer is busy, if it has this memory.
+fn busiest_indexer(measured: &ScenarioResult, memory_mb: u32) -> f64 {
+    measured.indexers.iter().map(|work| busy_part(measured, *work, memory_mb)).fold(0.0, f64::max)
+}
+
+/// Returns the processor time that this machine spent on calls, next to that of the rule, which can be
+/// checked against it. Only an optimized build is meaningful.
+#[must_use]
+pub fn processor_time(measured: &ScenarioResult) -> String {
+    let mut text = String::new();
+    for (call, calls) in measured.tally.0.iter().filter(|(_, calls)| calls.computed > Duration::ZERO) {
+        let made = f64::from(calls.made.max(1));
+        let each = |time: Duration| time.as_secs_f64() * 1_000.0 / made;
+        let _ = writeln!(
+            text,
+            "{}: {}: {:.3} ms of this machine's processor, {:.3} ms by the rule, {:.1} units, {:.1} requests",
+            measured.scenario.name,
+            call.name(),
+            each(calls.computed),
+            each(calls.by_rule),
+            units(&calls.usage) / made,
+            f64::from(calls.usage.requests) / made,
         );
     }
     text
@@ -138,6 +220,7 @@ fn section(measured: &ScenarioResult) -> String {
     text.push_str(&calls_before_measurement(measured));
     text.push_str(&partitions(measured));
     text.push_str(&calls(measured));
+    text.push_str(&indexer(measured));
     text.push_str(&costs(measured));
     text
 }
@@ -148,17 +231,19 @@ fn objectives(measured: &ScenarioResult) -> String {
     let [made, throttled, given_up] =
         [|calls: &CallStats| calls.made, |calls: &CallStats| calls.throttled, |calls: &CallStats| calls.given_up]
             .map(|of| of_clients(tally, of));
+    let refused = of_clients(tally, |calls| calls.refused);
     let waits = &measured.waits;
-    let mark = |is_kept: bool| if is_kept { "yes" } else { "**no**" };
     let mut text = "| objective | met | measured |\n|---|---|---|\n".to_owned();
     let _ = writeln!(
         text,
-        "| no call of a client is throttled | {} | {} of {} calls answered 429; {} given up |",
+        "| no call of a client is throttled | {} | {} of {} calls answered 429, {} of them by the gateway; {} given up |",
         mark(throttled + given_up == 0.0),
         format_count(throttled),
         format_count(made),
+        format_count(refused),
         format_count(given_up),
     );
+    text.push_str(&stack_objectives(measured, made - throttled, refused));
     if has_runs(measured) {
         let _ = writeln!(
             text,
@@ -227,6 +312,43 @@ fn objectives(measured: &ScenarioResult) -> String {
     text
 }
 
+/// Returns the mark of an objective.
+fn mark(is_met: bool) -> &'static str {
+    if is_met { "yes" } else { "**no**" }
+}
+
+/// Returns the objectives of the stack around the functions: the gateway, the table and the indexers.
+fn stack_objectives(measured: &ScenarioResult, accepted: f64, refused: f64) -> String {
+    let mut text = String::new();
+    let sent = accepted / measured.scenario.sample.as_secs_f64();
+    let rate = measured.scenario.requests.rate;
+    let _ = writeln!(
+        text,
+        "| the gateway accepts the load for as long as it lasts | {} | {} calls per second (`RequestRate`: {}) |",
+        mark(sent <= rate && refused == 0.0),
+        format_number(sent),
+        format_count(rate),
+    );
+    let (writes, reads) = table_units(measured);
+    let _ = writeln!(
+        text,
+        "| a new table handles it before it has grown | {} | {} write units and {} read units per second (limits: {} and {}) |",
+        mark(writes <= NEW_TABLE_WRITES && reads <= NEW_TABLE_READS),
+        format_number(writes),
+        format_number(reads),
+        format_count(NEW_TABLE_WRITES),
+        format_count(NEW_TABLE_READS),
+    );
+    let busiest = busiest_indexer(measured, measured.scenario.indexer_memory);
+    let _ = writeln!(
+        text,
+        "| each sandbox of the indexer is busy for less than 80% of the time | {} | the busiest for {:.0}% |",
+        mark(busiest < 0.8),
+        busiest * 100.0,
+    );
+    text
+}
+
 /// Returns a sentence about the calls before the measurement.
 fn calls_before_measurement(measured: &ScenarioResult) -> String {
     let [made, throttled, given_up] =
@@ -256,7 +378,7 @@ fn day_size(measured: &ScenarioResult) -> Option<(&str, f64)> {
 fn partitions(measured: &ScenarioResult) -> String {
     let name = measured.scenario.name;
     let mut text = format!(
-        "\n![Write units of the busiest partition of each kind, second by second](images/scale-{name}-writes.svg)\n\n\
+        "\n![Write units of the busiest partition of each kind, second by second](../images/scale-{name}-writes.svg)\n\n\
          Units per second. The busiest partition is the one of its kind with the highest consumption. Limits of a partition: {} and {}.\n\n\
          | partitions | in use | write units: all | busiest | maximum | read units: all | busiest | maximum | throttled requests | MB in the largest |\n\
          |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
@@ -290,7 +412,7 @@ fn calls(measured: &ScenarioResult) -> String {
     let name = measured.scenario.name;
     let seconds = measured.scenario.sample.as_secs_f64();
     let mut text = format!(
-        "\n![Records of the stream that wait for the indexer](images/scale-{name}-queue.svg)\n\n\
+        "\n![Records of the stream that wait for the indexer](../images/scale-{name}-queue.svg)\n\n\
          | call | per second | answered 429 | other errors | requests | write units | read units | seconds: mean | maximum |\n\
          |---|---:|---:|---:|---:|---:|---:|---:|---:|\n"
     );
@@ -311,6 +433,25 @@ fn calls(measured: &ScenarioResult) -> String {
         );
     }
     text.push_str("\nRequests, units and seconds are per call. Errors of the indexer are partly retried batches.\n");
+    text
+}
+
+/// Returns the table that compares sizes of memory for the indexer.
+fn indexer(measured: &ScenarioResult) -> String {
+    let mut text = "\nThe indexer with other memory, computed from the time that it waits and computes here. Each shard has a sandbox, and so have the ticks.\n\n\
+         | memory of the indexer | busiest sandbox is busy | GB-seconds an hour, all sandboxes |\n|---|---:|---:|\n"
+        .to_owned();
+    for memory in MEMORY_SIZES {
+        let busy: f64 = measured.indexers.iter().map(|work| busy_part(measured, *work, memory)).sum();
+        let _ = writeln!(
+            text,
+            "| {} MB{} | {:.0}% | {} |",
+            format_count(f64::from(memory)),
+            if memory == measured.scenario.indexer_memory { " (in the model)" } else { "" },
+            busiest_indexer(measured, memory) * 100.0,
+            format_number(busy * 3_600.0 * f64::from(memory) / 1_024.0),
+        );
+    }
     text
 }
 

@@ -6,11 +6,14 @@ use std::time::Duration;
 use embedded_engine::limits::Throughput;
 
 use crate::call_counts::CallCounts;
+use crate::compute::CpuRule;
 use crate::executor::Executor;
+use crate::gateway::RequestLimit;
 use crate::indexing_lag::WaitingTimes;
 use crate::load::Load;
 use crate::partitions::PartitionKind;
-use crate::simulated_stack::SimulatedStack;
+use crate::simulated_stack::{SimulatedStack, StackSettings};
+use crate::stream_delivery::IndexerWork;
 use crate::{Result, run_clients};
 
 /// A load on one experiment.
@@ -22,6 +25,10 @@ pub struct Scenario {
     pub load: Load,
     /// Throughput of each partition.
     pub throughput: Throughput,
+    /// Requests that the gateway accepts.
+    pub requests: RequestLimit,
+    /// Memory of the indexer, in MB.
+    pub indexer_memory: u32,
     /// Time before the measurement starts.
     pub warm_up: Duration,
     /// Duration of the measurement.
@@ -45,6 +52,10 @@ pub struct ScenarioResult {
     pub queue: Vec<f64>,
     /// Number of sandboxes of the function at the end.
     pub sandboxes: u32,
+    /// Work of the indexer of each shard, and of the ticks.
+    pub indexers: Vec<IndexerWork>,
+    /// The rule by which computing takes time.
+    pub rule: CpuRule,
 }
 
 impl Scenario {
@@ -56,7 +67,13 @@ impl Scenario {
         let mut machine = Executor::new()?;
         let (spawner, busy, scenario) = (machine.spawner(), machine.busy(), self.clone());
         machine.run(async move {
-            let world = SimulatedStack::new(spawner, busy, scenario.throughput, scenario.load).await?;
+            let settings = StackSettings {
+                load: scenario.load,
+                throughput: scenario.throughput,
+                requests: scenario.requests,
+                indexer_memory: scenario.indexer_memory,
+            };
+            let world = Box::pin(SimulatedStack::new(spawner, busy, settings)).await?;
             world.begin_feed().await?;
             run_clients::begin(&world, scenario.load)?;
             run_clients::begin_searches(&world, scenario.load)?;
@@ -71,6 +88,8 @@ impl Scenario {
                 waits: world.lag.waiting_times(world.now()),
                 queue,
                 sandboxes: world.sandboxes.started(),
+                indexers: world.indexer_work(),
+                rule: world.rule,
                 scenario,
             })
         })

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
+use domain::Function;
 use embedded_engine::limits::{EngineLimits, Throughput};
 use embedded_engine::{Engine, client_over};
 use entities::attributes::SHARDS as SHARDS_OF_DAY;
@@ -20,18 +21,32 @@ use table::{Condition, Item, Table, number};
 use tempfile::TempDir;
 
 use crate::call_counts::{CallCounts, CallKind};
+use crate::compute::CpuRule;
 use crate::executor::{BusyCounter, sleep_until};
+use crate::gateway::{Gateway, RequestLimit};
 use crate::indexing_lag::IndexingLag;
 use crate::lambda_sandboxes::{self, ARTIFACT_ROOT, ClientCall, LambdaSandboxes};
 use crate::load::Load;
 use crate::network;
 use crate::partitions::{PartitionKind, PartitionMeter};
-use crate::stream_delivery::{SHARD_COUNT, StreamDelivery};
+use crate::stream_delivery::{IndexerWork, SHARD_COUNT, StreamDelivery};
 use crate::{Failure, Result};
 
 const TABLE: &str = "mlflow";
 /// Maximum number of times that MLflow's client sends a request, including the first.
 const MAX_ATTEMPTS: u32 = 8;
+
+/// Settings of the environment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StackSettings {
+    pub(crate) load: Load,
+    /// Throughput of each partition.
+    pub(crate) throughput: Throughput,
+    /// Requests that the gateway accepts.
+    pub(crate) requests: RequestLimit,
+    /// Memory of the indexer, in MB.
+    pub(crate) indexer_memory: u32,
+}
 
 pub(crate) struct SimulatedStack {
     begin: Moment,
@@ -41,6 +56,8 @@ pub(crate) struct SimulatedStack {
     limits: EngineLimits,
     /// The indexer's handle to the table.
     table: Table,
+    pub(crate) rule: CpuRule,
+    gateway: Gateway,
     pub(crate) sandboxes: LambdaSandboxes,
     /// Id of the only experiment.
     pub(crate) experiment: String,
@@ -55,12 +72,9 @@ pub(crate) struct SimulatedStack {
 
 impl SimulatedStack {
     /// Creates a table with one experiment and no runs.
-    pub(crate) async fn new(
-        spawner: LocalSpawner,
-        busy: BusyCounter,
-        throughput: Throughput,
-        load: Load,
-    ) -> Result<Rc<Self>> {
+    pub(crate) async fn new(spawner: LocalSpawner, busy: BusyCounter, settings: StackSettings) -> Result<Rc<Self>> {
+        let StackSettings { load, throughput, requests, indexer_memory } = settings;
+        let rule = CpuRule::read()?;
         let begin = Moment::now();
         // A database in memory is limited to a gigabyte, so the engine uses a directory: in memory
         // if possible, so that nothing waits for a disk.
@@ -73,10 +87,13 @@ impl SimulatedStack {
         created.map_err(|failure| format!("{failure:?}"))?;
         let store = tracking::store::Store::new(table.clone(), ARTIFACT_ROOT);
         store.experiment_create_default(&Workspace::default()).await.map_err(|error| error.to_string())?;
-        let tracking = LambdaSandboxes::new(table.clone(), lambda_sandboxes::tracking);
+        let tracking =
+            LambdaSandboxes::new(table.clone(), lambda_sandboxes::tracking, rule, Function::DEFAULT_MEMORY_MB);
         let created = tracking.call(&ClientCall::json("experiments/create", &json!({ "name": "experiment" }))).await?;
         let sandboxes = match load {
-            Load::Traces { .. } => LambdaSandboxes::new(table.clone(), lambda_sandboxes::traces),
+            Load::Traces { .. } => {
+                LambdaSandboxes::new(table.clone(), lambda_sandboxes::traces, rule, Function::DEFAULT_MEMORY_MB)
+            }
             _ => tracking,
         };
         let experiment = created.body["experiment_id"].as_str().ok_or("the experiment was not created")?.to_owned();
@@ -96,12 +113,14 @@ impl SimulatedStack {
             engine,
             limits,
             table,
+            rule,
+            gateway: Gateway::new(requests),
             sandboxes,
             experiment,
             tally: RefCell::default(),
             lag: IndexingLag::default(),
             partitions: PartitionMeter::default(),
-            feed: StreamDelivery::new(begin),
+            feed: StreamDelivery::new(begin, rule, load, indexer_memory),
             failure: RefCell::default(),
             _directory: directory,
         }))
@@ -146,10 +165,18 @@ impl SimulatedStack {
     /// client gives up.
     pub(crate) async fn send(&self, call: CallKind, asked: &ClientCall) -> Result<Option<Value>> {
         for attempt in 0..MAX_ATTEMPTS {
+            let back_off = Duration::from_secs(1 << attempt) + Duration::from_secs_f64(rand::rng().random());
+            if !self.gateway.accepts() {
+                self.tally.borrow_mut().count_refused(call);
+                // The gateway's response has no `Retry-After`.
+                runtime::clock::sleep(back_off).await;
+                continue;
+            }
             let answer = self.sandboxes.call(asked).await?;
             {
                 let mut tally = self.tally.borrow_mut();
                 tally.count(call, answer.status, &answer.usage, answer.lasted);
+                tally.add_compute(call, answer.computed, self.rule.of_call(&answer.usage));
                 if let Some(usage) = answer.cold_start {
                     tally.count(CallKind::ColdStart, 200, &usage, Duration::ZERO);
                 }
@@ -160,7 +187,6 @@ impl SimulatedStack {
             if answer.status != 429 && answer.status < 500 {
                 return Err(format!("{}: {} {}", asked.path, answer.status, answer.body).into());
             }
-            let back_off = Duration::from_secs(1 << attempt) + Duration::from_secs_f64(rand::rng().random());
             runtime::clock::sleep(answer.retry_after.unwrap_or(back_off)).await;
         }
         self.tally.borrow_mut().count_given_up(call);
@@ -187,8 +213,14 @@ impl SimulatedStack {
     /// Starts a new measurement. Returns the calls up to now.
     pub(crate) fn reset(&self) -> CallCounts {
         self.lag.reset();
+        self.feed.reset();
         self.partitions.reset(&self.limits);
         self.tally.take()
+    }
+
+    /// Returns the work of each shard's indexer since the start of the measurement.
+    pub(crate) fn indexer_work(&self) -> Vec<IndexerWork> {
+        self.feed.work()
     }
 
     /// Returns the consumption of partitions since the start of the measurement, and their current

@@ -15,8 +15,10 @@ use serde_json::Value;
 use table::{Table, UsageMeter};
 
 use crate::call_counts::{CallCounts, CallKind};
-use crate::executor::BusyCounter;
+use crate::compute::{CpuRule, measured};
+use crate::executor::{BusyCounter, sleep_until};
 use crate::indexing_lag::IndexingLag;
+use crate::load::Load;
 use crate::{Failure, Result};
 
 /// Number of shards of the stream. An on-demand table starts with four partitions. All items of a
@@ -46,18 +48,83 @@ struct Shard {
     began: Cell<Option<Duration>>,
     /// Start of a batch that was completed since the stream was last read.
     done: Cell<Option<Duration>>,
+    work: Cell<IndexerWork>,
+}
+
+/// The time that an indexer was busy.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IndexerWork {
+    /// Time that it waited for the table.
+    pub waits: Duration,
+    /// Processor time on a whole core.
+    pub computed: Duration,
+}
+
+impl IndexerWork {
+    fn plus(self, more: Self) -> Self {
+        Self { waits: self.waits + more.waits, computed: self.computed + more.computed }
+    }
 }
 
 /// The records that wait in the stream.
 pub(crate) struct StreamDelivery {
     shards: Vec<Shard>,
     begin: Moment,
+    rule: CpuRule,
+    /// Memory of the indexer, in MB.
+    memory: u32,
+    packs_traces: bool,
+    /// Work of the ticks.
+    tick_work: Cell<IndexerWork>,
 }
 
 impl StreamDelivery {
-    pub(crate) fn new(begin: Moment) -> Self {
-        let shard = || Shard { records: RefCell::default(), began: Cell::default(), done: Cell::default() };
-        Self { shards: std::iter::repeat_with(shard).take(SHARD_COUNT).collect(), begin }
+    pub(crate) fn new(begin: Moment, rule: CpuRule, load: Load, memory: u32) -> Self {
+        let shard = || Shard {
+            records: RefCell::default(),
+            began: Cell::default(),
+            done: Cell::default(),
+            work: Cell::default(),
+        };
+        Self {
+            shards: std::iter::repeat_with(shard).take(SHARD_COUNT).collect(),
+            begin,
+            rule,
+            memory,
+            packs_traces: matches!(load, Load::Traces { .. }),
+            tick_work: Cell::default(),
+        }
+    }
+
+    /// Starts a new measurement.
+    pub(crate) fn reset(&self) {
+        self.tick_work.set(IndexerWork::default());
+        self.shards.iter().for_each(|shard| shard.work.set(IndexerWork::default()));
+    }
+
+    /// Returns the work of each shard's indexer, and that of the ticks.
+    pub(crate) fn work(&self) -> Vec<IndexerWork> {
+        self.shards.iter().map(|shard| shard.work.get()).chain([self.tick_work.get()]).collect()
+    }
+
+    /// Runs a call of the indexer, including the time that it computes, and counts it. Returns its
+    /// output, and its work.
+    async fn call<T>(
+        &self,
+        work: impl Future<Output = T>,
+        is_answered: impl FnOnce(&T) -> bool,
+        meter: &UsageMeter,
+        tally: &RefCell<CallCounts>,
+    ) -> (T, IndexerWork) {
+        let begin = Moment::now();
+        let (output, on_this_machine) = measured(work).await;
+        let (usage, waits) = (meter.take(), begin.age());
+        let computed = self.rule.of_indexer(&usage, self.packs_traces);
+        runtime::clock::sleep(self.rule.slowed(computed, self.memory)).await;
+        let mut tally = tally.borrow_mut();
+        tally.count(CallKind::Indexer, if is_answered(&output) { 200 } else { 500 }, &usage, begin.age());
+        tally.add_compute(CallKind::Indexer, on_this_machine, computed);
+        (output, IndexerWork { waits, computed })
     }
 
     /// Reads the stream in a loop, and reports indexed runs to `lag`.
@@ -121,13 +188,13 @@ impl StreamDelivery {
             let mut batch = shard.next_batch()?;
             let mut attempts = 0;
             while !batch.is_empty() {
-                let begin = Moment::now();
                 shard.began.set(Some(self.begin.age()));
                 let records = batch.iter().map(|(_, record)| record.clone()).collect();
-                let answer = indexer.handle(StreamBatch { records }).await;
+                let handled = indexer.handle(StreamBatch { records });
+                let (answer, work) =
+                    self.call(handled, |answer| answer.batch_item_failures.is_empty(), &meter, tally).await;
                 shard.done.set(shard.began.take().or(shard.done.get()));
-                let status = if answer.batch_item_failures.is_empty() { 200 } else { 500 };
-                tally.borrow_mut().count(CallKind::Indexer, status, &meter.take(), begin.age());
+                shard.work.set(shard.work.get().plus(work));
                 let failed: Vec<_> =
                     answer.batch_item_failures.into_iter().filter_map(|failure| failure.item_identifier).collect();
                 let is_failed =
@@ -148,12 +215,12 @@ impl StreamDelivery {
     pub(crate) async fn tick(&self, table: &Table, tally: &RefCell<CallCounts>) -> Result<()> {
         let meter = UsageMeter::default();
         let indexer = Indexer::new(table.metered(meter.clone())).with_clock(runtime::clock::now_ms);
-        loop {
-            runtime::clock::sleep(Duration::from_mins(1)).await;
-            let begin = Moment::now();
-            let status = if indexer.tick().await.is_ok() { 200 } else { 500 };
-            tally.borrow_mut().count(CallKind::Indexer, status, &meter.take(), begin.age());
+        for minute in 1.. {
+            sleep_until(&self.begin, Duration::from_mins(1) * minute).await;
+            let (_, work) = self.call(async { indexer.tick().await.is_ok() }, |is_ok| *is_ok, &meter, tally).await;
+            self.tick_work.set(self.tick_work.get().plus(work));
         }
+        Ok(())
     }
 
     /// Returns the number of waiting records.

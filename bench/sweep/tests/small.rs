@@ -1,15 +1,20 @@
 //! Small loads, to check that the model still works. `docs/measured/scale.md` is generated separately, with
 //! large loads.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 use std::time::Duration;
 
 use embedded_engine::limits::Throughput;
-use sweep::{CallKind, Load, Scenario};
+use sweep::{CallKind, Load, RequestLimit, Scenario};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn scenario(load: Load, throughput: Throughput, seconds: u32) -> Scenario {
-    Scenario { name: "small", load, throughput, warm_up: SECOND * 10, sample: SECOND * seconds }
+    let requests = RequestLimit::of_template().unwrap();
+    let (warm_up, sample) = (SECOND * 10, SECOND * seconds);
+    let indexer_memory = fts_indexer::FUNCTION.memory;
+    Scenario { name: "small", load, throughput, requests, indexer_memory, warm_up, sample }
 }
 
 #[test]
@@ -61,4 +66,25 @@ fn a_partition_that_takes_less_than_is_asked_of_it_is_throttled() {
     let measured = Scenario { warm_up: SECOND * 3, ..asked }.run(|| ()).unwrap();
     assert!(measured.tally.sum(|calls| f64::from(calls.throttled)) > 0.0, "{:?}", measured.tally);
     assert!(measured.partitions.values().any(|kind| kind.throttled > 0));
+}
+
+#[test]
+fn the_gateway_refuses_what_exceeds_its_rate_and_computing_takes_time() {
+    let asked = scenario(Load::Short { per_second: 10, batch: [10, 5, 3] }, Throughput::PARTITION_MAX, 4);
+    let asked = Scenario { warm_up: SECOND * 3, ..asked };
+    let measured = asked.run(|| ()).unwrap();
+    let created = measured.tally.0[&CallKind::Create].clone();
+    assert_eq!((created.throttled, created.refused), (0, 0), "{created:?}");
+    // A request to the table takes 5 ms.
+    let computed = created.time.saturating_sub(Duration::from_millis(5) * created.usage.requests);
+    assert!(computed >= measured.rule.slowed(created.by_rule, 512).mul_f64(0.9), "{created:?}");
+    assert!(created.by_rule > Duration::ZERO);
+
+    let requests = RequestLimit { rate: 10.0, burst: 5.0 };
+    let measured = Scenario { requests, ..asked }.run(|| ()).unwrap();
+    let refused = measured.tally.sum(|calls| f64::from(calls.refused));
+    assert!(refused > 0.0 && refused <= measured.tally.sum(|calls| f64::from(calls.throttled)));
+    let of_jobs = [CallKind::Create, CallKind::Log, CallKind::End];
+    let accepted: u32 = of_jobs.iter().filter_map(|call| measured.tally.0.get(call)).map(|calls| calls.answered).sum();
+    assert!(accepted <= 10 * 4 + 5, "{accepted}");
 }

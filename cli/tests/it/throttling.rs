@@ -1,4 +1,4 @@
-//! Requests to a throttled partition are answered with 429 and `RetryPolicy-After` within a second.
+//! Requests to a throttled partition are answered with 429 and `Retry-After` within a second.
 //! Requests to the rest of the table are not affected.
 
 use std::collections::BTreeSet;

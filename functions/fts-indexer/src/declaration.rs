@@ -15,6 +15,9 @@ pub const FUNCTION: Function = Function {
         why: "It reads what has changed, and writes the index.",
     }),
     settings: &[EnvironmentSetting::RunIndexingInterval],
+    // All changes of an experiment are in one shard of the stream, so a single process has to keep
+    // up with them (docs/measured/scale.md).
+    memory: Function::WHOLE_CORE_MB,
     // Sufficient for a batch of a thousand changes. Changes that are not processed after 90 seconds
     // are delivered again. If a batch times out, it is delivered again with half of the changes.
     timeout: 120,

@@ -17,6 +17,8 @@ pub const FUNCTION: Function = Function {
     }),
     bucket: &[BucketRight::List, BucketRight::Delete],
     settings: &[EnvironmentSetting::Artifacts],
+    // A call has a limited time for as many removals as possible.
+    memory: Function::WHOLE_CORE_MB,
     timeout: 300,
     ..Function::BASE
 };

@@ -56,6 +56,9 @@ impl Function {
     pub const CATCH_ALL_PATH: &'static str = "/{*path}";
     /// Default memory, in MB. A request needs only a few MB, but CPU is allotted in proportion.
     pub const DEFAULT_MEMORY_MB: u32 = 512;
+    /// Memory with which Lambda allots a whole core, in MB. While a function computes, it costs as
+    /// much as with less memory, because it takes as much less time.
+    pub const WHOLE_CORE_MB: u32 = 1_769;
     /// Timeout behind the gateway, in seconds. The gateway gives up after 30 seconds; an invocation
     /// that times out earlier leaves an error in the function's log.
     pub const GATEWAY_TIMEOUT_SECONDS: u32 = 29;

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::attachment::Attachment;
 
-/// Range of `RetryPolicy-After` for throttled clients, in seconds. The value is random, so that retries
+/// Range of `Retry-After` for throttled clients, in seconds. The value is random, so that retries
 /// spread out. A stock client follows the header instead of its own backoff and retries seven
 /// times, which takes about a minute.
 pub(crate) const RETRY_AFTER_SECONDS: RangeInclusive<u16> = 5..=15;
@@ -133,7 +133,7 @@ pub(crate) fn error_response(error: &Error) -> Response {
     error_with_retry(error, RETRY_AFTER_SECONDS)
 }
 
-/// Returns the response to a failed call. If the client was throttled, `RetryPolicy-After` is in this
+/// Returns the response to a failed call. If the client was throttled, `Retry-After` is in this
 /// range.
 pub(crate) fn error_with_retry(error: &Error, come_back_after: RangeInclusive<u16>) -> Response {
     if error.code.http_status() >= 500 {

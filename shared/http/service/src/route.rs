@@ -49,7 +49,7 @@ pub struct Route<S> {
     pub paths: Paths,
     /// The permission that the route requires.
     pub permission: Permission,
-    /// Range of `RetryPolicy-After` for throttled clients, in seconds.
+    /// Range of `Retry-After` for throttled clients, in seconds.
     pub(crate) retry_after: RangeInclusive<u16>,
     pub(crate) handler: Handler<S>,
     pub(crate) call_handler: Option<CallHandler<S>>,
@@ -136,7 +136,7 @@ impl<S: DomainStore> Route<S> {
         Self { method, path, paths, permission, retry_after: RETRY_AFTER_SECONDS, handler, call_handler: calling }
     }
 
-    /// Sets the range of `RetryPolicy-After` in seconds, for clients that give up earlier than MLflow's.
+    /// Sets the range of `Retry-After` in seconds, for clients that give up earlier than MLflow's.
     #[must_use]
     pub fn with_retry_after(mut self, seconds: RangeInclusive<u16>) -> Self {
         self.retry_after = seconds;

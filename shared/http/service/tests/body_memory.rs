@@ -110,7 +110,7 @@ fn unfinished(begun: Arc<Semaphore>, end: Arc<Notify>) -> Body {
     Body::from_stream(stream::iter([Bytes::from(vec![b'x'; MB])]).chain(no_more).map(Ok::<_, std::io::Error>))
 }
 
-/// Checks that a long body waits, is drained and rejected with `RetryPolicy-After`, while a small one
+/// Checks that a long body waits, is drained and rejected with `Retry-After`, while a small one
 /// passes.
 async fn only_small_ones_pass(long: Bytes) {
     let small = Body::from(vec![b'x'; 60 << 10]);
