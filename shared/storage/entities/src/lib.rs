@@ -12,7 +12,7 @@
 //! | [`listing`] | pages of the lists and searches of every domain |
 //! | [`workspaces`] | creating and deleting workspaces, and their usage |
 //! | [`journal`], [`points`], [`chart`] | stored formats of metric points |
-//! | [`indexed_fields_setting`] | the indexed indexed_fields_setting of an experiment |
+//! | [`indexed_fields_setting`] | the indexed fields of an experiment |
 //! | [`layout`], [`migration`] | the layout's version, and the steps from one version to the next |
 
 pub mod chart;

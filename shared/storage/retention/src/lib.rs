@@ -26,7 +26,7 @@
 //! relies on that: `serve` and `functions/housekeeper` run removals for some minutes at a time.
 //!
 //! [`models`] does the same for logged models. [`experiment`] does it for all runs, logged models
-//! and traces of an experiment, before the experiment itself. [`expired_traces`] deletes expired_traces traces,
+//! and traces of an experiment, before the experiment itself. [`expired_traces`] deletes expired traces,
 //! and [`trace_files`] the files of deleted traces (`docs/design/traces-at-rest.md`). [`histories`]
 //! deletes metric histories (`docs/design/run-metrics.md`).
 

@@ -8,12 +8,12 @@
 //! | 0. parse the request | [`request`] |
 //! | 1. read the experiments | [`searched_experiment`] |
 //! | 2. determine the lists that the index offers | [`run_options`] |
-//! | 3. read the run_marks of runs that the index does not cover | [`uncovered_runs`], [`run_marks`], [`mark_budget`] |
+//! | 3. read the marks of runs that the index does not cover | [`uncovered_runs`], [`run_marks`], [`mark_budget`] |
 //! | 4. if an experiment has very many of them: read the newest runs, which may fill the page | [`newest_runs`] |
 //! | 5. read the first entries of promising lists | [`probed_lists`], [`list_cursors`] |
 //! | 6. choose the plan | [`search::choose`] |
 //! | 7. carry out the plan along its access path | [`planned_search`], [`access_paths`], [`finder`] |
-//! | 8. write the response_page | [`response_page`] |
+//! | 8. write the response page | [`response_page`] |
 //!
 //! A plan names lists of the index, whose keys [`RunLists`](run_index::RunLists) provides. Their
 //! entries are candidates, in one [`CandidateSource`](run_conditions::Source) per experiment. [`finder`] merges
