@@ -156,7 +156,7 @@ impl SimulatedStack {
         self.spawn(async |world| world.feed.tick(&world.table, &world.tally).await)
     }
 
-    /// Posts to a path below `/api/2.0/mlflow/` ([`SimulatedStack::send_attachment`]).
+    /// Posts to a path below `/api/2.0/mlflow/` ([`SimulatedStack::send`]).
     pub(crate) async fn post(&self, call: CallKind, path: &str, body: &Value) -> Result<Option<Value>> {
         self.send(call, &ClientCall::json(path, body)).await
     }

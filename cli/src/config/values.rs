@@ -132,7 +132,7 @@ pub(super) fn validate(kind: SettingKind, values: &[String]) -> Result<String, F
     }
     match kind {
         SettingKind::DeletedRetention | SettingKind::HistoryRetention => {
-            DeletionAge::parse(value).map(|_| ()).map_err(failed)?
+            DeletionAge::parse(value).map(|_| ()).map_err(failed)?;
         }
         SettingKind::TraceRetention => TraceRetention::parse(value).map(|_| ()).map_err(failed)?,
         _ => amount(value).map(|_| ())?,

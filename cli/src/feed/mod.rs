@@ -43,7 +43,7 @@ const IDLE_PAUSE: Duration = Duration::from_millis(500);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 /// Interval at which postponed runs are checked, as in `template.yaml`.
 pub(crate) const TICK_INTERVAL: Duration = Duration::from_mins(1);
-/// Filter for the records that the engine creates for the indexer. [`fts_indexer::is_wanted`]
+/// Filter for the records that the engine creates for the indexer. [`fts_indexer::is_for_indexer`]
 /// additionally checks the types of the attributes.
 const RECORD_FILTER: StreamFilter =
     StreamFilter { written_with: &[RunsChanged::INDEX.sort, TO_PACK.name()], removed_with: REVISION.name() };

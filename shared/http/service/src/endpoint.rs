@@ -29,7 +29,7 @@ pub trait DomainStore: Clone + Send + Sync + 'static {
 
     /// Returns the store for one request. A store whose transactions create, rename or delete guarded
     /// entities takes the writes that the authorizer adds to them from the scope
-    /// ([`SettingScope::authorizer_writes`]), such as the creator's grant. Endpoints only ever get this store.
+    /// ([`Scope::authorizer_writes`]), such as the creator's grant. Endpoints only ever get this store.
     #[must_use]
     fn for_request(&self, scope: &Scope) -> Self;
 

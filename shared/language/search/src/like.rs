@@ -44,7 +44,7 @@ impl LikePattern {
     /// Compiles a pattern of LIKE, which is case-sensitive.
     ///
     /// # Errors
-    /// Fails if the pattern is longer than [`LikePattern::LONGEST`]. Stock MLflow passes such a pattern
+    /// Fails if the pattern is longer than [`LikePattern::MAX_BYTES`]. Stock MLflow passes such a pattern
     /// on to the database, which fails.
     pub fn like(written: &str) -> Result<Self> {
         Self::new(written, false)

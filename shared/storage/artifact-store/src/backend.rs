@@ -146,7 +146,7 @@ pub trait ArtifactBackend: Send + Sync {
     /// MLflow's name of the operation, for error messages.
     ///
     /// # Errors
-    /// The errors of [`ArtifactBackend::send_attachment`].
+    /// The errors of [`ArtifactBackend::download`].
     fn download_url(
         &self,
         path: ArtifactPath,

@@ -29,7 +29,7 @@ pub(crate) fn is_hidden(path: &ArtifactPath) -> bool {
 pub struct ArtifactPath(Vec<String>);
 
 impl ArtifactPath {
-    /// Parses a path from a client in MLflow's way ([`artifact_path::checked`]). Layers of
+    /// Parses a path from a client in MLflow's way ([`artifact_path::decode_and_check`]). Layers of
     /// percent-encoding are removed before validation, and `.` and empty parts are dropped. The
     /// empty path is the backend or the location itself.
     ///

@@ -165,7 +165,7 @@ impl RecordContent {
         Self(content)
     }
 
-    /// Parses the output of [`RecordContent::python_repr`].
+    /// Parses the output of [`RecordContent::print`].
     pub(super) fn parse(text: &str) -> Option<Self> {
         if let Json::Object(content) = Json::parse(text)? { Some(Self(content)) } else { None }
     }

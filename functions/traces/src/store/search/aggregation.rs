@@ -64,10 +64,10 @@ impl Store {
                 pace.keep().await;
                 match found {
                     FoundTrace::Trace(trace, block) if with_spans => {
-                        counted.push((SearchableTrace::of(&trace)?, block))
+                        counted.push((SearchableTrace::of(&trace)?, block));
                     }
                     FoundTrace::Trace(trace, _) => {
-                        metrics.add(&SearchableTrace::of(&trace)?, std::iter::empty::<SearchableSpan>())
+                        metrics.add(&SearchableTrace::of(&trace)?, std::iter::empty::<SearchableSpan>());
                     }
                     FoundTrace::Columns(experiment, columns) => {
                         metrics.add(&SearchableColumns { experiment, columns }, std::iter::empty::<SearchableSpan>());

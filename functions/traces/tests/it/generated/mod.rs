@@ -230,6 +230,11 @@ async fn writes(ledger: &mut CostLedger) {
         )
         .await;
     whole_traces::with_usage(ledger, bench, experiment).await;
+    changes(ledger, bench, experiment).await;
+}
+
+/// Changes, links and deletions of the traces that [`writes`] has created.
+async fn changes(ledger: &mut CostLedger, bench: &MeteredProcesses<Store>, experiment: ExperimentId) {
     let traces = [1_u32, 2];
     ledger
         .row("set a tag", budget([2.0, 2.0, 1.0], [2.0, 2.0, 1.0]), bench, traces, async |store, number| {

@@ -320,7 +320,7 @@ impl Store {
                         writes.push(Write::Check(rows::ExperimentRemoval::key(&id), Condition::item_missing()));
                     }
                     LifecycleStage::Deleted => {
-                        writes.extend(self.authorizer_writes.writes_of_deletion(&Guard::Experiment(id)))
+                        writes.extend(self.authorizer_writes.writes_of_deletion(&Guard::Experiment(id)));
                     }
                 }
                 Ok(ChangePlan::Write(writes, ()))

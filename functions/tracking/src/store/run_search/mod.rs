@@ -16,7 +16,7 @@
 //! | 8. write the response page | [`response_page`] |
 //!
 //! A plan names lists of the index, whose keys [`RunLists`](run_index::RunLists) provides. Their
-//! entries are candidates, in one [`CandidateSource`](run_conditions::Source) per experiment. [`finder`] merges
+//! entries are candidates, in one [`CandidateSource`](run_index::CandidateSource) per experiment. [`finder`] merges
 //! the candidates of all experiments and examines them until the page is full. Runs that changed
 //! since they were indexed may be in no list, so they are always read.
 

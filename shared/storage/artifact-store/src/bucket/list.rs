@@ -33,7 +33,7 @@ impl Bucket {
     /// that slash. One request, strongly consistent.
     ///
     /// # Errors
-    /// Any [`crate::token_bucket::BucketFailure`].
+    /// Any [`crate::bucket::BucketFailure`].
     pub async fn list(&self, prefix: &str, by_directory: bool, from: Option<&str>, most: u32) -> Result<ObjectPage> {
         let most = most.to_string();
         // URL encoding is requested because keys may contain characters that XML does not support.

@@ -20,7 +20,7 @@ impl Bucket {
     /// was stored. The names are those of S3's query parameters, such as `response-content-type`.
     ///
     /// # Errors
-    /// A [`crate::token_bucket::BucketFailure`] if there are no credentials to sign with. Applies to the
+    /// A [`crate::bucket::BucketFailure`] if there are no credentials to sign with. Applies to the
     /// methods below, too.
     pub async fn presigned_get(&self, key: &str, sent_with: &[(&str, &str)], expiration: Duration) -> Result<String> {
         let connection = self.connection().await?;

@@ -146,7 +146,7 @@ impl Bucket {
                         xml::children(element, &mut |name, element| {
                             match name {
                                 "PartNumber" => {
-                                    part.number = xml::text(element)?.parse().map_err(BucketFailure::broken)?
+                                    part.number = xml::text(element)?.parse().map_err(BucketFailure::broken)?;
                                 }
                                 "ETag" => part.etag = xml::text(element)?,
                                 "Size" => length = xml::text(element)?.parse().map_err(BucketFailure::broken)?,

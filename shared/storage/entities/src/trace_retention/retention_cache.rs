@@ -108,7 +108,7 @@ impl TraceRetentionCache {
             for experiment in experiments {
                 match memory.own.get(experiment) {
                     Some((read, said)) if read.age() < CACHE_DURATION => {
-                        known.extend(said.map(|said| (*experiment, said)))
+                        known.extend(said.map(|said| (*experiment, said)));
                     }
                     _ => unknown.push(*experiment),
                 }

@@ -36,8 +36,8 @@ pub struct DomainSamples {
     pub domain: &'static str,
     /// Sends at least one request to each route that writes.
     pub writes: Steps,
-    /// Sends at least one request to each route that reads. The data remains, and [`SampleClient::check_reads_roles`]
-    /// holds the requests.
+    /// Sends at least one request to each route that reads. The data remains, and
+    /// [`SampleClient::reads`] holds the requests.
     pub reads: Steps,
 }
 
