@@ -28,7 +28,7 @@ _SCALE = "on demand in us-east-1: {price: writes} for a million write units, {pr
 _SENTENCES = {
     "README.md": [
         "Ten people pay about {10: ours} a month, a hundred {100: ours}, a thousand {1000: ours};",
-        "an always-on server is estimated at {10: server}, {100: server} and {1000: server}.",
+        "an always-on server is estimated at {10: server}, {100: server} and {1000: server} for the same numbers of people.",
         "Without any request, the stack costs {idle} a month, plus storage and backups.",
     ],
     "docs/reference/capacity.md": [

@@ -83,7 +83,7 @@ struct Sandbox {
 pub(crate) struct CallResponse {
     pub(crate) status: u16,
     pub(crate) body: Value,
-    /// Pause before a retry that the response requests.
+    /// How long the response asks the client to wait before a retry.
     pub(crate) retry_after: Option<Duration>,
     /// Consumption of the call.
     pub(crate) usage: ConsumedUnits,

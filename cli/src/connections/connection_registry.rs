@@ -18,7 +18,7 @@ use super::limits::ConnectionLimits;
 /// other bits.
 const SITE_BITS: u32 = 64;
 
-/// The value of [`ConnectionStatus::postponed_runs`] while a request is in progress.
+/// The value of [`ConnectionStatus::waiting`] while a request is in progress.
 const BUSY: u64 = 0;
 
 /// A registry of open connections.

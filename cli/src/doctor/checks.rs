@@ -1,4 +1,4 @@
-//! The checks of a deployed stack. Each check depends only on the facts (`span_columns.rs`).
+//! The checks of a deployed stack. Each check depends only on the facts (`stack_facts.rs`).
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! `mlflow-serverless doctor`: diagnoses a deployed stack, and reports problems and how to fix
 //! them.
 //!
-//! `read_budget.rs` reads the facts (`span_columns.rs`) by a few signed requests (`requests.rs`), without
+//! `fact_reader.rs` reads the facts (`stack_facts.rs`) by a few signed requests (`aws_requests.rs`), without
 //! changing anything. `checks.rs` derives problems from the facts.
 
 mod aws_requests;

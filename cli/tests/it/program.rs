@@ -207,7 +207,7 @@ fn an_engine_elsewhere_is_asked_with_credentials_that_were_found() {
     }
 }
 
-/// On Linux, this address leads to the same machine, although it is not a loopback address.
+/// Uses `0.0.0.0`: on Linux it reaches the same machine, although it is not a loopback address.
 #[test]
 fn a_table_elsewhere_is_made_only_if_it_is_asked_for() {
     let engine = Program::start(&["engine", "--memory", "--port", "0"]);

@@ -1,4 +1,4 @@
-//! Browser sessions: signing in on a page, and signing out like MLflow's page.
+//! Browser sessions: signing in on a page, and signing out the way MLflow's page does.
 
 use axum::body::Body;
 use http::header::{CACHE_CONTROL, COOKIE, HOST, LOCATION, ORIGIN, SET_COOKIE, WWW_AUTHENTICATE};

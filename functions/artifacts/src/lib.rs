@@ -5,7 +5,7 @@
 //! location of a run or a logged model in the [`store`]. `shared/storage/artifact-store` does the
 //! rest. `proxy.rs` serves `mlflow-artifacts:/`, and `multipart.rs` its multipart uploads and
 //! download URLs. `shared/http/artifact-access` returns the needs of a path, and `proxy_paths.rs`
-//! resolves it. `run.rs` serves the user interface, and `presigned.rs` signs URLs for artifacts in
+//! resolves it. `run_artifacts.rs` serves the user interface, and `presigned_urls.rs` signs URLs for artifacts in
 //! a bucket.
 //!
 //! # A client uploads to a directory
@@ -23,10 +23,10 @@
 //!
 //! # A client uploads to a bucket
 //!
-//! `POST mlflow-artifacts/mpu/create/{path}` → `multipart::Create` → `artifact_store::Prefix`. This
+//! `POST mlflow-artifacts/mpu/create/{path}` → `multipart::Create` → `artifact_store::BucketPrefix`. This
 //! applies to experiments at `mlflow-artifacts:/`. If an experiment is at `s3://…`
 //! (`ArtifactAccess=direct`), clients write to the bucket with their own credentials, or by a URL
-//! that `presigned.rs` signs.
+//! that `presigned_urls.rs` signs.
 //!
 //! 1. The upload is started, and a URL is signed for each part (`artifact_store::bucket`). The
 //!    client sends the parts to the bucket.
@@ -39,27 +39,27 @@
 //! # A client downloads
 //!
 //! `GET mlflow-artifacts/artifacts/{path}` → `proxy::Download` →
-//! `artifact_store::ArtifactBackend::send`.
+//! `artifact_store::ArtifactBackend::download`.
 //!
 //! 1. `Download::read` checks the path (`ArtifactPath`). `artifact_access::needs` returns its
 //!    needs: the right to read the experiment in the first part of the path, all experiments, or a
 //!    model version.
-//! 2. `served_path::read_from` resolves the path to a `Location`, which is a backend and a path in
+//! 2. `proxy_paths` resolves the path to a `Location`, which is a backend and a path in
 //!    it. The path of a model version leads to the artifacts that the version was created from.
-//!    `Location::send` calls the backend.
-//! 3. For a bucket, `Prefix::send` looks up the object with a `HEAD`. If it does not exist, one key
+//!    `Location::download` calls the backend.
+//! 3. For a bucket, `BucketPrefix::download` looks up the object with a `HEAD`. If it does not exist, one key
 //!    is listed, to distinguish a directory (400) from a missing file (404). It signs a URL for
-//!    `GET`, valid for five minutes: an `Answer::Elsewhere`.
-//! 4. For a directory, `Directory::send` opens the path one name at a time (`directory_traversal.rs`). The open
-//!    file is an `Answer::Attachment`.
-//! 5. `shared/http/service` turns the former into a 307 without a body, which must not be cached.
+//!    `GET`, valid for five minutes: a `Download::Url`.
+//! 4. For a directory, `Directory::download` opens the path one name at a time (`directory_traversal.rs`). The open
+//!    file is a `Download::File`.
+//! 5. `artifact_access::send_file` converts both into responses. `shared/http/service` turns the former into a 307 without a body, which must not be cached.
 //!    It streams the latter, either the whole file or the requested range.
 //!
 //! A client that reads a file in parts requests its URL: `GET mlflow-artifacts/presigned/{path}` →
-//! `multipart::Presigned` → `Prefix::download_url` returns URL and length. For a directory, the
+//! `multipart::Presigned` → `BucketPrefix::download_url` returns URL and length. For a directory, the
 //! response is 501, and the client falls back to the request above. `get-artifact` and the files of
-//! logged models and model versions first look up the artifact location (`Artifacts::at`). The
-//! latter two return a URL if the request has `presigned=true` (`Location::answer`), except that a
+//! logged models and model versions first look up the artifact location (`ArtifactStore::at`). The
+//! latter two return a URL if the request has `presigned=true` (`artifact_access::send_file_or_url`), except that a
 //! directory sends the file anyway.
 
 mod declaration;

@@ -7,7 +7,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `experiments.rs`, `runs.rs`, `logging.rs`, `metrics.rs`, `logged_models.rs`, `server.rs` | endpoints |
+//! | `experiments.rs`, `runs.rs`, `logging.rs`, `metrics.rs`, `logged_models.rs`, `server_info.rs` | endpoints |
 //! | `ui_placeholders.rs` | empty responses to the user interface's requests for features that this server does not have |
 //! | `store/experiment`, `store/run`, `store/metric`, `store/logged_model` | one folder per resource |
 //! | `store/run/read.rs` | `runs/get`: `docs/design/run-metrics.md` |

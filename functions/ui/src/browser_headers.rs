@@ -57,7 +57,7 @@ fn cache_control(path: &str, is_there: bool) -> &'static str {
 
 fn add_security_headers(headers: &mut HeaderMap, policy: HeaderValue, may_be_framed: bool) {
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // A document with its own policies keeps them (`preview.rs`).
+    // A document with its own policies keeps them (`html_preview.rs`).
     headers.entry(REFERRER_POLICY).or_insert(HeaderValue::from_static("same-origin"));
     headers.entry(CONTENT_SECURITY_POLICY).or_insert(policy);
     if !may_be_framed {

@@ -16,7 +16,7 @@ const NOT_INSTALLED: &str = "The MLflow UI is not installed here. `make ui` fetc
 
 /// The text after which the line is added.
 const HEAD_TAG: &str = "<head>";
-/// Loads our style sheet and scripts (`hidden_features.rs`, `preview.rs`) before those of the build.
+/// Loads our style sheet and scripts (`hidden_features.rs`, `html_preview.rs`) before those of the build.
 const HEAD_WITH_ADDITIONS: &str = concat!(
     r#"<head><link rel="stylesheet" href="static-files/absent.css">"#,
     r#"<script src="static-files/absent.js"></script><script src="static-files/preview.js"></script>"#

@@ -13,9 +13,9 @@
 //! A document with the same indexing name as its copy shows that step 3 was completed. Otherwise,
 //! every entry is written again.
 //!
-//! A run whose copy another indexer has just written is postponed ([`turns`](crate::turns)).
+//! A run whose copy another indexer has just written is postponed ([`run_ownership`](crate::run_ownership)).
 //!
-//! While calls add to a run's journal, its mark is kept ([`MarkOutcome`]), because they rely on it and
+//! While calls add to a run's journal, its mark is kept ([`MarkOutcome`](entities::MarkOutcome)), because they rely on it and
 //! write nothing to the document.
 
 mod index_writer;

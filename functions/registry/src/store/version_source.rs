@@ -184,7 +184,7 @@ impl Store {
             return Ok(());
         }
         if run.is_none() {
-            // Such an object may be recorded, because `version_artifacts` sends no objects of
+            // Such an object may be recorded, because `StoredVersion::artifacts` sends no objects of
             // versions that name neither a run nor a logged model.
             return if source.is_proxied() { Err(source.owner_error("run_id")) } else { Ok(()) };
         }

@@ -44,7 +44,7 @@ pub(crate) fn span(trace: u32, number: u64, parent: Option<u64>, attributes: Vec
     }
 }
 
-/// Returns the spans of a program, with a scope for each list.
+/// Returns the spans of a program. Each element of `scopes` becomes one instrumentation scope.
 pub(crate) fn program(attributes: Vec<KeyValue>, scopes: Vec<Vec<Span>>) -> ResourceSpans {
     let scope = |(number, spans): (usize, Vec<Span>)| ScopeSpans {
         scope: Some(InstrumentationScope { name: format!("library {number}"), ..InstrumentationScope::default() }),

@@ -159,7 +159,7 @@ pub trait Authorizer: Send + Sync {
         Box::pin(async { Ok(identity) })
     }
 
-    /// Decides for each ask whether the caller may do it.
+    /// Decides for each access check whether the caller may do it.
     fn authorize<'a>(
         &'a self,
         identity: &'a Identity,
@@ -167,7 +167,7 @@ pub trait Authorizer: Send + Sync {
         read: &'a AuthorizerItems,
     ) -> BoxFuture<'a, Result<Vec<bool>>>;
 
-    /// Decides asks about entities that turn out to be involved while the request is processed. A
+    /// Decides access checks about entities that turn out to be involved while the request is processed. A
     /// refusal does not fail the request.
     fn authorize_further<'a>(
         &'a self,

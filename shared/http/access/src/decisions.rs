@@ -307,7 +307,7 @@ impl<'a> Decisions<'a> {
         } else {
             self.authorizer.authorize(&self.identity, &asks, &read).await?
         };
-        // An ask without a decision is refused.
+        // An access check without a decision is refused.
         let allowed = allowed.into_iter().chain(std::iter::repeat(false));
         for ((place, ask), is_allowed) in places.into_iter().zip(&asks).zip(allowed) {
             let Some(decided) = decided.get_mut(place) else { continue };

@@ -1,4 +1,4 @@
-//! Guards of a need, and the asks about them.
+//! Guards of a need, and the access checks about them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,15 +10,15 @@ use crate::guard::{AccessCheck, Guard, StoredGuard, experiments_of};
 use crate::needs::Need;
 use crate::target_resolution::ResolvedEntity;
 
-/// Returns the ask about a need and one of its guards.
+/// Returns the access check of a need and one of its guards.
 pub(crate) fn access_check(need: &Need, guard: Guard, stored: Option<StoredGuard>) -> AccessCheck {
     let is_prompt = stored.as_ref().is_some_and(|stored| stored.is_prompt);
     let kind = if is_prompt { need.kind.of_prompt() } else { need.kind };
     AccessCheck { action: need.action, kind, guard, stored }
 }
 
-/// Returns the guards of a need's target: each experiment of an evaluation dataset, if there are any,
-/// and one guard for everything else.
+/// Returns the guards of a need's target. An evaluation dataset is guarded by each of its experiments.
+/// A dataset without experiments, like every other target, has one guard.
 pub(crate) fn guards_of(
     need: &Need,
     resolved: Option<&ResolvedEntity>,

@@ -27,7 +27,8 @@ pub struct User {
 /// The caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Caller {
-    /// An anonymous caller, admitted by the gateway or by the loopback address.
+    /// An anonymous caller, admitted by the gateway, or because the server accepts only loopback
+    /// connections.
     Anonymous,
     /// An AWS principal that signed the request and is not mapped to a user. It has full access,
     /// because the gateway has admitted it.

@@ -14,7 +14,7 @@ use table::{Item, TableKey};
 pub const LEASE: Duration = Duration::from_millis(300);
 
 /// Size of the cache from which stale items are evicted before new ones are added. The cache holds
-/// at most `MOST` items.
+/// at most `MAX_ITEMS` items.
 const EVICTION_THRESHOLD: usize = 1_000;
 const MAX_ITEMS: usize = 10_000;
 

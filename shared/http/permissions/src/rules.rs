@@ -120,7 +120,7 @@ const CASCADED_TYPES: [GrantType; 7] = [
     GrantType::ScorerVersion,
 ];
 
-/// Returns the rule for an ask.
+/// Returns the rule for an access check.
 #[must_use]
 pub fn rule_of(ask: &AccessCheck) -> Rule {
     match &ask.guard {

@@ -386,7 +386,7 @@ fn workspace_condition(ask: &AccessCheck) -> WorkspaceCondition {
     }
 }
 
-/// Checks whether the ask is about the caller. Users may read their own data and change their
+/// Checks whether the access check is about the caller. Users may read their own data and change their
 /// password, and a user with a role may read roles.
 fn is_own(user: &User, ask: &AccessCheck) -> bool {
     match &ask.guard {

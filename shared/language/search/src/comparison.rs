@@ -113,7 +113,8 @@ pub(crate) enum StatementPart<'a> {
     Other(SyntaxNode<'a>),
 }
 
-/// The left sides that comparisons of several tokens may have.
+/// What may stand on the left of a comparison that is joined from several tokens, such as
+/// `x IN (…)`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LeftSides {
     Identifier,

@@ -82,7 +82,7 @@ pub fn is_due(items: &RunItems) -> Result<bool> {
 ///
 /// One request per 25 segments, one per document, and one per tail, or per 25 large calls. One
 /// write unit per KB of them. Reading the documents of a run without a journal takes one more
-/// request. Chart rows are additional (`charts.rs`).
+/// request. Chart rows are additional (`chart_rows.rs`).
 ///
 /// # Errors
 /// Returns failures of the table, and [`Failure::Unexpected`] if another pass is packing the run

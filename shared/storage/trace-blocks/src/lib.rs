@@ -8,7 +8,7 @@
 //!
 //! The indexer decides when traces are packed, and writes the blocks.
 //! `functions/traces` reads them. Writers put a mark before they change a trace. This crate defines
-//! the contents of a block and its maximum size (`pack.rs`). A [`PartitionLock`] protects a
+//! the contents of a block and its maximum size (`block_packing.rs`). A [`PartitionLock`] protects a
 //! partition while it is being packed. The whole protocol is described in `docs/design/traces-at-rest.md`.
 
 mod block;

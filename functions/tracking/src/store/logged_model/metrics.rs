@@ -3,7 +3,7 @@
 //! A model's metrics document holds, for each metric, the set of its points. Logging adds to the
 //! sets, so it does not have to read them, and may be repeated. Responses about a model contain all
 //! of its points, so single points never have to be looked up. When a document grows beyond
-//! [`MIN_SEGMENT_POINTS`], all of it is **sealed**: its points are written as segments to a partition of the
+//! [`MAX_UNSEALED_BYTES`], all of it is **sealed**: its points are written as segments to a partition of the
 //! model's own, and then removed from the document. A crash in between leaves points in both
 //! places, and readers deduplicate them.
 //!

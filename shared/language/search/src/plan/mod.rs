@@ -1,6 +1,6 @@
 //! The query planner for searches of runs.
 //!
-//! `run_conditions.rs` translates the conditions of a filter into conditions on the columns by which
+//! `conditions.rs` translates the conditions of a filter into conditions on the columns by which
 //! runs are indexed ([`PlanCondition`]), and an order into a [`PlanOrder`]. Planning takes two steps, both of
 //! which are pure functions. [`RunOptions::of`] determines what the index offers. The store then
 //! reads the first entries of the lists that [`RunOptions::probes`] returns, and [`choose`] selects

@@ -59,7 +59,7 @@ impl RunOptions {
     }
 
     /// Returns the lists to probe before a path is chosen, of which up to
-    /// [`ListHead::ENTRIES`](super::ListHead::MAX_ENTRIES) entries are read. The search may then use these
+    /// [`ListHead::MAX_ENTRIES`](super::ListHead::MAX_ENTRIES) entries are read. The search may then use these
     /// entries.
     #[must_use]
     pub fn probes(&self) -> Vec<RunList> {

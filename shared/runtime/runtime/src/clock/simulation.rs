@@ -40,7 +40,7 @@ pub struct SimulatedClock {
 }
 
 impl SimulatedClock {
-    /// Starts a simulation, at [`START_OFFSET`] within one of the next two seconds. A thread has one
+    /// Starts a simulated clock at [`START_OFFSET`] past the next full second. A thread has one
     /// simulation at a time: starting another one replaces it.
     #[must_use]
     pub fn begin() -> Self {

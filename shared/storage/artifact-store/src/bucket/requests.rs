@@ -170,7 +170,8 @@ impl Bucket {
     }
 }
 
-/// Writes the keys to delete. The response contains only keys that could not be deleted.
+/// Writes the body of a `DeleteObjects` request. It sets `Quiet`, so S3 reports only the keys that it
+/// could not delete.
 fn deletions(scope: &mut ScopeWriter<'_, '_>, keys: &[&String]) {
     for key in keys {
         let mut object = scope.start_el("Object").finish();

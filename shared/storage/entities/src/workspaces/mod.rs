@@ -15,7 +15,7 @@
 //! `DELETE workspaces/{workspace_name}` → `workspaces::Delete` → `Workspaces::begin_deletion`, then
 //! `Workspaces::finish_deletion`:
 //!
-//! 1. `delete.rs` checks that the mode allows it: nothing is listed, or no name is taken in
+//! 1. `deletion.rs` checks that the mode allows it: nothing is listed, or no name is taken in
 //!    `default`.
 //! 2. One transaction writes the destination of the contents into the item. From then on, `check`
 //!    in `shared/http/access/src/workspaces.rs` rejects writes.

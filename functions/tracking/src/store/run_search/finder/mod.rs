@@ -1,4 +1,4 @@
-//! Finds the runs of a page among candidates.
+//! Finds the runs on one page of results.
 //!
 //! Candidates of all experiments are merged in one order ([`MergedSources`](merged_sources)) and
 //! taken in batches until the page is full ([`page_filler`], [`search_progress`]). If few of them pass,
