@@ -64,7 +64,7 @@ def test_stages_bear_the_tag_their_rates_and_their_logs(company: Stack) -> None:
         assert stage["AccessLogSettings"]["DestinationArn"] == group
         assert json.loads(stage["AccessLogSettings"]["Format"])["status"] == "$context.status"
     limits = company.apis()
-    assert (limits["UsersApi"].rate, limits["UsersApi"].burst, limits["Api"].rate) == (7, 9, 1000)
+    assert (limits["UsersApi"].rate, limits["UsersApi"].burst, limits["Api"].rate) == (7, 9, 1500)
 
 
 def test_logs_are_kept_for_as_long_as_asked(company: Stack) -> None:

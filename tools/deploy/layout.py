@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 #: An archive has no sources, so it stores the number in a separate file.
 _ARCHIVED = Path(__file__).with_name("layout.txt")
 _SOURCE = Path(__file__).resolve().parents[2] / "shared/storage/entities/src/layout.rs"
-_CURRENT = re.compile(r"^pub const CURRENT: i64 = (\d+);$", re.MULTILINE)
+_CURRENT = re.compile(r"^pub const CURRENT_LAYOUT: i64 = (\d+);$", re.MULTILINE)
 _KEY = {"PK": {"S": "CONFIG"}, "SK": {"S": "CFG#layout"}}
 
 
