@@ -74,7 +74,8 @@ def find_warnings(settings: Settings) -> Iterator[str]:
         if limit < 1000:
             yield (
                 f"this account has {limit} concurrent executions for all its functions (new accounts start with 10). The stack reserves none, but requests beyond that "
-                "are answered with 503, which MLflow's clients retry, and browsers do not. Request a higher quota: aws service-quotas request-service-quota-increase "
+                "are answered with 503. MLflow's clients and the scripts of the page retry them, but the page's first files and its requests for data are not retried, so with "
+                "10 executions the page works for one user at a time. Request a higher quota: aws service-quotas request-service-quota-increase "
                 "--service-code lambda --quota-code L-B99A9384 --desired-value 1000"
             )
     if settings.parameters.get("Authorization") == "NONE" and settings.parameters.get("AccessMode", "none") == "none":
