@@ -15,6 +15,7 @@
 //! | [`schedule`] | decides which runs are indexed now |
 //! | [`scheduled_ticks`] | checks postponed runs and partitions |
 //! | [`run_indexing`] | indexes a run: its copy, and its entries as determined by the crate `run-index` |
+//! | [`trace_packing`] | packs traces into blocks |
 //! | [`run_ownership`] | prevents two indexers from indexing the same run |
 //! | [`workspace_usage`] | counts the usage of workspaces |
 //! | [`record_failures`] | gives up records that keep failing |
