@@ -60,8 +60,8 @@ impl Block {
         &self.end
     }
 
-    /// If this block is the older half of a block that was split after `since`, in ms, returns
-    /// where the newer half ends.
+    /// Returns where the newer half ends, if this block is the older half of one that was split
+    /// after `since`, in ms.
     #[must_use]
     pub fn behind(&self, since: i64) -> Option<TraceKey> {
         let written = self.item.get(WRITTEN)?;
