@@ -1,4 +1,4 @@
-//! Files that clients read.
+//! Artifact files, as clients download them.
 
 use std::fmt;
 use std::io;

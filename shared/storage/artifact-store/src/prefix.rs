@@ -281,7 +281,8 @@ impl ArtifactBackend for BucketPrefix {
         Box::pin(async move {
             let Some(key) = this.key(&path) else { return Ok(()) };
             match this.bucket.abort_upload(&key, &id).await {
-                // The name was not created by this server.
+                // The bucket reports an unknown upload ID, for example one that this server did not
+                // create.
                 Err(failure) if failure.is_missing() => Ok(()),
                 outcome => outcome.map_err(failed),
             }
@@ -350,7 +351,8 @@ mod tests {
             ("s3://b/p", "s3://b"),
             ("s3://b/p", "s3://c/p/1"),
             ("s3://b/p", "s3://b/p/../q"),
-            // Clients use these keys as they are written.
+            // Percent-encoded locations are rejected, because clients would use them as keys
+            // without decoding.
             ("s3://b/p", "s3://b/p/%2e%2e/q"),
             ("s3://b/p", "s3://b/p/a%20b"),
             ("s3://b/p", "s3://b/p//1"),

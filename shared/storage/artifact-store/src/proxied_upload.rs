@@ -70,7 +70,7 @@ struct PieceStream {
     rest: Bytes,
     /// The memory of the last piece.
     room: Option<PiecePermit>,
-    /// How long to wait for memory. Zero once waiting was in vain.
+    /// How long to wait for memory. Set to zero after the first wait that times out.
     patience: Duration,
 }
 

@@ -18,8 +18,8 @@ pub(crate) const ADMISSION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum number of pieces in memory, unless uploads are slow.
 const MAX_PIECES: usize = 4;
-/// How long an upload waits for memory, once. After that, it exceeds the limit, so that a few
-/// clients that send slowly do not block all others.
+/// How long an upload waits for memory. It only waits once: after the timeout, it exceeds the
+/// limit, so that a few clients that send slowly do not block all others.
 pub(crate) const MEMORY_TIMEOUT: Duration = Duration::from_secs(10);
 
 static UPLOAD_PERMITS: Semaphore = Semaphore::const_new(MAX_UPLOADS);
@@ -110,7 +110,7 @@ mod tests {
         room.give_back(buffer.freeze());
         let (room, buffer) = waiting.await;
         assert!(room.is_counted() && buffer.is_empty() && buffer.capacity() >= MIN_PART_BYTES);
-        // No other upload releases memory.
+        // The wait times out, because no other upload releases memory in the meantime.
         let (more, buffer) = PiecePermit::take(Duration::from_millis(1)).await;
         assert!(!more.is_counted());
         more.give_back(buffer.freeze());

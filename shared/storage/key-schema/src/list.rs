@@ -47,8 +47,8 @@ impl TokenPart {
     /// Number of partitions for trigrams.
     const SPREAD: u8 = 8;
 
-    /// Returns the part that holds a token, and all tokens that begin with a text. The empty text
-    /// is only meaningful for whole values.
+    /// Returns the part that contains all tokens that start with `beginning`. The empty text is
+    /// only meaningful for whole values.
     #[must_use]
     pub fn of(level: Level, beginning: &str) -> Self {
         let mut character = [0; 4];

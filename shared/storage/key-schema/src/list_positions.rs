@@ -16,7 +16,7 @@ pub fn newest_first(time_ms: i64, id: &str) -> String {
     place
 }
 
-/// Returns the prefix of the places of a time, in a list that is sorted newest first.
+/// Returns the prefix shared by all places with this time, in a list that is sorted newest first.
 #[must_use]
 pub fn time(time_ms: i64) -> String {
     Descending(time_ms).text()

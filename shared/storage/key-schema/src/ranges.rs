@@ -66,8 +66,8 @@ pub fn runs_deleted(experiment: &ExperimentId) -> KeyRange {
     RunsByStage::all(experiment).range().beginning(Stage::DELETED)
 }
 
-/// Returns the range of runs that were deleted on their own before the experiment's stage had this
-/// version.
+/// Returns the range of runs that were deleted on their own before the experiment's stage reached
+/// `version`.
 #[must_use]
 pub fn runs_deleted_before(experiment: &ExperimentId, version: u32) -> KeyRange {
     runs_deleted(experiment).until(&Stage::Deleted { version }.text())

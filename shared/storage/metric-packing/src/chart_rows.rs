@@ -77,7 +77,7 @@ struct MetricRows<'a> {
     packed: i64,
     now: i64,
     charted: ChartProgress,
-    /// Rows that are known to this pass.
+    /// Rows that this pass has read or created.
     made: HashMap<RowNumber, ChartRow>,
     /// Digests of segments in rows that another pass created.
     digests: HashSet<u64>,
@@ -95,7 +95,8 @@ struct SegmentGroup {
 type SegmentWithoutRow = (SegmentStart, Vec<Point>, Digest);
 
 impl MetricRows<'_> {
-    /// Continues after rows that were created from the same state of the document.
+    /// Continues after rows that another pass has already created from the current state of the
+    /// metrics document.
     async fn go_on(&mut self) -> Result<()> {
         loop {
             let next = self.next();
@@ -119,7 +120,7 @@ impl MetricRows<'_> {
         let found = self.table.get_many(&keys).await?;
         let mut digests: Vec<_> = announced.iter().map(|segment| segment.digest).collect();
         let mut points = Vec::new();
-        // A retention policy may have deleted some of them.
+        // Segments may be missing because a retention policy deleted them.
         for segment in keys.iter().filter_map(|key| found.get(key)) {
             points.extend(read_segment(segment).map_err(failed)?.0);
         }
@@ -217,7 +218,8 @@ impl MetricRows<'_> {
         let (after, packed) = (self.charted.through(), self.packed);
         let row =
             ChartRow { number: self.next(), points, represented_points: stands_for, after, through, digests, packed };
-        // A row from the same state would belong to another pass.
+        // Fails if a row from the current state of the document exists, because only another pass
+        // can have written it.
         self.put(&row, packed).await?;
         self.count(row).await
     }
@@ -235,7 +237,8 @@ impl MetricRows<'_> {
             let parts = self.parts_of(next).await?;
             let row = ChartRow::of_parts(next, &parts, self.packed);
             let row = row.ok_or_else(|| Failure::Unexpected("a chart row has no parts".to_owned()))?;
-            // Rows from the same state are identical.
+            // Overwriting a row from the current state of the document is harmless, because it
+            // would be identical.
             self.put(&row, self.packed + 1).await?;
             self.made.insert(next, row);
             last = next;

@@ -35,18 +35,18 @@ const CONCURRENCY: usize = 16;
 /// Maximum number of attempts to remove packed calls from a tail that is still being added to.
 const MAX_ATTEMPTS: usize = 5;
 
-/// The result of packing a run.
+/// The result of one packing pass over a run.
 #[derive(Debug, Default)]
 pub struct PackingResult {
     /// Number of times that the run has been packed, including this pass.
     pub times: i64,
     /// Points in the run's document that are now stored elsewhere.
     pub from_document: Series,
-    /// Whether the journal has more points for the next pass.
+    /// Whether points are left in the journal for the next pass.
     pub leaves_some: bool,
 }
 
-/// The writes of a packing.
+/// The writes of one packing pass.
 struct PackingPlan<'a> {
     segments: Vec<Item>,
     /// The first metrics document is the last element.
@@ -121,7 +121,8 @@ pub async fn pack(table: &Table, at: &RunLocation, items: &RunItems, now: i64) -
     }
     let tails = metrics.tails.iter().filter_map(|tail| Some((tail.key()?, tail)));
     let (calls, tails): (Vec<_>, Vec<_>) = tails.partition(|(key, _)| is_call(key));
-    // These items never change after they have been written.
+    // Calls with an item of their own are never changed after they were written, so they are
+    // deleted unconditionally.
     let calls: Vec<_> = calls.into_iter().map(|(key, _)| key).collect();
     table.write_many(Vec::new(), &calls).await?;
     let tails = tails.into_iter().map(|(key, tail)| forget(table, key, tail));
@@ -138,10 +139,10 @@ async fn put(table: &Table, document: Item, condition: &Condition) -> table::Res
     }
 }
 
-/// Removes the packed calls from a tail. Deletes the tail if they are its last ones, and keeps it
-/// if it has been added to in the meantime. A call that stays in the tail is packed again. No point
-/// counts twice in the history then, but the segments that the call refers to count twice in
-/// charts.
+/// Removes the packed calls from a tail of the journal. Deletes the tail if no other calls are left
+/// in it, and keeps it if calls have been added in the meantime. A call that stays in the tail is
+/// packed again. No point counts twice in the history then, but the segments that the call refers
+/// to count twice in charts.
 async fn forget(table: &Table, key: Key, tail: &Item) -> table::Result<()> {
     let calls_of = |tail: &Item| tail.value(CALLS).and_then(|calls| calls.as_bs().ok()).cloned().unwrap_or_default();
     let packed: HashSet<_> = calls_of(tail).into_iter().collect();
@@ -186,8 +187,8 @@ fn plan<'a>(at: &RunLocation, run: &Item, metrics: &'a RunMetrics) -> Result<Pac
     for (name, points) in waiting {
         let attribute = metric_attribute(&name);
         let bucket = rows::RunMetricsBucket::key(&at.run, &Bucket::of(&name));
-        // A metric stays in its document: readers read one document after the other, and would miss
-        // a metric that moves.
+        // A metric never moves to another document, because readers read the documents one after
+        // the other and could miss it.
         let is_in_bucket = || known.get(&bucket).is_some_and(|document| document.0.contains_key(&attribute));
         let is_in_first = first.is_some_and(|first| first.0.contains_key(&attribute)) || (room > 0 && !is_in_bucket());
         if is_in_first && !first.is_some_and(|first| first.0.contains_key(&attribute)) {

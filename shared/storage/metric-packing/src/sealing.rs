@@ -31,7 +31,8 @@ impl PackedMetric {
         metric
     }
 
-    /// Records that a point is in a segment. The point is only kept while it is the latest.
+    /// Records that a point has been written to a segment. It is kept in the document as well while
+    /// it is the latest.
     fn keep(&mut self, sealed: Option<Point>) {
         let latest = self.points.iter().copied().max_by(Point::by_step);
         self.kept = sealed.filter(|sealed| latest == Some(*sealed));
@@ -70,7 +71,7 @@ impl PackedMetric {
     ) {
         let mut known: HashSet<_> = self.announced.iter().map(|segment| (segment.place, segment.digest.0)).collect();
         for segment in announced {
-            // Otherwise, the call was sent again.
+            // If the segment is already known, a client repeated the call.
             if known.insert((segment.place, segment.digest.0)) {
                 self.charted.left += count(segment);
                 self.announced.push(*segment);

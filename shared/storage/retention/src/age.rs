@@ -33,7 +33,8 @@ impl DeletionAge {
         &self.text
     }
 
-    /// Returns the time, in ms since 1970, at which something of this age was deleted.
+    /// Returns the time, in ms since 1970, that lies this age in the past. Entities deleted before
+    /// it are old enough.
     #[must_use]
     pub fn before(&self) -> i64 {
         now_ms().saturating_sub(self.ms)

@@ -40,7 +40,8 @@ impl Retention {
         Ok(())
     }
 
-    /// Deletes the experiment after the claim. Returns the reason if the experiment is kept.
+    /// Deletes an experiment whose removal has been claimed. Returns the reason if the experiment
+    /// is kept.
     async fn remove_claimed(
         &self,
         workspace: &Workspace,

@@ -177,7 +177,8 @@ impl PartitionRemoval<'_> {
                 return Ok(false);
             }
             if !self.remove_document(head).await? {
-                // The trace was changed in the meantime, and marked before that.
+                // The trace was changed in the meantime. The writer put a new mark before the
+                // change, so the trace can still be found.
                 return Ok(false);
             }
             was_there = true;

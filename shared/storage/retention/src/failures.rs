@@ -28,7 +28,7 @@ impl RemovalFailures {
         if self.count < MAX_FAILURES { Ok(()) } else { Err(first.clone()) }
     }
 
-    /// Ends the removal.
+    /// Returns the outcome of the whole removal.
     ///
     /// # Errors
     /// Returns the first failure, if there was one.

@@ -92,7 +92,8 @@ impl Retention {
                 report.removed_histories(experiment, count);
             }
             for (at, outcome) in runs.iter().zip(removed) {
-                // The next scan begins before this run.
+                // After a failure, progress is no longer recorded, so the next scan starts before
+                // this run.
                 look.notes &= outcome.is_ok();
                 failures.note(format_args!("history of run {}", at.run), outcome.map(drop))?;
             }

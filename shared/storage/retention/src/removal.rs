@@ -1,4 +1,4 @@
-//! Permanently deletes the entities that were found.
+//! Permanently deletes entities that have been selected for removal.
 
 use mlflow_api::{Result, Workspace};
 
@@ -8,10 +8,10 @@ use crate::report::RemovalReport;
 use crate::store::Retention;
 
 impl Retention {
-    /// Deletes the entities that were found, runs first and experiments last, after finishing
-    /// earlier removals. Entities that cannot be deleted are kept, with the reason in the report.
-    /// About nine requests per run, and one per 25 of its items. Each of these costs one write unit
-    /// or more.
+    /// Deletes the given entities, runs first and experiments last, after finishing earlier
+    /// removals. Entities that cannot be deleted are kept, with the reason in the report. About
+    /// nine requests per run, and one per 25 of its items. Each of these costs one write unit or
+    /// more.
     ///
     /// # Errors
     /// Returns failures of the table, after all other entities have been tried. Entities that were

@@ -1,4 +1,4 @@
-//! The rows of entities that are being permanently deleted.
+//! Claims: rows in the partition `REMOVAL` for entities that are being permanently deleted.
 
 use entities::attributes::NONCE;
 use key_schema::Key;
@@ -8,7 +8,7 @@ use table::{Condition, Failure, Item, Value, Write, bytes};
 
 use crate::store::Retention;
 
-/// Identity of the rows that this process wrote.
+/// Identifies the `REMOVAL` rows that this process wrote.
 pub(crate) struct RemovalClaim(Value);
 
 impl Retention {

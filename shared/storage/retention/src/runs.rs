@@ -13,7 +13,8 @@ use crate::deletion_condition::DeletionCondition;
 use crate::report::{RemovalReport, RemovedEntity};
 use crate::store::Retention;
 
-/// Number of runs that share requests: one for their rows, and one for their documents.
+/// Batch size: the rows in `REMOVAL` of this many runs are written in one request, and their
+/// documents are read in one.
 const BATCH_SIZE: usize = 25;
 /// Number of runs whose artifacts and rows are deleted concurrently.
 const CONCURRENCY: usize = 8;

@@ -14,8 +14,8 @@ use crate::report::RemovalReport;
 use crate::store::Retention;
 
 impl Retention {
-    /// Finishes removals that were begun and not finished. Their process was stopped or is still
-    /// running, which does no harm. Three requests if there are none.
+    /// Finishes removals that another process began. That process was stopped, or is still running,
+    /// in which case working concurrently is harmless. Three requests if there are none.
     ///
     /// # Errors
     /// Returns failures of the table, after all other removals have been tried.

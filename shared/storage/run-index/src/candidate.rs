@@ -26,7 +26,7 @@ pub struct Candidate {
 /// Rank of a candidate among those of all partitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CandidateRank {
-    /// Number of the list.
+    /// Position, in the search's walk, of the list that the candidate comes from.
     pub(crate) segment: usize,
     /// First value of the candidate, encoded as in keys. The candidates of a group are adjacent.
     pub(crate) group: String,

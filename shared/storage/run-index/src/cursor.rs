@@ -59,14 +59,14 @@ fn entry(experiment: ExperimentId, range: &KeyRange, item: &Item) -> Option<List
 }
 
 impl EntriesPage {
-    /// Returns the factor by which the next page is larger. Entries are cheaper than another
-    /// request. Copies of runs are more expensive than a request.
+    /// Returns the factor by which the page size grows from one page to the next. Entries are
+    /// cheaper than another request. Copies of runs are more expensive than a request.
     pub(crate) fn growth(&self) -> usize {
         if self.entries.iter().any(|entry| entry.item.is_some()) { 2 } else { 4 }
     }
 }
 
-/// A reader that reads a list page by page, from a given position on.
+/// A reader that reads a list page by page, starting at a given position.
 #[derive(Debug)]
 pub struct ListCursor {
     experiment: ExperimentId,
@@ -89,8 +89,8 @@ impl ListCursor {
         Self { experiment, range, buffer: VecDeque::new(), is_done: false, next_page, taken: 0 }
     }
 
-    /// Estimates the size of the next page. `times` is the number of entries that are still to be
-    /// taken for each one that has been taken.
+    /// Sets the size of the next page to an estimate. `times` is the number of entries that are
+    /// still to be taken for each one that has been taken.
     pub(crate) fn foresee(&mut self, times: f64) {
         #[allow(
             clippy::cast_possible_truncation,

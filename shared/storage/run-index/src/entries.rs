@@ -100,7 +100,7 @@ pub struct CopyEntries {
 }
 
 impl CopyEntries {
-    /// Checks whether this entry may exist.
+    /// Checks whether an entry is accounted for by the copy, either as current or as stale.
     #[must_use]
     pub fn contains(&self, entry: &Key) -> bool {
         self.held.contains(entry) || self.stale.contains(entry)

@@ -26,8 +26,8 @@ impl ListJoin {
         Self { cursors, is_exact, wanted, taken: 0 }
     }
 
-    /// Returns the next run that is in all lists. Lists that are behind skip to the position of the
-    /// others. One request for each list whose page is used up.
+    /// Returns the next run that is in all lists. Lists that are behind skip ahead to the position
+    /// of the list that is furthest. One request for each list whose page is used up.
     pub(crate) async fn next(&mut self, table: &Table) -> Result<Option<Candidate>> {
         loop {
             self.foresee();

@@ -1,4 +1,4 @@
-//! A walk through the lists that are in the order of a search, one after another.
+//! A walk that reads, one after another, the lists that provide the order of a search.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -88,7 +88,7 @@ impl ListWalker {
         if self.walk.missing_follow { WalkStage::BeforeWithoutValue { after } } else { WalkStage::End }
     }
 
-    /// Returns the stage of a page that begins after this key.
+    /// Returns the stage at which a page begins whose previous page ended with the key `after`.
     fn stage_after(&self, after: &SortKey) -> WalkStage {
         let place = after.started_and_id().filter(|_| self.ties_are_exact && !self.by_time);
         let place = place.map(|(started, id)| list_positions::newest_first(started, id));
@@ -142,7 +142,7 @@ impl ListWalker {
                 WalkStage::WithoutValue { all, listed } => match all.next(table).await? {
                     Some(entry) if listed.contains(&entry.at) => {}
                     Some(entry) => {
-                        // All of these runs form one group.
+                        // All runs without a value form one group.
                         let segment = self.walk.segments.len();
                         let candidate = Candidate::new(entry, segment, String::new(), self.ties_are_exact);
                         return Ok(Some(candidate.without_value()));
@@ -154,7 +154,8 @@ impl ListWalker {
         }
     }
 
-    /// Returns the runs in the lists of the walk, up to a limit. Each one saves reading a run.
+    /// Returns the runs in the lists of the walk, up to [`MAX_LISTED_RUNS`]. Each run that is
+    /// remembered here does not have to be read later.
     async fn listed(&self, table: &Table) -> Result<HashSet<RunLocation>> {
         let mut listed = HashSet::new();
         for list in &self.walk.segments {
@@ -239,7 +240,8 @@ impl ListWalker {
     }
 }
 
-/// Returns the length from which the text in a position of a list may have been truncated.
+/// Returns the length, in bytes, from which the text in a position of a list may have been
+/// truncated.
 fn uncut(list: &RunList) -> usize {
     match list {
         RunList::ByText { column, .. } => RunLists::uncut(column),

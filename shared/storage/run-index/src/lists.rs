@@ -76,7 +76,7 @@ impl RunLists {
     }
 
     fn by_text(&self, column: &RunColumn, range: &TextRange) -> KeyRange {
-        // The runs with this text, or those whose text begins with it.
+        // Entries of runs whose text equals the operand, or starts with it.
         let beginning = |all: KeyRange, text: &str| all.beginning(&Self::text(column, text));
         match column {
             RunColumn::Status => {
@@ -117,7 +117,8 @@ impl RunLists {
         }
     }
 
-    /// Returns the beginning of the keys of texts with this prefix, in the list by a column.
+    /// Returns the key prefix of all entries whose text starts with `text`, in the list that is
+    /// sorted by `column`.
     pub(crate) fn text(column: &RunColumn, text: &str) -> String {
         if *column == RunColumn::Name { Field::from(text).beginning() } else { Value::from(text).beginning() }
     }

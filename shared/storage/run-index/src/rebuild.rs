@@ -104,11 +104,12 @@ impl RunIndex {
         Ok(marked.into_iter().flatten().collect())
     }
 
-    /// Removes the runs that have been indexed again since they were marked. One request per MB of
-    /// marks, and one per 100 of some runs that still carry a mark, because a run that is being
-    /// written to is marked again most of the time.
+    /// Removes from `runs` those that have been indexed again since they were marked. One request
+    /// per MB of marks, and one per 100 of some runs that still carry a mark, because a run that is
+    /// being written to is marked again most of the time.
     pub async fn drop_rebuilt(&self, experiment: ExperimentId, runs: &mut HashSet<RunId>) -> Result<()> {
-        // Many other runs may be marked as well, so the query is limited to the range of these.
+        // Many other runs may be marked as well, so the query only covers the span between the
+        // first and the last of `runs`.
         let (Some(first), Some(last)) = (runs.iter().min(), runs.iter().max()) else { return Ok(()) };
         let range = RunsChanged::all(&experiment).range().starting(first.as_str()).until(last.as_str());
         let items = self.table.query(Query::of(range)).await?;
@@ -181,8 +182,8 @@ impl RunIndex {
         }
     }
 
-    /// Deletes the entries of a list that belong to these runs and are not among the known ones.
-    /// Returns their number.
+    /// Deletes the entries of a list that belong to the runs of `known`, but do not follow from
+    /// their copies. Returns their number.
     async fn sweep_list(&self, experiment: ExperimentId, list: KeyRange, known: &KnownEntries) -> Result<usize> {
         let mut swept = 0;
         let mut query = Query::of(list);
@@ -239,8 +240,8 @@ struct KnownEntries {
 }
 
 impl KnownEntries {
-    /// Checks whether an entry belongs to one of these runs and does not follow from the run's
-    /// copy.
+    /// Checks whether an entry is stray: it belongs to one of these runs, but does not follow from
+    /// the run's copy.
     fn misses(&self, entry: &Key) -> bool {
         let Some((started, run)) = list_positions::started_and_run(&entry.sk) else { return false };
         let place = (Reverse(started), run);

@@ -64,7 +64,7 @@ impl RunIndex {
         let name = rows::ExperimentName::key(&workspace.as_str().into(), &name.into());
         let is_its = Condition::Equals(EXPERIMENT.into(), text(experiment.to_string()));
         match self.table.transact(&[Write::Delete(name, is_its)]).await {
-            // The name is gone, or belongs to another experiment.
+            // The name row is missing, or another experiment has taken the name.
             Ok(()) | Err(Failure::Cancelled(_)) => {}
             Err(failure) => return Err(failure),
         }
@@ -120,8 +120,8 @@ impl RunIndex {
     }
 }
 
-/// Returns the row that accompanies a row: the reverse direction of a run's link to a dataset, or a
-/// scorer's row in the workspace's list.
+/// Returns the row that has to be deleted together with the given one: the reverse direction of a
+/// run's link to a dataset, or a scorer's row in the workspace's list.
 fn counterpart(item: &Item, workspace: Option<&Workspace>) -> Option<Key> {
     let key = item.key()?;
     // The name in the key may be truncated.
@@ -132,8 +132,8 @@ fn counterpart(item: &Item, workspace: Option<&Workspace>) -> Option<Key> {
     Some(rows::DatasetLink::key(&row.experiment, &row.dataset, &row.run))
 }
 
-/// Returns the partition with the parts of an item that do not fit into it. The partition belongs
-/// to this item alone: its key contains a model, or the experiment that is being deleted.
+/// Returns the partition that stores the overflow of an item that is too big. No other item uses
+/// this partition: its key contains a model, or the experiment that is being deleted.
 fn partition_of(key: &Key) -> Option<KeyRange> {
     if let Some(row) = rows::LoggedModel::parse(key) {
         return Some(rows::LoggedModelSegment::partition(&row.model));
@@ -142,7 +142,8 @@ fn partition_of(key: &Key) -> Option<KeyRange> {
     Some(rows::DatasetPart::partition(&row.experiment, &row.dataset))
 }
 
-/// Deletes the entries of a run, and then the copy that they follow from.
+/// Deletes a run's index entries, and then the indexer's copy of the run, from which the entries
+/// are derived.
 async fn remove_entries(table: &Table, copy: RunCopy) -> Result<()> {
     let entries = entries_of_copy(&copy).map_err(failed)?;
     let keys: Vec<_> = entries.held.union(&entries.stale).cloned().collect();

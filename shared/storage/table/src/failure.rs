@@ -180,7 +180,8 @@ fn is_size(message: &str) -> bool {
     message.contains("Item size")
 }
 
-/// Whether DynamoDB refuses all such requests to the table, whatever they contain.
+/// Checks whether an error means that DynamoDB refuses every request of this kind to the table,
+/// whatever its content.
 fn is_inaccessible(code: &str, message: &str) -> bool {
     match code {
         // A key that the caller may not use is an `AccessDeniedException` as well.

@@ -26,14 +26,14 @@ pub enum ChangePlan<T> {
 pub struct RefusedWrites(pub Vec<WriteRefusal>);
 
 impl RefusedWrites {
-    /// Whether this write's condition did not hold.
+    /// Whether the write at this position was refused because its condition did not hold.
     #[must_use]
     pub fn is_of(&self, write: usize) -> bool {
         matches!(self.0.get(write), Some(WriteRefusal::Refused(_)))
     }
 
-    /// Returns the current item of this write if its condition did not hold and the item exists.
-    /// Planning from it saves a read.
+    /// Returns the current item that the write at this position was refused for, if its condition
+    /// did not hold and the item exists. Planning from it saves a read.
     #[must_use]
     pub fn item(self, write: usize) -> Option<Item> {
         match self.0.into_iter().nth(write) {

@@ -80,12 +80,12 @@ impl RetryPolicy {
         self.wait(self.first_pause, next).await;
     }
 
-    /// Whether this number of throttled attempts is the maximum.
+    /// Whether to give up after this number of throttled attempts.
     pub(crate) fn gives_up_throttled(&self, throttled: u32) -> bool {
         throttled >= self.throttled_attempts.min(self.attempts)
     }
 
-    /// Waits after this number of throttled attempts.
+    /// Waits before the next attempt, after this number of throttled attempts.
     pub(crate) async fn pause_throttled(&self, throttled: u32) {
         self.wait(self.first_throttled_pause, throttled).await;
     }

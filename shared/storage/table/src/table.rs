@@ -232,7 +232,7 @@ impl Table {
         Ok(())
     }
 
-    /// Returns the level of detail of consumed capacity to request.
+    /// Returns which details of the consumed capacity to request. `None` unless a meter needs them.
     pub(crate) fn wanted(&self) -> Option<ReturnConsumedCapacity> {
         match &self.meter {
             Some(_) => Some(ReturnConsumedCapacity::Indexes),

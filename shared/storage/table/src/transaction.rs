@@ -27,7 +27,8 @@ pub enum Write {
 }
 
 impl Write {
-    /// The table and the write itself. `here` is the table of the transaction.
+    /// Returns the name of the table that a write is for, and the write itself. `here` is the table
+    /// of the transaction.
     fn of<'a>(&'a self, here: &'a str) -> (&'a str, &'a Self) {
         match self {
             Self::OtherTable(table, write) => write.of(table),

@@ -53,14 +53,15 @@ impl Block {
         self.partition
     }
 
-    /// Returns the last place that the block owns. The block's oldest trace is there, or was when
-    /// the block was created.
+    /// Returns the last place in the block's range. It is the place of the trace that was the
+    /// block's oldest when the block was created.
     #[must_use]
     pub fn end(&self) -> &TraceKey {
         &self.end
     }
 
-    /// Returns where the newer half ends, if this block was split in two after `since`, in ms.
+    /// Returns where the newer half ends, if this block is the older half of one that was split
+    /// after `since`, in ms.
     #[must_use]
     pub fn behind(&self, since: i64) -> Option<TraceKey> {
         let written = self.item.get(WRITTEN)?;

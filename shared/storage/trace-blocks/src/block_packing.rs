@@ -19,8 +19,8 @@ pub const MAX_TRACES: usize = 128;
 /// Maximum number of bytes in a block before compression. Even if they do not compress well, they
 /// fit into an item of 400 KB.
 pub const MAX_BLOCK_BYTES: usize = 350 << 10;
-/// Maximum number of these bytes that one trace may take. A full block therefore has at least 21
-/// traces.
+/// Maximum number of bytes of a block, before compression, that one trace takes. A full block
+/// therefore has at least 21 traces.
 pub const MAX_TRACE_BYTES: usize = 16 << 10;
 
 /// A trace to be packed.

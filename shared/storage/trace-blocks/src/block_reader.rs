@@ -22,10 +22,10 @@ const BATCH_SIZE: usize = 40;
 /// half is missing later than that, it was deleted.
 const SPLIT_GRACE_MS: i64 = 600_000;
 
-/// Reads the blocks that own places after `behind`, in their order, and returns whether there are
-/// more. Without a place, reading starts with the first block. It stops once the blocks have
-/// `most_traces` traces. The first block may also have places before `behind`. One request per 40
-/// blocks, one read unit per 4 KB.
+/// Reads, in key order, the blocks whose ranges extend past `behind`, and returns whether there are
+/// more. If `behind` is `None`, reading starts with the first block. Reading stops once the blocks
+/// have `most_traces` traces. The first block may also have places before `behind`. One request per
+/// 40 blocks, one read unit per 4 KB.
 ///
 /// # Errors
 /// Returns failures of the table, and an internal error if a block cannot be read.
@@ -54,7 +54,7 @@ async fn read_once(
     most_traces: usize,
 ) -> Result<(Vec<Block>, bool)> {
     let range = match behind {
-        // A block that ends at the place itself has no places after it.
+        // A block that ends exactly at `behind` does not extend past it, so it is skipped.
         Some(place) => partition.blocks().after(&place.text()),
         None => partition.blocks(),
     };

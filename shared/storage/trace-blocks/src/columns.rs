@@ -76,7 +76,7 @@ pub(crate) fn write(traces: &[TraceColumns]) -> Vec<u8> {
     written
 }
 
-/// Appends which traces have a text, and then the texts.
+/// Appends a column of optional texts: first which traces have one, and then the texts.
 fn put_texts<'a>(written: &mut Vec<u8>, texts: impl Iterator<Item = Option<&'a str>> + Clone) {
     written.extend(texts.clone().map(|text| u8::from(text.is_some())));
     for text in texts.flatten() {

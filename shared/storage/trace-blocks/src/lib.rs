@@ -1,10 +1,11 @@
 //! Blocks of traces: quiet traces of a partition, packed together. Searches read blocks instead of
 //! documents.
 //!
-//! A [`Block`] contains up to 128 traces in the order of their [`TraceKey`]s. It owns all places
-//! after the end of the previous block, up to its own end, so the block of a place is the first one
-//! that ends there or later. The block's version of a trace only counts if there is no mark at the
-//! trace's place. Readers therefore read the marks of an interval first, and then its blocks.
+//! A [`Block`] contains up to 128 traces in the order of their [`TraceKey`]s. Its range extends
+//! from the end of the previous block, exclusive, to its own end, inclusive, so a place is in the
+//! range of the first block that ends there or later. A block's copy of a trace is ignored if there
+//! is a mark at the trace's place. Readers therefore read the marks of an interval first, and then
+//! its blocks.
 //!
 //! The indexer decides when traces are packed, and writes the blocks.
 //! `functions/traces` reads them. Writers put a mark before they change a trace. This crate defines

@@ -6,7 +6,7 @@ use table::{Condition, Failure, Item, Result, Table, Value, bytes, number};
 
 use crate::trace_key::TracePartition;
 
-/// How long a lock lasts, in ms. The holder finishes well before that, or takes a new lock.
+/// Time in ms after which a lock expires. The holder finishes well before, or takes a new lock.
 pub const LOCK_DURATION_MS: i64 = 90_000;
 
 /// A partition that this process has locked.

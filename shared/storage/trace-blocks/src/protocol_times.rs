@@ -1,4 +1,4 @@
-//! Waiting times of the protocol, in ms. They depend on each other.
+//! Waiting times, in ms, of the protocol that packs traces. They depend on each other.
 
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ pub const SETTLED_SPAN_AGE: i64 = 60_000;
 /// Delay after which a partition is packed, counted from its first mark. The mark is quiet by then.
 /// The additional time lets more traces be packed together.
 pub const PACKING_DELAY: i64 = 210_000;
-/// How long a lock is used.
+/// How long a process works under a lock before it takes a new one. Well below the lock's
+/// expiration.
 pub const LOCK_USE_DURATION: Duration = Duration::from_secs(30);
 
 const _: () = assert!(

@@ -70,7 +70,8 @@ impl TraceKey {
     }
 }
 
-/// A partition of an experiment's traces: the traces of one day, or some of them.
+/// A partition of an experiment's traces. It contains the traces of one UTC day, or a share of
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TracePartition {
     /// Experiment of the traces.
@@ -102,7 +103,7 @@ impl TracePartition {
         Some(Self { experiment, day: day.0, shard: shard.0 })
     }
 
-    /// Checks whether a mark at this place of the partition belongs to the trace.
+    /// Checks whether a mark in this partition at `place` is the current mark of the trace.
     #[must_use]
     pub fn holds(&self, trace: &StoredTrace, place: &TraceKey) -> bool {
         Self::of(trace) == *self && trace.request_time() == place.time && *trace.id() == place.trace

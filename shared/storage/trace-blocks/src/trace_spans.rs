@@ -20,7 +20,7 @@ use crate::block::failed;
 #[derive(Debug, Default)]
 pub struct TraceSpans {
     spans: Vec<Span>,
-    /// Permit that keeps other large traces out of memory while these spans are in use.
+    /// Permit to hold a large trace in memory. No other large trace is read until it is dropped.
     _alone: Option<SemaphorePermit<'static>>,
 }
 
@@ -38,8 +38,8 @@ impl Deref for TraceSpans {
     }
 }
 
-/// The turn of one request. One large trace of the request at a time competes with those of other
-/// requests, so the request does not time out waiting for its own traces.
+/// Serializes the large traces of one request. Only one of them at a time competes with other
+/// requests for memory, so the request does not time out waiting for traces of its own.
 #[derive(Debug, Default)]
 pub struct LargeTraceTurn(Mutex<()>);
 
@@ -120,8 +120,8 @@ impl SpanItems {
         Self { read: Vec::new(), size: 0, next: Some(query) }
     }
 
-    /// Reads until all items are there or they have more than `most` bytes. Returns whether all are
-    /// there and within the limit.
+    /// Reads items until none are left or they exceed `most` bytes in total. Returns whether all
+    /// were read within the limit.
     async fn read_on(&mut self, table: &Table, most: usize) -> table::Result<bool> {
         while self.size <= most
             && let Some(query) = self.next.take()
@@ -192,7 +192,8 @@ const LARGE_TRACE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of bytes of a trace's packed spans that are read, more than any response can
 /// contain.
 const MAX_PACKED_BYTES: usize = 48 << 20;
-/// Limit of these spans when unpacked. Repeated text compresses to almost nothing.
+/// Maximum size, in bytes, of a trace's spans when unpacked. Repeated text compresses to almost
+/// nothing.
 const MAX_UNPACKED_BYTES: usize = 64 << 20;
 
 #[cfg(test)]

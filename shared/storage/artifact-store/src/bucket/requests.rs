@@ -106,7 +106,7 @@ impl Bucket {
             Err(failure) if failure.is_missing() => return Ok(None),
             outcome => outcome?,
         };
-        // A length alone is not enough, because the page of a proxy has one, too.
+        // The ETag is required, because the HTML page of a proxy also has a length but no ETag.
         reply.header("etag").ok_or_else(|| BucketFailure::broken("the bucket returned an object without an ETag"))?;
         let length = reply.header("content-length").and_then(|length| length.parse().ok());
         let length =

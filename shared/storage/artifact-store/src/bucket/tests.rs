@@ -128,7 +128,7 @@ async fn a_completion_whose_answer_was_lost_is_told_from_one_that_never_was() {
         assert!(asked[0].starts_with(&format!("POST https://b.s3.r.amazonaws.com/k?uploadId=id {body}")), "{asked:?}");
         assert!(asked[2].starts_with("HEAD "));
     }
-    // A name that this server did not create.
+    // An upload name that this server did not create.
     let (bucket, _) = bucket(&[]);
     for name in ["", "id", "nonce."] {
         assert!(bucket.complete_upload("k", name, &[part()]).await.unwrap_err().is_missing(), "{name}");

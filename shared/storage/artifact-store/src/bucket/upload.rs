@@ -40,7 +40,7 @@ fn no_such_upload() -> BucketFailure {
     BucketFailure::Refused { status: 404, code: "NoSuchUpload".to_owned(), message }
 }
 
-/// Returns the bucket's id of an upload.
+/// Returns the id that the bucket assigned to an upload, given the upload's name.
 pub(crate) fn id_of(upload: &str) -> Result<&str> {
     UploadName::read(upload).map(|name| name.id)
 }

@@ -112,8 +112,8 @@ proptest! {
     }
 }
 
-/// Querying all rows of one of these types also returns rows of the others in its group. There are
-/// no other such groups.
+/// Some row types share a key prefix, so a query for all rows of one also returns rows of the
+/// others. The groups listed here are the only ones.
 #[test]
 fn only_rows_of_one_entity_begin_alike() {
     let literal = |pattern: &'static str| pattern.split_once('<').map_or(pattern, |(literal, _)| literal);
