@@ -21,7 +21,7 @@ pub struct RequestLine {
     /// Method and path of the route, such as `GET /api/2.0/mlflow/runs/get`. `None` if no route
     /// matched, because paths chosen by unauthenticated clients are not logged.
     pub route: Option<Arc<str>>,
-    /// Status of the response. `None` if the client disconnected before, or for work without a
+    /// Status of the response. `None` if the client disconnected first, or for work without a
     /// request ([`log_work`]).
     pub status: Option<StatusCode>,
     /// Time from the first byte of the request until the response was ready, without sending it.
@@ -33,7 +33,7 @@ pub struct RequestLine {
 }
 
 tokio::task_local! {
-    /// Notes that the route takes for the log line of the request.
+    /// What has been recorded about the current request for its log line.
     static NOTED: Arc<RequestNotes>;
 }
 
@@ -93,12 +93,12 @@ pub fn log(line: &RequestLine) {
     );
 }
 
-/// Notes the route that handles the request.
+/// Records which route handles the request, for the log line.
 pub(crate) fn note_route(route: &Arc<str>) {
     note(|noted| drop(noted.route.set(Arc::clone(route))));
 }
 
-/// Notes the caller of the request.
+/// Records the caller of the request, for the log line.
 pub(crate) fn note_caller(caller: &Caller) {
     let name = caller.name();
     if !name.is_empty() {

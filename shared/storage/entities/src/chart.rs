@@ -18,7 +18,7 @@ use crate::points::{self, Point, read_signed, write_signed};
 use crate::run_location::RunLocation;
 use crate::unreadable_item::unreadable;
 
-/// Minimum number of points in uncharted segments before they become a row.
+/// Minimum number of points that uncharted segments must hold before they become a chart row.
 pub const MIN_ROW_SOURCE_POINTS: usize = 1_000;
 /// Maximum number of points in a row. With times and steps, 256 points take less than 4 KB, which
 /// is one read unit.
@@ -138,7 +138,7 @@ impl ChartRow {
     pub fn weighted(&self) -> impl Iterator<Item = WeightedPoint> {
         let count = u64::try_from(self.points.len()).unwrap_or(u64::MAX).max(1);
         let (whole, more) = (self.represented_points / count, self.represented_points % count);
-        // A remainder is distributed evenly over the points.
+        // If the division leaves a remainder, it is spread evenly over the row's points.
         let before = move |point: u64| {
             whole * point + u64::try_from(u128::from(more) * u128::from(point) / u128::from(count)).unwrap_or(0)
         };

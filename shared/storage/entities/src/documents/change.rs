@@ -91,7 +91,7 @@ async fn carry_out(table: &Table, document: &impl Document, plan: &DocumentPlan)
     item.ok_or_else(|| Failure::Unexpected("a document disappeared while it was being changed".to_owned()))
 }
 
-/// Marks a document as full once it is.
+/// Sets the `full` flag of a document whose maps exceed their size limit.
 async fn close_if_full(table: &Table, item: Item) -> Result<Item> {
     let Some(key) = item.key().filter(|_| !item.has(FULL) && maps_size(&item) > MAX_MAPS_BYTES) else {
         return Ok(item);

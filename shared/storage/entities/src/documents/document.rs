@@ -31,7 +31,7 @@ pub trait Document {
     }
     /// Returns MLflow's error if the document may not be written in its current state.
     fn check(&self, item: Option<&Item>) -> Result<()>;
-    /// Returns MLflow's error for params that have other values already.
+    /// Returns MLflow's error for params that already have values other than the requested ones.
     fn params_differ(&self, conflicts: &[ParamConflict]) -> Error {
         Error::invalid(format!("Params have other values already: {}", print_conflicts(conflicts)))
     }
@@ -51,9 +51,9 @@ pub struct ParamConflict {
 /// A change of a document. If a key occurs more than once, its last value applies.
 #[derive(Clone, Debug, Default)]
 pub struct DocumentChange {
-    /// Params. An existing param with another value is an error.
+    /// Params to add. It is an error if a param already exists with another value.
     pub params: Vec<(String, String)>,
-    /// Tags. An existing tag gets the new value.
+    /// Tags to set. The value of an existing tag is replaced.
     pub tags: Vec<(String, String)>,
     /// Other attributes to set.
     pub set: Vec<(&'static str, Value)>,
