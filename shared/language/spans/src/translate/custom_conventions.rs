@@ -116,7 +116,8 @@ impl VercelAi {
     }
 }
 
-/// Parses a JSON text that may be wrapped up to three times.
+/// Parses a text as JSON, up to three times if the result is a text again. Returns a value that
+/// is not JSON text unchanged.
 fn unwrapped(value: Json) -> Json {
     let mut value = value;
     for _ in 0..3 {
