@@ -50,9 +50,9 @@ impl TestEnvironment {
         Self { table: Table::new(engine.client(), TABLE), engine, faults }
     }
 
-    /// Returns a handle to the table whose requests are subject to the faults. Throttled requests
-    /// are retried as often as others: of many concurrent requests, a single one may repeatedly be
-    /// the `n`th one, which is affected.
+    /// Returns a handle to the table whose requests are subject to the injected faults. Throttled
+    /// requests are retried as often as other failures, because one of many concurrent requests can
+    /// repeatedly be the `n`th request, which fails.
     pub fn faulty(&self) -> Table {
         let retry = RetryPolicy {
             first_throttled_pause: RetryPolicy::default().first_pause,
