@@ -194,8 +194,8 @@ impl Convention for VoltAgent {
         }
     }
 
-    /// Returns the span's type. A span below an agent has the agent's entity type, but a span type
-    /// of its own.
+    /// Returns the span's type. `span.type` takes precedence, because a span below an agent has the
+    /// agent's `entity.type`.
     fn span_type(&self, attributes: &SpanAttributes) -> Option<&'static str> {
         let kinds = ["span.type", "entity.type"].into_iter().filter_map(|name| attributes.get(name));
         kinds.map(parsed).find_map(|kind| mapped(self.names().kinds, &kind))
