@@ -19,7 +19,8 @@ pub const TABLE: &str = "mlflow";
 pub struct TestEnvironment {
     /// The engine that has the table.
     pub engine: Engine,
-    /// Faults of requests through [`faulty`](Self::faulty) and [`impatient`](Self::impatient).
+    /// Injects faults into requests through [`faulty`](Self::faulty) and
+    /// [`impatient`](Self::impatient).
     pub faults: FaultInjector,
     /// A handle to the table without faults.
     pub table: Table,
@@ -85,7 +86,7 @@ impl TestEnvironment {
         dump::dump(self.items().await)
     }
 
-    /// Returns the changes since a previous state.
+    /// Returns the changes between a previous dump of the table and its current items.
     pub async fn changes(&self, before: &TableDump) -> TableChanges {
         dump::changes(self.engine.items(TABLE).await.unwrap(), before)
     }
