@@ -177,8 +177,8 @@ impl GrantType {
     }
 }
 
-/// Maximum length of a pattern, in bytes. The name of a scorer has up to 250 characters of up to
-/// four bytes, each of which takes up to three bytes in a pattern.
+/// Maximum length of a pattern, in bytes. A scorer's name has up to 250 characters of up to four
+/// bytes, and each byte takes up to three bytes in a pattern.
 const MAX_PATTERN_BYTES: usize = 3_100;
 
 /// The pattern for all resources of a type.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::python;
 use crate::{Error, Result};
 
-/// The checks of a field, in their order.
+/// The checks of a field, in the order in which they run.
 pub type FieldChecks = (&'static str, &'static [Check]);
 
 /// A check of the JSON value of a field.

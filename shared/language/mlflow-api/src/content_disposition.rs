@@ -30,9 +30,9 @@ pub fn attachment_disposition(name: &str) -> String {
     disposition
 }
 
-/// Returns an ASCII name for programs that do not support others. Accents are dropped, and
-/// ligatures are decomposed (NFKD, like in MLflow). If only an extension is left, `download` takes
-/// the place of the name.
+/// Returns an ASCII version of a file name, for programs that only support ASCII. Accents are
+/// dropped, and ligatures are decomposed (NFKD, like in MLflow). If only an extension is left,
+/// `download` is put before it.
 fn fallback(name: &str) -> String {
     let decomposed = DecomposingNormalizerBorrowed::new_nfkd().normalize(name);
     let ascii: String = decomposed.chars().filter(|character| (' '..='~').contains(character)).collect();

@@ -48,7 +48,7 @@ pub struct DatasetResponse {
 /// The response of `datasets/search`.
 #[derive(Serialize)]
 pub struct SearchDatasetsResponse {
-    /// The page, each item of which is an [`EvaluationDataset`].
+    /// The items of the page. Each is an [`EvaluationDataset`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub datasets: Vec<Box<RawValue>>,
     /// The token of the next page, if there is one.

@@ -164,7 +164,7 @@ pub struct LoggedModelResponse {
 /// The response of `logged-models/search`.
 #[derive(Serialize)]
 pub struct SearchLoggedModelsResponse {
-    /// The page, each item of which is a [`LoggedModel`].
+    /// The items of the page. Each is a [`LoggedModel`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<Box<RawValue>>,
     /// The token of the next page, if there is one.

@@ -142,7 +142,7 @@ pub struct RegisteredModelResponse {
 /// The response of `registered-models/search`.
 #[derive(Debug, Serialize)]
 pub struct SearchModelsResponse {
-    /// The page, each item of which is a [`RegisteredModel`].
+    /// The items of the page. Each is a [`RegisteredModel`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub registered_models: Vec<Box<RawValue>>,
     /// The token of the next page, if there is one.
@@ -161,7 +161,7 @@ pub struct ModelVersionResponse {
 /// The response of `model-versions/search`.
 #[derive(Debug, Serialize)]
 pub struct SearchVersionsResponse {
-    /// The page, each item of which is a [`ModelVersion`].
+    /// The items of the page. Each is a [`ModelVersion`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub model_versions: Vec<Box<RawValue>>,
     /// The token of the next page, if there is one.

@@ -40,7 +40,7 @@ impl ResponseSize {
         Self { bytes: json.len(), escaped: json.iter().filter(|byte| matches!(byte, b'"' | b'\\')).count() }
     }
 
-    /// Returns the size of this number of bytes, none of which have to be escaped.
+    /// Returns the size of a JSON text of `bytes` bytes, none of which has to be escaped.
     #[must_use]
     pub fn of_plain(bytes: usize) -> Self {
         Self { bytes, escaped: 0 }

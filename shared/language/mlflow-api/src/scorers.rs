@@ -5,7 +5,7 @@ use serde::Serialize;
 /// A version of a scorer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Scorer {
-    /// The id of the experiment. It is a number in this message, and a text in others.
+    /// The id of the experiment. A number in this message, although a text in other messages.
     pub experiment_id: u64,
     /// The name.
     pub scorer_name: String,

@@ -237,7 +237,7 @@ pub struct DeleteTracesResponse {
 /// The response of `traces/search`, and of `traces` in version 2 of the API.
 #[derive(Debug, Serialize)]
 pub struct SearchTracesResponse {
-    /// The page, each item of which is a [`TraceInfo`].
+    /// The items of the page. Each is a [`TraceInfo`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<Box<RawValue>>,
     /// The token of the next page, if there is one.

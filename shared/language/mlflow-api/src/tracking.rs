@@ -213,7 +213,7 @@ pub struct ExperimentResponse {
 /// The response of `experiments/search`.
 #[derive(Serialize)]
 pub struct SearchExperimentsResponse {
-    /// The page, each item of which is an [`Experiment`].
+    /// The items of the page. Each is an [`Experiment`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub experiments: Vec<Box<RawValue>>,
     /// The token of the next page, if there is one.
@@ -238,7 +238,7 @@ pub struct UpdateRunResponse {
 /// The response of `runs/search`.
 #[derive(Serialize)]
 pub struct SearchRunsResponse {
-    /// The page, each item of which is a [`Run`].
+    /// The items of the page. Each is a [`Run`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<Box<RawValue>>,
     /// The token of the next page, if there is one.

@@ -205,8 +205,8 @@ impl Error {
         Self { cause: Some(cause.to_string()), ..Self::new(ErrorCode::ResourceExhausted, message) }
     }
 
-    /// Creates an error for a request that may or may not have created an entity, so that a retry
-    /// could create it twice. 409.
+    /// Creates an error (409) for a request with an unknown outcome: if it did create the entity, a
+    /// retry could create a second one.
     #[must_use]
     pub fn unknown_outcome(cause: impl fmt::Display) -> Self {
         let message =

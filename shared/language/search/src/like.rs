@@ -106,7 +106,7 @@ impl PatternSegment {
         }
     }
 
-    /// Returns the end of the first match in a text.
+    /// Returns the position in a text where the first match of this part ends.
     fn first_end(&self, text: &str) -> Option<usize> {
         match self {
             // Skips the search, because preparing it takes time linear in the length of the part.
@@ -125,13 +125,13 @@ fn is_one(wanted: char, found: Option<char>) -> bool {
     found.is_some_and(|found| wanted == '_' || wanted == found)
 }
 
-/// Returns the text after a part, if the text begins with the part.
+/// Returns what follows a part of the pattern in a text, if the text begins with the part.
 fn behind<'a>(stretch: &str, text: &'a str) -> Option<&'a str> {
     let mut rest = text.chars();
     stretch.chars().all(|wanted| is_one(wanted, rest.next())).then_some(rest.as_str())
 }
 
-/// Returns the text before a part, if the text ends with the part.
+/// Returns what precedes a part of the pattern in a text, if the text ends with the part.
 fn before<'a>(stretch: &str, text: &'a str) -> Option<&'a str> {
     let mut rest = text.chars();
     stretch.chars().rev().all(|wanted| is_one(wanted, rest.next_back())).then_some(rest.as_str())

@@ -43,7 +43,7 @@ pub(crate) fn of_pattern(pattern: &LikePattern) -> Vec<String> {
     of_pieces(&like::pieces(pattern))
 }
 
-/// Returns the tokens of texts that are equal to `text`.
+/// Returns the tokens that every text equal to `text` has in the index.
 pub(crate) fn of_equal(text: &str) -> Vec<String> {
     of_pieces(&[PatternPiece { text, is_end: true }])
 }
@@ -54,7 +54,7 @@ fn of_pieces(pieces: &[PatternPiece]) -> Vec<String> {
     tokens.filter(|token| seen.insert(token.clone())).collect()
 }
 
-/// Returns the trigrams of `characters` that are tokens, in their order.
+/// Returns the trigrams of `characters` that serve as tokens, in the order of the text.
 fn chosen(characters: &[char]) -> Vec<String> {
     let trigrams: Vec<_> = characters.windows(3).map(|trigram| (rank(trigram), trigram)).collect();
     let mut is_token: Vec<_> = trigrams.iter().map(|(rank, _)| rank.is_none()).collect();

@@ -19,7 +19,7 @@ struct Recorded {
     searches: Vec<(Vec<u64>, String, Vec<String>, Answer)>,
 }
 
-/// The result of MLflow.
+/// The recorded result of a search in MLflow.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Answer {

@@ -28,9 +28,10 @@ const FORMAT: u8 = 1;
 /// Field number of the spans in a `ScopeSpans`.
 const SPANS_FIELD: u32 = 2;
 
-/// A sample of spans of common SDKs, which makes a small export a quarter smaller. It must never
-/// change, because spans that were packed with it cannot be read without it. Another dictionary
-/// gets a format of its own. It is the message created from `tests/fixtures/typical.json`.
+/// Compression dictionary: a sample of spans of common SDKs, which makes a small export a quarter
+/// smaller. It must never change, because spans that were packed with it cannot be read without
+/// it. A new dictionary requires a new format. The sample is the message created from
+/// `tests/fixtures/typical.json`.
 const DICTIONARY: &[u8] = include_bytes!("dictionary.bin");
 
 static ENCODER_DICTIONARY: LazyLock<EncoderDictionary<'static>> =

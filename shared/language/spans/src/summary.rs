@@ -97,7 +97,7 @@ pub fn summarize(spans: &[Span]) -> Result<TraceSummary> {
         tags: Vec::new(),
         usage: TraceUsage::default(),
     };
-    // Collected from all roots: a trace may have many thousands.
+    // The tags are collected from all roots, of which a trace can have many thousands.
     let mut tags = IndexMap::new();
     for span in spans {
         summary.usage.add(span);

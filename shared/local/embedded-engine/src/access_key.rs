@@ -20,7 +20,7 @@ use crate::aws_json::EngineResponse;
 /// Maximum difference between a request's time and the clock of this machine, as in AWS.
 const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_mins(15);
 
-/// An access key. A server only answers requests that are signed with its own key.
+/// An access key of a server, which rejects requests that are signed with any other key.
 #[derive(Clone)]
 pub struct AccessKey {
     id: String,

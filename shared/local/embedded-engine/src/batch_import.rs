@@ -86,8 +86,8 @@ pub(crate) fn import(database: &Database, filters: &Filters, body: &[u8]) -> Opt
     Some(answer.to_string())
 }
 
-/// Returns the write units of putting new items. Items that replace others are counted as new ones
-/// too, because looking these up would take as long as the rest of the batch.
+/// Returns the write units of a batch as if all items were new. Replaced items are not looked up,
+/// because that would take as long as the rest of the batch.
 fn consumption(table: &TableMetadata, names: &[Key], items: &[Item]) -> Option<f64> {
     let mut indexes: Vec<Index> = Vec::new();
     for definitions in [&table.lsi_definitions, &table.gsi_definitions].into_iter().flatten() {

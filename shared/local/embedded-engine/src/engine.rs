@@ -89,8 +89,8 @@ impl Engine {
         let made = make_private(directory)?;
         // An absolute path, so that SQLite does not parse it as a URI.
         let directory = directory.canonicalize()?;
-        // One process opens the database at a time, and others wait. Without this lock, SQLite
-        // would return an error to the others while one creates the file.
+        // Only one process at a time opens the database; other processes wait for the lock. Without
+        // it, SQLite would fail in the waiting processes while the first one creates the file.
         let opening = open_private(&directory.join(OPENING_LOCK))?;
         if let Err(TryLockError::WouldBlock) = opening.try_lock() {
             tracing::info!("another process is opening the data; waiting for it");
@@ -117,8 +117,8 @@ impl Engine {
         Ok(Self { directory: Some(directory), log: Some(Arc::new(log)), readers: Some(Arc::new(readers)), ..engine })
     }
 
-    /// Creates an engine in memory with a database of its own. It is gone when its last clone is
-    /// dropped.
+    /// Creates an engine with a new database in memory. The database is gone when the engine's last
+    /// clone is dropped.
     pub fn memory() -> Result<Self, EngineError> {
         let location = place_in_memory();
         let side = SqliteConnection::open(&location)?;
@@ -300,7 +300,7 @@ impl Engine {
         Ok(deleted)
     }
 
-    /// Runs a closure with the second connection, on a thread that may block.
+    /// Runs a closure with the second connection, on a thread for blocking work.
     async fn with_side<T: Send + 'static>(
         &self,
         run: impl FnOnce(&mut Connection) -> Result<T, EngineError> + Send + 'static,

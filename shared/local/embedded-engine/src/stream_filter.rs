@@ -16,9 +16,9 @@ use crate::EngineError;
 /// The records that the reader of a stream needs, by attributes of their items.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamFilter {
-    /// Attributes of which a new or changed item must have at least one after the write.
+    /// A new or changed item passes if it has at least one of these attributes after the write.
     pub written_with: &'static [&'static str],
-    /// Attribute that a removed item must have had.
+    /// A removed item passes if it had this attribute.
     pub removed_with: &'static str,
 }
 

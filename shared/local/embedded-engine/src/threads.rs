@@ -242,7 +242,8 @@ mod tests {
         while ran.load(Ordering::SeqCst) < 10 * WRITE_THREADS as u64 {
             assert!(tokio::time::timeout(Duration::from_millis(10), &mut calls).await.is_err());
         }
-        // A refused write has written nothing, and a write without a log does not wait for one.
+        // Neither a refused write, which has changed nothing, nor a write without a log waits for a
+        // sync.
         let refused = || EngineResponse { status: 400, body: "refused".to_owned() };
         assert_eq!(body(threads.write(Some(Arc::clone(&log)), refused)).await, "refused");
         assert_eq!(body(threads.write(None, || answer("no log"))).await, "no log");

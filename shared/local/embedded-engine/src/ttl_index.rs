@@ -51,7 +51,7 @@ pub(crate) fn index(connection: &mut Connection) -> Result<(), EngineError> {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have created them in the meantime.
+    // Checked again, because another process can have made the changes in the meantime.
     for change in changes(&transaction)? {
         transaction.execute_batch(&change)?;
     }

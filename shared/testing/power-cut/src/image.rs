@@ -48,8 +48,8 @@ impl FileChange {
         }
     }
 
-    /// Returns the part of the change that a disk may have written without a sync: all of it,
-    /// nothing, or some of its sectors.
+    /// Returns what a disk could have written of the change without a sync, chosen at random: all
+    /// of it, nothing, or some of its sectors.
     pub(crate) fn in_part(&self, random: &mut StdRng) -> Vec<Self> {
         match (random.random_range(0..3), self) {
             (0, _) => Vec::new(),

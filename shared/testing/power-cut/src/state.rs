@@ -19,7 +19,7 @@ static DISKS: Mutex<BTreeMap<PathBuf, DiskState>> = Mutex::new(BTreeMap::new());
 pub(crate) struct DiskState {
     /// Content that is certainly on the disk.
     pub(crate) durable: FileContents,
-    /// Changes that may not be on the disk yet, by file, in the order in which they were made.
+    /// Changes that are not certain to be on the disk, by file, in the order they were made.
     pending: BTreeMap<String, Vec<FileChange>>,
     pub(crate) images: Vec<DiskImage>,
     random: StdRng,

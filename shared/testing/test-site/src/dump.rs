@@ -49,11 +49,11 @@ pub(crate) fn dump(items: Vec<Value>) -> TableDump {
     items.collect()
 }
 
-/// Changed items in their new state, or `None` if they were deleted. They only have attributes that
-/// their rows declare.
+/// Changed items in their new state, by key. `None` if the item was deleted. An item only has
+/// attributes that its row type declares.
 pub type TableChanges = BTreeMap<String, Option<Value>>;
 
-/// Returns the changes since a previous state.
+/// Returns the changes between a previous dump of a table and its current items.
 pub(crate) fn changes(items: Vec<Value>, before: &TableDump) -> TableChanges {
     let now = dump(items);
     let mut all: TableChanges =

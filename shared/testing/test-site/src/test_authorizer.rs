@@ -35,7 +35,7 @@ impl TestAuthorizer {
         Self::of_asks(visible, move |ask| may(&(ask.action, ask.guard.clone())))
     }
 
-    /// Returns an authorizer that decides by everything that it is asked.
+    /// Returns an authorizer whose decisions can depend on the complete [`AccessCheck`].
     pub fn of_asks(visible: Visibility, may: impl Fn(&AccessCheck) -> bool + Send + Sync + 'static) -> Self {
         let (may, writes): (DecisionFunction, WritesFunction) = (Arc::new(may), Arc::new(|_, _| Vec::new()));
         Self { identity: Identity::anonymous(), visible, looks: false, may_further: Arc::clone(&may), may, writes }
@@ -59,7 +59,7 @@ impl TestAuthorizer {
         Self { may_further: Arc::new(may), ..self }
     }
 
-    /// Adds these writes to those that create, rename or delete entities.
+    /// Adds writes to the transactions that create, rename or delete entities.
     #[must_use]
     pub fn writing(self, writes: impl Fn(&Identity, EntityEvent<'_>) -> Vec<Write> + Send + Sync + 'static) -> Self {
         Self { writes: Arc::new(writes), ..self }

@@ -14,7 +14,7 @@ use tower::ServiceExt;
 /// Total size in bytes of the request bodies that are processed concurrently, except for a single
 /// longer one.
 const MAX_BODY_BYTES_IN_FLIGHT: usize = 16 << 20;
-/// Size in bytes from which a body is counted.
+/// Minimum size, in bytes, of the bodies that count towards the total in flight.
 const MIN_COUNTED_BODY_BYTES: u64 = 64 << 10;
 
 /// The remaining size for request bodies, shared by all tests of the process. The server has a

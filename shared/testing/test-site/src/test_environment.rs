@@ -19,7 +19,8 @@ pub const TABLE: &str = "mlflow";
 pub struct TestEnvironment {
     /// The engine that has the table.
     pub engine: Engine,
-    /// Faults of requests through [`faulty`](Self::faulty) and [`impatient`](Self::impatient).
+    /// Injects faults into requests through [`faulty`](Self::faulty) and
+    /// [`impatient`](Self::impatient).
     pub faults: FaultInjector,
     /// A handle to the table without faults.
     pub table: Table,
@@ -50,9 +51,9 @@ impl TestEnvironment {
         Self { table: Table::new(engine.client(), TABLE), engine, faults }
     }
 
-    /// Returns a handle to the table whose requests are subject to the faults. Throttled requests
-    /// are retried as often as others: of many concurrent requests, a single one may repeatedly be
-    /// the `n`th one, which is affected.
+    /// Returns a handle to the table whose requests are subject to the injected faults. Throttled
+    /// requests are retried as often as other failures, because one of many concurrent requests can
+    /// repeatedly be the `n`th request, which fails.
     pub fn faulty(&self) -> Table {
         let retry = RetryPolicy {
             first_throttled_pause: RetryPolicy::default().first_pause,
@@ -85,7 +86,7 @@ impl TestEnvironment {
         dump::dump(self.items().await)
     }
 
-    /// Returns the changes since a previous state.
+    /// Returns the changes between a previous dump of the table and its current items.
     pub async fn changes(&self, before: &TableDump) -> TableChanges {
         dump::changes(self.engine.items(TABLE).await.unwrap(), before)
     }

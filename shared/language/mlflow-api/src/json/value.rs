@@ -26,7 +26,7 @@ pub enum Json {
     Object(JsonObject),
 }
 
-/// The entries of a JSON object, in their order. Keys are unique.
+/// The entries of a JSON object, in insertion order. Keys are unique.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JsonObject(Vec<(String, Json)>);
 

@@ -28,9 +28,9 @@ pub struct ExperimentFilter {
 pub enum ExperimentPredicate {
     /// A condition on the name.
     Name(TextTest),
-    /// A condition on the id: it must be in a set of ids, or not in it.
+    /// A condition on the id: membership in a set of ids, or its negation.
     Id {
-        /// The ids, without those that no experiment can have.
+        /// The ids in the filter. Values that cannot be an experiment's id are left out.
         among: BTreeSet<ExperimentId>,
         /// Whether the id must not be in the set.
         negated: bool,

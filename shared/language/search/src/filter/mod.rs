@@ -78,17 +78,17 @@ impl Comparator {
 /// A test of a text value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TextTest {
-    /// The text is equal, byte for byte.
+    /// The text equals the given value, byte for byte.
     Equal(String),
-    /// The text is not equal.
+    /// The text differs from the given value.
     NotEqual(String),
     /// SQL's LIKE, which is case-sensitive: `%` matches any text, `_` any character.
     Like(LikePattern),
     /// LIKE that ignores the case of ASCII letters.
     ILike(LikePattern),
-    /// The text is one of these.
+    /// The text is in the set.
     In(BTreeSet<String>),
-    /// The text is none of these.
+    /// The text is not in the set.
     NotIn(BTreeSet<String>),
 }
 
@@ -123,7 +123,7 @@ impl TextTest {
     }
 }
 
-/// A test of the value of a key that an entity may not have.
+/// A test of the value of a key, such as a tag, which can be absent from an entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyTest {
     /// `IS NOT NULL`

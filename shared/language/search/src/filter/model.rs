@@ -29,7 +29,7 @@ pub struct ModelFilter {
 /// A condition on a logged model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ModelPredicate {
-    /// A condition on the points of a metric, at least one of which must pass.
+    /// A condition on the points of a metric. It is met if at least one point passes.
     Metric {
         /// The name of the metric.
         key: String,

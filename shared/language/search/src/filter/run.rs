@@ -79,7 +79,7 @@ pub enum RunPredicate {
         /// The value to compare with.
         value: FilterNumber,
     },
-    /// A condition on the input datasets, at least one of which must pass.
+    /// A condition on the input datasets. It is met if at least one dataset passes.
     Dataset {
         /// The field of the dataset.
         field: DatasetField,

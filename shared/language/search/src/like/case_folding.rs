@@ -23,7 +23,7 @@ pub(crate) fn has_variants(letter: char) -> bool {
     !letter.is_ascii() && has_cases
 }
 
-/// Returns the character if there is exactly one.
+/// Returns the only character of an iterator, or `None` if there is not exactly one.
 fn only(mut letters: impl Iterator<Item = char>) -> Option<char> {
     letters.next().filter(|_| letters.next().is_none())
 }

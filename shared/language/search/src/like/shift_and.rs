@@ -59,7 +59,7 @@ impl ShiftAndPattern {
         Self { last: 1 << last, blocks }
     }
 
-    /// Returns the end of the first match in a text.
+    /// Returns the position in a text where the first match of this part ends.
     pub(super) fn first_end(&self, text: &str) -> Option<usize> {
         let mut states = vec![0_u64; self.blocks.len()];
         // Blocks from this index on have no bit set.

@@ -54,7 +54,7 @@ impl fmt::Display for PlanCost {
     }
 }
 
-/// The estimates for one search.
+/// The estimates that the plan of a search is based on.
 pub(super) struct Estimates<'a> {
     options: &'a RunOptions,
     heads: &'a ListHeads,

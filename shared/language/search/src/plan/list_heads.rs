@@ -21,7 +21,7 @@ impl ListHead {
     pub const MAX_ENTRIES: usize = 128;
 }
 
-/// The heads of several lists.
+/// The heads of the lists that a search probed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ListHeads(Vec<(RunList, ListHead)>);
 

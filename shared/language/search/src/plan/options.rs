@@ -24,7 +24,7 @@ pub struct RunOptions {
     /// The range of start times of runs that pass. Lists that are newest first are only read within
     /// it.
     pub started: TimeRange,
-    /// The lists in the order of the search, if there are any.
+    /// The lists in the order of the search. `None` if no lists have this order.
     pub walk: Option<RunWalk>,
     /// The number of conditions that no list, time or id can answer.
     pub(super) unanswered: usize,

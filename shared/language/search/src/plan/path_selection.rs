@@ -50,7 +50,7 @@ impl PathWithCost {
         Self { path, narrow_by: Vec::new(), per_run: 1.0, cost }
     }
 
-    /// Creates a path that reads these lists in their order.
+    /// Creates a path that reads lists one after another, in the given order.
     fn in_order(
         path: AccessPath,
         lists: &[RunList],

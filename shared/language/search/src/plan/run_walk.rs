@@ -15,7 +15,7 @@ use crate::sort_key::FirstValue;
 pub struct RunWalk {
     /// The lists. Each run is in at most one of them.
     pub segments: Vec<RunList>,
-    /// Whether each list is read from its end.
+    /// Whether the lists of the walk are read backwards, from their ends.
     pub backwards: bool,
     /// Whether the runs come in the exact order of the search. If not, they only come in the order
     /// of its first term, and runs that are equal in it have to be read completely and sorted.

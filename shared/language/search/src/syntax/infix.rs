@@ -17,7 +17,7 @@ pub(super) struct InfixRule {
     pub(super) extend: bool,
 }
 
-/// A key, and the name that it is qualified by.
+/// A key with its qualifier, such as `metrics.accuracy`.
 pub(super) const PERIOD: InfixRule = InfixRule {
     kind: NodeKind::Identifier,
     is_middle: |node| node.is_mark(".") || (node.kind == NodeKind::Operator && matches!(node.text, "->" | "->>")),

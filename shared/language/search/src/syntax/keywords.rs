@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use super::node::NodeKind;
 
-/// Keywords without a kind of their own.
+/// Keywords that the parser does not distinguish by kind.
 const KEYWORDS: &str = "\
     ABORT ABS ABSOLUTE ACCESS ACCOUNT ADA ADD ADMIN AFTER AGGREGATE ALIAS ALL ALLOCATE ANALYSE ANALYZE AND ANY \
     ARCHIVE ARCHIVELOG ARE ARRAYLEN ARRAY_CONTAINS AS ASENSITIVE ASSERTION ASSERT_ROWS_MODIFIED ASSIGNMENT \

@@ -248,7 +248,7 @@ fn bracketed(here: &Position) -> Option<(NodeKind, usize)> {
     (length > 0 && body[length..].starts_with(']')).then_some((NodeKind::Name, length + 2))
 }
 
-/// Matches several words that form one token.
+/// Matches a phrase: several words that `sqlparse` treats as one token.
 fn phrase(here: &Position) -> Option<(NodeKind, usize)> {
     const PHRASES: [(&[&str], NodeKind); 12] = [
         (&["NOT", "NULL"], NodeKind::Keyword),
@@ -348,12 +348,12 @@ fn letter_first(rest: &str) -> bool {
     rest.starts_with(|next: char| next.is_ascii_alphabetic() || matches!(next, 'À'..='Ü' | 'à'..='ö' | 'ø'..='ü'))
 }
 
-/// Checks for the characters of Python's `\w`.
+/// Checks whether a character matches Python's `\w`.
 fn is_word(next: char) -> bool {
     next.is_alphanumeric() || next == '_'
 }
 
-/// Checks for the characters of Python's `\s`.
+/// Checks whether a character matches Python's `\s`.
 fn is_space(next: char) -> bool {
     next.is_whitespace() || matches!(next, '\u{1c}'..='\u{1f}')
 }

@@ -39,7 +39,7 @@ pub(crate) enum NodeKind {
 }
 
 impl NodeKind {
-    /// Checks whether this is the kind of a group of tokens.
+    /// Checks whether nodes of this kind are groups of tokens.
     pub(super) fn is_group(self) -> bool {
         matches!(
             self,

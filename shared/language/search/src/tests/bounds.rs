@@ -68,7 +68,7 @@ fn what_is_too_long_is_refused_by_every_search() {
     assert_eq!(error.message, "`datasets` has 101 entries. At most 100 are allowed.");
 }
 
-/// `sqlparse` has the same limit.
+/// The limit on nesting is that of `sqlparse`.
 #[test]
 fn a_text_of_too_many_levels_is_refused() {
     let filter = |levels: usize| format!("run_id IN {}'a'{}", "(".repeat(levels), ")".repeat(levels));
@@ -85,7 +85,7 @@ fn now() -> Duration {
     Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime)).unwrap()
 }
 
-/// Returns the shortest duration of several attempts, which is suitable for comparisons.
+/// Returns the shortest duration of several attempts, which is the least affected by noise.
 fn fastest(work: impl Fn()) -> Duration {
     let attempt = || {
         let began = now();

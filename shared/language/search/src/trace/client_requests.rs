@@ -7,8 +7,8 @@ use super::value_tests::TraceTextTest;
 use crate::filter::TextTest;
 
 impl TraceFilter {
-    /// Returns client request ids of which every passing trace has one, or `None` if the filter
-    /// does not restrict them.
+    /// Returns the client request ids that a passing trace can have, or `None` if the filter does
+    /// not restrict the client request id.
     #[must_use]
     pub fn client_requests(&self) -> Option<Vec<&str>> {
         let limits = self.predicates.iter().filter_map(|predicate| match predicate {

@@ -46,7 +46,7 @@ pub struct TraceSearch {
 }
 
 impl TraceSearch {
-    /// Returns the other entities by which the search selects or sorts traces.
+    /// Returns the kinds of entities, other than the traces, that the filter or order depends on.
     pub fn related(&self) -> impl Iterator<Item = RelatedEntity> {
         self.filter.related().chain(self.order.related())
     }

@@ -12,14 +12,14 @@ use crate::export_error::ExportError;
 use crate::stored_span::keep;
 use crate::values::decoded;
 
-/// Maximum size, in bytes, of the spans of one trace in a request, in their stored form.
-/// [`unpack`](crate::unpack) accepts no more.
+/// Maximum size, in bytes, of one trace's spans in a request, measured in their stored form.
+/// [`unpack`](crate::unpack) rejects larger ones.
 const MAX_TRACE_BYTES: usize = crate::pack::MAX_UNPACKED_BYTES - (1 << 20);
 
-/// Maximum size, in bytes, of the spans of all traces in a request, in their stored form, and of
-/// the tags of their traces. Each trace eventually gets tags of its own. A body may have a third of
-/// that size. Translation adds attributes, and an attribute of a resource may become a tag of ten
-/// thousand traces.
+/// Maximum size, in bytes, of all spans in a request, measured in their stored form, plus the tags
+/// of their traces, which are counted once per trace. Up to three times the maximum size of a
+/// body, because translation adds attributes, and one attribute of a resource can become a tag of
+/// ten thousand traces.
 const MAX_REQUEST_BYTES: usize = 96 << 20;
 
 /// Maximum number of traces in a request. Collectors send thousands of spans at a time, each of
@@ -33,7 +33,7 @@ const ENTRY_OVERHEAD_BYTES: usize = 64;
 /// because clients can send any text.
 const SHOWN_SERVICES: [&str; 5] = ["claude-code", "codex_cli_rs", "codex_vscode", "gemini-cli", "qwen-code"];
 
-/// The data of one trace so far.
+/// The data of one trace, collected from the part of the request that has been parsed.
 #[derive(Default)]
 struct TraceData {
     spans: IndexMap<Vec<u8>, Span>,
@@ -42,7 +42,7 @@ struct TraceData {
     resource: Option<SharedTags>,
 }
 
-/// The memory that is left for the rest of a request.
+/// The bytes of memory that a request can still use while it is parsed.
 struct MemoryBudget(usize);
 
 impl MemoryBudget {

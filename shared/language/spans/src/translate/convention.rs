@@ -124,7 +124,7 @@ pub(crate) fn parsed(value: &Json) -> Json {
     }
 }
 
-/// Returns the first of several attributes that is present and not empty.
+/// Returns the first of the given attributes that is present and not empty.
 pub(super) fn first(attributes: &SpanAttributes, names: &[&str]) -> Option<Json> {
     names.iter().find_map(|name| present(attributes, name)).cloned()
 }

@@ -116,7 +116,8 @@ impl VercelAi {
     }
 }
 
-/// Parses a JSON text that may be wrapped up to three times.
+/// Parses a text as JSON, up to three times if the result is a text again. Returns a value that
+/// is not JSON text unchanged.
 fn unwrapped(value: Json) -> Json {
     let mut value = value;
     for _ in 0..3 {
@@ -193,8 +194,8 @@ impl Convention for VoltAgent {
         }
     }
 
-    /// Returns the span's type. A span below an agent has the agent's entity type, but a span type
-    /// of its own.
+    /// Returns the span's type. `span.type` takes precedence, because a span below an agent has the
+    /// agent's `entity.type`.
     fn span_type(&self, attributes: &SpanAttributes) -> Option<&'static str> {
         let kinds = ["span.type", "entity.type"].into_iter().filter_map(|name| attributes.get(name));
         kinds.map(parsed).find_map(|kind| mapped(self.names().kinds, &kind))

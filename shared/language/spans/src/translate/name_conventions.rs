@@ -35,7 +35,7 @@ impl Convention for OpenInference {
     }
 }
 
-/// Google's Agent Development Kit: its own attributes, in addition to the conventions for
+/// Google's Agent Development Kit, which adds its own attributes to the conventions for
 /// generative AI.
 pub(super) struct GoogleAdk;
 

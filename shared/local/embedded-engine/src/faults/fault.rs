@@ -18,7 +18,7 @@ pub enum InjectedFault {
     Conflict,
     /// Only the first half of a batch is executed. Other calls pass.
     Halved,
-    /// It is a write, which its caller has no right to, and it is not executed; others pass.
+    /// The call is a write and is not executed, because the caller lacks permission. Reads pass.
     Denied,
     /// The call is not executed, because the table's encryption key cannot be used.
     KeyDisabled,

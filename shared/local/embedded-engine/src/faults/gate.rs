@@ -1,15 +1,15 @@
-//! Gates, which hold one call back while others proceed.
+//! Gates, each of which pauses one call while all other calls proceed.
 
 use tokio::sync::oneshot;
 
-/// The point of a call at which it is held.
+/// The point at which a gate pauses a call: before or after its execution.
 #[derive(Clone, Copy)]
 pub(super) enum GatePosition {
     Before,
     After,
 }
 
-/// A call that is to be held, with the injector's end of its gate.
+/// A call that a gate is going to pause, with the injector's end of the gate.
 pub(super) struct PausedCall {
     pub(super) moment: GatePosition,
     operation: String,
@@ -18,7 +18,7 @@ pub(super) struct PausedCall {
     opened: oneshot::Receiver<()>,
 }
 
-/// A gate that holds one call until it is opened or dropped.
+/// A gate that pauses one call until the gate is opened or dropped.
 #[derive(Debug)]
 #[must_use = "a gate that is dropped is open"]
 pub struct Gate {

@@ -82,13 +82,13 @@ impl FaultInjector {
     }
 
     /// Executes every `n`th call that is not refused, but loses its response: alternately, the
-    /// connection breaks or the server fails. A caller that retries then finds its own write.
+    /// connection breaks or the server fails. A caller that retries a write finds it already made.
     pub fn lose_answer_every(&self, n: u64) {
         self.state().lose.set_rate(n);
     }
 
     /// Executes only the first half, rounded up, of each table's keys or requests in every `n`th
-    /// batch. The response lists the others as unprocessed.
+    /// batch. The response lists the second half as unprocessed.
     pub fn halve_batch_every(&self, n: u64) {
         self.state().halve.set_rate(n);
     }

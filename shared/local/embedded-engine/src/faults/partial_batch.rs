@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::aws_json;
 use crate::batch_json::{add, entries, unprocessed};
 
-/// Executes the first half of a batch, and adds the rest to the unprocessed entries of the
+/// Executes the first half of a batch, and reports the second half as unprocessed in the
 /// response.
 pub(super) async fn execute_half(
     inner: &SharedHttpConnector,

@@ -19,11 +19,11 @@ use crate::batch_json::{add, entries, unprocessed};
 /// (<https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html>).
 const MAX_READ_BYTES: usize = 1 << 20;
 
-/// The part of a batch for one partition.
+/// The part of a batch request that addresses one partition of one table.
 struct PartitionBatch {
     table: String,
     partition: String,
-    /// The table's request, without its entries.
+    /// The batch's request for the table, with an empty list of entries.
     empty: Value,
     entries: Vec<(RequestedItem, Value)>,
 }
@@ -39,7 +39,7 @@ impl PartitionBatch {
     }
 }
 
-/// The response to a batch, as it is assembled.
+/// The response to a batch, assembled from the responses for its partitions.
 struct BatchResponse {
     answer: Value,
     unprocessed: &'static str,
@@ -50,7 +50,7 @@ impl BatchResponse {
         add(&mut self.answer[self.unprocessed], part.table.clone(), part.request(some));
     }
 
-    /// Adds the response for one partition.
+    /// Merges the response for one partition into the batch's response.
     fn merge(&mut self, mut answer: Value) {
         consumed_capacity::add(&mut self.answer, &answer);
         for (table, rest) in taken(&mut answer, self.unprocessed) {

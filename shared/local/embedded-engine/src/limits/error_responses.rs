@@ -17,13 +17,13 @@ fn refused(code: &str, message: &str) -> EngineResponse {
     EngineResponse { status: 400, body: body.to_string() }
 }
 
-/// Returns the response to a request to a partition without remaining units, in a table with
-/// on-demand billing.
+/// Returns the response to a request in a table with on-demand billing whose partition has no
+/// units left.
 pub(super) fn throttled() -> EngineResponse {
     refused("ThrottlingException", THROTTLED)
 }
 
-/// Returns the response to a batch of which no part can be processed
+/// Returns the response to a batch if none of its entries can be processed
 /// (<https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html>).
 pub(super) fn batch_throttled() -> EngineResponse {
     refused("ProvisionedThroughputExceededException", "The level of configured provisioned throughput was exceeded.")
@@ -35,7 +35,7 @@ pub(super) fn invalid(message: &str) -> EngineResponse {
     EngineResponse { status: 400, body: body.to_string() }
 }
 
-/// Returns the response to a write to an item that belongs to a transaction in flight.
+/// Returns the response to a write to an item that a transaction in flight holds.
 pub(super) fn conflict() -> EngineResponse {
     refused("TransactionConflictException", CONFLICT)
 }

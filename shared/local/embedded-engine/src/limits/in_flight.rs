@@ -13,7 +13,7 @@ pub(super) struct InFlight(Arc<Mutex<HeldItemSets>>);
 struct HeldItemSets {
     /// Number of single writes in flight, by item.
     writes: BTreeMap<ItemKey, usize>,
-    /// Items of transactions that write. Each belongs to a single transaction.
+    /// Items that write transactions hold. Only one transaction can hold an item.
     transactions: BTreeSet<ItemKey>,
 }
 
@@ -26,8 +26,8 @@ pub(super) struct HeldItems {
 }
 
 impl InFlight {
-    /// Acquires the items of a transaction that writes, including those that are only checked. If
-    /// other requests hold any of them, returns which, by position.
+    /// Acquires the items of a write transaction, including those that are only checked. If other
+    /// requests hold any of the items, returns for each item whether it is held.
     pub(super) fn transaction(&self, items: Vec<ItemKey>) -> Result<HeldItems, Vec<bool>> {
         let mut holders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let held: Vec<_> = items.iter().map(|item| holders.has(item)).collect();
@@ -38,7 +38,7 @@ impl InFlight {
         Ok(HeldItems { in_flight: self.clone(), items, is_transaction: true })
     }
 
-    /// Returns which items of a transaction that reads are held by others, by position. The
+    /// Returns for each item of a read transaction whether another request holds it. The read
     /// transaction itself holds no items.
     pub(super) fn of_reader(&self, items: &[ItemKey]) -> Vec<bool> {
         let holders = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -57,7 +57,7 @@ impl LimitedEngine {
     }
 }
 
-/// Returns why a request for one item, or a part of a transaction, is invalid.
+/// Returns the reason why a request for one item, or one part of a transaction, is invalid.
 fn of_one(request: &Value, schema: &TableKeys) -> Option<&'static str> {
     let expression = |name: &str| expression::tokens(request[name].as_str().unwrap_or_default());
     let update = expression("UpdateExpression");

@@ -95,7 +95,7 @@ async fn a_request_is_answered_only_as_it_was_signed() {
         ("IncompleteSignatureException", |request| drop(request.headers_mut().remove("x-amz-date"))),
         ("IncompleteSignatureException", |request| replace(request, "authorization", "Signature=", "Nothing=")),
         ("IncompleteSignatureException", |request| replace(request, "x-amz-date", "T", "X")),
-        // Long ago. The scope contains the day as well.
+        // A request that was signed long ago. The day is also part of the signature's scope.
         ("InvalidSignatureException", |request| {
             let day = request.headers().get("x-amz-date").unwrap()[..8].to_owned();
             replace(request, "x-amz-date", &day, "20200101");
@@ -129,7 +129,7 @@ fn replace(request: &mut HttpRequest, header: &'static str, old: &str, new: &str
     request.headers_mut().insert(header, value);
 }
 
-/// Even a page that knew the key: it is rejected at the preflight request.
+/// A web page of another origin is rejected at the preflight request, even if it has the key.
 #[tokio::test]
 async fn a_page_in_a_browser_gets_nothing() {
     let (_engine, server) = server().await;

@@ -8,7 +8,8 @@ use power_cut::{DiskImage, WatchedDisk};
 
 use crate::table::{TABLE, create, get, indexed_item, key, put};
 
-/// Opens the engine on what is left on a disk. The returned directory has to outlive it.
+/// Opens an engine on a disk's content after a power cut. The returned directory has to outlive
+/// the engine.
 fn after(image: &DiskImage) -> (tempfile::TempDir, Engine) {
     let directory = tempfile::tempdir().unwrap();
     image.write_to(directory.path()).unwrap();
@@ -48,7 +49,8 @@ async fn the_engine_syncs_what_it_acknowledges() {
     assert_eq!(left.items(TABLE).await.unwrap(), engine.items(TABLE).await.unwrap());
 }
 
-/// Whichever unsynced parts reached the disk, a write is there completely or not at all.
+/// A write survives a power cut completely or not at all, whichever unsynced parts of it reached
+/// the disk.
 #[tokio::test]
 async fn a_write_under_way_is_whole_or_nothing() {
     let directory = tempfile::tempdir().unwrap();

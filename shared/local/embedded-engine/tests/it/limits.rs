@@ -45,7 +45,7 @@ async fn an_expression_has_4096_bytes() {
     }
 }
 
-/// DynamoDB rejects all of these, and so does `limits`.
+/// Requests that DynamoDB rejects, but the bare engine accepts, are rejected by `limits`.
 #[tokio::test]
 async fn limits_the_engine_does_not_keep() {
     let engine = engine().await;

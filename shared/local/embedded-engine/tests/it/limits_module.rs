@@ -209,7 +209,7 @@ async fn a_throttled_part_cancels_a_transaction() {
     assert_eq!((usage["cold"].write_units, usage["hot"].write_units), (2.0, 2.0));
 }
 
-/// Concurrent requests. Refused ones have no effect, and at least one always succeeds.
+/// Of concurrent requests, at least one always succeeds, and refused ones have no effect.
 #[tokio::test]
 async fn transactions_that_only_check_the_same_item_conflict() {
     let engine = engine().await;
@@ -255,15 +255,15 @@ async fn a_write_conflicts_with_a_transaction_and_not_with_a_write() {
     }
 }
 
-/// Duration of a request, and delay of the ones that overlap with it.
+/// Duration of a request, and the delay before the requests that overlap with it start.
 const UNDER_WAY: Duration = Duration::from_millis(300);
 const LATER: Duration = Duration::from_millis(50);
 /// On a busy machine, the others may start before the request, or after it has ended. That is
 /// unlikely in every round.
 const ROUNDS: u32 = 20;
 
-/// Whether a write and a batch conflict with a transaction that is in flight when they start. A
-/// read never does.
+/// Checks whether a write and a batch conflict with a transaction that is in flight when they
+/// start. Reads never conflict.
 async fn writes_conflict_with_a_transaction(client: &Client) -> bool {
     let transaction = reasons(client, vec![put_part(key("p", "a")), put_part(key("p", "b"))]);
     let others = async {
@@ -281,7 +281,7 @@ async fn writes_conflict_with_a_transaction(client: &Client) -> bool {
     transaction.is_none() && are_refused
 }
 
-/// Whether a transaction conflicts with a write that is in flight when it starts.
+/// Checks whether a transaction conflicts with a write that is in flight when it starts.
 async fn a_transaction_conflicts_with_a_write(client: &Client) -> bool {
     let transaction = async {
         tokio::time::sleep(LATER).await;

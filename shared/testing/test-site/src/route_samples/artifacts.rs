@@ -44,7 +44,7 @@ pub(crate) async fn reads(walk: &mut SampleClient) {
     walk.send_with("GET /get-artifact", &[], &query, json!({}), 200).await;
     walk.send(&format!("GET {V2}/artifacts/list"), &[], json!({ "run_id": run })).await;
     walk.send_with(&format!("GET {PROXY}/artifacts"), &[], "?path=0", json!({}), 200).await;
-    // The same file, as that of a version of the model `served`.
+    // Requests the run's file again, as an artifact of a version of the model `served`.
     walk.post("registered-models/create", json!({ "name": "served" })).await;
     let found = walk.send(&format!("GET {V2}/runs/get"), &[], json!({ "run_id": run })).await;
     let source = text(&found, "/run/info/artifact_uri");

@@ -7,7 +7,7 @@ use crate::route_samples::tracking::run;
 
 /// Queries each root of the schema, and the entities that are reachable from a run.
 pub(crate) async fn reads(walk: &mut SampleClient) {
-    // The artifacts are kept by the server.
+    // The experiment's artifact location is one that the server stores itself.
     let new = json!({ "name": "queried", "artifact_location": "mlflow-artifacts:/queried" });
     let experiment = text(&walk.post("experiments/create", new).await, "/experiment_id");
     let run = run(walk, &experiment).await;

@@ -80,7 +80,7 @@ pub const SAMPLES: [DomainSamples; 7] = [
     },
 ];
 
-/// Runs the samples of all domains one after another: first all that write, then all that read.
+/// Runs the samples of all domains one after another: first all writes, then all reads.
 pub async fn all(walk: &mut SampleClient) {
     for samples in &SAMPLES {
         (samples.writes)(walk).await;

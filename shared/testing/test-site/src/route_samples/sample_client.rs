@@ -67,7 +67,7 @@ impl SampleClient {
         answer
     }
 
-    /// Sends a request that may succeed or be refused, but must not cause a server error.
+    /// Sends a request whose outcome is irrelevant, except that it must not be a server error.
     pub async fn answered(&mut self, endpoint: &str, ids: &[&str], body: Value) {
         self.endpoints.insert(endpoint.to_owned());
         let (method, template) = endpoint.split_once(' ').unwrap();

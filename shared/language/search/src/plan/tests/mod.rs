@@ -21,12 +21,12 @@ fn shown(lists: &[RunList]) -> Vec<String> {
     lists.iter().map(ToString::to_string).collect()
 }
 
-/// The known facts about a list.
+/// What a test assumes to be known about a list of runs.
 #[derive(Clone, Copy, Debug)]
 enum Known {
     /// The list has exactly this many entries.
     Whole(usize),
-    /// The list has more entries than were read. One run starts per this number of ms.
+    /// The list has more entries than its head. One of its runs starts every so many ms.
     Every(i64),
 }
 
@@ -48,7 +48,7 @@ impl Known {
     }
 }
 
-/// Returns the heads of the lists with these display names.
+/// Returns the heads of lists, given by their display names.
 fn heads(options: &RunOptions, known: &[(&str, Known)]) -> ListHeads {
     let probes = options.probes();
     for (name, _) in known {

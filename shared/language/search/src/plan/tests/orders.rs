@@ -3,7 +3,7 @@
 use super::Known::Every;
 use super::plans::check;
 
-/// A search without a filter reads the list that is in its order.
+/// A search without a filter reads the list that is sorted like the search.
 #[test]
 fn without_a_filter() {
     check(&[
@@ -97,7 +97,7 @@ fn without_a_filter() {
     ]);
 }
 
-/// Another time is supported in either direction. Runs that have not ended come last.
+/// Searches can be sorted by end time in either direction. Runs that have not ended come last.
 #[test]
 fn by_another_time() {
     check(&[
@@ -177,7 +177,7 @@ fn in_the_order_of_a_list() {
     ]);
 }
 
-/// If no list is in the order, all runs that may pass are read.
+/// If no list is in the order of the search, all candidate runs are read and sorted.
 #[test]
 fn in_an_order_without_a_list() {
     check(&[

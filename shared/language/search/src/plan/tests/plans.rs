@@ -253,7 +253,7 @@ fn without_an_index() {
     ]);
 }
 
-/// A tag that is only indexed by its text is found by trigrams, and no list is in its order.
+/// A tag that is only indexed by its text is found by trigrams. No list is sorted by such a tag.
 #[test]
 fn by_text_alone() {
     let text = vec!["tags.note".to_owned()];
@@ -273,7 +273,7 @@ fn by_text_alone() {
     );
 }
 
-/// If the filter names runs, only these are read.
+/// If the filter names runs by id, no other runs are read.
 #[test]
 fn by_id() {
     check(&[

@@ -56,7 +56,7 @@ pub enum SpanCost {
     Input,
     /// The cost of the model's output.
     Output,
-    /// The cost of both.
+    /// The cost of the model's input and output together.
     Total,
 }
 

@@ -28,7 +28,7 @@ pub struct MetricsRequest<'a> {
     pub aggregations: Vec<Aggregation>,
     /// The dimensions by which the values are grouped.
     pub dimensions: &'a [String],
-    /// The filters, all of which must pass.
+    /// The filters. An entity is only measured if it passes all of them.
     pub filters: &'a [String],
     /// The length of the time intervals by which the values are grouped, in seconds. 0 for no
     /// intervals.
@@ -54,7 +54,7 @@ pub struct MetricsQuery {
 }
 
 impl MetricsQuery {
-    /// Validates a query, with the checks in MLflow's order.
+    /// Validates a query. The checks run in MLflow's order, so that the first error is MLflow's.
     pub fn of(asked: MetricsRequest) -> Result<Self> {
         let measures = asked.view.measures();
         let measure = measures.iter().find(|(name, _)| *name == asked.metric).map(|(_, measure)| *measure);
