@@ -67,7 +67,7 @@ impl Endpoint for LogOutputs {
 }
 
 /// Returns the logged models with these ids as permission targets. A string that is not a valid
-/// model id is skipped.
+/// model id refers to no model. Empty strings are skipped.
 fn model_targets<'a>(ids: impl Iterator<Item = &'a str>) -> impl Iterator<Item = Target> {
     let ids = ids.filter(|id| !id.is_empty());
     ids.map(|id| ModelId::parse(id).map_or(Target::Nothing(Resource::LoggedModel), Target::LoggedModel))

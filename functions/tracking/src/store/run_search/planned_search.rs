@@ -14,7 +14,7 @@ use super::uncovered_runs::{RunsOutsideIndex, UncoveredByExperiment, UncoveredRu
 /// experiment is held in memory.
 const MAX_EXPERIMENTS_BY_COPIES: usize = 8;
 
-/// A search with its plan and the states of its experiments.
+/// A search with its plan, its experiments, and their runs that the index does not cover.
 #[derive(Clone, Copy)]
 pub(super) struct PlannedSearch<'a> {
     pub(super) table: &'a Table,
