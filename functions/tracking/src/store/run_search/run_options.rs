@@ -1,4 +1,4 @@
-//! Step 2: determines what the index offers a search.
+//! Step 2: determines which lists of the index a search can use.
 
 use mlflow_api::Result;
 use mlflow_api::tracking::ViewType;
@@ -24,7 +24,7 @@ impl Store {
         search: &RunSearch,
     ) -> Result<RunOptions> {
         let (asks, sorting) = (search.filter.asks(), search.order.sorting());
-        // Times and numbers are indexed regardless of the setting.
+        // Times and numbers are always indexed, regardless of the setting of indexed fields.
         let uses_text = asks.iter().any(|ask| matches!(ask, PlanCondition::Text { .. }))
             || matches!(sorting.by, PlanSortBy::Text(_));
         let ids = experiments.iter().map(|experiment| &experiment.id);
