@@ -75,8 +75,8 @@ pub(crate) async fn execute(
     Ok(Response { data: executed.data, errors: (!errors.is_empty()).then_some(errors) })
 }
 
-/// Returns the errors of a document in the words of MLflow's library, as far as our library uses
-/// the same. Both follow graphql-js.
+/// Returns the errors of a document. Their wording matches that of MLflow's library where the two
+/// libraries agree, because both follow graphql-js.
 fn messages(errors: &DiagnosticList) -> Vec<String> {
     errors.iter().map(|error| error.unstable_to_json_compat().message.replace('"', "'")).collect()
 }

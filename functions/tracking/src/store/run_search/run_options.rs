@@ -11,8 +11,8 @@ use crate::store::Store;
 /// Number of experiments above which a search reads fewer lists, because each list takes a request
 /// per experiment even if it is empty there.
 const MANY_EXPERIMENTS: usize = 100;
-/// Maximum number of lists to read for each of many experiments, in addition to the one in the
-/// search's order.
+/// Maximum number of lists to read if a search covers many experiments, in addition to the list in
+/// the search's order.
 const MAX_LISTS_OF_MANY: usize = 1;
 
 impl Store {

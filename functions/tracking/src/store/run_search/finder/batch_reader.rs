@@ -16,8 +16,9 @@ use super::run_source::{RunSource, RunToRead};
 pub(super) struct BatchReader<'a, 'b> {
     table: &'b Table,
     collector: &'b mut RunCollector<'a>,
-    /// Runs from the end of the order. They are skipped if they have a value for the column that
-    /// the search is ordered by, because the lists contain them at their proper positions.
+    /// Runs that were listed at the end of the order because they seem to have no value for the
+    /// column that the search is ordered by. Those that do have a value are skipped, because the
+    /// lists contain them at their proper positions.
     without_value: HashSet<RunLocation>,
     passed: PassStats,
 }
