@@ -174,7 +174,7 @@ impl Store {
             return entities::documents::Document::check(&document, self.table.get(&at.key()).await?.as_ref());
         }
         if let Some(key) = entities::documents::repeated_key(&change.params) {
-            // A missing model is reported in preference to an invalid tag.
+            // If the model does not exist, that error takes precedence over the repeated param.
             entities::documents::Document::check(&document, self.table.get(&at.key()).await?.as_ref())?;
             return Err(repeated_key_error("param", key));
         }

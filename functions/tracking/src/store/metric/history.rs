@@ -78,7 +78,7 @@ pub(crate) fn points_in_response(metric: &str) -> Result<usize> {
 
 /// Returns the maximum size of a point in a response, including the comma after it.
 fn max_point_size(metric: &str) -> Result<ResponseSize> {
-    // A point of three numbers with the longest representations.
+    // The longest point: no other numbers have longer representations.
     let longest = metric_of(metric, Point { timestamp: i64::MIN, step: i64::MIN, value: -f64::MAX / 3.0 }, None);
     Ok(ResponseSize::of(&response_size::to_json(&longest)?) + ResponseSize::of_plain(1))
 }
@@ -139,8 +139,8 @@ impl Store {
         Ok(all)
     }
 
-    /// Returns the points of a history from the start of a page on, up to the limit if there is
-    /// one, and the start of the next page.
+    /// Returns the points of a history from the start of a page up to an optional limit, and the
+    /// position where the next page starts.
     ///
     /// Unpacked points are read before the segments. A point that is packed in between is therefore
     /// found twice, but never missed. Segments are read in the order of their first points, and may

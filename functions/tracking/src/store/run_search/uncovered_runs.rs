@@ -110,9 +110,9 @@ impl SearchedExperiment {
     /// Returns the runs whose current state is not in the index, or for which the state in the
     /// index does not apply. If a bound is given and the experiment has more marks, returns without
     /// determining anything else. Takes one request per 8,000 marks, and one per 8,000 individually
-    /// deleted runs if the view might show them. If there are more than a few such runs, the runs
-    /// of the experiment are counted up to three times that number, with one more request per 8,000
-    /// runs.
+    /// deleted runs if the view might show them. If there are more than a few uncovered runs, the
+    /// experiment's runs are counted too, up to three times that number, with one more request per
+    /// 8,000 runs.
     async fn uncovered_runs(
         &self,
         table: &Table,
