@@ -31,8 +31,8 @@ impl Response {
     }
 }
 
-/// Executes the operation with this name, or the only one. The cost is that of the endpoints of its
-/// root fields.
+/// Executes the operation with this name, or the only operation if no name is given. The cost is
+/// that of the endpoints of its root fields.
 ///
 /// # Errors
 /// `INVALID_PARAMETER_VALUE` if the text is not GraphQL or the response would be too large. All

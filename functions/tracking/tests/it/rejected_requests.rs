@@ -122,7 +122,7 @@ async fn refused_requests_leave_no_trace() {
                 taken += 1;
             }
             if path.ends_with("delete") {
-                // The entity was deleted because the endpoint ignores the malformed field.
+                // The entity may have been deleted in spite of the malformed field, so restore it.
                 let _ = server.post("experiments/restore", json!({ "experiment_id": experiment })).await;
                 let _ = server.post("runs/restore", json!({ "run_id": run })).await;
                 before = items(&site).await;

@@ -60,7 +60,7 @@ impl From<CursorPoint> for Point {
     }
 }
 
-/// Returns how many points of a metric are certain to fit on a page.
+/// Returns a number of points of a metric that is certain to fit on a page.
 ///
 /// # Errors
 /// Does not fail for names that can be represented in JSON.
@@ -68,7 +68,7 @@ pub(crate) fn points_on_page(metric: &str) -> Result<usize> {
     Ok((MAX_PAGE_BYTES / max_point_size(metric)?.bytes_in_response()).max(1))
 }
 
-/// Returns how many points of a metric are certain to fit in the longest possible response.
+/// Returns a number of points of a metric that is certain to fit in the longest possible response.
 ///
 /// # Errors
 /// Does not fail for names that can be represented in JSON.
