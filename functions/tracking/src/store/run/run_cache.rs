@@ -2,8 +2,8 @@
 //!
 //! A call that logs points avoids writing to the run's document, because the documents of all runs
 //! are in the experiment's partition. This requires that the run is active, and that the run's mark
-//! stays for now, because searches and readers find the points in the journal by the mark. A process
-//! reads both at most once per lease.
+//! stays for now, because searches and readers find the points in the journal by the mark. A
+//! process reads both at most once per lease.
 //!
 //! A request that deletes a run returns only after all earlier leases have expired, as for
 //! experiments (`docs/adr/0004-leases.md`). `docs/adr/0031-journal.md` describes who may remove the
