@@ -20,8 +20,8 @@ const FIELD_WEIGHT: usize = 32;
 /// The root field whose endpoint returns the model versions of runs.
 const MODEL_VERSIONS_FIELD: &str = "mlflowSearchModelVersions";
 
-/// Data that runs have in common: an experiment, or the model versions of a run. It is read once
-/// per query, no matter how often the query selects it.
+/// A result that several objects of a response share: an experiment, or the model versions of a
+/// run. It is read once per query, no matter how often the query selects it.
 type SharedResult = Arc<OnceCell<Result<Arc<JsonValue>, String>>>;
 
 /// The calls of one query, all on behalf of the same caller.
@@ -36,7 +36,8 @@ pub(crate) struct EndpointCalls {
 }
 
 impl EndpointCalls {
-    /// Returns the calls of this caller. Endpoints receive `arguments` in addition to their input.
+    /// Returns the calls on behalf of a caller. Endpoints receive `arguments` in addition to their
+    /// input.
     pub(crate) fn new(calls: Arc<InternalCalls>, identity: Identity, arguments: Vec<(String, String)>) -> Self {
         Self {
             calls,
@@ -94,9 +95,9 @@ impl EndpointCalls {
         self.read_once("mlflowGetExperiment", id, json!({ "experimentId": id }), "experiment").await
     }
 
-    /// Reads the model versions of several runs ahead, in one call. One request per run, and one
-    /// per 100 versions. If they exceed one page or the call fails, nothing is cached, and
-    /// [`EndpointCalls::model_versions`] reads them per run.
+    /// Reads the model versions of several runs ahead, in one call. Takes one request per run, and
+    /// one per 100 versions. If the versions exceed one page or the call fails, nothing is cached,
+    /// and [`EndpointCalls::model_versions`] reads them per run.
     pub(crate) async fn read_model_versions(&self, runs: &[&str]) {
         // The ids contain no quotes, because they were returned by an endpoint.
         let list = runs.iter().map(|run| format!("'{run}'")).collect::<Vec<_>>().join(",");
@@ -153,8 +154,8 @@ impl EndpointCalls {
         Arc::clone(followed.entry((root, id.to_owned())).or_default())
     }
 
-    /// Counts runs whose model versions are selected. Returns `false` if the query selects those of
-    /// too many runs.
+    /// Counts runs whose model versions are selected. Returns `false` if the query selects the
+    /// model versions of too many runs.
     pub(crate) fn count_runs_with_versions(&self, runs: usize) -> bool {
         self.runs_with_versions.fetch_add(runs, Ordering::Relaxed) + runs <= query_limits::MAX_RUNS_WITH_VERSIONS
     }

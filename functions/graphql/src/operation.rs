@@ -31,8 +31,8 @@ impl Response {
     }
 }
 
-/// Executes the operation with this name, or the only one. The cost is that of the endpoints of its
-/// root fields.
+/// Executes the operation with this name, or the only operation if no name is given. The cost is
+/// that of the endpoints of its root fields.
 ///
 /// # Errors
 /// `INVALID_PARAMETER_VALUE` if the text is not GraphQL or the response would be too large. All
@@ -75,8 +75,8 @@ pub(crate) async fn execute(
     Ok(Response { data: executed.data, errors: (!errors.is_empty()).then_some(errors) })
 }
 
-/// Returns the errors of a document in the words of MLflow's library, as far as our library uses
-/// the same. Both follow graphql-js.
+/// Returns the errors of a document. Their wording matches that of MLflow's library where the two
+/// libraries agree, because both follow graphql-js.
 fn messages(errors: &DiagnosticList) -> Vec<String> {
     errors.iter().map(|error| error.unstable_to_json_compat().message.replace('"', "'")).collect()
 }

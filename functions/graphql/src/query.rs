@@ -15,8 +15,8 @@ use crate::operation::{self, Response};
 use crate::query_limits;
 use crate::store::Store;
 
-/// Limits the number of concurrent queries. Each occupies one of the blocking threads and needs
-/// more of them for its calls. If queries occupied all of these threads, they would deadlock.
+/// Limits the number of concurrent queries. Each query occupies one blocking thread, and its calls
+/// need further blocking threads. If queries occupied all of these threads, they would deadlock.
 static QUERY_SLOTS: Semaphore = Semaphore::const_new(16);
 
 /// A query as it was sent.
@@ -56,7 +56,7 @@ impl Endpoint for GraphqlQuery {
         Ok(Self { text, variables, operation, arguments: request.query.clone() })
     }
 
-    /// The query itself has no needs. Its calls are authorized one by one.
+    /// The query itself needs no permissions. Each of its calls is authorized separately.
     fn needs(&self) -> Needs {
         Needs::nothing()
     }
@@ -70,7 +70,7 @@ impl Endpoint for GraphqlQuery {
         // Dropped together with this future when the client disconnects, which cancels the query.
         let (_waiting, gone) = oneshot::channel::<()>();
         let executing = QUERY_SLOTS.acquire().await.map_err(Error::internal)?;
-        // The requests of its calls are added to this task's meter.
+        // Requests that the query's calls make are added to this task's meter.
         let meter = UsageMeter::of_task().unwrap_or_default();
         let executed = tokio::task::spawn_blocking(move || {
             let _executing = executing;

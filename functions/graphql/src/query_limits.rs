@@ -4,15 +4,15 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use apollo_compiler::ast::{Definition, Document, Field, Selection};
 
-/// Maximum length of a query in bytes. Those of the user interface are shorter than 2,000.
+/// Maximum length of a query, in bytes. The user interface's queries are shorter than 2,000 bytes.
 pub(crate) const MAX_QUERY_BYTES: usize = 64 << 10;
 /// Maximum nesting in a query, for example of lists. Without a limit, the parser could overflow its
 /// stack.
 pub(crate) const MAX_NESTING: usize = 64;
-/// Maximum number of runs whose model versions one query selects, in all of its searches. Each
-/// takes a request.
+/// Maximum number of runs whose model versions one query may select, over all of its searches. Each
+/// run takes a request.
 pub(crate) const MAX_RUNS_WITH_VERSIONS: usize = 1_000;
-/// Maximum weight of a response: the bytes of its texts, and 32 for each field.
+/// Maximum weight of a response: the number of bytes of its texts, plus 32 for each field.
 pub(crate) const MAX_RESPONSE_WEIGHT: usize = 64 << 20;
 /// Maximum size of all endpoint responses to one query, in bytes of JSON.
 pub(crate) const MAX_READ_BYTES: usize = 64 << 20;
@@ -21,11 +21,11 @@ const MAX_ROOT_FIELDS: usize = 10;
 const MAX_ALIASES: usize = 10;
 const MAX_DEPTH: usize = 10;
 const MAX_SELECTIONS: usize = 1_000;
-/// Maximum number of fragment spreads and inline fragments. Those in a fragment count once per
-/// spread of that fragment. MLflow counts them as selections as well.
+/// Maximum number of fragment spreads and inline fragments. A spread inside a fragment counts once
+/// each time that the fragment is spread. MLflow counts spreads as selections as well.
 const MAX_SPREADS: usize = 10_000;
-/// Maximum number of selections in an operation that queries the schema, whose types refer to each
-/// other without end.
+/// Maximum number of selections in an operation that queries the schema. It is low because the
+/// schema's types refer to each other without end.
 const MAX_SCHEMA_SELECTIONS: usize = 100;
 
 /// Checks a document against MLflow's limits before it is validated against the schema. Covers all
@@ -90,8 +90,8 @@ fn fragment(definition: &Definition) -> Option<(&str, &[Selection])> {
     }
 }
 
-/// Returns the fields of one level, including those of its fragments. Each fragment is expanded
-/// once. Adds the spreads to `spreads`.
+/// Returns the fields of one level of a query, including those of its fragments. Each fragment is
+/// expanded once. Adds the number of fragment spreads to `spreads`.
 fn fields<'a>(selection_set: &'a [Selection], fragments: &Fragments<'a>, spreads: &mut usize) -> Vec<&'a Field> {
     let (mut fields, mut seen) = (Vec::new(), HashSet::new());
     let mut left: VecDeque<&Selection> = selection_set.iter().collect();

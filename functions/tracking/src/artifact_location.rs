@@ -6,11 +6,11 @@ use mlflow_api::{Error, ErrorCode, Result, location};
 
 use crate::store::Store;
 
-/// Checks the location in the form in which the server will resolve it, which is decoded and
-/// absolute. A location in this server's artifact storage must be inside of an experiment that the
-/// caller may change, unless the caller is an administrator. Other locations are not restricted,
-/// because clients need their own credentials for these. Takes no requests, unless the location is
-/// inside of an experiment.
+/// Checks an experiment's artifact location, decoded and absolute, as the server will resolve it. A
+/// location in this server's artifact storage must be inside an experiment that the caller may
+/// change, unless the caller is an administrator. Other locations are not restricted, because
+/// clients access them with their own credentials. Makes no requests unless the location is inside
+/// an experiment.
 ///
 /// # Errors
 /// Returns `INVALID_PARAMETER_VALUE` for a location that MLflow rejects, or that this server cannot

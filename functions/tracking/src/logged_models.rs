@@ -36,8 +36,8 @@ impl Endpoint for Create {
         Ok(Self { experiment: ExperimentId::parse(&message.experiment_id)?, new })
     }
 
-    /// The source run is only recorded. Its existence is not checked, but the caller needs
-    /// permission to read it.
+    /// The source run is only recorded in the model. Its existence is not checked, but the caller
+    /// needs permission to read it.
     fn needs(&self) -> Needs {
         let run = Some(&self.new.source_run_id).filter(|run| !run.is_empty());
         let run = run.map(|run| RunId::parse(run).map_or(Target::Nothing(Resource::Run), Target::Run));
@@ -206,7 +206,8 @@ impl Endpoint for Search {
         let experiments = self.0.experiments.iter().copied().map(Target::Experiment);
         let models = Needs::nothing().and_in(Action::List, Resource::LoggedModel, experiments);
         let models = models.or(Needs::list(Resource::LoggedModel)).showing([Resource::Run]);
-        // Which models are found would otherwise reveal the runs that the filter names.
+        // If the filter names runs, the caller must be allowed to read some. Otherwise, the models
+        // found would reveal information about hidden runs.
         models.and(Action::Read, self.0.uses_runs().then_some(Target::Any(Resource::Run)))
     }
 
@@ -276,7 +277,8 @@ impl Endpoint for GetArtifact {
     }
 }
 
-/// Returns the response about a model. Its runs are left out if the caller may not see any.
+/// Returns the response about a logged model. Its runs are omitted if the caller may not read any
+/// runs.
 fn visible_model(scope: &Scope, mut model: LoggedModel) -> LoggedModelResponse {
     if !scope.shows(Resource::Run) {
         model.hide_runs();

@@ -126,11 +126,12 @@ impl Endpoint for HistoryBulkInterval {
 
     fn read(request: &Request) -> Result<Self> {
         let message: GetHistoryBulkInterval = request.read()?;
-        // The message's own checks cover this too, but they do not apply to GraphQL requests.
+        // The message's own checks include this limit, but they do not apply to GraphQL requests.
         if message.run_ids.len() > MAX_BULK_RUNS {
             return Err(Error::invalid(format!("At most {MAX_BULK_RUNS} run_ids can be specified.")));
         }
-        // MLflow always reads these three from the query string, even if the message contains them.
+        // MLflow always reads the following three arguments from the query string, even if the
+        // message contains them.
         let argument = |name| request.argument(name).map(|text| integer_argument(name, text)).transpose();
         let max_results = argument("max_results")?.unwrap_or(MAX_SAMPLE_POINTS);
         let range = match (argument("start_step")?, argument("end_step")?) {
@@ -162,8 +163,8 @@ impl Endpoint for HistoryBulkInterval {
     }
 }
 
-/// Returns the needs for reading these runs. An id that is not a valid run id has an empty history.
-/// The list of ids may be empty.
+/// Returns the permissions needed for reading these runs. An id that is not a valid run id has an
+/// empty history. The list of ids may be empty.
 fn run_needs<'a>(run_ids: impl IntoIterator<Item = &'a String>) -> Needs {
     let run = |run_id: &String| RunId::parse(run_id).map_or(Target::Nothing(Resource::Run), Target::Run);
     Needs::of(Action::Read, run_ids.into_iter().map(run)).or(Needs::read(Target::Nothing(Resource::Run)))

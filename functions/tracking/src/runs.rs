@@ -21,8 +21,8 @@ impl Endpoint for Create {
     fn read(request: &Request) -> Result<Self> {
         let message: message::CreateRun = request.read()?;
         if message.experiment_id.is_empty() {
-            // MLflow looks up the default experiment, and then fails to write a run that names no
-            // experiment.
+            // If a request names no experiment, MLflow looks up the default experiment, but then
+            // fails to write the run.
             return Err(Error::new(ErrorCode::BadRequest, "A run needs the id of its experiment."));
         }
         let new = NewRun {

@@ -27,7 +27,7 @@ pub(crate) struct ServerInfo {
     presigned_upload_run_id_supported: bool,
     presigned_upload_model_id_supported: bool,
     features_enabled: Features,
-    /// Fields that MLflow has had since 3.18, about artifacts in a bucket.
+    /// Fields about artifacts in a bucket, which MLflow has returned since version 3.18.
     #[serde(flatten)]
     in_bucket: Option<InBucket>,
 }
@@ -79,14 +79,15 @@ impl Endpoint for Info {
 }
 
 const INFO: ServerInfo = ServerInfo {
-    // The UI hides features that only MLflow's SQL store supports. This server supports them.
+    // The UI hides some features unless MLflow's SQL store is used. This server supports those
+    // features.
     store_type: "SqlStore",
     workspaces_enabled: false,
     trace_archival_enabled: false,
     multipart_uploads_enabled: false,
     multipart_downloads_enabled: false,
-    // The endpoint accepts both ids. Its response depends on where the run's or the model's
-    // artifacts are stored.
+    // The endpoint accepts run ids as well as model ids. Whether it returns a presigned URL depends
+    // on where the artifacts are stored.
     presigned_upload_run_id_supported: true,
     presigned_upload_model_id_supported: true,
     features_enabled: Features { gateway: false },

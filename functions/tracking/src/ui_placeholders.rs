@@ -12,17 +12,17 @@ use service::Route;
 
 use crate::store::Store;
 
-/// A placeholder review queue without items. The page requests it before it shows that there are no
-/// reviews.
+/// A placeholder for a review queue without items. The UI requests the queue before it shows that
+/// there are no reviews.
 const EMPTY_REVIEW_QUEUE: &str =
     r#"{"review_queue":{"queue_id":"","experiment_id":"","name":"default","queue_type":"USER"}}"#;
 
-/// Returns the routes, in the order of the UI's pages.
+/// Returns the routes of the placeholders, in the order of the UI's pages.
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
     vec![
-        // The Assistant. Its button is also hidden, because on a local address the page does not
-        // send this request (functions/ui).
+        // The Assistant. `functions/ui` also hides its button, because the page skips this request
+        // if it is served from a local address.
         Route::json(
             "GET",
             "assistant/config",
@@ -30,7 +30,8 @@ pub fn routes() -> Vec<Route<Store>> {
             r#"{"providers":{},"projects":{},"remote_access_allowed":false}"#,
         ),
         Route::json("GET", "assistant/providers", AjaxV3, r#"{"providers":[]}"#),
-        // The AI gateway. `server-info` reports that there is none, which hides most of it.
+        // The AI gateway. `server-info` reports that the server has no gateway, which hides most of
+        // its UI.
         Route::json("GET", "gateway-proxy", AjaxV2, r#"{"endpoints":[]}"#),
         Route::json("GET", "gateway/endpoints/list", AjaxV3, r#"{"endpoints":[]}"#),
         Route::json("GET", "gateway/endpoints/bindings/list", AjaxV3, "{}"),

@@ -8,14 +8,14 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Prefix of the paths of files whose names contain a digest of their content.
 const HASHED_FILES_PREFIX: &str = "/static-files/static/";
-/// Prefix of the paths of a page that shows a trace inside a notebook, which has another origin.
-/// The page requests only that trace from the API.
+/// Prefix of the paths of a page that shows a trace inside a notebook, where it is framed by
+/// another origin. The page requests only that trace from the API.
 const FRAMED_PAGE_PREFIX: &str = "/static-files/lib/notebook-trace-renderer/";
 
-/// Content security policy of the page. Its workers and images come from `blob:`. Scripts create
-/// its styles. Vega, Plotly and AJV compile functions from charts and schemas. Descriptions may
-/// show images of other sites. Requests may only go to this server and to the bucket with the
-/// artifacts, to which the server redirects the page.
+/// Content security policy of the page. Its workers and images are loaded from `blob:` URLs, and
+/// its scripts create styles. Vega, Plotly and AJV compile functions from charts and schemas.
+/// Descriptions may show images of other sites. Requests may only go to this server and to the
+/// bucket with the artifacts, to which the server redirects the page.
 const CONTENT_SECURITY_POLICY_TEXT: &str = "default-src 'self'; script-src 'self' 'unsafe-eval' blob:; worker-src 'self' blob:; \
                       style-src 'self' 'unsafe-inline'; img-src 'self' data: blob: https:; font-src 'self' data:; \
                       media-src 'self' data: blob: https:; connect-src 'self' data: blob:{bucket}; \

@@ -1,5 +1,5 @@
-//! Serves the files of a build that is embedded in the program. Most are embedded in compressed
-//! form, as browsers accept them.
+//! Serves the files of a build that is embedded in the program. Most files are embedded in
+//! compressed form, which browsers accept.
 
 use std::io::Read;
 
@@ -27,7 +27,7 @@ pub(crate) fn page() -> std::io::Result<String> {
     String::from_utf8(file.plain()?).map_err(std::io::Error::other)
 }
 
-/// Serves any other file of the build.
+/// Serves any file of the build except `index.html`.
 pub(crate) async fn serve(Path(name): Path<String>, headers: HeaderMap) -> Response {
     let Some(file) = file(&name) else { return StatusCode::NOT_FOUND.into_response() };
     if headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == file.tag.as_bytes()) {

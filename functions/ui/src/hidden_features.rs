@@ -1,5 +1,6 @@
-//! A style sheet and a script that hide parts of the page whose features this server does not have.
-//! The page loads them before the build's own. Once a feature is built, its lines are removed here.
+//! A style sheet and a script that hide the parts of the page whose features this server does not
+//! have. The page loads them before the build's own files. When a feature is implemented, the lines
+//! that hide it are removed here.
 
 /// Path of the style sheet.
 pub(crate) const STYLE_PATH: &str = "/static-files/absent.css";

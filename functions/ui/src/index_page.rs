@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 const NOT_INSTALLED: &str = "The MLflow UI is not installed here. `make ui` fetches it into ui/build; then start the server again \
                        with `--ui ui/build`.\n";
 
-/// The text after which the line is added.
+/// The text of `index.html` after which the line is added.
 const HEAD_TAG: &str = "<head>";
 /// Loads our style sheet and scripts (`hidden_features.rs`, `html_preview.rs`) before those of the build.
 const HEAD_WITH_ADDITIONS: &str = concat!(

@@ -103,7 +103,7 @@ async fn errors_are_texts_beside_the_data_of_the_other_roots() {
     assert_eq!(server.query(query).await, expected);
 }
 
-/// Each query occupies a thread while it waits for the engine, which needs one as well.
+/// Each query occupies a blocking thread while it waits for the engine, which also needs one.
 #[test]
 fn more_queries_at_once_than_there_are_threads_end() {
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().max_blocking_threads(20).build().unwrap();
@@ -168,8 +168,7 @@ async fn each_run_of_a_search_has_its_model_versions() {
         expected.entry(run.clone()).or_default().push(version);
     }
     assert_eq!(found().await, expected);
-    // More than fits into one page of the search for versions, while the versions of each run still
-    // fit.
+    // All versions together exceed one page of the search for versions, but those of each run fit.
     let tags = json!([{ "key": "long", "value": "x".repeat(95_000) }]);
     for number in 0..80 {
         let run = if number % 2 == 0 { &one } else { &two };

@@ -26,8 +26,8 @@ impl Endpoint for LogInputs {
         Ok(Self { run: RunId::named(&message.run_id)?, datasets: message.datasets, models: message.models })
     }
 
-    /// The models are only recorded in rows of the run. Their existence is not checked, but the
-    /// caller needs permission to update them.
+    /// The logged models are only recorded in rows of the run. Their existence is not checked, but
+    /// the caller needs permission to update them.
     fn needs(&self) -> Needs {
         let models = self.models.iter().map(|model| model.model_id.as_str());
         Needs::update(Target::Run(self.run.clone())).and_naming(Action::Update, model_targets(models))
@@ -53,8 +53,8 @@ impl Endpoint for LogOutputs {
         Ok(Self { run: RunId::named(&message.run_id)?, models: message.models })
     }
 
-    /// The models are only recorded in rows of the run. Their existence is not checked, but the
-    /// caller needs permission to update them.
+    /// The logged models are only recorded in rows of the run. Their existence is not checked, but
+    /// the caller needs permission to update them.
     fn needs(&self) -> Needs {
         let models = self.models.iter().map(|model| model.model_id.as_str());
         Needs::update(Target::Run(self.run.clone())).and_naming(Action::Update, model_targets(models))
@@ -66,8 +66,8 @@ impl Endpoint for LogOutputs {
     }
 }
 
-/// Returns the logged models with these ids. A text that is not a valid model id refers to no
-/// model.
+/// Returns the logged models with these ids as permission targets. A string that is not a valid
+/// model id refers to no model. Empty strings are skipped.
 fn model_targets<'a>(ids: impl Iterator<Item = &'a str>) -> impl Iterator<Item = Target> {
     let ids = ids.filter(|id| !id.is_empty());
     ids.map(|id| ModelId::parse(id).map_or(Target::Nothing(Resource::LoggedModel), Target::LoggedModel))

@@ -90,7 +90,8 @@ impl Endpoint for LogBatch {
     }
 }
 
-/// Returns the needs of a logging call: the run, and the logged models that its metrics name.
+/// Returns the permissions that a logging call needs: on the run, and on the logged models that its
+/// metrics name.
 fn needs(run: &RunId, metrics: &[LoggedMetric]) -> Needs {
     let models = metrics.iter().filter_map(|metric| metric.model.as_ref());
     let models = models.map(|measured| Target::LoggedModel(measured.model.clone()));
@@ -107,8 +108,8 @@ fn models(scope: &Scope, metrics: &[LoggedMetric]) -> Result<ModelLocations> {
     models.collect()
 }
 
-/// Checks that a point has both or none of the dataset's fields. MLflow's endpoint checks this
-/// before its store checks the rest.
+/// Checks that a metric point has both the name and the digest of its dataset, or neither. As in
+/// MLflow, this check comes before the store's other checks.
 fn check_dataset_fields(point: &MetricPoint) -> Result<()> {
     if point.dataset_name.is_empty() == point.dataset_digest.is_empty() {
         return Ok(());

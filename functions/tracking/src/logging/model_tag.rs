@@ -1,4 +1,4 @@
-//! Models that clients recorded as a tag of the run, before logged models became entities.
+//! Records models in a tag of the run, as clients did before logged models became entities.
 
 use access::{Needs, Scope, Target};
 use mlflow_api::json::read_value;

@@ -55,10 +55,10 @@ pub struct LogBatchData {
 }
 
 impl Store {
-    /// Logs one point of a metric. Takes one request and one write unit. The calls that start a
-    /// run's journal take two requests. One more request is needed if the lease on the run or its
-    /// experiment has expired, and two more if the metric belongs to a logged model. The first
-    /// calls of a run write to its document.
+    /// Logs one point of a metric. Takes one request and one write unit. Calls that start a run's
+    /// journal take two requests. One more request is needed if the lease on the run or its
+    /// experiment has expired, and two more if the metric belongs to a logged model. A run's first
+    /// calls write to its document instead of the journal.
     pub async fn run_log_metric(
         &self,
         at: &Granted<RunLocation>,
@@ -102,7 +102,7 @@ impl Store {
         let document = RunDocument { at, experiment: &experiment, single_param: false };
         let change = texts_change(batch.params, batch.tags);
         if change.params.is_empty() && change.tags.is_empty() && change.set.is_empty() {
-            // There is nothing to write, but the run still has to be checked.
+            // The batch writes nothing, but the run still has to be checked.
             return document.check(self.table.get(&at.key()).await?.as_ref());
         }
         entities::documents::change(&self.table, &document, change).await?;

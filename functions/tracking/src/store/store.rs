@@ -36,8 +36,8 @@ impl Store {
         Self::with_lease(table, artifact_root, entities::experiments::LEASE_DURATION)
     }
 
-    /// Creates a store with leases of another length. All processes that share a table must use the
-    /// same length.
+    /// Creates a store with leases of the given length. All processes that share a table must use
+    /// the same length.
     #[must_use]
     pub fn with_lease(table: Table, artifact_root: &str, lease: Duration) -> Self {
         Self {
@@ -80,8 +80,8 @@ impl Store {
         self.has_workspaces
     }
 
-    /// Returns the store with another limit, in bytes, on the points in a run's document. Further
-    /// points go into the run's journal. For tests of the journal.
+    /// Returns the store with the given limit, in bytes, on the points in a run's document. Points
+    /// beyond it go into the run's journal. For tests of the journal.
     #[must_use]
     pub fn with_points_in_document(self, bytes: usize) -> Self {
         Self { points_in_document: bytes, ..self }
@@ -94,7 +94,7 @@ impl Store {
         Self { search_bounds: bounds, ..self }
     }
 
-    /// Returns the directory that relative locations are resolved against, if clients may know it.
+    /// Returns the directory that relative locations are resolved against, if clients may be told.
     #[must_use]
     pub fn working_directory(&self) -> Option<&str> {
         self.working_directory.as_deref()

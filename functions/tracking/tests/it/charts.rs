@@ -34,7 +34,7 @@ async fn log_at(server: &Server, run: &str, points: impl Iterator<Item = Point>)
     server.store.run_log_batch(run, &LogBatchData { metrics, ..LogBatchData::default() }).await.unwrap();
 }
 
-/// Logs steps in calls of `in_call` points each.
+/// Logs these steps in calls of `in_call` points each.
 pub(crate) async fn log(server: &Server, run: &str, steps: Range<i64>, in_call: usize) {
     let steps: Vec<_> = steps.collect();
     for call in steps.chunks(in_call) {
@@ -72,7 +72,7 @@ pub(crate) async fn check_all(server: &Server, run: &str, all: Range<i64>) {
     }
 }
 
-/// Returns how many points are represented by rows, or are in segments that are in no row.
+/// Returns the number of points that chart rows represent, or that are in segments without a row.
 async fn counted(site: &Site, run: &str) -> u64 {
     let charted = charted(site, run).await;
     charted.points + charted.left

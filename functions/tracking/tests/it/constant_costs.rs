@@ -89,7 +89,7 @@ async fn a_page_of_a_long_experiment_that_is_not_indexed_is_not_the_whole() {
     }
     let [whole, newest, whole_rare, newest_rare] = units[..] else { unreachable!() };
     assert!(newest < whole / 2.0, "{newest} units, and {whole}");
-    // Three units for each run of two portions.
+    // Reading a run that was logged in two portions costs three units.
     assert!(newest_rare < whole_rare + 240.0, "{newest_rare} units, and {whole_rare}");
 }
 

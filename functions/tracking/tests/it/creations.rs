@@ -73,8 +73,8 @@ async fn rows_without_their_document_are_nobodys() {
     let experiment = other.experiment("e").await;
     let run = other.run(&experiment).await;
     let server = site.impatient().await;
-    // Succeeding requests: reading the experiment, and one of five requests for rows. The others,
-    // and the transaction, are throttled.
+    // Only two requests succeed: reading the experiment, and one of five requests for rows. The
+    // other four, and the transaction, are throttled.
     site.faults.trouble_at(InjectedFault::Throttled, 3, u64::MAX);
     let body = json!({ "experiment_id": experiment, "tags": entries(200) });
     server.post("runs/create", body).await.refused(429, "RESOURCE_EXHAUSTED");

@@ -105,7 +105,7 @@ async fn a_tag_grows_and_shrinks_and_goes() {
     let experiment_form = |value: &str| json!({ "experiment_id": experiment, "key": "k", "value": value });
     for (place, first) in forms.into_iter().enumerate() {
         for (other, second) in forms.into_iter().enumerate() {
-            // This way, each form still follows each other one in both steps.
+            // Each form still follows every other form in both steps.
             let one = (place + other) % forms.len();
             let thirds = if all_troubles() { &forms[..] } else { &forms[one..=one] };
             for third in thirds {

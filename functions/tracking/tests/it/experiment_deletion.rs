@@ -80,7 +80,7 @@ async fn a_deletion_is_seen_by_all_processes_and_costs_the_same_for_any_number_o
     let tag = json!({ "experiment_id": experiment, "key": "early", "value": "1" });
     a.post("experiments/set-experiment-tag", tag).await.ok();
 
-    // The lease of this call lasts into the deletion.
+    // This call takes a lease that is still valid when the deletion starts.
     a.log_metric(&run, "loss", (1, 1, 1.0)).await.ok();
     let begin = Instant::now();
     let counted = Server::on(&table::Table::new(site.faults.client(), test_site::TABLE), LEASE).await;
@@ -148,7 +148,7 @@ async fn no_call_that_begins_after_the_answer_succeeds() {
         tokio::task::yield_now().await;
         set_stage(&b, "experiments/delete", &experiment).await;
         let answered = Instant::now();
-        // Some more calls, after the deletion has been answered.
+        // Further calls after the deletion has returned must fail as well.
         for _ in 0..20 {
             a.set_tag(&run, "x", "y").await.refused_as_deleted();
         }

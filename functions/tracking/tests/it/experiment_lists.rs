@@ -77,8 +77,8 @@ async fn pages_by_time_are_whole_and_in_order() {
             let rest: Vec<_> = all.iter().filter(|one| !is_other(one)).cloned().collect();
             let order = json!([format!("{field} {direction}")]);
             for page_size in [1, 7, 60, 1_000] {
-                // Pages of one experiment take longer than all the others. By default, they are
-                // tested only with the shortest list.
+                // Reading pages of a single experiment takes longer than all other page sizes
+                // together. By default, this page size is tested only with the shortest list.
                 let is_whole = page_size > 1 || all_troubles();
                 let wanted = [("tags.kind = 'other'", &others), ("", &all), ("tags.kind IS NULL", &rest)];
                 for (filter, expected) in wanted.into_iter().take(if is_whole { 3 } else { 1 }) {

@@ -191,7 +191,7 @@ async fn a_row_of_another_name_is_not_the_experiments() {
     for path in ["experiments/delete", "experiments/restore"] {
         assert_ne!(server.post(path, json!({ "experiment_id": ids[0] })).await.status, 200);
     }
-    // An id was taken for the experiment that was not created.
+    // The experiment that could not be created has used up an id.
     let changes = site.changes(&before).await;
     assert_eq!(changes.keys().collect::<Vec<_>>(), ["CONFIG CFG#experiment_counter"]);
 }

@@ -181,7 +181,7 @@ async fn early_points_are_sealed_between_two_pages() {
     assert_eq!(times[..100], (1..=100).collect::<Vec<_>>());
 }
 
-/// There are more segments than one response of the table holds, and half of them were logged in
+/// The history has more segments than one response of the table holds. Half of them were logged in
 /// reverse order of time.
 #[tokio::test]
 async fn pages_of_a_history_of_megabytes() {
@@ -251,7 +251,7 @@ async fn a_history_too_long_for_one_answer_is_refused_and_not_cut() {
     let site = Site::new().await;
     let server = &site.server;
     let run = server.run(&server.experiment("e").await).await;
-    // Each point has a name of 1,000 bytes in the response.
+    // Each point is large in the response, because it repeats the metric's name of 1,000 bytes.
     let metric = "𝕞".repeat(250);
     let points_of = |start: i64, count: i64| -> Vec<_> {
         let value = |step| LoggedMetric { key: metric.clone(), value: 0.5, timestamp: step, step, model: None };
@@ -273,8 +273,8 @@ async fn a_history_too_long_for_one_answer_is_refused_and_not_cut() {
         assert_eq!(steps, (found..found + i64::try_from(steps.len()).unwrap()).collect::<Vec<_>>());
         (found, pages) = (found + i64::try_from(steps.len()).unwrap(), pages + 1);
         match answer["next_page_token"].as_str() {
-            // These requests take most of the time. By default, the first three pages have to
-            // suffice.
+            // These requests take most of the test's time. By default, only the first three pages
+            // are read.
             Some(_) if pages == 3 && !all_troubles() => break,
             Some(next) => next.clone_into(&mut token),
             None => break,

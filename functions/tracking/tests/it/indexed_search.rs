@@ -94,7 +94,7 @@ impl Corpus {
             start_time: TIME + self.random.random_range(0..200),
             tags: Vec::new(),
         };
-        // Deleted experiments accept no runs.
+        // Creating a run fails in a deleted experiment.
         let Ok(run) = self.site.server.store.run_create(experiment, &new).await else { return };
         let run = run.info.run_id;
         self.runs.push(run.clone());
@@ -128,7 +128,7 @@ impl Corpus {
                 batch.tags.push((key.to_owned(), self.value(key)));
             }
         }
-        // Deleted runs refuse it.
+        // The update fails if the run is deleted.
         let _ = self.site.server.store.run_log_batch(run, &batch).await;
         if self.random.random_range(0..4) == 0 {
             let inputs = [self.dataset(), self.dataset()];
@@ -366,7 +366,7 @@ async fn with_the_indexer_behind() {
     }
 }
 
-/// In this case, a search that is newest first reads only the marks of its candidates.
+/// If many runs are marked, a search that is newest first reads only the marks of its candidates.
 #[tokio::test]
 #[ignore = "takes nine seconds of a core; part of `make test-slow`"]
 async fn with_more_marks_than_are_read_beforehand() {

@@ -127,7 +127,7 @@ async fn a_run_that_is_logged_to_writes_nothing_to_its_document() {
         assert_eq!(keys(&site, " J#").await, Vec::<String>::new());
         assert_eq!(keys(&site, "LATER#").await, Vec::<String>::new());
         check(&site.other().await, &run, count, 30).await;
-        // The run continues.
+        // The client continues to log to the run.
         log_steps(&site.server, &run, count, 31..=40).await;
         check(&site.other().await, &run, count, 40).await;
     }
@@ -190,7 +190,7 @@ async fn a_run_that_was_packed_and_not_concluded_is_packed_again() {
     assert_eq!(point(&other.data(&run, "metrics").await["loss"]), at(13));
 }
 
-/// The longest names that a batch can have do not fit into one item.
+/// Tests a batch whose metric names are so long that they do not fit into one item.
 #[tokio::test]
 async fn the_longest_names_have_room() {
     let site = Site::new().await;
@@ -207,7 +207,8 @@ async fn the_longest_names_have_room() {
     assert_eq!(site.server.history(&run, &names[899]).await, [at(1), at(2)]);
 }
 
-/// Many processes add points to a document. Each of them finds that there is room for its own.
+/// Many processes add points to a document concurrently. Each of them has found that there is room
+/// for its points.
 #[tokio::test]
 async fn a_document_with_more_points_than_it_should_have_is_packed() {
     let site = Site::new().await;

@@ -66,8 +66,8 @@ fn point(model: &str, key: &str, (timestamp, step, value): (i64, i64, f64)) -> M
     }
 }
 
-/// Returns the steps of each metric of a model, as a client reads them. Duplicate points would
-/// show.
+/// Returns the steps of each metric of a model, as a client reads them. Duplicates are not removed,
+/// so that tests notice them.
 async fn steps(server: &Server, model: &str) -> BTreeMap<String, Vec<i64>> {
     let mut steps: BTreeMap<String, Vec<i64>> = BTreeMap::new();
     for metric in read(server, model).await["data"]["metrics"].as_array().map(Vec::as_slice).unwrap_or_default() {
@@ -79,8 +79,8 @@ async fn steps(server: &Server, model: &str) -> BTreeMap<String, Vec<i64>> {
 
 #[tokio::test]
 async fn many_at_once_while_the_table_fails() {
-    // A request is sent up to ten times. If every fifth fails, none is likely to fail that often by
-    // chance.
+    // A request is sent up to ten times. If every fifth attempt fails, it is unlikely that all
+    // attempts of a request fail by chance.
     for &(refuse, lose) in &[(5, 0), (0, 5), (10, 0), (0, 7)][..if test_site::all_troubles() { 4 } else { 2 }] {
         let site = Site::new().await;
         site.faults.refuse_every(refuse);
@@ -300,7 +300,7 @@ async fn pages_are_whole_and_in_order() {
         } else {
             expected.push((format!("n{number:02}"), number % 3 == 0, number * 7 % 23));
         }
-        // So that the next models have a different creation time.
+        // Ensures that the next models have a different creation time.
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     let newest: Vec<_> = expected.iter().rev().map(|(name, ..)| name.clone()).collect();

@@ -85,7 +85,8 @@ async fn refused_requests_leave_no_trace() {
     let run = server.run(&experiment).await;
     let mut before = items(&site).await;
     let (mut refused, mut taken) = (0, 0);
-    // By default, each field gets half of the odd values, and the next field the other half.
+    // By default, each field is tested with half of the unusual values, alternating from field to
+    // field.
     let step = if all_troubles() { 1 } else { 2 };
     let mut fields_so_far = 0;
     for (path, good) in requests(&experiment, &run) {
@@ -121,7 +122,7 @@ async fn refused_requests_leave_no_trace() {
                 taken += 1;
             }
             if path.ends_with("delete") {
-                // The entity was deleted in spite of the malformed field.
+                // The entity may have been deleted in spite of the malformed field, so restore it.
                 let _ = server.post("experiments/restore", json!({ "experiment_id": experiment })).await;
                 let _ = server.post("runs/restore", json!({ "run_id": run })).await;
                 before = items(&site).await;

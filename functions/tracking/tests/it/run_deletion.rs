@@ -34,7 +34,7 @@ async fn log_many(server: &Server, run: &str, count: usize) -> TestResponse {
     server.log_points(run, &points).await
 }
 
-/// Where the points of a call go.
+/// Where the points of a logging call are stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Place {
     Document,
@@ -46,7 +46,7 @@ enum Place {
 
 const PLACES: [Place; 3] = [Place::Document, Place::SharedTail, Place::OwnTail];
 
-/// Logs the first point of a metric in such a way that it goes to this place.
+/// Logs the first point of a metric so that it is stored in the given location.
 async fn log_to(place: Place, site: &Site, other: &Server, run: &str) -> tokio::task::JoinHandle<TestResponse> {
     if place == Place::SharedTail {
         // With these points in the document, there is no room for fourteen more.
@@ -81,7 +81,7 @@ async fn deleted_before_a_metric_is_written() {
         restore(&other, &run).await;
         site.server.log_metric(&run, "loss", (2, 2, 2.0)).await.ok();
         assert_eq!(other.history(&run, "loss").await, [(2, 2, 2.0)], "{place:?}");
-        // The point is not found either when the journal is read because of other points.
+        // The point must also not be found when the journal is read because of other points.
         for _ in 0..2 {
             log_many(&other, &run, 50).await.ok();
         }
@@ -89,12 +89,12 @@ async fn deleted_before_a_metric_is_written() {
     }
 }
 
-/// The point was written before the deletion, so it stays.
+/// The point was written before the run was deleted, so it is kept.
 #[tokio::test]
 async fn deleted_between_a_point_and_its_answer() {
     for place in PLACES {
         let (site, other, run) = run().await;
-        // Points in a shared tail are found only once the mark has been written, too.
+        // Points in a shared tail are found only after the mark has been written as well.
         let mut gate = site.faults.pause_after("UpdateItem", if place == Place::SharedTail { 2 } else { 1 });
         let logging = log_to(place, &site, &other, &run).await;
         gate.reached().await;
@@ -189,8 +189,8 @@ async fn the_status_changes_while_a_run_is_deleted() {
     assert!(item[RunsByStage::INDEX.sort]["S"].as_str().unwrap().starts_with("R#DELETED."));
 }
 
-/// Without gates. Regardless of which request comes first, nothing is accepted after the deletion
-/// has returned.
+/// Sends the requests concurrently, in an order that the test does not control. Nothing may be
+/// accepted after the deletion has returned.
 #[tokio::test]
 async fn logging_and_deleting_at_once() {
     let site = Site::new().await;

@@ -26,7 +26,8 @@ async fn lost_answers_lose_and_repeat_nothing() {
     log_from_many_clients(&site).await;
 }
 
-/// Returns a value of `loss`. The latest value is neither the last one logged nor the greatest.
+/// Returns the point of `loss` that a task logs in a round. The latest point is neither the last
+/// one logged nor the greatest.
 fn loss(task: i64, round: i64) -> Point {
     let number = task * ROUNDS + round;
     (1_000 + number % 7, (number * 37) % 50, 0.25 * f64::from(i32::try_from(number).unwrap()))

@@ -54,8 +54,8 @@ async fn the_largest_dataset_comes_back_byte_for_byte() {
     let mut large = dataset("large", "d1");
     large["source"] = "é".repeat(65_535).into();
     large["schema"] = noise(1_048_575).into();
-    // By default, only the beginning of the profile is incompressible. That alone takes several
-    // rows.
+    // By default, only the beginning of the profile is incompressible. That part alone takes
+    // several rows.
     let noisy = if all_troubles() { PROFILE } else { 2 << 20 };
     large["profile"] = (noise(noisy) + &"p".repeat(PROFILE - noisy)).into();
     log(&site.server, &run, &[used_for(&large, "train")]).await;

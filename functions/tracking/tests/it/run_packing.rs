@@ -63,7 +63,7 @@ async fn ground() -> (Site, String) {
 
 /// Hands over the changes to the indexer. Returns whether all records were processed.
 async fn pack(site: &Site, table: &Table) -> bool {
-    // What is written must not depend on the time.
+    // Uses a fixed time, so that the rows do not depend on when the test runs.
     let indexer = Indexer::new(table.clone()).with_interval(Duration::ZERO).with_clock(|| 1_700_000_000_000);
     indexer.handle(StreamBatch { records: changes(site).await }).await.batch_item_failures.is_empty()
 }
@@ -90,7 +90,7 @@ async fn log_further(server: &Server, run: &str) {
     log(server, run, 3_000..3_001, 1).await;
 }
 
-/// Returns the journal's keys, whose calls have not been packed.
+/// Returns the keys of the journal's rows, which hold the calls that have not been packed.
 async fn journal(site: &Site) -> Vec<String> {
     [keys(site, " J#").await, keys(site, " JC#").await].concat()
 }
@@ -162,7 +162,8 @@ async fn a_pass_may_meet_any_fault_anywhere() {
             check(&copy.server, &run, 0).await;
             let differs = difference(&left, &lasting(copy.dump().await));
             assert!(differs.is_empty(), "{course}: {differs:#?}");
-            // Only some of the states, because this takes as long as all the rest.
+            // Tests only some of the states, because this part takes as long as all the rest of the
+            // test.
             if seen.len() % 4 != 1 {
                 continue;
             }

@@ -78,7 +78,7 @@ async fn both_ways_to_read_agree_with_a_model() {
         }
         for view in ["ACTIVE_ONLY", "DELETED_ONLY", "ALL"] {
             for among in [vec![0], vec![1], vec![0, 1, 2]] {
-                // Pages of one run take as long as all the others.
+                // Reading pages of a single run takes as long as all other page sizes together.
                 let is_first = round == 0;
                 let one_by_one = is_first && (all_troubles() || view == "DELETED_ONLY");
                 let sizes = [(1, one_by_one), (7, true), (1_000, is_first || all_troubles())];
@@ -111,8 +111,8 @@ async fn walk(site: &Site, search: &Value, ids: &[String]) {
         found.extend(run_ids(&page));
         let Some(token) = page["next_page_token"].as_str() else { break };
         search["page_token"] = token.into();
-        // Deletes the last run of the page, which the token refers to, and one that is still to
-        // come.
+        // Deletes the last run of the page, to which the page token refers, and a run that would be
+        // on a later page.
         let last = found.last().unwrap().clone();
         let to_come = at_first.iter().rev().find(|id| !found.contains(*id) && !gone.contains(*id)).cloned();
         for id in [Some(last), to_come].into_iter().flatten() {
@@ -137,8 +137,8 @@ async fn walk(site: &Site, search: &Value, ids: &[String]) {
     unique.sort_unstable();
     unique.dedup();
     assert_eq!(unique.len(), found.len(), "a run was found twice");
-    // Of the runs that existed first, up to the last page, all were found except those that were
-    // deleted before their turn.
+    // Of the runs that existed at the start, those up to the end of the last page were found,
+    // except for those that were deleted before their page was read.
     let end = at_first.iter().rposition(|id| found.contains(id)).unwrap();
     for id in &at_first[..=end] {
         assert!(found.contains(id) || gone.contains(id), "{id} was dropped");
@@ -160,7 +160,8 @@ async fn pages_of_sorted_runs_while_runs_come_and_go() {
     walk(&site, &search, &ids).await;
 }
 
-/// The runs that an index lists are deleted before they are read. The others are still found.
+/// Runs that the index lists are deleted before the search reads them. The search still finds the
+/// remaining runs.
 #[tokio::test]
 async fn runs_are_deleted_while_their_page_is_read() {
     let site = Site::new().await;

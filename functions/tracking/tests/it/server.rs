@@ -13,7 +13,7 @@ use tracking::store::Store;
 
 use crate::calls::Calls;
 
-/// Length of the leases. Short, because most tests only wait for them to expire.
+/// Length of the leases. It is short, because most tests only wait for leases to expire.
 pub(crate) const LEASE: Duration = Duration::from_millis(20);
 
 /// One process of the server.

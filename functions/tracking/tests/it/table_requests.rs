@@ -160,7 +160,7 @@ async fn a_transaction_sent_twice_happens_once() {
     outcome.await.unwrap().unwrap();
     assert_eq!(site.faults.calls("TransactWriteItems"), 2);
     assert_eq!((value(&site, "a").await, value(&site, "b").await), (Some(2), Some(1)));
-    // Another call has another token.
+    // A second call uses a different token, so it is cancelled instead of counting as a retry.
     let Err(Failure::Cancelled(reasons)) = table.transact(&writes).await else { panic!("it must be cancelled") };
     assert!(reasons.iter().all(|reason| matches!(reason, WriteRefusal::Refused(Some(_)))), "{reasons:?}");
 }

@@ -22,8 +22,8 @@ const COUNTER: &str = "experiment_counter";
 /// attempts doubles each time.
 const MAX_ATTEMPTS: u32 = 24;
 
-/// Position of the write in a restoration's transaction that checks that permanent deletion of the
-/// experiment has not started.
+/// Position, in the transaction that restores an experiment, of the check that its permanent
+/// deletion has not started.
 const REMOVAL_CHECK_INDEX: usize = 2;
 
 /// An experiment to create.
@@ -42,7 +42,8 @@ fn name_key(workspace: &Workspace, name: &str) -> Key {
     rows::ExperimentName::key(&workspace.as_str().into(), &Name::from(name))
 }
 
-/// Creates the row that claims a name, and that the workspace's lists of experiments consist of.
+/// Creates the row that claims an experiment's name. The workspace's lists of experiments consist
+/// of these rows.
 fn name_row(workspace: &Workspace, experiment: ExperimentId, name: &str, created: i64, changed: i64) -> Item {
     Item::new(name_key(workspace, name))
         .with(NAME, text(name))
@@ -86,13 +87,13 @@ impl Store {
         }
         let new = &NewExperiment { artifact_location, ..new.clone() };
         let says_retention = new.tags.iter().any(|(key, _)| key == TRACE_RETENTION_TAG);
-        // Checked first, so that a creation that fails because of its name takes up no space in the
-        // setting of experiments with this tag.
+        // The name is checked first, so that a creation that fails because of its name takes up no
+        // space in the setting of experiments with a trace retention tag.
         if says_retention && let Some(row) = self.table.get(&name_key(workspace, &new.name)).await? {
             return Err(name_taken(Some(&row), &new.name, ErrorCode::ResourceAlreadyExists));
         }
-        // If an id is in use, the counter skips ahead, twice as far each time. So a counter that
-        // was reset catches up in few steps.
+        // If an id is in use, the counter skips ahead, twice as far with each attempt. A counter
+        // that was reset thus catches up in a few steps.
         for step in (0..MAX_ATTEMPTS).map(|attempt| 1_i64 << attempt) {
             let counter = rows::Config::key(&COUNTER.into());
             let setting = self.table.update(&Update::upsert(counter).add(LAST_NUMBER, number(step))).await?;
@@ -112,8 +113,8 @@ impl Store {
         Err(Error::internal("no free number for an experiment was found"))
     }
 
-    /// Creates the default experiment if it does not exist, and with it the item that says which
-    /// layout the table has. Takes one request if the experiment exists.
+    /// Creates the default experiment if it does not exist, together with the item that records the
+    /// table's layout. Takes one request if the experiment exists.
     pub async fn experiment_create_default(&self, workspace: &Workspace) -> Result<()> {
         if self.table.get(&rows::Experiment::key(&ExperimentId::DEFAULT)).await?.is_some() {
             return Ok(());
@@ -121,7 +122,7 @@ impl Store {
         let new = NewExperiment { name: DEFAULT_EXPERIMENT_NAME.to_owned(), ..NewExperiment::default() };
         match self.experiment_put(workspace, ExperimentId::DEFAULT, &new, vec![layout::row()]).await {
             Err(error) if error.code != ErrorCode::ResourceAlreadyExists => Err(error),
-            // Another process has created it concurrently.
+            // Another process has created the default experiment concurrently.
             _ => Ok(()),
         }
     }
@@ -149,7 +150,7 @@ impl Store {
             .with(UPDATED, number(created))
             .with(STAGE, text(LifecycleStage::Active.name()))
             .with(STAGE_VERSION, number(0))
-            // The indexer receives the removal of items that have this attribute from the stream.
+            // The attribute makes the stream deliver the item's removal to the indexer.
             .with(REVISION, number(1));
         let item = self.authorizer_writes.with_owner(in_workspace(item, workspace));
         let (item, tag_rows) =
@@ -192,7 +193,7 @@ impl Store {
         self.experiment_from_item(workspace, id, &item).await
     }
 
-    /// Builds an experiment from its item. Reads its rows of tags, if there are any.
+    /// Builds an experiment from its item. Reads its rows of tags if it has any.
     pub(crate) async fn experiment_from_item(
         &self,
         workspace: &Workspace,
@@ -227,8 +228,8 @@ impl Store {
         let id = **id;
         self.table
             .change("an experiment", |refusal| async move {
-                // The experiment was unchanged, and the name is in use. It is not an earlier
-                // attempt of this request that claimed the name.
+                // The experiment was unchanged, but the name is in use, and not because of an
+                // earlier attempt of this request.
                 if !refusal.is_of(0)
                     && let Some(WriteRefusal::Refused(row)) = refusal.0.get(1)
                 {
@@ -261,8 +262,8 @@ impl Store {
             .await
     }
 
-    /// Returns the item of an experiment. Uses the item that came with a failed condition, if there
-    /// is one, and reads it otherwise.
+    /// Returns the item of an experiment after a write was refused. Uses the item that came with
+    /// the failed condition, if there is one, and reads the item otherwise.
     async fn experiment_after_refusal(&self, id: ExperimentId, refusal: RefusedWrites) -> Result<Item> {
         let item = match refusal.item(0) {
             Some(item) => Some(item),
@@ -306,8 +307,9 @@ impl Store {
                     LifecycleStage::Active => Stage::Active,
                     LifecycleStage::Deleted => Stage::Deleted { version },
                 };
-                // The nonce served to retry the creation, which was answered long ago. Without it,
-                // an experiment that is full can still be deleted, because its item does not grow.
+                // The nonce is only needed for retries of the creation, which has long been
+                // completed. Removing it allows an experiment that is full to be deleted, because
+                // its item does not grow.
                 let update = if stage == LifecycleStage::Deleted { update.remove(NONCE) } else { update };
                 let created = item.get(CREATED).unwrap_or_default();
                 let name = Update::new(name_key(workspace, item.get(NAME).unwrap_or_default()))

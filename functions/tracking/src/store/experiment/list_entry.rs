@@ -19,7 +19,7 @@ pub(super) struct ExperimentEntry {
     pub(super) name: Option<String>,
     /// The time that the list is ordered by, in ms.
     pub(super) time: i64,
-    /// Which of the experiment's times `time` is.
+    /// The attribute of the experiment that `time` is taken from.
     attribute: ExperimentNumber,
 }
 
@@ -41,7 +41,7 @@ impl ExperimentEntry {
         Self { id, stage, name, time, attribute }
     }
 
-    /// Checks whether the experiment may pass a filter, as far as the entry shows.
+    /// Checks whether the experiment may pass a filter, judging only by the fields in its entry.
     pub(super) fn may_pass(&self, filter: &ExperimentFilter) -> bool {
         filter.predicates.iter().all(|predicate| match predicate {
             ExperimentPredicate::Name(_) => self.name.is_none() || predicate.matches(self),
@@ -52,7 +52,7 @@ impl ExperimentEntry {
     }
 }
 
-/// Checks whether the list by creation contains every field that filter and order use: names, times
+/// Checks whether filter and order use only fields that the list by creation contains: names, times
 /// of creation and ids.
 pub(super) fn is_known_from_list(filter: &ExperimentFilter, order: &ExperimentOrder) -> bool {
     let of_filter = |predicate: &ExperimentPredicate| match predicate {

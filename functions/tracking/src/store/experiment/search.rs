@@ -37,13 +37,13 @@ pub struct ExperimentSearch {
 impl Store {
     /// Searches experiments.
     ///
-    /// A search of active experiments by time, which is the default, takes two requests and a read
-    /// unit for each experiment on the page and for each that the filter rejects. Any other search
-    /// takes a read unit per 30 experiments of the workspace, or of those whose names have the
-    /// prefix in the filter. It then takes a request per 100 experiments that the list does not
-    /// rule out. These are one page, unless the filter uses tags or the time of the last change, or
-    /// the order uses the latter. Each experiment with tags that are too large for its document
-    /// takes one more request.
+    /// A search of active experiments by time, which is the default, takes two requests. It costs
+    /// one read unit for each experiment on the page, and one for each that the filter rejects. Any
+    /// other search costs one read unit per 30 experiments of the workspace, or per 30 experiments
+    /// whose names have the prefix in the filter. It then takes one request per 100 experiments
+    /// that may pass. Only those on the page are read, unless filter or order use the time of the
+    /// last change, or the filter uses tags. Each experiment with tags that are too large for its
+    /// document takes one more request.
     pub async fn experiment_search(
         &self,
         workspace: &Workspace,
@@ -83,8 +83,8 @@ impl Store {
     }
 
     /// Lists the experiments of the workspace that are in the view and may pass the filter. If the
-    /// filter has a prefix of the name, only names with this prefix are read. Takes one request per
-    /// MB of names.
+    /// filter requires a prefix of the name, only names with this prefix are read. Takes one
+    /// request per MB of names.
     async fn list_experiments(
         &self,
         workspace: &Workspace,
@@ -100,7 +100,8 @@ impl Store {
             (None, ViewType::All) => ExperimentsByStage::all(&workspace).range(),
         };
         let mut pages = std::pin::pin!(entities::listing::pages(&self.table, Query::of(range)));
-        // An experiment that is deleted or restored between two pages of the index may be on both.
+        // An experiment that is deleted or restored while the index is read may appear on two pages
+        // of it.
         let (mut listed, mut seen) = (Vec::new(), HashSet::new());
         while let Some(rows) = pages.try_next().await? {
             let mut may_pass = read_all(&rows, "the name of an experiment", ExperimentEntry::by_creation)?;
@@ -110,9 +111,9 @@ impl Store {
         Ok(listed)
     }
 
-    /// Lists those of a few given experiments that are in the view and may pass the filter. A
-    /// caller who can see only these does not have to wait for the whole list to be read. Takes two
-    /// requests.
+    /// Lists those of the given experiments that are in the view and may pass the filter. For
+    /// callers who can see only a few experiments, this is faster than reading the whole list.
+    /// Takes two requests.
     async fn experiments_of(
         &self,
         workspace: &Workspace,

@@ -1,4 +1,4 @@
-//! The conditions of a search of experiments. Reads and filters the experiments that a list names.
+//! The conditions of a search of experiments. Reads listed experiments, and filters them.
 
 use entities::find;
 use entities::listing::{Candidates, CooperativeYield};
@@ -22,9 +22,9 @@ pub(super) struct ExperimentCriteria<'a> {
     pub(super) order: ExperimentOrder,
     pub(super) after: Option<SortKey>,
     pub(super) view: ViewType,
-    /// Whether candidates come in the order of the search. If so, the list determines the position
-    /// of each, and the next page continues after that position, even if the experiment was changed
-    /// in the meantime.
+    /// Whether candidates come in the order of the search. If so, an experiment's position in the
+    /// list determines its position in the results. The next page continues after that position,
+    /// even if the experiment was changed in the meantime.
     pub(super) is_list_sorted: bool,
 }
 

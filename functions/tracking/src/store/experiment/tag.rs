@@ -51,9 +51,10 @@ impl Store {
         if key == TRACE_RETENTION_TAG {
             let document = ExperimentDocument(**id);
             document.check(self.table.get(&document.key()).await?.as_ref())?;
-            // Announced before the tag is written, because the tag has no effect until the setting
-            // names the experiment. Announced after the check, so that an experiment that does not
-            // exist takes up no space in the setting.
+            // The experiment is announced in the setting before the tag is written, because the tag
+            // has no effect until the setting names the experiment. It is announced only after the
+            // experiment has been checked, so that nonexistent experiments take up no space in the
+            // setting.
             TraceRetentionSetting::announce(&self.table, **id).await?;
         }
         let change = DocumentChange { tags: vec![(key.to_owned(), value.to_owned())], ..DocumentChange::default() };

@@ -22,15 +22,15 @@ use super::search_criteria::ExperimentCriteria;
 /// Minimum number of entries to read if the filter may reject some.
 const MIN_BATCH_SIZE: usize = 100;
 
-/// A list whose order is that of a search.
+/// A list of experiments that has the order of a search.
 pub(super) struct TimeList {
     attribute: ExperimentNumber,
     direction: SortDirection,
 }
 
 impl TimeList {
-    /// Returns the list whose order is that of a search, if there is one. If the filter has a
-    /// prefix of the name, other lists are better.
+    /// Returns the list that has the order of a search, if there is one. Returns `None` if the
+    /// filter requires a prefix of the name, because reading only these names is cheaper.
     pub(super) fn of(view: ViewType, filter: &ExperimentFilter, order: &ExperimentOrder) -> Option<Self> {
         let [
             OrderTerm { by: ExperimentSortBy::Number(attribute), direction },
@@ -43,7 +43,7 @@ impl TimeList {
         is_listed.then_some(Self { attribute, direction })
     }
 
-    /// Returns the range of the list that may contain entries after the previous page.
+    /// Returns the part of the list that may contain experiments after the previous page.
     fn range(&self, workspace: &Workspace, after: Option<&SortKey>) -> KeyRange {
         let workspace = Name::from(workspace.as_str());
         let range = match self.attribute {
@@ -89,7 +89,7 @@ impl TimeList {
         let mut query = self.query(wanted.workspace, wanted.after.as_ref());
         let may_refuse = !wanted.filter.predicates.is_empty();
         let refuses_none = !may_refuse && matches!(visible, Visibility::Everything);
-        // An experiment that is changed between two pages of the list may be on both.
+        // An experiment that is changed while the list is read may appear on two pages of it.
         let (mut entries, mut seen) = (Vec::new(), HashSet::new());
         let (mut entries_read, mut experiments_read) = (0, 0);
         loop {
@@ -123,7 +123,7 @@ impl TimeList {
     }
 }
 
-/// Checks whether an experiment may be on the page, as far as its entry in the list shows.
+/// Checks whether an experiment may be on the page, judging only by its entry in the list.
 fn may_be_on_page(wanted: &ExperimentCriteria<'_>, visible: &Visibility, entry: &ExperimentEntry) -> bool {
     let is_behind = || wanted.after.as_ref().is_none_or(|after| wanted.order.key(entry) > *after);
     entry.may_pass(&wanted.filter) && visible.shows(&Guard::Experiment(entry.id)) && is_behind()

@@ -59,7 +59,7 @@ impl Store {
         let name = if new.name.is_empty() { random_run_name() } else { new.name.clone() };
         let (state, name) = (&state, &name);
         self.table
-            // Fails if another model was created in the same millisecond with the same random
+            // Fails only if another model was created in the same millisecond with the same random
             // number out of a million.
             .change("the logged model of every id drawn", |_| async move {
                 let created = now_ms();
@@ -97,7 +97,7 @@ impl Store {
     }
 
     /// Reads a logged model, with every point of its metrics. Takes one request, and one more for
-    /// each kind of row that it has.
+    /// each kind of row that the model has.
     pub async fn logged_model_get(&self, at: &Granted<ModelLocation>, allow_deleted: bool) -> Result<LoggedModel> {
         let mut items = self.table.get_many(&[at.key(), at.metrics_key()]).await?;
         let model = items.remove(&at.key()).ok_or_else(|| at.not_found())?;
@@ -119,7 +119,7 @@ impl Store {
     }
 
     /// Sets a logged model's status and returns the model. Takes two requests, and one more for
-    /// each kind of row that it has.
+    /// each kind of row that the model has.
     pub async fn logged_model_finalize(&self, at: &Granted<ModelLocation>, status: ModelStatus) -> Result<LoggedModel> {
         let update = Update::new(at.key()).set(MODEL_STATUS, number(status.number())).set(UPDATED, number(now_ms()));
         let model = match self.table.update(&update).await {
@@ -134,7 +134,7 @@ impl Store {
     /// Takes two requests. Deleting a deleted model only changes the time of its last change.
     pub async fn logged_model_delete(&self, at: &Granted<ModelLocation>) -> Result<()> {
         let model = self.table.get(&at.key()).await?.ok_or_else(|| at.not_found())?;
-        // Neither of these changes after the model was created.
+        // Creation time and source run never change after the model was created.
         let (created, run) = (model.get(CREATED).unwrap_or_default(), model.get(SOURCE_RUN).unwrap_or_default());
         let update =
             Update::new(at.key()).set(STAGE, text(LifecycleStage::Deleted.name())).set(UPDATED, number(now_ms()));
@@ -148,9 +148,9 @@ impl Store {
     }
 
     /// Adds params to a logged model. Takes one request per 100 params, one more if a value is too
-    /// large for the document, and two more if the model has such params already. Params that exist
-    /// with the same value are left unchanged, so the call may be repeated. MLflow rejects those,
-    /// too.
+    /// large for the document, and two more if the model has such params already. A param that
+    /// exists with the same value is left unchanged, so that the call can be repeated. MLflow
+    /// rejects such params.
     pub async fn logged_model_log_params(
         &self,
         at: &Granted<ModelLocation>,
@@ -170,11 +170,11 @@ impl Store {
     async fn logged_model_change(&self, at: &ModelLocation, change: DocumentChange) -> Result<()> {
         let document = LoggedModelDocument { at };
         if change.params.is_empty() && change.tags.is_empty() {
-            // There is nothing to write, but the model still has to be checked.
+            // The call writes nothing, but the model still has to be checked.
             return entities::documents::Document::check(&document, self.table.get(&at.key()).await?.as_ref());
         }
         if let Some(key) = entities::documents::repeated_key(&change.params) {
-            // If the model does not exist, that is the error to report.
+            // If the model does not exist, that error takes precedence over the repeated param.
             entities::documents::Document::check(&document, self.table.get(&at.key()).await?.as_ref())?;
             return Err(repeated_key_error("param", key));
         }

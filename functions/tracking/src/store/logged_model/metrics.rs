@@ -110,7 +110,7 @@ impl Store {
             let part: ModelSeries = rest.drain(..rest.len().min(MAX_UPDATE_METRICS)).collect();
             let removal = Update::new(at.metrics_key()).set(SEGMENTS, number(1));
             match self.table.apply(&with_points(removal, &part, Update::delete)).await {
-                // The model was removed, and its points with it.
+                // The model was removed together with its points.
                 Ok(()) | Err(Failure::Refused { .. }) => {}
                 Err(failure) => return Err(failure.into()),
             }
@@ -127,7 +127,7 @@ impl LoggedModelPoint {
     }
 }
 
-/// Adds one change of a set per metric to an update.
+/// Adds changes to an update: for each metric, one change to its set of points.
 fn with_points(update: Update, series: &ModelSeries, change: fn(Update, String, table::Value) -> Update) -> Update {
     series.iter().fold(update, |update, (metric, points)| {
         let mut packed: Vec<_> = points.iter().map(ModelPoint::pack).collect();

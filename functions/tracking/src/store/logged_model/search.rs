@@ -25,10 +25,12 @@ use crate::store::run_search::known_experiments;
 
 /// Page size for requests with `max_results = 0` (`SEARCH_LOGGED_MODEL_MAX_RESULTS_DEFAULT`).
 const DEFAULT_PAGE_SIZE: usize = 100;
-/// Maximum page size, because each model is returned with all its points. MLflow accepts any
-/// number. Here, the rest follows on further pages.
+/// Maximum page size, which is limited because each model is returned with all its points. MLflow
+/// accepts any number. Here, a larger number is reduced, and further models follow on the next
+/// pages.
 const MAX_PAGE_SIZE: i64 = 1_000;
-/// Number of experiments that are read concurrently, and of models whose segments are.
+/// Number of experiments that are read concurrently, and of models whose segments are read
+/// concurrently.
 const CONCURRENCY: usize = 8;
 /// Batch size for reading the models of a run.
 const BATCH_SIZE: usize = 50;
@@ -99,9 +101,8 @@ impl Store {
     /// experiment and one per 50 models of that run. Any other search reads all models of its
     /// experiments, including deleted ones: one request and 128 read units per MB.
     ///
-    /// In each case, there is one more request for each model of the page that has more points than
-    /// its document holds. If filter or order use metrics, this applies to each model that is
-    /// examined.
+    /// Each model of the page that has more points than its document holds takes one more request.
+    /// If filter or order use metrics, this applies to every model that is examined.
     pub async fn logged_model_search(
         &self,
         experiments: &[Granted<ExperimentId>],
@@ -130,7 +131,7 @@ impl Store {
         Ok(SearchLoggedModelsResponse { models, next_page_token })
     }
 
-    /// Returns a page of the newest models. The list alone determines which models these are.
+    /// Returns a page of the newest models, which are determined by the list alone.
     async fn newest_models(
         &self,
         experiments: &[ExperimentId],
@@ -140,8 +141,8 @@ impl Store {
         let after = wanted.after.as_ref().and_then(SortKey::latest_first);
         let after = after.and_then(|(created, model)| Some((Reverse(created), ModelId::parse(model)?)));
         let first = after.as_ref().map(|(created, model)| list_positions::newest_first(created.0, model.as_str()));
-        // The list may include the last model of the previous page, and one more shows whether
-        // there is another page.
+        // The list may include the last model of the previous page, and one additional entry shows
+        // whether there is another page.
         let most = wanted.page_size.saturating_add(2);
         let lists = experiments.iter().map(|experiment| {
             let range = LoggedModelsByStage::all(experiment).stage(&Stage::Active).range();
@@ -180,7 +181,7 @@ impl Store {
         Ok(page)
     }
 
-    /// Reads up to `most` entries of a list: the models, and when they were created.
+    /// Reads up to `most` entries of a list of models, with their creation times.
     async fn model_list(
         &self,
         experiment: ExperimentId,
@@ -201,8 +202,8 @@ impl Store {
         }
     }
 
-    /// Returns the first models of an experiment that pass the filter, either among those that this
-    /// run created or among all.
+    /// Returns the first models of an experiment that pass the filter. If a run is given, only the
+    /// models that it created are read.
     async fn passing_models(
         &self,
         experiment: ExperimentId,
@@ -243,8 +244,7 @@ impl Store {
         }
     }
 
-    /// Returns a model with the segments of its points, if these determine whether and where it is
-    /// found.
+    /// Returns a model, including the segments of its points if filter or order use them.
     async fn with_segments(
         &self,
         at: ModelLocation,
@@ -292,8 +292,8 @@ impl Store {
         Ok(())
     }
 
-    /// Returns a model of the page with the segments of its points, because the response contains
-    /// all points.
+    /// Returns a model of the page, including the segments of its points, because the response
+    /// contains all points.
     async fn with_all_points(&self, key: SortKey, mut found: MatchingModel) -> Result<(SortKey, MatchingModel)> {
         let MatchingModel { at, items } = &mut found;
         if items.segments.is_empty() {

@@ -18,8 +18,8 @@ use table::{Item, Query, ReadBytes};
 use super::history::{RequestedRun, UnsealedMetric, check_read_bytes, metric_of, points_in_response, points_of_runs};
 use crate::store::Store;
 
-/// Number of points of a history, or of its requested steps, up to which a sample is taken from all
-/// of them.
+/// Maximum number of points in a history, or in the requested range of steps, for which a sample is
+/// taken from all points.
 const MAX_EXACT_POINTS: u64 = 10_000;
 /// Maximum number of chart rows read for a range of steps. More rows overlap the range only if
 /// steps do not increase with time. In that case, the whole history is read.
@@ -106,8 +106,8 @@ impl ChartRequest<'_> {
         Ok(sample(&points, self.max_results))
     }
 
-    /// Returns points that represent the whole history, or the part of it that is drawn. They come
-    /// from chart rows, from segments that are not in a row yet, and from points that have not been
+    /// Returns points that represent the whole history, or the requested range of it. They come
+    /// from chart rows, from segments that no row covers yet, and from points that have not been
     /// packed into segments. Returns `None` if too many rows would have to be read.
     async fn points_of_rows(
         &self,
@@ -139,12 +139,12 @@ impl ChartRequest<'_> {
         Ok(Some(points.chain(thinned.iter().flat_map(ChartRow::weighted)).collect()))
     }
 
-    /// Returns the number of points that is enough for an approximately evenly spaced sample.
+    /// Returns how many points are enough for an approximately evenly spaced sample.
     fn sufficient_points(&self) -> u32 {
         u32::try_from(self.max_results.saturating_mul(3) / 2).unwrap_or(u32::MAX)
     }
 
-    /// Estimates how many of the points that the row represents are drawn.
+    /// Estimates how many of the points that a chart row represents are in the requested range.
     fn estimate_points(&self, row: &ChartRow) -> u64 {
         self.range.map_or(row.represented_points, |range| row.about(range.start, range.end))
     }
@@ -218,7 +218,7 @@ impl ChartRequest<'_> {
         rows.ok_or_else(|| unreadable(&missing(), "a consistent set of chart rows"))
     }
 
-    /// Reads the points of the segments that start after `after` and not after `through`.
+    /// Reads the points of the segments that start after `after`, up to and including `through`.
     async fn segments(&self, after: Option<SegmentStart>, through: Option<SegmentStart>) -> Result<Vec<Point>> {
         let range = ranges::segments_between(&self.at.run, &Name::from(self.metric), after, through);
         let mut query = Query::of(range);
@@ -236,8 +236,8 @@ impl ChartRequest<'_> {
         }
     }
 
-    /// Reads the points of late segments. Logging calls wrote them after rows for later segments
-    /// had been made, so they are in no row. Takes no request if there are none.
+    /// Reads the points of late segments, which were written after chart rows had been made for
+    /// later segments. No row covers them. Takes no request if there are none.
     async fn late_points(&self, unsealed: &UnsealedMetric, through: SegmentStart) -> Result<Vec<Point>> {
         let announced = unsealed.metrics.journal.segments.get(self.metric).into_iter().flatten();
         let late: Vec<_> = announced.filter(|segment| segment.place <= through).collect();
@@ -247,7 +247,7 @@ impl ChartRequest<'_> {
             let keys: Vec<_> = late.iter().map(|segment| segment.key(self.at, self.metric)).collect();
             let found = self.store.table.get_many(&keys).await?;
             check_read_bytes(Some(&self.read))?;
-            // A retention policy may have removed some of them.
+            // A retention policy may have removed some of the late segments.
             for segment in keys.iter().filter_map(|key| found.get(key)) {
                 points.extend(read_segment(segment)?.0);
             }

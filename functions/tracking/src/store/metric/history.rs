@@ -18,14 +18,14 @@ use crate::store::Store;
 /// about 20 MB of memory, including the embedded engine's share. For a chart of 10 runs, a
 /// concurrency of 8 took 122 MB and 0.21 s, and 4 takes 82 to 107 MB and 0.25 s.
 const RUN_CONCURRENCY: usize = 4;
-/// Maximum number of bytes read for samples, and for histories of several runs. Samples read all
-/// points that are not in a chart row.
+/// Maximum number of bytes read for samples, or for histories of several runs. A sample needs all
+/// points that no chart row covers.
 const MAX_READ_BYTES: usize = 32 << 20;
 
 /// The id of a requested run, and its location if the run exists.
 pub type RequestedRun = (String, Option<Granted<RunLocation>>);
 
-/// The state of a metric except its segments, which are read afterwards.
+/// The state of a metric without its segments, which are read separately.
 pub(super) struct UnsealedMetric {
     pub(super) run: Item,
     pub(super) metrics: RunMetrics,
@@ -36,11 +36,11 @@ pub(super) struct UnsealedMetric {
 pub(super) struct HistoryCursor {
     /// The last point of the previous page. The page starts after it.
     last: CursorPoint,
-    /// Sort key of the segment to resume at. No earlier segment has points after `last`, unless
+    /// Sort key of the segment to resume at. Earlier segments have no points after `last`, unless
     /// points have been packed since.
     segment: String,
-    /// The number of times that the run had been packed. If the run has been packed again since,
-    /// points that were unpacked then may now be in a segment that starts before `segment`.
+    /// How many times the run had been packed when the previous page was read. If it has been
+    /// packed again since, newly packed points may be in a segment that starts before `segment`.
     packed: i64,
 }
 
@@ -60,7 +60,7 @@ impl From<CursorPoint> for Point {
     }
 }
 
-/// Returns how many points of a metric are certain to fit on a page.
+/// Returns a number of points of a metric that is certain to fit on a page.
 ///
 /// # Errors
 /// Does not fail for names that can be represented in JSON.
@@ -68,7 +68,7 @@ pub(crate) fn points_on_page(metric: &str) -> Result<usize> {
     Ok((MAX_PAGE_BYTES / max_point_size(metric)?.bytes_in_response()).max(1))
 }
 
-/// Returns how many points of a metric are certain to fit in the longest possible response.
+/// Returns a number of points of a metric that is certain to fit in the longest possible response.
 ///
 /// # Errors
 /// Does not fail for names that can be represented in JSON.
@@ -78,7 +78,7 @@ pub(crate) fn points_in_response(metric: &str) -> Result<usize> {
 
 /// Returns the maximum size of a point in a response, including the comma after it.
 fn max_point_size(metric: &str) -> Result<ResponseSize> {
-    // No other numbers have longer representations.
+    // The longest point: no other numbers have longer representations.
     let longest = metric_of(metric, Point { timestamp: i64::MIN, step: i64::MIN, value: -f64::MAX / 3.0 }, None);
     Ok(ResponseSize::of(&response_size::to_json(&longest)?) + ResponseSize::of_plain(1))
 }
@@ -139,8 +139,8 @@ impl Store {
         Ok(all)
     }
 
-    /// Returns the points of a history from the start of a page on, up to the limit if there is
-    /// one, and the start of the next page.
+    /// Returns the points of a history from the start of a page up to an optional limit, and the
+    /// position where the next page starts.
     ///
     /// Unpacked points are read before the segments. A point that is packed in between is therefore
     /// found twice, but never missed. Segments are read in the order of their first points, and may
@@ -234,7 +234,8 @@ where
     stream::iter(points).buffered(RUN_CONCURRENCY)
 }
 
-/// Checks that samples, or histories of several runs, have not read more than the maximum.
+/// Checks that the bytes read for samples, or for histories of several runs, do not exceed the
+/// maximum.
 pub(super) fn check_read_bytes(read: Option<&ReadBytes>) -> Result<()> {
     if read.is_none_or(|read| read.total() <= MAX_READ_BYTES) {
         return Ok(());

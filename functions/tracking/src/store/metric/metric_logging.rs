@@ -25,8 +25,8 @@ use entities::documents::{Document, DocumentChange};
 const MAX_PART_BYTES: usize = 200 << 10;
 
 impl Store {
-    /// Returns the active run to log to, and its experiment. Takes no request while the leases on
-    /// both last, and one otherwise.
+    /// Returns the active run to log to, and its experiment. Takes no request if the leases on both
+    /// are valid, and one otherwise.
     pub(crate) async fn run_to_log(&self, at: &RunLocation) -> Result<(ExperimentState, CachedRun)> {
         let run = match self.logged_runs.get(at) {
             Some(run) => (self.run_experiment(at).await?, run),
@@ -85,8 +85,8 @@ impl Store {
         if is_inline {
             return Ok(self.table.write_many(segments, &[]).await?);
         }
-        // Segments are written before the journal names them. A pass that packs the journal has to
-        // find them.
+        // Segments are written before the journal refers to them, so that a pass that packs the
+        // journal finds them.
         self.table.write_many(segments, &[]).await?;
         for part in split_into_items(waiting) {
             self.journal_add(document, run, &part, &sealed).await?;
@@ -94,9 +94,9 @@ impl Store {
         Ok(())
     }
 
-    /// Adds points to the journal. Readers find them if the run's document is marked and says that
-    /// there is a journal. If it does already and the mark stays, the document does not have to be
-    /// written.
+    /// Adds points to the journal. Readers look for a journal only if the run's document is marked
+    /// and records that there is one. If this is already the case and the mark is certain to stay,
+    /// the document does not have to be written.
     async fn journal_add(
         &self,
         document: &RunDocument<'_>,
@@ -137,8 +137,8 @@ impl Store {
         }
     }
 
-    /// Removes a call from its tail. If it is the only call, the tail is deleted, because a set
-    /// cannot be empty.
+    /// Removes a call from a tail of the journal. If the tail contains no other call, the tail is
+    /// deleted, because a set cannot be empty.
     async fn journal_remove(&self, tail: &Key, calls: Value) -> Result<()> {
         let is_alone = Condition::Equals(CALLS.into(), calls.clone());
         match self.table.delete(tail, &is_alone).await {
@@ -155,8 +155,8 @@ impl Store {
     }
 }
 
-/// Splits the points of a call into parts that each fit into one item. There is only one part,
-/// unless there are very many and very long names.
+/// Splits the points of a call into parts that each fit into one item. Several parts are needed
+/// only if there are very many metrics with very long names.
 fn split_into_items(series: Series) -> Vec<Series> {
     let (mut parts, mut part, mut size) = (Vec::new(), Series::new(), 0);
     for (metric, points) in series {
@@ -179,7 +179,7 @@ struct SplitPoints {
     waiting: Series,
     /// Segments of the metrics with many points.
     segments: Vec<Item>,
-    /// The names of `segments`, by metric.
+    /// The names of the new segments, by metric.
     sealed: SealedSegments,
 }
 

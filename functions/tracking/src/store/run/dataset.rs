@@ -122,8 +122,8 @@ fn summaries_of(experiment: ExperimentId, item: &Item) -> impl Iterator<Item = D
     })
 }
 
-/// Encodes a context as an element of the set. DynamoDB does not allow empty elements, and the
-/// absence of a context has to be stored too.
+/// Encodes a context as an element of the set of contexts. DynamoDB does not allow empty elements,
+/// and the absence of a context has to be stored too.
 fn context_element(context: Option<&str>) -> Vec<u8> {
     context.map_or_else(|| b"-".to_vec(), |context| format!("={context}").into_bytes())
 }

@@ -141,8 +141,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes rows of a run's datasets and models, and sets the attribute of the run that says that
-    /// it has some. Returns `false` if a condition fails.
+    /// Writes rows of a run's datasets and models, and sets the attribute that records that the run
+    /// has such rows. Returns `false` if a condition fails.
     async fn run_link(&self, document: &RunDocument<'_>, rows: Vec<Write>) -> Result<bool> {
         let run = Update::new(document.key()).only_if(document.writable()).set(LINKS, number(1));
         let writes: Vec<_> = std::iter::once(Write::Update(document.finished(run))).chain(rows).collect();

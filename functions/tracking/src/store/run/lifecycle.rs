@@ -11,8 +11,8 @@ use table::{ChangePlan, Condition, Update, Write, number, text};
 
 use crate::store::Store;
 
-/// Position of the write in a restoration's transaction that checks that permanent deletion of the
-/// run has not started.
+/// Position, in the transaction that restores a run, of the check that its permanent deletion has
+/// not started.
 const REMOVAL_CHECK_INDEX: usize = 1;
 
 impl Store {
@@ -45,8 +45,8 @@ impl Store {
                 };
                 let experiment = self.experiments.keep_lease(at.experiment, since, experiment);
                 if run.get(STAGE_VERSION).is_some_and(|version| version > experiment.version) {
-                    // The two items were not read at the same moment: the experiment has changed in
-                    // between.
+                    // The run and its experiment were not read at the same moment, and the
+                    // experiment has changed in between.
                     return Ok(ChangePlan::Again);
                 }
                 if run_stage(run, &experiment) == stage {

@@ -53,8 +53,8 @@ impl Store {
     }
 }
 
-/// Adds a tag to a change. Returns `false` if that changes nothing, which is the case only for an
-/// empty run name.
+/// Adds a tag to a change. Returns `false` if the tag changes nothing, which is the case only for
+/// an empty run name.
 pub(crate) fn add_tag(change: &mut DocumentChange, key: &str, value: String) -> bool {
     if key != RUN_NAME_TAG {
         change.tags.push((key.to_owned(), value));

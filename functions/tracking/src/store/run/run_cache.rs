@@ -1,8 +1,8 @@
 //! A per-process cache of the runs that the process logs metrics to.
 //!
 //! A call that logs points avoids writing to the run's document, because the documents of all runs
-//! are in the experiment's partition. To do so, the call has to know that the run is active, and
-//! that the run's mark stays for now: searches and readers find the points in the journal by it. A
+//! are in the experiment's partition. This requires that the run is active, and that the run's mark
+//! stays for now, because searches and readers find the points in the journal by the mark. A
 //! process reads both at most once per lease.
 //!
 //! A request that deletes a run returns only after all earlier leases have expired, as for
@@ -27,12 +27,13 @@ pub(crate) const MAX_DOCUMENT_POINT_BYTES: usize = 1 << 10;
 const MAX_INLINE_METRICS: usize = 60;
 /// Number of bytes that one write unit covers.
 const WRITE_UNIT_BYTES: usize = 1 << 10;
-/// Size of a call's element, in bytes, above which the names of its metrics may get a row of their
-/// own.
+/// Minimum size, in bytes, of a call's element for which the names of its metrics may be stored in
+/// a separate row.
 const MIN_NAMES_ROW_BYTES: usize = 768;
-/// A process requests packing of a run once it has added this many bytes and this many calls to the
-/// journal since the last packing, or since its own last request. Readers have to read these bytes,
-/// while the cost of packing and indexing depends on the number of metrics.
+/// Number of bytes in the journal after which a process requests packing of a run, if it has also
+/// added enough calls. Both are counted since the last packing, or since the process's own last
+/// request. Readers have to read these bytes, while the cost of packing and indexing depends on the
+/// number of metrics.
 const PACKING_BYTES: usize = 96 << 10;
 const PACKING_CALLS: usize = 100;
 /// Number of bytes after which the process requests packing regardless of the number of calls.
@@ -51,10 +52,10 @@ pub(crate) struct CachedRun {
     since: Moment,
     /// The attributes of its document that determine its lifecycle stage.
     pub(crate) stage: Item,
-    /// How many calls have marked it for the journal, if it has a journal.
+    /// How many calls have marked the run for the journal, if it has a journal.
     journal_marks: Option<i64>,
     reliance: Reliance,
-    /// How many times its journal was packed, if it was.
+    /// How many times the run's journal was packed, if it was.
     packed: Option<i64>,
     /// Number of bytes of points in the document.
     inline: usize,
@@ -77,15 +78,16 @@ impl CachedRun {
         self.inline == 0 && self.journal_marks.is_none() && self.packed.is_none()
     }
 
-    /// Checks whether the document takes these points, given a maximum of `most` bytes of points.
-    /// It takes none while calls rely on the run's mark.
+    /// Checks whether the document has room for these points, given a maximum of `most` bytes of
+    /// points. It accepts none while calls rely on the run's mark.
     pub(crate) fn fits_in_document(&self, series: &Series, most: usize) -> bool {
         let size = |(metric, points): (&String, &Vec<_>)| metric.len() + 2 + points.len() * 19;
         let size: usize = series.iter().map(size).sum();
         self.reliance != Reliance::Open && series.len() <= MAX_INLINE_METRICS && self.inline + size <= most
     }
 
-    /// Checks whether points that are added to the journal are found without marking the run again.
+    /// Checks whether readers will find points that are added to the journal without marking the
+    /// run again.
     pub(crate) fn mark_stays(&self) -> bool {
         self.reliance == Reliance::Open && self.since.age() < MARK_RELIANCE_DURATION
     }
@@ -101,14 +103,14 @@ impl CachedRun {
 pub(crate) struct JournalAddition {
     /// Key of the tail, or of the call's own item.
     pub(crate) tail: Key,
-    /// Whether the item contains this call only. Such an item is put without a read, and no other
+    /// Whether the item contains only this call. Such an item is put without a read, and no other
     /// call is added to it.
     pub(crate) is_alone: bool,
     /// The element to add to the set of calls.
     pub(crate) element: Vec<u8>,
     /// The row of names that the element refers to. It has to be written before the element.
     pub(crate) names: Option<(WideDigest, Item)>,
-    /// Whether enough data is unpacked that the run should be packed soon.
+    /// Whether so much data is unpacked that the run should be packed soon.
     pub(crate) asks_for_packing: bool,
 }
 
@@ -127,7 +129,7 @@ struct CacheEntry {
     tail_bytes: usize,
     unpacked: usize,
     /// Whether the row of a set of names has been written, by hash of the names. The first call
-    /// with a set of names contains the names itself, because it may be the only one.
+    /// with a set of names stores the names in its own element, because no further call may follow.
     names: HashMap<WideDigest, bool>,
 }
 
@@ -138,7 +140,7 @@ impl RunCache {
         Self { length, entries: Arc::default() }
     }
 
-    /// Returns the state of a run while the lease on it lasts.
+    /// Returns the state of a run if the lease on it is valid.
     pub(crate) fn get(&self, at: &RunLocation) -> Option<CachedRun> {
         let held = self.entries();
         held.get(at).map(|held| &held.run).filter(|run| run.since.age() < self.length).cloned()
@@ -208,7 +210,7 @@ impl RunCache {
         JournalAddition { tail, is_alone, element, names, asks_for_packing }
     }
 
-    /// Records that the row of these names was written.
+    /// Records that the row of a set of names was written.
     pub(crate) fn names_are_there(&self, at: &RunLocation, names: WideDigest) {
         if let Some(held) = self.entries().get_mut(at) {
             held.names.insert(names, true);
@@ -226,8 +228,8 @@ impl CacheEntry {
         Self { run, tail: Digest(0), tail_bytes: WRITE_UNIT_BYTES, unpacked: 0, names: HashMap::new() }
     }
 
-    /// Returns the element of a call, and the row of its names if the element needs one that may
-    /// not have been written.
+    /// Returns the element of a call, and the row of its metric names if the element refers to one
+    /// that has possibly not been written.
     fn element(
         &mut self,
         at: &RunLocation,

@@ -33,7 +33,7 @@ impl<'a> RunDatasets<'a> {
         Self { table, items: HashMap::new(), cache: HashMap::new(), cache_bytes: 0 }
     }
 
-    /// Reads the items of the next runs' datasets, and returns the number of runs covered: as many
+    /// Reads the items of the next runs' datasets, and returns how many runs this covers: as many
     /// as have up to 100 datasets together, but at least one. Takes one request, none if all of the
     /// items are loaded already, and more for a run with more than 100 datasets.
     pub(crate) async fn load<'b>(&mut self, runs: impl Iterator<Item = &'b Run>) -> Result<usize> {

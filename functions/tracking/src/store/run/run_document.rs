@@ -60,8 +60,8 @@ impl Document for RunDocument<'_> {
 }
 
 impl Store {
-    /// Returns the state of a run's experiment. Takes no request while the lease lasts, and one
-    /// otherwise.
+    /// Returns the state of a run's experiment. Takes no request if the lease on it is valid, and
+    /// one otherwise.
     pub(crate) async fn run_experiment(&self, at: &RunLocation) -> Result<ExperimentState> {
         self.experiments.state(at.experiment).await?.ok_or_else(|| at.not_found())
     }

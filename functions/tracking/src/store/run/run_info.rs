@@ -63,8 +63,8 @@ impl Store {
         let since = Moment::now();
         let (run, at, logged) = self
             .table
-            // Fails if another run was created in the same millisecond with the same random number
-            // out of a million.
+            // Fails only if another run was created in the same millisecond with the same random
+            // number out of a million.
             .change("the run of every id drawn", |_| async move {
                 let now = u64::try_from(now_ms()).unwrap_or_default();
                 let run = RunId::new(now, experiment, rand::rng().random());
@@ -94,8 +94,8 @@ impl Store {
         Ok(run)
     }
 
-    /// Changes a run's info and returns it. Takes one request, and one more for the experiment if
-    /// its lease has expired.
+    /// Changes a run's info, and returns the new info. Takes one request, and one more for the
+    /// experiment if its lease has expired.
     pub async fn run_update(&self, at: &Granted<RunLocation>, change: &RunChange) -> Result<tracking::RunInfo> {
         let experiment = self.run_experiment(at).await?;
         let document = RunDocument { at, experiment: &experiment, single_param: false };
@@ -130,7 +130,7 @@ pub(crate) fn rename(change: &mut DocumentChange, name: &str) {
     change.tags.push((RUN_NAME_TAG.to_owned(), name.to_owned()));
 }
 
-/// Returns the name of a new run, and its tags, including the one for the name.
+/// Returns the name and the tags of a new run, including the tag that holds the name.
 fn name_and_tags(new: &NewRun) -> Result<(String, Vec<(String, String)>)> {
     let tagged =
         new.tags.iter().find(|(key, _)| key == RUN_NAME_TAG).map(|(_, value)| value.as_str()).unwrap_or_default();

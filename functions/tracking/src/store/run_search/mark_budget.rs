@@ -2,12 +2,13 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Maximum number of marks that a search reads: eight requests, and 1,700 read units. It may be
-/// exceeded slightly, because experiments are read concurrently. Experiments with more marks than
-/// are left, or with more individually deleted runs, are read as if they had no index.
+/// Maximum number of marks that a search reads, which takes eight requests and 1,700 read units.
+/// The limit may be exceeded slightly, because experiments are read concurrently. An experiment
+/// with more marks or more individually deleted runs than are left in the budget is read as if it
+/// had no index.
 pub(super) const MAX_MARKS: usize = 64_000;
 
-/// The number of marks that a search may still read, over all its experiments.
+/// The remaining number of marks that a search may read, over all its experiments.
 #[derive(Debug)]
 pub(super) struct MarkBudget(AtomicUsize);
 
@@ -28,7 +29,7 @@ impl MarkBudget {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Records that marks were read.
+    /// Subtracts marks that were read.
     pub(super) fn take(&self, marks: usize) {
         // `fetch_update` fails only if the closure returns `None`.
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(marks)));

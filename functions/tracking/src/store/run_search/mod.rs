@@ -74,12 +74,12 @@ impl Store {
         let (table, view) = (&self.table, search.view);
         let experiments = &self.searched_experiments(experiments).await?;
         let options = self.run_options(experiments, search).await?;
-        // Marks are read before lists and copies. A run that has no mark by then is in the lists,
-        // and its copy is current.
+        // Marks are read before lists and copies. If a run has no mark when the marks are read, the
+        // lists contain it, and its copy is up to date.
         let bound = search.is_newest_first().then_some(self.search_bounds.marks);
         let mut uncovered = self.uncovered_runs(experiments, &options, view, bound).await?;
-        // The newest runs may fill the page. Then there is no need to read all marks of these
-        // experiments.
+        // If the newest runs fill the page, the marks of these long experiments do not have to be
+        // read.
         let long = long_experiments(experiments, &uncovered);
         if !long.is_empty() {
             let plan = &search::by_time(&options, search.page_size);

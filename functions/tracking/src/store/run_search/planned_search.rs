@@ -1,4 +1,4 @@
-//! A search with its plan: the input of steps 4 and 7.
+//! A search of runs with its plan, which steps 4 and 7 take as input.
 
 use key_schema::OwnStage;
 use mlflow_api::ExperimentId;
@@ -10,10 +10,11 @@ use super::request::RunSearch;
 use super::searched_experiment::SearchedExperiment;
 use super::uncovered_runs::{RunsOutsideIndex, UncoveredByExperiment, UncoveredRuns};
 
-/// Maximum number of experiments whose copies are read concurrently. A page of each is in memory.
+/// Maximum number of experiments whose run copies are read concurrently. One page of copies per
+/// experiment is held in memory.
 const MAX_EXPERIMENTS_BY_COPIES: usize = 8;
 
-/// A search with its plan, and what was determined about its experiments.
+/// A search with its plan, its experiments, and their runs that the index does not cover.
 #[derive(Clone, Copy)]
 pub(super) struct PlannedSearch<'a> {
     pub(super) table: &'a Table,
@@ -23,28 +24,29 @@ pub(super) struct PlannedSearch<'a> {
     pub(super) plan: &'a RunPlan,
 }
 
-/// Lists of an experiment that one source of candidates reads.
+/// The lists of an experiment from which one source reads its candidates.
 pub(super) enum SourceLists {
-    /// The copies of runs by time. Their candidates bring the copies.
+    /// Copies of runs, ordered by time. Each candidate includes its copy.
     Copies(RunLists),
-    /// The lists that the plan names. Their candidates are keys.
+    /// The lists that the plan names. Their candidates consist only of keys.
     Keys(RunLists),
 }
 
 impl<'a> PlannedSearch<'a> {
-    /// Returns the uncovered runs of an experiment if all of them are known.
+    /// Returns the runs of an experiment that the index does not cover, or `None` if not all of
+    /// them are known.
     pub(super) fn known_uncovered(&self, experiment: ExperimentId) -> Option<&'a RunsOutsideIndex> {
         self.uncovered.get(&experiment).and_then(UncoveredRuns::known)
     }
 
-    /// Returns the experiments whose lists the plan reads. If it uses lists of the indexer, these are
-    /// the ones whose uncovered runs are known.
+    /// Returns the experiments whose lists the plan reads. If the plan uses lists of the indexer,
+    /// experiments are omitted unless all of their uncovered runs are known.
     pub(super) fn listed_experiments(&self) -> Vec<&'a SearchedExperiment> {
         self.experiments.iter().filter(|experiment| self.is_listed(experiment)).collect()
     }
 
-    /// Returns the experiments that are read whole, because reading their uncovered runs
-    /// individually is more expensive.
+    /// Returns the experiments that are read in full, because reading each of their uncovered runs
+    /// individually would cost more.
     pub(super) fn unlisted_experiments(&self) -> Vec<&'a SearchedExperiment> {
         self.experiments.iter().filter(|experiment| !self.is_listed(experiment)).collect()
     }
@@ -53,8 +55,8 @@ impl<'a> PlannedSearch<'a> {
         !self.plan.reads_index() || self.known_uncovered(experiment.id).is_some()
     }
 
-    /// Checks whether runs are read by time, from their copies. In that case, runs that have changed
-    /// since are in a separate list.
+    /// Checks whether the search reads copies of runs in order of time. In that case, a separate
+    /// list provides the runs that have changed since their copies were written.
     pub(super) fn reads_copies_by_time(&self) -> bool {
         self.plan.reads_by_time() && self.experiments.len() <= MAX_EXPERIMENTS_BY_COPIES
     }
@@ -64,8 +66,8 @@ impl<'a> PlannedSearch<'a> {
         matches!(&self.plan.path, AccessPath::Walk(walk) if walk.backwards)
     }
 
-    /// Checks whether all candidates pass: there is no filter, and the list has exactly the runs
-    /// that the view shows, each once.
+    /// Checks whether every candidate passes, because there is no filter and the list contains
+    /// exactly the runs of the view, without duplicates.
     pub(super) fn all_candidates_pass(&self) -> bool {
         let is_exact = |experiment: &SearchedExperiment| {
             let has_changed = self.known_uncovered(experiment.id).is_some_and(|runs| !runs.changed.is_empty());
@@ -74,23 +76,25 @@ impl<'a> PlannedSearch<'a> {
         self.search.filter.predicates.is_empty() && !self.plan.reads_index() && self.experiments.iter().all(is_exact)
     }
 
-    /// Returns the lists for the sources of candidates, in the order of the experiments.
+    /// Returns each experiment with the lists that each of its sources of candidates reads, in the
+    /// order of the experiments.
     pub(super) fn source_lists(&self) -> impl Iterator<Item = (&'a SearchedExperiment, SourceLists)> {
         let of_all =
             self.listed_experiments().into_iter().map(|experiment| (experiment, self.lists_of_sources(experiment)));
         of_all.flat_map(|(experiment, lists)| lists.into_iter().map(move |lists| (experiment, lists)))
     }
 
-    /// Returns the lists of an experiment, one for each source. In order of time, runs are read from
-    /// their copies. If some have changed since they were indexed, the list that requests write
-    /// provides their positions. A run that is in both comes from its copy first.
+    /// Returns the lists of an experiment, one entry for each source of candidates. A search in
+    /// order of time reads copies of runs. If some runs have changed since they were indexed, the
+    /// list that requests maintain provides their positions. A run that is in both sources is taken
+    /// from its copy first.
     fn lists_of_sources(&self, experiment: &SearchedExperiment) -> Vec<SourceLists> {
         let keys = || SourceLists::Keys(experiment.lists_of(self.plan, self.search.view));
         let uncovered = self.known_uncovered(experiment.id).filter(|_| self.reads_copies_by_time());
         let Some(uncovered) = uncovered else { return vec![keys()] };
         let copies = |stage: &OwnStage| SourceLists::Copies(RunLists::copies(experiment.id, self.plan.started, *stage));
-        // If the plan uses lists, runs that changed or were deleted individually have been examined
-        // already.
+        // If the plan uses lists of the indexer, the runs that changed or were deleted individually
+        // have already been examined.
         if self.plan.reads_index() {
             return vec![copies(&OwnStage::Active)];
         }

@@ -1,4 +1,4 @@
-//! Step 5: reads the first entries of promising lists, from which the plan is chosen.
+//! Step 5: reads the first entries of promising lists, so that the plan can be chosen from them.
 
 use std::collections::HashMap;
 
@@ -17,8 +17,8 @@ use crate::store::Store;
 pub(super) struct ProbedLists(HashMap<ExperimentId, Vec<(RunList, ListCursor)>>);
 
 impl Store {
-    /// Reads the first entries of the lists that the options name. For lists that are newest first,
-    /// these are the first ones of the page. Takes one request per list and experiment.
+    /// Reads the first entries of the lists that the options name. In lists that are ordered newest
+    /// first, reading starts at the requested page. Takes one request per list and experiment.
     pub(super) async fn probed_lists(
         &self,
         experiments: &[SearchedExperiment],

@@ -56,16 +56,16 @@ impl RunSearch {
         self.page_size.saturating_add(1)
     }
 
-    /// Returns the position, in a list that is newest first, after which the page starts. `None` on
-    /// the first page, and for searches in another order.
+    /// Returns the position in a newest-first list after which the page starts. `None` for the
+    /// first page, and for searches in another order.
     pub(super) fn start_newest_first(&self) -> Option<String> {
         let (started, run) = self.after.as_ref().and_then(SortKey::latest_first)?;
         Some(list_positions::newest_first(started, run))
     }
 }
 
-/// Parses the ids of the experiments to search, and removes duplicates. Integers that are not a
-/// possible id are ignored.
+/// Parses the ids of the experiments to search, and removes duplicates. Integers that cannot be the
+/// id of an experiment are ignored.
 pub(crate) fn known_experiments(texts: &[String]) -> Result<Vec<ExperimentId>> {
     let (mut ids, mut seen) = (Vec::new(), HashSet::new());
     for text in texts {

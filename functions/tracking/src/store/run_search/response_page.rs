@@ -19,8 +19,8 @@ impl Store {
         Ok(SearchRunsResponse { runs, next_page_token })
     }
 
-    /// Returns as many runs as fit on the page, with their datasets. Takes a request per 100
-    /// datasets, and one for each run that has large ones.
+    /// Returns as many of the found runs as fit on the page, with their datasets. Takes one request
+    /// per 100 datasets, and one more for each run with large datasets.
     async fn filled_page(&self, found: FoundRuns, search: &RunSearch) -> Result<ResponsePage<SortKey>> {
         let FoundRuns { mut runs, has_more } = found;
         let mut page = ResponsePage::new(search.page_size);

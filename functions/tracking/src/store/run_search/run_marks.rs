@@ -12,11 +12,12 @@ use table::{Item, Query, Table};
 use super::mark_budget::{MAX_MARKS, MarkBudget};
 use super::searched_experiment::SearchedExperiment;
 
-/// Maximum number of marks that a search reads up front if it examines only the runs on its page.
-/// If an experiment has more, the search reads the marks of its candidates instead.
+/// Maximum number of marks per experiment that a search reads up front if it only examines the runs
+/// on its page. For experiments with more marks, the search reads the marks of its candidates
+/// instead.
 const MAX_MARKS_UP_FRONT: usize = 256;
-/// Maximum number of marks to read per candidate. A run has one mark, but there may be marks of
-/// other runs in between.
+/// Maximum number of marks to read per candidate. A run has at most one mark, but marks of other
+/// runs may lie between those of the candidates.
 const MAX_MARKS_PER_RUN: usize = 4;
 
 impl SearchedExperiment {
@@ -29,8 +30,8 @@ impl SearchedExperiment {
         Ok(changed.map(HashSet::from_iter))
     }
 
-    /// Returns the runs that changed since they were indexed. Returns `None` if they have more marks
-    /// than the bound, if there is one, or than the search may still read. Takes one request per
+    /// Returns the runs that changed since they were indexed. Returns `None` if they have more
+    /// marks than the optional bound, or than the search's remaining budget. Takes one request per
     /// 8,000 marks.
     pub(super) async fn changed_runs(
         &self,
@@ -51,9 +52,9 @@ impl SearchedExperiment {
         Ok(changed.map(HashSet::from_iter))
     }
 
-    /// Returns the runs that were deleted individually and may be shown by the view, with their
-    /// start times in ms. Returns `None` if there are more than the search may still read. Takes one
-    /// request per 8,000 runs, or none if the view shows no such run.
+    /// Returns the individually deleted runs that the view might show, with their start times in
+    /// ms. Returns `None` if there are more than the search's remaining budget. Takes one request
+    /// per 8,000 runs, or none if the view shows no such run.
     pub(super) async fn deleted_runs(
         &self,
         table: &Table,
@@ -65,9 +66,9 @@ impl SearchedExperiment {
         Ok(deleted.map(HashMap::from_iter))
     }
 
-    /// Returns those of the runs that changed, or may have changed, since they were indexed. Takes
-    /// one request. Ids start with the creation time, so runs that are close to each other in a
-    /// list have ids that are close to each other.
+    /// Returns which of these runs have changed, or might have changed, since they were indexed.
+    /// Takes one request, because ids start with the creation time: runs that are close to each
+    /// other in a list also have ids that are close to each other.
     pub(super) async fn changed_among(&self, table: &Table, runs: &[&RunLocation]) -> Result<HashSet<RunLocation>> {
         let ids = || runs.iter().map(|at| at.run.as_str());
         let (Some(first), Some(last)) = (ids().min(), ids().max()) else { return Ok(HashSet::new()) };
@@ -75,7 +76,7 @@ impl SearchedExperiment {
         let limit = MAX_MARKS_UP_FRONT.max(runs.len() * MAX_MARKS_PER_RUN);
         let page = table.query_page(&Query::of(range.clone()).limit(limit)).await?;
         let known = parse_keys(&page.items, &range, |key| self.run(key))?;
-        // There may be further marks after the last one that was read.
+        // If the page is incomplete, nothing is known about marks after the last one that was read.
         let known_until = page.next.and_then(|_| known.last().cloned());
         let known: HashSet<_> = known.into_iter().collect();
         let is_changed =
@@ -83,8 +84,7 @@ impl SearchedExperiment {
         Ok(runs.iter().copied().filter(|at| is_changed(at)).cloned().collect())
     }
 
-    /// Checks whether the experiment has no more than this many runs. Takes one request per 8,000
-    /// of them.
+    /// Checks whether the experiment has at most this many runs. Takes one request per 8,000 runs.
     pub(super) async fn has_at_most(&self, table: &Table, runs: usize) -> Result<bool> {
         let mut query = Query::of(RunsByTime::all(&self.id)).limit(runs);
         let mut left = runs;
@@ -99,8 +99,8 @@ impl SearchedExperiment {
         }
     }
 
-    /// Returns the values in the keys of a range, or `None` if the range has more than `max` items,
-    /// or more than the search may still read.
+    /// Returns the values that are parsed from the keys in a range, or `None` if the range has more
+    /// than `max` items, or more than the search's remaining budget.
     async fn parsed_keys<T>(
         &self,
         table: &Table,

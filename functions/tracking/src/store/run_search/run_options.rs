@@ -1,4 +1,4 @@
-//! Step 2: determines what the index offers a search.
+//! Step 2: determines which lists of the index a search can use.
 
 use mlflow_api::Result;
 use mlflow_api::tracking::ViewType;
@@ -11,8 +11,8 @@ use crate::store::Store;
 /// Number of experiments above which a search reads fewer lists, because each list takes a request
 /// per experiment even if it is empty there.
 const MANY_EXPERIMENTS: usize = 100;
-/// Maximum number of lists to read for each of many experiments, in addition to the one in the
-/// search's order.
+/// Maximum number of lists to read if a search covers many experiments, in addition to the list in
+/// the search's order.
 const MAX_LISTS_OF_MANY: usize = 1;
 
 impl Store {
@@ -24,7 +24,7 @@ impl Store {
         search: &RunSearch,
     ) -> Result<RunOptions> {
         let (asks, sorting) = (search.filter.asks(), search.order.sorting());
-        // Times and numbers are indexed regardless of the setting.
+        // Times and numbers are always indexed, regardless of the setting of indexed fields.
         let uses_text = asks.iter().any(|ask| matches!(ask, PlanCondition::Text { .. }))
             || matches!(sorting.by, PlanSortBy::Text(_));
         let ids = experiments.iter().map(|experiment| &experiment.id);

@@ -6,8 +6,8 @@ pub struct SearchBounds {
     /// Number of marks above which an experiment counts as long. Reading its marked runs would cost
     /// at least one read unit for each of them.
     pub marks: usize,
-    /// Number of runs that are then read in the order of their start times, if the search has that
-    /// order. They cost at most three read units each. If fewer than one in four pass the filter
+    /// Number of the newest runs that a search of a long experiment reads first, if its order is
+    /// newest first. Each costs at most three read units. If fewer than one in four pass the filter
     /// and the page is not full, the search starts over with its lists.
     pub newest: usize,
 }

@@ -1,5 +1,5 @@
-//! Step 1: reads the experiments to search. Their states decide which lists and copies show the
-//! runs of a view.
+//! Step 1: reads the experiments to search. Their lifecycle states determine which lists and copies
+//! contain the runs of a view.
 
 use access::Granted;
 use entities::{ExperimentState, RunLocation};
@@ -11,7 +11,7 @@ use search::RunPlan;
 
 use crate::store::Store;
 
-/// Maximum number of concurrent requests about different experiments.
+/// Maximum number of concurrent requests for different experiments.
 pub(super) const CONCURRENCY: usize = 16;
 
 /// An experiment to search.
@@ -22,8 +22,8 @@ pub(super) struct SearchedExperiment {
 }
 
 impl Store {
-    /// Returns the experiments that exist, with their states. Takes one request per 100 experiments
-    /// without a lease.
+    /// Returns those of the requested experiments that exist, with their states. Takes one request
+    /// per 100 experiments without a lease.
     pub(super) async fn searched_experiments(
         &self,
         experiments: &[Granted<ExperimentId>],
@@ -35,9 +35,9 @@ impl Store {
 }
 
 impl SearchedExperiment {
-    /// Checks whether the index by stage shows exactly the runs of a view. Once the experiment has
-    /// been deleted, it may overrule the stages of its runs, so each candidate's items have to be
-    /// checked.
+    /// Checks whether the index by stage contains exactly the runs of a view. Once an experiment
+    /// has been deleted, its stage may overrule the stages of its runs, so each candidate's items
+    /// have to be checked.
     pub(super) fn index_is_exact(&self, view: ViewType) -> bool {
         view == ViewType::All || self.state.version == 0
     }
@@ -47,14 +47,14 @@ impl SearchedExperiment {
         match view {
             ViewType::ActiveOnly if self.state.version == 0 => &[OwnStage::Active],
             ViewType::DeletedOnly if self.state.stage == LifecycleStage::Active => &[OwnStage::Deleted],
-            // If the experiment was restored, some of the runs that were deleted individually may
-            // be active again. If it is deleted, all of its runs are.
+            // If the experiment was restored, individually deleted runs may be active again. If it
+            // is deleted, all of its runs are deleted.
             _ => &OwnStage::ALL,
         }
     }
 
-    /// Returns the lists that a plan reads. If the plan reads only the list of all runs, that list
-    /// covers the stages that the view shows.
+    /// Returns the lists that a plan reads in this experiment. If the plan reads only the list of
+    /// all runs, the list is restricted to the stages that the view shows.
     pub(super) fn lists_of(&self, plan: &RunPlan, view: ViewType) -> RunLists {
         match view {
             _ if plan.reads_index() => RunLists::of_active(self.id, plan.started),
@@ -66,12 +66,13 @@ impl SearchedExperiment {
         }
     }
 
-    /// Returns the keys of those runs that were deleted individually, and are therefore in no list,
-    /// but may be shown by the view.
+    /// Returns the key range of individually deleted runs, which are in no list, if the view might
+    /// show some of them.
     pub(super) fn deleted_keys(&self, view: ViewType) -> Option<KeyRange> {
         match (view, self.state.stage) {
             (ViewType::ActiveOnly, LifecycleStage::Active) if self.state.version == 0 => None,
-            // These deletions were overruled when the experiment was deleted and restored.
+            // Runs that were deleted individually before the experiment was deleted and restored
+            // are active again.
             (ViewType::ActiveOnly, LifecycleStage::Active) => {
                 Some(ranges::runs_deleted_before(&self.id, self.state.version))
             }

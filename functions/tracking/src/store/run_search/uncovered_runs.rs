@@ -1,5 +1,5 @@
-//! Step 3: determines which runs the index does not cover. A search reads these runs regardless of
-//! its lists.
+//! Step 3: determines which runs the index does not cover. A search reads these runs in addition to
+//! the candidates from its lists.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,33 +16,33 @@ use super::run_options::may_read_index;
 use super::searched_experiment::{CONCURRENCY, SearchedExperiment};
 use crate::store::Store;
 
-/// Number of runs up to which each is read individually, without checking how many runs the
-/// experiment has.
+/// Maximum number of uncovered runs that are read individually without counting the runs of the
+/// experiment first.
 const MAX_RUNS_READ_DIRECTLY: usize = 100;
-/// Ratio of an experiment's runs to those that have to be read, up to which the whole experiment is
-/// read instead. Reading a run individually costs one to three read units, for its document and its
-/// metrics document. Reading all runs in one range costs 0.2 to 0.7 read units per run. A run with
-/// a journal costs one request and about four read units more in either case, so journals do not
+/// An experiment is read in full if it has at most this many times as many runs as are uncovered.
+/// Reading a run individually costs one to three read units, for its document and its metrics
+/// document. Reading all runs in one range costs 0.2 to 0.7 read units per run. A run with a
+/// journal costs one more request and about four more read units in either case, so journals do not
 /// affect the choice.
 const WHOLE_EXPERIMENT_RATIO: usize = 3;
 
 /// The runs that the index does not cover, by experiment. Empty if the search names its runs.
 pub(super) type UncoveredByExperiment = HashMap<ExperimentId, UncoveredRuns>;
 
-/// The runs of an experiment that the index does not cover, as far as a search has determined them.
+/// What a search has determined about the runs of an experiment that the index does not cover.
 #[derive(Debug)]
 pub(super) enum UncoveredRuns {
-    /// All of them are known.
+    /// All uncovered runs are known.
     Known(RunsOutsideIndex),
-    /// There are too many to list up front. If the plan uses lists of the indexer, reading the
-    /// whole experiment is cheaper than reading them. Otherwise, whether a candidate is one of them
-    /// is checked when it is read.
+    /// There are too many uncovered runs to list up front. If the plan uses lists of the indexer,
+    /// the experiment is read in full, which is cheaper than reading these runs individually.
+    /// Otherwise, each candidate is checked for changes when it is read.
     TooMany,
-    /// There are more of them than the bound. How many was not determined.
+    /// There are more uncovered runs than the bound. Their number was not determined.
     AboveBound,
 }
 
-/// Runs that a search always reads, regardless of its lists.
+/// Runs that a search always reads, whether or not its lists contain them.
 #[derive(Debug)]
 pub(super) struct RunsOutsideIndex {
     /// Runs that changed since they were indexed.
@@ -52,14 +52,14 @@ pub(super) struct RunsOutsideIndex {
 }
 
 impl RunsOutsideIndex {
-    /// Returns the number of different runs.
+    /// Returns the number of distinct runs.
     fn len(&self) -> usize {
         self.changed.len() + self.deleted.keys().filter(|at| !self.changed.contains(at)).count()
     }
 }
 
 impl UncoveredRuns {
-    /// Returns the runs if all of them are known.
+    /// Returns the uncovered runs if all of them are known.
     pub(super) fn known(&self) -> Option<&RunsOutsideIndex> {
         match self {
             Self::Known(runs) => Some(runs),
@@ -107,11 +107,12 @@ impl Store {
 }
 
 impl SearchedExperiment {
-    /// Returns the runs whose current state is not in the index, or whose state in the index does
-    /// not apply. If a bound is given, an experiment with more marks is long, and nothing else is
-    /// determined about it. Takes one request per 8,000 marks, and as many again if the view may
-    /// show runs that were deleted individually. For more than a few runs, it takes one more
-    /// request per 8,000 runs of the experiment, up to three times the number of runs to read.
+    /// Returns the runs whose current state is not in the index, or for which the state in the
+    /// index does not apply. If a bound is given and the experiment has more marks, returns without
+    /// determining anything else. Takes one request per 8,000 marks, and one per 8,000 individually
+    /// deleted runs if the view might show them. If there are more than a few uncovered runs, the
+    /// experiment's runs are counted too, up to three times that number, with one more request per
+    /// 8,000 runs.
     async fn uncovered_runs(
         &self,
         table: &Table,

@@ -51,7 +51,7 @@ pub(crate) async fn measure(ledger: &mut CostLedger) {
         Retention::new(table, ArtifactStore::default()).leaving_artifacts(true)
     });
     let experiment = experiment(store, "experiment").await;
-    // Each call deletes one of them first.
+    // Each call deletes one of these runs before it does anything else.
     let deleted = runs(&filled, experiment, 0..2).await;
     let act = async |retention: &Retention, run: &&String| {
         deleting.run_delete(run).await.unwrap();

@@ -1,4 +1,4 @@
-//! The path `Whole`: all runs of an experiment.
+//! The access path `Whole`: reads all runs of an experiment.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::store::run_search::finder::{RunFinder, RunSource, RunToRead};
 use crate::store::run_search::searched_experiment::SearchedExperiment;
 
 impl RunFinder<'_> {
-    /// Reads all runs of these experiments that the view may show, and keeps those that pass. Reads
-    /// copies, and the documents of runs that have changed since. If too many have changed, reads
-    /// all documents. Takes one request and 130 read units per MB. Memory usage is limited to a few
-    /// MB and twice the page.
+    /// Reads all runs of these experiments that the view might show, and keeps those that pass.
+    /// Reads copies, and the documents of runs that changed after their copies were written. If too
+    /// many runs have changed, reads all documents instead. Takes one request and 130 read units
+    /// per MB. Uses a few MB of memory, plus twice the size of the page.
     pub(super) async fn read_whole(
         &mut self,
         experiments: impl IntoIterator<Item = &SearchedExperiment>,

@@ -1,4 +1,4 @@
-//! The path `Walk`: lists in the order of the search, one after another.
+//! The access path `Walk`: reads lists that have the order of the search, one after another.
 
 use mlflow_api::Result;
 use run_index::{CandidateSource, ListWalker};
@@ -9,7 +9,7 @@ use crate::store::run_search::list_cursors::first_page_by_time;
 use crate::store::run_search::planned_search::SourceLists;
 
 impl RunFinder<'_> {
-    /// Reads the runs in the order of the walk until the page is full.
+    /// Reads runs in the order of the walk until the page is full.
     pub(super) async fn walk(&mut self, walk: &RunWalk) -> Result<()> {
         let planned = self.planned;
         let (search, sorting) = (planned.search, planned.search.order.sorting());

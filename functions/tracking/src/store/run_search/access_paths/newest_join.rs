@@ -1,4 +1,4 @@
-//! The path `Newest`: lists that are newest first, joined.
+//! The access path `Newest`: joins lists that are ordered newest first.
 
 use mlflow_api::Result;
 use mlflow_api::tracking::ViewType;
@@ -12,8 +12,8 @@ use crate::store::run_search::probed_lists::ProbedLists;
 use crate::store::run_search::searched_experiment::SearchedExperiment;
 
 impl RunFinder<'_> {
-    /// Reads the runs that are in all of these lists, newest first, until the page is full. Without
-    /// any list, it uses the list of all runs.
+    /// Reads the runs that all of these lists contain, newest first, until the page is full. If no
+    /// lists are given, reads the list of all runs.
     pub(super) async fn read_newest(&mut self, lists: &[RunList], mut probed: ProbedLists) -> Result<()> {
         let planned = self.planned;
         let lists = if lists.is_empty() { &[RunList::All] } else { lists };
@@ -28,8 +28,8 @@ impl RunFinder<'_> {
     }
 }
 
-/// Joins lists of an experiment that are newest first, from the start of the page on. Entries that
-/// were read for planning are not read again.
+/// Joins lists of an experiment that are ordered newest first, starting at the requested page.
+/// Entries that were already read for planning are reused.
 fn join(
     planned: &PlannedSearch<'_>,
     experiment: &SearchedExperiment,
@@ -47,8 +47,8 @@ fn join(
     ListJoin::new(cursors.collect::<Vec<ListCursor>>(), search.is_newest_first(), wanted)
 }
 
-/// Checks whether the plan reads the same keys of a list, those of active runs, that were read for
-/// planning.
+/// Checks whether the plan reads the keys of a list that were read for planning, which are those of
+/// active runs.
 fn is_as_probed(planned: &PlannedSearch<'_>, experiment: &SearchedExperiment, list: &RunList) -> bool {
     let view = planned.search.view;
     let of_active = view == ViewType::ActiveOnly && experiment.index_is_exact(view);

@@ -1,4 +1,4 @@
-//! Chooses the code of an access path.
+//! Runs the access path that the plan names.
 
 use entities::listing::ReadBudget;
 use mlflow_api::Result;
@@ -10,8 +10,8 @@ use crate::store::run_search::probed_lists::ProbedLists;
 
 impl PlannedSearch<'_> {
     /// Finds the runs of the page along the plan's access path. If the plan uses lists of the
-    /// indexer, the runs that these do not cover are examined too: individually before, or with
-    /// their whole experiments after it.
+    /// indexer, runs that the index does not cover are examined too. They are read individually
+    /// before the access path is followed, or with their entire experiments afterwards.
     pub(crate) async fn carry_out(self, probed: ProbedLists, reading: ReadBudget) -> Result<FoundRuns> {
         let mut finder = RunFinder::new(self, reading);
         let reads_index = self.plan.reads_index();

@@ -1,4 +1,4 @@
-//! The path `Ids`: runs that the filter names.
+//! The access path `Ids`: reads the runs that the filter names by id.
 
 use entities::RunLocation;
 use mlflow_api::{Result, RunId};

@@ -6,11 +6,11 @@ use search::SortKey;
 /// The runs that a search found for its page, in order.
 pub(crate) struct FoundRuns {
     pub(crate) runs: Vec<FoundRun>,
-    /// Whether there are more runs after them.
+    /// Whether more runs follow after these.
     pub(crate) has_more: bool,
 }
 
-/// A run that was found.
+/// A run that a search found.
 pub(crate) struct FoundRun {
     pub(crate) key: SortKey,
     pub(crate) run: tracking::Run,

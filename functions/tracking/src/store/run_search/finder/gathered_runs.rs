@@ -1,4 +1,4 @@
-//! Lists that are read in full, for selective filters and for orders that no list has.
+//! Reads lists in full, for selective filters and for orders that no list has.
 
 use std::collections::VecDeque;
 
@@ -13,8 +13,9 @@ use crate::store::run_search::planned_search::PlannedSearch;
 use crate::store::run_search::searched_experiment::{CONCURRENCY, SearchedExperiment};
 
 impl PlannedSearch<'_> {
-    /// Returns the runs that are in all of these lists, with their start times in ms. Returns `None`
-    /// if the lists have more entries than the limit, of which each experiment gets an equal share.
+    /// Returns the runs that all of these lists contain, with their start times in ms. Returns
+    /// `None` if the lists have more entries than the limit, which is divided equally among the
+    /// experiments.
     pub(crate) async fn runs_in_all(
         &self,
         experiments: &[&SearchedExperiment],
@@ -33,8 +34,8 @@ impl PlannedSearch<'_> {
         Ok(entries.map(|entries| entries.into_iter().flatten().map(|entry| (entry.at, entry.started)).collect()))
     }
 
-    /// Returns a source of known runs, in the order of the search. In the order newest first, it
-    /// has only those after the previous page.
+    /// Returns a source of candidates from known runs, in the order of the search. If the order is
+    /// newest first, runs on previous pages are omitted.
     pub(crate) fn gathered_source(&self, runs: impl IntoIterator<Item = (RunLocation, i64)>) -> CandidateSource {
         let is_exact = self.search.is_newest_first();
         let candidates = runs.into_iter().map(|(at, started)| {

@@ -1,4 +1,4 @@
-//! Narrows down candidates by further lists.
+//! Narrows down candidates by reading further lists.
 
 use std::collections::HashMap;
 
@@ -7,20 +7,20 @@ use mlflow_api::Result;
 
 use crate::store::run_search::planned_search::PlannedSearch;
 
-/// The intersection of further lists, which narrows down the candidates.
+/// The intersection of a plan's further lists, which narrows down the candidates.
 #[derive(Default)]
 pub(super) struct ListIntersection {
-    /// Maximum number of entries to read from the further lists.
+    /// Limit, in entries, of the last attempt to read the further lists.
     limit: usize,
-    /// The runs that are in all of these lists, with their start times in ms. `None` if the lists
-    /// have not been read, or had more entries than the limit.
+    /// The runs that all further lists contain, with their start times in ms. `None` if the lists
+    /// have not been read, or have more entries than the limit.
     runs: Option<HashMap<RunLocation, i64>>,
 }
 
 impl ListIntersection {
-    /// Reads the further lists of a plan, if they have no more entries than the limit. If they
-    /// exceeded a limit before, they are read again only for a limit more than four times as high.
-    /// Returns the runs if they have just been read.
+    /// Reads the further lists of a plan, if they have no more entries than the limit. Lists that
+    /// exceeded an earlier limit are read again only if the new limit is more than four times as
+    /// high. Returns the runs only if this call has read them.
     pub(super) async fn read(
         &mut self,
         planned: &PlannedSearch<'_>,
@@ -36,7 +36,7 @@ impl ListIntersection {
         Ok(self.runs.as_ref())
     }
 
-    /// Checks whether a run may pass: it is in the intersection, or there is none.
+    /// Checks whether a run may pass: the intersection contains it, or is unknown.
     pub(super) fn may_contain(&self, at: &RunLocation) -> bool {
         self.runs.as_ref().is_none_or(|runs| runs.contains_key(at))
     }

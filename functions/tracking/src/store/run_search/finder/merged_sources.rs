@@ -5,7 +5,7 @@ use mlflow_api::Result;
 use run_index::{Candidate, CandidateSource};
 use table::Table;
 
-/// The candidates of several sources, in one order.
+/// Candidates from several sources, merged in the order of the search.
 pub(super) struct MergedSources<'a> {
     table: &'a Table,
     sources: Vec<CandidateSource>,
@@ -18,21 +18,21 @@ pub(super) struct MergedSources<'a> {
 }
 
 impl<'a> MergedSources<'a> {
-    /// Reads the first candidates of the sources.
+    /// Merges these sources, and reads the first candidate of each.
     pub(super) async fn start(table: &'a Table, mut sources: Vec<CandidateSource>, backwards: bool) -> Result<Self> {
         let fronts = first_candidates(table, &mut sources).await?;
         Ok(Self { table, sources, fronts, backwards, last: None })
     }
 
-    /// Continues with another source instead of these.
+    /// Replaces all sources with a single one.
     pub(super) async fn replace(&mut self, source: CandidateSource) -> Result<()> {
         self.sources = vec![source];
         self.fronts = first_candidates(self.table, &mut self.sources).await?;
         Ok(())
     }
 
-    /// Takes the next candidate, or returns `None` at the end. Of equal candidates, the one of the
-    /// first source comes first.
+    /// Takes the next candidate, or returns `None` at the end. If several sources have equal
+    /// candidates, the candidate of the earliest source comes first.
     pub(super) async fn next(&mut self) -> Result<Option<Candidate>> {
         let fronts = self.fronts.iter().enumerate().filter_map(|(place, front)| Some((place, front.as_ref()?)));
         let first = fronts.min_by(|(_, a), (_, b)| a.order(b, self.backwards));
@@ -50,7 +50,7 @@ impl<'a> MergedSources<'a> {
         self.fronts.iter().all(Option::is_none)
     }
 
-    /// Checks whether a page may end after the last candidate.
+    /// Checks whether a page may end after the candidate that was taken last.
     pub(super) fn page_may_end(&self) -> bool {
         let next = self.fronts.iter().flatten().min_by(|a, b| a.order(b, self.backwards));
         next.zip(self.last.as_ref()).is_some_and(|(next, last)| next.may_end_before(last))

@@ -9,7 +9,7 @@ use super::run_finder::RunFinder;
 use super::run_source::RunToRead;
 use super::search_progress::{PageEnd, Progress};
 
-/// Maximum number of bytes of copies in memory at once, if runs are read by time.
+/// Maximum number of bytes of run copies held in memory, for searches in order of time.
 const MAX_BATCH_BYTES: usize = 8 << 20;
 
 impl RunFinder<'_> {
@@ -18,9 +18,9 @@ impl RunFinder<'_> {
         self.try_to_fill_page(sources, None).await.map(drop)
     }
 
-    /// Takes candidates in their order until the page is full. Also stops after a trial of this many
-    /// candidates if fewer than one in four passed. Returns whether the search is complete: the page
-    /// is full, or there are no more candidates.
+    /// Takes candidates in their order until the page is full, or until `trial` candidates have
+    /// been examined and fewer than one in four passed. Returns whether the search is complete,
+    /// because the page is full or there are no more candidates.
     pub(crate) async fn try_to_fill_page(
         &mut self,
         sources: Vec<CandidateSource>,
@@ -29,8 +29,8 @@ impl RunFinder<'_> {
         self.reading.begins_here();
         let (table, backwards) = (self.planned.table, self.planned.reads_backwards());
         let mut candidates = MergedSources::start(table, sources, backwards).await?;
-        // If every candidate is in the response, there is no need to read one more to know that
-        // there is another page.
+        // If all candidates pass, a remaining candidate already shows that there is another page.
+        // No additional run has to be read for that.
         let all_pass = self.planned.all_candidates_pass();
         let search = self.planned.search;
         let wanted = if all_pass { search.page_size } else { search.runs_to_find() };
@@ -54,9 +54,9 @@ impl RunFinder<'_> {
         }
     }
 
-    /// Reads further lists to narrow down the candidates, if so few pass that this is cheaper.
-    /// Returns whether the search is complete, because these lists have so few runs that all of
-    /// them were examined.
+    /// Reads further lists to narrow down the candidates, if so few candidates pass that this is
+    /// cheaper than reading on. Returns whether the search is complete: the lists have so few runs
+    /// in common that all of them were examined.
     async fn narrow_down(
         &mut self,
         candidates: &mut MergedSources<'_>,
@@ -68,7 +68,8 @@ impl RunFinder<'_> {
         let Some(runs) = intersection.read(&planned, limit).await? else { return Ok(false) };
         let left = runs.iter().filter(|(at, _)| !self.examined.contains(*at));
         if runs.len() <= progress.wanted.saturating_mul(2) {
-            // With so few runs, reading them is a faster way to sort them than following the lists.
+            // So few runs are left that reading and sorting them is faster than following the
+            // lists.
             let left = left.map(|(at, started)| {
                 let source = planned.source_of(at, *started, None);
                 RunToRead { at: at.clone(), source }
@@ -78,7 +79,8 @@ impl RunFinder<'_> {
             return Ok(true);
         }
         if planned.reads_copies_by_time() && planned.search.is_newest_first() {
-            // From here on, these runs are read by key, without the runs between them.
+            // From here on, the remaining runs are read by key, so that the runs between them are
+            // skipped.
             let left = left.map(|(at, started)| (at.clone(), *started));
             candidates.replace(planned.gathered_source(left)).await?;
         }
@@ -105,13 +107,14 @@ impl RunFinder<'_> {
         Ok(batch)
     }
 
-    /// Ends the page after the last candidate, if it is full or the read budget or the response size
-    /// is exhausted. Returns whether it ended.
+    /// Ends the page after the last candidate if the page is full, or if the read budget or the
+    /// response size is exhausted. Returns whether the page ended.
     fn end_page(&mut self, progress: &Progress, all_pass: bool) -> bool {
         match progress.page_end(self.reading.is_used_up()) {
-            // There is at least one more candidate.
+            // All candidates pass, and at least one more remains.
             Some(PageEnd::Full) if all_pass => self.collector.has_more(),
-            // One more run was found than fits on the page.
+            // The search has found one run more than fits on the page, which shows that there is
+            // another page.
             Some(PageEnd::Full) => {}
             Some(PageEnd::CutOff(last)) => self.collector.cut_off_after(last),
             None => return false,

@@ -11,14 +11,14 @@ use super::found_runs::{FoundRun, FoundRuns};
 use crate::store::run_search::planned_search::PlannedSearch;
 use crate::store::run_search::request::RunSearch;
 
-/// Statistics about the candidates that passed.
+/// Statistics about the candidates that passed the filter.
 #[derive(Default)]
 pub(super) struct PassStats {
-    /// How many passed.
+    /// Number of runs that passed.
     pub(super) runs: usize,
-    /// Their approximate size, in bytes.
+    /// Approximate total size of the runs that passed, in bytes.
     pub(super) bytes: usize,
-    /// Sort key of the last one, in the order of the search.
+    /// Greatest sort key among the runs that passed, in the order of the search.
     pub(super) last: Option<SortKey>,
 }
 
@@ -32,7 +32,7 @@ impl PassStats {
         }
     }
 
-    /// Adds the statistics of further candidates.
+    /// Merges the statistics of further candidates into these.
     pub(super) fn merge(&mut self, other: Self) {
         self.runs += other.runs;
         self.bytes += other.bytes;
@@ -66,8 +66,8 @@ impl<'a> RunCollector<'a> {
         }
     }
 
-    /// Keeps a run if it passes and comes after the previous page. If `must_lack_value` is set, it
-    /// must also have no value for the column that the search is ordered by.
+    /// Keeps a run if it passes the filter and comes after the previous page. If `must_lack_value`
+    /// is set, the run must also have no value for the column that the search is ordered by.
     pub(super) async fn examine(
         &mut self,
         at: &RunLocation,
@@ -96,7 +96,7 @@ impl<'a> RunCollector<'a> {
         self.search.view.shows(run.info.lifecycle_stage) && self.search.filter.matches(&SearchableRun(run))
     }
 
-    /// Keeps a run that passes, unless it is on a previous page.
+    /// Keeps a run that passes the filter, unless it is on a previous page.
     fn keep(&mut self, run: tracking::Run, bytes: usize, passed: &mut PassStats) {
         let key = self.search.order.key(&SearchableRun(&run));
         if self.search.after.as_ref().is_none_or(|after| key > *after) {
@@ -105,18 +105,19 @@ impl<'a> RunCollector<'a> {
         }
     }
 
-    /// Records that there are more runs after the page.
+    /// Records that more runs follow after this page.
     pub(super) fn has_more(&mut self) {
         self.has_more = true;
     }
 
-    /// Ends the page after this run. There may be more runs after it that have not been examined.
+    /// Ends the page after the run with this sort key. Later runs may exist, but have not been
+    /// examined.
     pub(super) fn cut_off_after(&mut self, last: SortKey) {
         self.has_more = true;
         self.end = Some(last);
     }
 
-    /// Returns the runs found, in order, and whether there are more after them.
+    /// Returns the runs of the page, in order, and whether more runs follow.
     pub(super) fn finish(self) -> FoundRuns {
         let found = self.top.finish();
         let has_more = self.has_more || found.end.is_some();

@@ -1,4 +1,4 @@
-//! Examines runs, each of them once.
+//! Examines runs, each at most once.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,7 +21,7 @@ const BATCH_SIZE: usize = 400;
 /// The state of a search for one page.
 pub(crate) struct RunFinder<'a> {
     pub(crate) planned: PlannedSearch<'a>,
-    /// Runs that have been examined.
+    /// Runs that have already been examined.
     pub(super) examined: HashSet<RunLocation>,
     pub(super) collector: RunCollector<'a>,
     pub(super) reading: ReadBudget,
@@ -33,7 +33,7 @@ impl<'a> RunFinder<'a> {
         Self { planned, examined: HashSet::new(), collector: RunCollector::new(&planned), reading }
     }
 
-    /// Returns the runs found, in order, and whether there are more after them.
+    /// Returns the runs of the page, in order, and whether more runs follow.
     pub(crate) fn finish(self) -> FoundRuns {
         self.collector.finish()
     }
@@ -43,14 +43,14 @@ impl<'a> RunFinder<'a> {
         self.examined.contains(at)
     }
 
-    /// Examines the known runs that the index does not cover.
+    /// Examines the runs that are known not to be covered by the index.
     pub(crate) async fn examine_uncovered(&mut self) -> Result<()> {
         let mut sources = HashMap::new();
         for uncovered in self.planned.uncovered.values().filter_map(|uncovered| uncovered.known()) {
             for (at, started) in &uncovered.deleted {
                 sources.insert(at.clone(), RunSource::Copy(RunCopy::key(at, *started, OwnStage::Deleted)));
             }
-            // The copies of these runs are stale, even of those that were deleted.
+            // Changed runs have stale copies, even if they were also deleted.
             sources.extend(uncovered.changed.iter().map(|at| (at.clone(), RunSource::Documents)));
         }
         self.examine(sources.into_iter().map(|(at, source)| RunToRead { at, source }).collect()).await
@@ -90,7 +90,8 @@ impl<'a> RunFinder<'a> {
     }
 
     /// Reads a batch of runs, and keeps those that pass. Costs one read unit per copy and two per
-    /// run read from documents, and one more request if many runs have changed.
+    /// run that is read from its documents. If many runs have changed since they were indexed,
+    /// takes one more request.
     async fn read(&mut self, mut runs: Vec<RunToRead>, without_value: HashSet<RunLocation>) -> Result<PassStats> {
         self.planned.replace_stale_copies(&mut runs).await?;
         BatchReader::new(self.planned.table, &mut self.collector, without_value).read(runs).await

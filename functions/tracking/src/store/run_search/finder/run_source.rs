@@ -10,7 +10,7 @@ use table::Item;
 use crate::store::run_search::planned_search::PlannedSearch;
 use crate::store::run_search::uncovered_runs::UncoveredRuns;
 
-/// A run to read, and where from.
+/// A run to read, with the source to read it from.
 pub(crate) struct RunToRead {
     pub(crate) at: RunLocation,
     pub(crate) source: RunSource,
@@ -18,11 +18,11 @@ pub(crate) struct RunToRead {
 
 /// The source to read a run from.
 pub(crate) enum RunSource {
-    /// Its copy, which has already been read.
+    /// The run's copy in the index, which has already been read.
     LoadedCopy(Arc<Item>),
-    /// Its copy, by this key.
+    /// The run's copy in the index, which has this key.
     Copy(Key),
-    /// Its documents.
+    /// The run's documents.
     Documents,
 }
 
@@ -34,13 +34,14 @@ impl RunToRead {
 }
 
 impl PlannedSearch<'_> {
-    /// Returns the source to read a listed run from, given its start time. This is its copy, unless
-    /// the copy is known to be stale.
+    /// Returns the source to read a listed run from, given its start time. The source is the run's
+    /// copy, unless the copy is known to be stale.
     pub(super) fn source_of(&self, at: &RunLocation, started: i64, copy: Option<Arc<Item>>) -> RunSource {
         match self.uncovered.get(&at.experiment) {
             None => RunSource::Documents,
             Some(UncoveredRuns::Known(runs)) if runs.changed.contains(at) => RunSource::Documents,
-            // In experiments with too many stale copies, staleness is checked when copies are read.
+            // If an experiment has too many stale copies to list, staleness is checked when a copy
+            // is read.
             Some(_) => {
                 let by_key = || RunSource::Copy(RunCopy::key(at, started, OwnStage::Active));
                 copy.map_or_else(by_key, RunSource::LoadedCopy)
@@ -48,8 +49,8 @@ impl PlannedSearch<'_> {
         }
     }
 
-    /// Replaces stale copies by documents, in experiments with too many changed runs to list. Takes
-    /// one request per such experiment.
+    /// Replaces stale copies by documents as the source of runs, in experiments with too many
+    /// changed runs to list. Takes one request per such experiment.
     pub(super) async fn replace_stale_copies(&self, runs: &mut [RunToRead]) -> Result<()> {
         let is_unknown = |id| self.uncovered.get(id).is_some_and(|uncovered| uncovered.known().is_none());
         for experiment in self.experiments.iter().filter(|experiment| is_unknown(&experiment.id)) {

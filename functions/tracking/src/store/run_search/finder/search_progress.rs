@@ -10,7 +10,7 @@ const MAX_BATCH_SIZE: usize = 1_600;
 
 /// How many candidates were examined, and how many of them passed.
 pub(super) struct Progress {
-    /// Number of runs to find.
+    /// Number of runs that the search has to find.
     pub(super) wanted: usize,
     /// Number of candidates after which the search gives up if fewer than one in four passed.
     trial: Option<usize>,
@@ -21,19 +21,19 @@ pub(super) struct Progress {
 
 /// Why a page ends.
 pub(super) enum PageEnd {
-    /// It has all runs that were wanted.
+    /// The search has found as many runs as it needs.
     Full,
     /// The read budget or the response size is exhausted after this run.
     CutOff(SortKey),
 }
 
 impl Progress {
-    /// Starts without any candidate.
+    /// Creates the state of a search that has not examined any candidates.
     pub(super) fn new(wanted: usize, trial: Option<usize>) -> Self {
         Self { wanted, trial, examined: 0, passed: PassStats::default() }
     }
 
-    /// Records that a batch of candidates was examined, and which of them passed.
+    /// Records that a batch of candidates was examined, with statistics about those that passed.
     pub(super) fn record(&mut self, examined: usize, passed: PassStats) {
         self.examined += examined;
         self.passed.merge(passed);
@@ -44,10 +44,10 @@ impl Progress {
         self.wanted.saturating_sub(self.passed.runs)
     }
 
-    /// Returns how many candidates to read next. If the next ones pass at the same rate as before,
-    /// this number fills the page, with some margin unless all have passed. If hardly any passed,
-    /// it is twice the number read so far. From the second on, a batch ends where the search may give
-    /// up.
+    /// Returns how many candidates to read next: enough to fill the page if candidates continue to
+    /// pass at the current rate, with some margin unless all have passed. If hardly any have
+    /// passed, the next batch is twice as large as all earlier ones together. A batch other than
+    /// the first does not extend past the point at which the search may give up.
     pub(super) fn next_batch_size(&self) -> usize {
         if self.examined == 0 {
             return self.wanted.min(MAX_BATCH_SIZE);
@@ -60,8 +60,8 @@ impl Progress {
         until_trial.map_or(size, |left| size.min(left))
     }
 
-    /// Returns why the page ends here, or `None` if it does not. A page without runs never ends,
-    /// because clients cannot continue after it.
+    /// Returns why the page ends here, or `None` if the search goes on. A page without runs is
+    /// never cut off, because clients could not continue after it.
     pub(super) fn page_end(&self, is_budget_used_up: bool) -> Option<PageEnd> {
         if self.passed.runs >= self.wanted {
             return Some(PageEnd::Full);
@@ -70,8 +70,8 @@ impl Progress {
         self.passed.last.clone().filter(|_| is_cut_off).map(PageEnd::CutOff)
     }
 
-    /// Checks whether the search gives up: the trial is over, and fewer than one in four candidates
-    /// passed.
+    /// Checks whether the search gives up, because its trial is over and fewer than one in four
+    /// candidates passed.
     pub(super) fn has_failed_trial(&self) -> bool {
         self.trial.is_some_and(|trial| self.examined >= trial) && self.passed.runs.saturating_mul(4) < self.examined
     }
