@@ -45,7 +45,7 @@ pub(super) struct MergedPlaces {
     next_places: BinaryHeap<Reverse<(TraceKey, usize)>>,
     /// Walks that have no places in memory.
     empty_cursors: Vec<usize>,
-    /// Places that are known without reading.
+    /// Places that were found before the iteration, so no partition has to be read for them.
     known_spots: VecDeque<OccupiedSpot>,
     /// Whether partitions are read before they are reached. Without their blocks, most partitions
     /// have almost nothing to read.
@@ -86,8 +86,8 @@ impl MergedPlaces {
         })
     }
 
-    /// Returns the iterator over these places, which were found by reading it to its end. They are
-    /// ordered newest first.
+    /// Returns an iterator over places that have already been read to the end. They are ordered
+    /// newest first.
     pub(super) fn with_known_spots(self, found: Vec<OccupiedSpot>) -> Self {
         Self { known_spots: found.into(), ..self }
     }
