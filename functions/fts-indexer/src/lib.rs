@@ -356,7 +356,7 @@ fn has_to_wait(failure: &Failure) -> bool {
 struct UnfinishedWork {
     /// Subjects that have not been processed yet.
     undone: HashSet<RecordSubject>,
-    /// Subjects of the batch that have not been processed yet.
+    /// Subjects that failed.
     failed: Vec<RecordSubject>,
 }
 

@@ -66,9 +66,9 @@ impl Indexer {
         Ok(())
     }
 
-    /// Records in the documents of the runs that they are indexed. Returns the runs with `None` if
-    /// their mark is gone. If calls must stop relying on a run's mark, returns the run with the
-    /// time in ms at which it has to be checked.
+    /// Records in the documents of the runs that they are indexed. Returns the runs whose mark is
+    /// gone, paired with `None`, and the runs whose mark calls must stop relying on, paired with
+    /// the time in ms at which they have to be checked.
     pub(super) async fn conclude_runs(&self, plans: Vec<IndexingPlan>) -> Result<Vec<(RunLocation, Option<i64>)>> {
         let concluded = plans.iter().map(|plan| self.conclude(plan));
         let concluded = stream::iter(concluded.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY);

@@ -131,8 +131,8 @@ impl MergedPlaces {
         Ok(next)
     }
 
-    /// Reads more places for walks that have none in memory and may have newer ones than those that
-    /// do.
+    /// Reads more places for the cursors that have none in memory and whose next place may be newer
+    /// than the places in memory.
     async fn refill(&mut self, store: &Store, portion: usize) -> Result<()> {
         loop {
             let latest = |at: &usize| self.cursors.get(*at).and_then(PartitionCursor::latest);
