@@ -41,9 +41,9 @@ struct PartitionCursor {
 /// ascending order of their ids.
 pub(super) struct MergedPlaces {
     cursors: Vec<PartitionCursor>,
-    /// The next place of each walk that has one in memory.
+    /// The next place of each cursor that has one in memory.
     next_places: BinaryHeap<Reverse<(TraceKey, usize)>>,
-    /// Walks that have no places in memory.
+    /// Cursors that have no places in memory.
     empty_cursors: Vec<usize>,
     /// Places that were found before the iteration, so no partition has to be read for them.
     known_spots: VecDeque<OccupiedSpot>,
@@ -170,7 +170,7 @@ impl MergedPlaces {
 }
 
 impl PartitionCursor {
-    /// Returns the walks of an experiment: one per partition number, up to the largest number of
+    /// Returns the cursors of an experiment: one per partition number, up to the largest number of
     /// partitions that any of its days has.
     async fn cursors_of(
         store: &Store,
@@ -196,7 +196,7 @@ impl PartitionCursor {
             depth,
         };
         if depth == ReadDepth::Nothing {
-            // One walk per partition, so that all partitions can be read concurrently.
+            // One cursor per partition, so that all partitions can be read concurrently.
             let all = days.iter().flat_map(|day| (0..day.shards).map(move |shard| (shard, VecDeque::from([day.day]))));
             return Ok(all.map(|(shard, days)| walk(shard, days)).collect());
         }
