@@ -24,14 +24,14 @@ enum ArtifactOwner {
     LoggedModel(ModelId),
 }
 
-/// A URL, and the headers that have to be sent with it.
+/// A presigned URL, and the headers that clients have to send with it.
 #[derive(Serialize)]
 pub(crate) struct SignedUpload {
     presigned_url: String,
     headers: BTreeMap<&'static str, &'static str>,
 }
 
-/// A URL, and the size of its file.
+/// A presigned URL, and the size of the file that it refers to.
 #[derive(Serialize)]
 pub(crate) struct SignedDownload {
     presigned_url: String,

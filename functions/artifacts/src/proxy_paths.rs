@@ -28,18 +28,19 @@ pub(crate) async fn resolve_read(scope: &Scope, store: &Store, path: &ArtifactPa
     Ok(found.artifacts(store.table(), store.artifacts()).await?.below(&below))
 }
 
-/// Adds the right to see runs to the needs of a request, if the path is the directory of an
-/// experiment, because it contains the directories of the experiment's runs.
+/// Requires the right to see runs in addition to a request's other permissions, if the path is the
+/// directory of an experiment, because that directory contains the directories of the experiment's
+/// runs.
 pub(crate) fn with_runs(needs: Needs, path: &ArtifactPath) -> Needs {
     needs.showing_in(Resource::Run, directory_of_runs(path))
 }
 
-/// Checks whether the list of a directory may show an entry.
+/// Checks whether a listing of a directory may show an entry to the caller.
 pub(crate) fn may_list(scope: &Scope, path: &ArtifactPath, name: &str) -> bool {
     !is_run(name) || directory_of_runs(path).is_none_or(|runs| scope.shows_in(Resource::Run, &runs))
 }
 
-/// Returns the experiment whose directory the path is, if any.
+/// Returns the experiment whose artifact directory this path is, or `None` if it is another path.
 fn directory_of_runs(path: &ArtifactPath) -> Option<Target> {
     experiment_of(path).filter(|_| in_workspace(path).len() == 1).map(Target::Experiment)
 }

@@ -68,8 +68,8 @@ impl Store {
         Ok(identity.ok_or_else(|| workspace.not_found())?.directory().to_owned())
     }
 
-    /// Checks whether the artifacts of an experiment are in its own directory below this directory.
-    /// One request.
+    /// Checks whether the artifacts of an experiment are in the experiment's own subdirectory of
+    /// this directory. One request.
     pub(crate) async fn keeps_artifacts_below(
         &self,
         experiment: &Granted<ExperimentId>,

@@ -40,9 +40,9 @@ async fn check_grantable(scope: &Scope, store: &Store, kind: GrantType, pattern:
     if store.has_resource(scope, kind, pattern).await? { Ok(()) } else { Err(denied()) }
 }
 
-/// Returns the needs of changing a grant for a resource: the right to share it. Grants for all
-/// resources of a type, and for resources that have no permissions of their own here, are changed
-/// by administrators.
+/// Returns the permissions that changing a grant for a resource requires: the right to share the
+/// resource. Grants for all resources of a type, and for resources that have no permissions of
+/// their own here, are changed by administrators.
 fn management_needs(kind: GrantType, pattern: &str) -> Needs {
     let target = match kind {
         _ if pattern == ALL_RESOURCES => None,

@@ -30,7 +30,7 @@ impl Parameters {
         Ok(Self(all))
     }
 
-    /// Returns an optional parameter. `null` counts as missing.
+    /// Returns an optional parameter. A parameter that is `null` counts as missing.
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }

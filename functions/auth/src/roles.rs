@@ -28,12 +28,13 @@ fn read_needs() -> Needs {
 }
 
 /// Checks that the caller may manage roles of a workspace, which need not be the workspace of the
-/// request. Administrators of the workspace may.
+/// request. Administrators of the workspace are allowed to.
 async fn check_manages_roles(scope: &Scope, store: &Store, workspace: Result<String>) -> Result<()> {
     check_memberships(scope, store, workspace, |of, workspace| of.administered.contains(workspace)).await
 }
 
-/// Checks that the caller may see roles of a workspace. Users with a role in it may.
+/// Checks that the caller may see roles of a workspace. Users with a role in the workspace are
+/// allowed to.
 async fn check_reads_roles(scope: &Scope, store: &Store, workspace: Result<String>) -> Result<()> {
     check_memberships(scope, store, workspace, |of, workspace| of.all.contains(workspace)).await
 }
@@ -54,7 +55,7 @@ async fn check_memberships(
     }
 }
 
-/// Maximum lengths in bytes. The first applies to names of roles and workspaces.
+/// Maximum lengths in bytes. The first one applies to names of roles and of workspaces.
 const MAX_NAME_BYTES: usize = 250;
 const MAX_DESCRIPTION_BYTES: usize = 5_000;
 

@@ -30,8 +30,8 @@ impl UserNameParameter {
         parameters.text("username").map(Self)
     }
 
-    /// Returns the need of an action on the user. For a text that is not a valid user name, only
-    /// administrators get a 404, and other callers are denied.
+    /// Returns the permission that an action on the user requires. For a text that is not a valid
+    /// user name, only administrators get a 404, and other callers are denied.
     pub(crate) fn needs(&self, action: Action) -> Needs {
         Needs::of(action, [UserName::named(&self.0).map_or(Target::Nothing(Resource::User), Target::User)])
     }
@@ -200,7 +200,7 @@ impl VisibleRoles {
         })
     }
 
-    /// Returns those of the user's roles that the caller may see.
+    /// Returns the roles of the user that the caller may see.
     pub(crate) fn roles(&self, mut roles: Vec<Role>) -> Vec<Role> {
         if let Self::InWorkspaces(workspaces) = self {
             roles.retain(|role| workspaces.contains(&role.workspace));

@@ -23,7 +23,7 @@ use table::{Condition, Item, Table};
 use test_site::ledger::{CostLedger, LedgerSection, MeteredProcesses, budget};
 use test_site::{TestAuthorizer, TestClient};
 
-/// With libc's allocator, these tests spend a fifth of their time in it.
+/// Replaces libc's allocator, in which these tests spend a fifth of their time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -49,7 +49,7 @@ const ACCESS: &str = "capacity-access";
 const PASSWORD: &str = "correct horse battery";
 const HOST_NAME: &str = "localhost:5000";
 
-/// A process: its authorizer, and the table with the data.
+/// A process of the server: its authorizer, and the table with the data.
 struct Process {
     authorizer: Arc<dyn Authorizer>,
     table: Table,
@@ -170,7 +170,7 @@ fn signed(kind: &str) -> f64 {
     if kind == "password" { 0.0 } else { 1.0 }
 }
 
-/// Returns a bench of a server with workspaces.
+/// Sets up the measurements of a server with workspaces.
 fn bench_in_workspaces(data: Table, mode: Mode) -> MeteredProcesses<Process> {
     MeteredProcesses::new(data, move |table| {
         let authorizer: Arc<dyn Authorizer> = match mode {
@@ -248,7 +248,7 @@ const GRANTS: [u64; 3] = [0, 10, 1_000];
 struct Sender {
     grants: u64,
     roles: u32,
-    /// A request for each kind of credentials.
+    /// One request of the user for each kind of credentials.
     sent: [(&'static str, RequestHead); 3],
     bench: MeteredProcesses<Process>,
 }

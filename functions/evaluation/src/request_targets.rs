@@ -20,7 +20,7 @@ impl DatasetTarget {
         Self { id: EvaluationDatasetId::parse(&text), text }
     }
 
-    /// Returns the targets of the request's needs.
+    /// Returns the datasets on which the request requires permissions.
     pub(crate) fn targets(&self) -> [Target; 1] {
         [self.id.clone().map_or(Target::Nothing(Resource::EvaluationDataset), Target::EvaluationDataset)]
     }
@@ -47,7 +47,7 @@ impl ScorerTarget {
         Ok(Self { experiment: ExperimentId::parse(&experiment)?, text: experiment, name })
     }
 
-    /// Returns the target of the request's needs.
+    /// Returns the scorer on which the request requires permissions.
     pub(crate) fn target(&self) -> Target {
         Target::Scorer(self.experiment, self.name.clone())
     }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use entities::Moment;
 
-/// Minimum time between two lines. Batches come again several times per second.
+/// Minimum time between two log lines about an inaccessible table. Failed batches are delivered
+/// again several times per second.
 const INTERVAL: Duration = Duration::from_mins(1);
 
 /// Limits the lines about an inaccessible table to one per minute. Cheap to clone.

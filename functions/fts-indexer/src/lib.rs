@@ -337,7 +337,8 @@ impl Indexer {
         self.postpone_runs(&later).await
     }
 
-    /// Writes the rows that have runs checked when they are due. One request per 25.
+    /// Writes rows for postponed runs. A tick checks each run when its row is due. One request per
+    /// 25.
     async fn postpone_runs(&self, runs: &[(RunLocation, i64)]) -> Result<()> {
         let rows = runs.iter().map(|(at, due)| Item::new(row_of(at, *due)));
         self.table.write_many(rows.collect(), &[]).await?;
@@ -346,7 +347,8 @@ impl Indexer {
     }
 }
 
-/// Whether the table failed, and not the record: it was throttled, unavailable or inaccessible.
+/// Checks whether a failure is the table's and not the record's: the table was throttled,
+/// unavailable or inaccessible.
 fn has_to_wait(failure: &Failure) -> bool {
     matches!(failure, Failure::Throttled(_) | Failure::Unavailable(_) | Failure::Inaccessible(_))
 }

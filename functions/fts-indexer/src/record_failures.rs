@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Number of retries of a record that cannot be read, or whose subject fails for another reason
 /// than a table that is throttled, unavailable or inaccessible.
 const MAX_RETRIES: u32 = 10;
-/// Maximum number of records whose failures are counted. When it is exceeded, counting starts
-/// again.
+/// Maximum number of records whose failures are counted. When it is exceeded, all counters are
+/// reset.
 const MAX_RECORDS: usize = 10_000;
 
 /// Counters of failures by the records' numbers, kept for the lifetime of the process. Cheap to

@@ -27,7 +27,7 @@ const MAX_WRITE_DELAY: Duration = Duration::from_mins(2);
 const MAX_BATCH_MS: i64 = 30_000;
 /// Maximum clock skew between two processes, in ms.
 const MAX_CLOCK_SKEW_MS: i64 = 60_000;
-/// Number of hexadecimal digits of the time in a name.
+/// Number of hexadecimal digits that represent the time in the name of an indexing.
 const TIME_DIGITS: usize = 11;
 /// Maximum number of runs whose indexing is cached. A run that is evicted waits for its turn.
 const MAX_CACHED_RUNS: usize = 10_000;

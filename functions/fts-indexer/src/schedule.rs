@@ -48,7 +48,8 @@ impl Default for IndexingSchedule {
     }
 }
 
-/// The runs of a batch by the time at which they have to be indexed, as far as its records show.
+/// The runs of a batch, grouped by when they have to be indexed, as far as the batch's records
+/// show.
 #[derive(Debug, Default)]
 pub(crate) struct SortedRuns {
     /// Runs to be read now: they are new, have ended or are due, or their state is unknown to this
@@ -68,7 +69,7 @@ pub(crate) struct Urgency {
 }
 
 impl Urgency {
-    /// Returns the urgency of a run in this state.
+    /// Returns how soon a run in this indexing state has to be indexed.
     pub(crate) fn of(run: &IndexingState) -> Self {
         Self { now: run.is_urgent(), due: run.due }
     }
@@ -101,7 +102,7 @@ impl IndexingSchedule {
         (!run.has_ended && !self.interval.is_zero()).then(|| self.now().saturating_add(self.interval_ms()))
     }
 
-    /// Returns when a run is due that does not have to be indexed now.
+    /// Returns the time at which a run is due, if it does not have to be indexed now.
     pub(crate) fn not_before(&self, run: &IndexingState) -> Option<i64> {
         if run.is_urgent() || !run.is_marked || self.interval.is_zero() {
             return None;
@@ -109,9 +110,9 @@ impl IndexingSchedule {
         run.due.filter(|due| *due > self.now())
     }
 
-    /// Returns how long, in ms, before it is due a run is processed by a tick. A run with a mark
-    /// that calls rely on is only processed by ticks, and would miss the next one if it had to be
-    /// due.
+    /// Returns how long before its due time, in ms, a tick processes a run. A run with a mark that
+    /// calls rely on is only processed by ticks. If ticks processed only runs that are already due,
+    /// it would wait for one more tick.
     pub(crate) fn early_ms(&self, run: &IndexingState) -> i64 {
         if run.is_relied_on() { self.interval_ms() / 2 } else { 0 }
     }
@@ -164,7 +165,8 @@ pub(crate) fn row_of(at: &RunLocation, due: i64) -> Key {
     rows::Postponed::key(&Shard::of(run), &Ascending(due), &RUN_ENTITY_TYPE.into(), &at.experiment, &run.into())
 }
 
-/// Returns the run of such a row, or `None` if the row is about another kind of entity.
+/// Returns the run of a row that schedules a check, or `None` if the row is about another kind of
+/// entity.
 pub(crate) fn run_of_row(key: &Key) -> Option<RunLocation> {
     let row = rows::Postponed::parse(key).filter(|row| row.entity_type.0 == RUN_ENTITY_TYPE)?;
     Some(RunLocation { experiment: row.experiment, run: RunId::parse(&row.entity.0)? })

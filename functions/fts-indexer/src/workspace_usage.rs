@@ -29,7 +29,7 @@ type UsageAmounts = BTreeMap<QuotaKind, i64>;
 pub(crate) struct BatchUsage(BTreeMap<ExperimentId, UsageAmounts>);
 
 impl BatchUsage {
-    /// Sums up the usage in the records of a batch.
+    /// Sums up each experiment's usage in the records of a batch.
     pub(crate) fn of(batch: &StreamBatch) -> Self {
         let mut brought = Self::default();
         for record in &batch.records {

@@ -23,7 +23,7 @@ use run_index::{MAX_ENTRIES_IN_MEMORY, RunIndex};
 use serde_json::{Value, json};
 use table::{Condition, Item, Map, RetryPolicy, Table, Update, map, number, text};
 
-/// The libc allocator took a fifth of the time of such tests.
+/// Replaces libc's allocator, which took a fifth of the time of such tests.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -241,7 +241,7 @@ async fn no_other_is_lost(runs: u64) {
     assert_eq!(marked, 1, "the run of the unreadable record stays marked, so that searches read it");
 }
 
-/// A run that cannot be indexed fails alone, and the runs that share its requests do not.
+/// If a run cannot be indexed, only that run fails, and not the runs that share its requests.
 #[tokio::test]
 async fn a_run_that_fails_is_named_and_the_others_are_indexed() {
     let site = Site::new().await;
@@ -292,7 +292,7 @@ async fn a_batch_that_is_throttled_comes_again_from_its_first_unfinished_record(
         assert_eq!(calls, 1);
     }
     site.faults.work_again();
-    // Records that have been processed by then are not reported.
+    // Records that have been processed before the failure are not reported.
     site.faults.cut_off_at(150);
     let [again] = &site.handle(records.clone()).await[..] else { panic!("one record is named") };
     assert!(again.parse::<u64>().unwrap() >= 49, "{again}");
@@ -340,7 +340,7 @@ async fn nothing_is_given_up_while_the_table_cannot_be_used() {
     }
 }
 
-/// An unrecoverable failure does not block the rest forever.
+/// An unrecoverable failure of one record does not block the rest forever.
 #[tokio::test]
 async fn what_cannot_be_read_is_given_up_after_ten_retries() {
     let site = Site::new().await;
@@ -353,7 +353,8 @@ async fn what_cannot_be_read_is_given_up_after_ten_retries() {
     assert!(site.handle(records).await.is_empty());
 }
 
-/// Wherever indexing stops, the next attempt ends in the state of an undisturbed one.
+/// Wherever an indexing is interrupted, the next attempt results in the state that an uninterrupted
+/// indexing creates.
 #[tokio::test]
 async fn it_may_stop_anywhere_and_be_done_again() {
     let undisturbed = Site::new().await;
@@ -472,8 +473,8 @@ async fn leaves_nothing(workspace: &str, image: &Value) {
     assert_eq!(site.dump().await.into_keys().collect::<Vec<_>>(), [foreign.key().unwrap().text()]);
 }
 
-/// A run that is itself deleted leaves the lists, and its copy moves to those of deleted runs. When
-/// it is restored, everything is back.
+/// If a run is deleted, its entries leave the lists, and its copy moves to the copies of deleted
+/// runs. When the run is restored, everything is back.
 #[tokio::test]
 async fn a_run_has_one_copy_whatever_its_stage() {
     let site = Site::new().await;

@@ -163,8 +163,8 @@ impl Endpoint for Delete {
     }
 }
 
-/// Returns the needs for changing a tag of a model. One tag turns a model into a prompt or back,
-/// after which other grants apply. Changing that tag requires full rights.
+/// Returns the permissions that changing a tag of a model requires. One tag turns a model into a
+/// prompt or back, after which other grants apply. Changing that tag requires full rights.
 fn with_tag(name: &RegisteredModelName, key: &str) -> Needs {
     let model = Target::RegisteredModel(name.clone());
     let needs = Needs::update(model.clone());

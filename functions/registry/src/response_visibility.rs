@@ -4,7 +4,8 @@ use access::{Needs, Resource, Scope, Target};
 use mlflow_api::RegisteredModelName;
 use mlflow_api::registry::{ModelVersion, ModelVersionResponse, RegisteredModel, RegisteredModelResponse};
 
-/// Adds the needs of a request whose response contains a model with its latest versions.
+/// Adds the permissions that a request requires if its response contains a model with its latest
+/// versions.
 pub(crate) fn with_versions(needs: Needs, name: &RegisteredModelName) -> Needs {
     needs.showing([Resource::Run]).showing_in(Resource::ModelVersion, [Target::RegisteredModel(name.clone())])
 }

@@ -154,8 +154,8 @@ impl<'a> SourceUri<'a> {
         parts(self.path)
     }
 
-    /// Returns a local source as a normalized path. The path is decoded once, as in Python's
-    /// `url2pathname`.
+    /// Returns a source on the server's machine as a normalized path. The path is decoded once, as
+    /// in Python's `url2pathname`.
     pub(crate) fn local_path(&self) -> String {
         let path = if self.scheme.is_empty() { self.uri } else { self.path };
         normalized_path(&percent_decode_str(path).decode_utf8_lossy())
@@ -241,7 +241,7 @@ fn parts(path: &str) -> Option<Vec<String>> {
     path.split('/').filter(|part| !part.is_empty()).map(decoded).collect()
 }
 
-/// Checks whether a path, as written, is another path or is below it.
+/// Checks whether a path, as written, is equal to another path or below it.
 fn begins_with_path(path: &str, root: &str) -> bool {
     path.strip_prefix(root.trim_end_matches('/'))
         .is_some_and(|rest| rest.is_empty() || (rest.starts_with('/') && !rest.starts_with("//")))

@@ -18,7 +18,7 @@ use crate::store::{NewVersion, Owners, RegistrySearch as Asked, Store, VersionSo
 /// Page size for requests without `max_results` (`SearchModelVersions` in `model_registry.proto`).
 const DEFAULT_PAGE_SIZE: i64 = 200_000;
 
-/// Returns the needs of an action on a version of a model.
+/// Returns the permissions that an action on a version of a model requires.
 fn version_needs(action: Action, model: &RegisteredModelName) -> Needs {
     Needs::of_in(action, Resource::ModelVersion, Target::RegisteredModel(model.clone()))
 }

@@ -19,7 +19,7 @@ const MAX_TRACES: usize = 1_000;
 /// Maximum number of traces that one request for spans may name. MLflow's client requests ten.
 const MAX_TRACES_WITH_SPANS: usize = 100;
 
-/// Checks the number of traces that a request names.
+/// Checks that a request names at most the maximum number of traces.
 pub(crate) fn check_trace_count(traces: usize) -> Result<()> {
     if traces <= MAX_TRACES {
         Ok(())
@@ -28,7 +28,8 @@ pub(crate) fn check_trace_count(traces: usize) -> Result<()> {
     }
 }
 
-/// Returns the needs of reading a trace, with those of the other entities that the response shows.
+/// Returns the permissions that reading a trace requires, including those for the other entities
+/// that the response shows.
 fn read_needs(trace: &TraceId) -> Needs {
     let trace = Target::Trace(trace.clone());
     with_traces(Needs::read(trace.clone()), [trace])

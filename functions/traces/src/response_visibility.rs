@@ -5,8 +5,8 @@ use mlflow_api::ExperimentId;
 use mlflow_api::traces::{MODEL_ID, SOURCE_RUN, TraceInfo};
 use search::trace::RelatedEntity;
 
-/// Extends the needs of a request whose response contains traces. `traces` are these traces, or
-/// their experiments.
+/// Extends the permissions that a request requires, if its response contains traces. `traces` are
+/// these traces, or their experiments.
 pub(crate) fn with_traces(needs: Needs, traces: impl IntoIterator<Item = Target>) -> Needs {
     needs.showing([Resource::Run, Resource::LoggedModel]).showing_in(Resource::Assessment, traces)
 }
@@ -25,10 +25,10 @@ pub(crate) fn visible_trace(scope: &Scope, named: &Target, mut info: TraceInfo) 
     info
 }
 
-/// Returns the needs of reading the traces of experiments and the related entities by which they
-/// are filtered or sorted, because the results reveal these. As in MLflow, an experiment that the
-/// caller may not read is an error. A request without experiments requires the right to read all
-/// traces.
+/// Returns the permissions for reading the traces of experiments. Includes the related entities by
+/// which traces are filtered or sorted, because the results reveal these. As in MLflow, an
+/// experiment that the caller may not read is an error. A request without experiments requires the
+/// right to read all traces.
 pub(crate) fn search_needs(experiments: &[ExperimentId], by: impl IntoIterator<Item = RelatedEntity>) -> Needs {
     let targets = || experiments.iter().copied().map(Target::Experiment);
     let needs = Needs::nothing().and_in(Action::Read, Resource::Trace, targets());

@@ -86,8 +86,8 @@ impl Endpoint for Start {
     }
 }
 
-/// Checks whether the caller may change traces of an experiment, rather than only add traces. No
-/// request if the request's needs were about the same experiment.
+/// Checks whether the caller may change traces of an experiment, rather than only add traces. Takes
+/// no request if the caller's permissions on this experiment have already been checked.
 pub(crate) async fn may_change(scope: &Scope, store: &Store, experiment: ExperimentId) -> Result<bool> {
     let needs = Needs::of_in(Action::Update, Resource::Trace, Target::Experiment(experiment));
     scope.is_allowed(service::DomainStore::table(store), &needs).await

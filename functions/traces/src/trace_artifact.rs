@@ -77,7 +77,7 @@ fn text(trace: &WholeTrace) -> Result<String> {
     Ok(text)
 }
 
-/// Returns the content as an attachment.
+/// Returns the content of an artifact file as a response that browsers save rather than display.
 fn file(text: String) -> Attachment {
     let content = Bytes::from(text);
     let length = content.len() as u64;

@@ -13,7 +13,7 @@ use test_site::{TestAuthorizer, TestClient, TestEnvironment};
 
 use crate::server::PROXY;
 
-/// Returns the function over a directory, for callers with these rights.
+/// Returns the artifacts function over a directory, for callers with these rights.
 fn guarded(table: &Table, directory: &Path, allowed: Vec<(Action, Guard)>) -> TestClient {
     let store = artifacts::store::Store::new(table.clone(), ArtifactStore::in_directory(directory));
     let only = TestAuthorizer::new(Visibility::Everything, move |wanted| allowed.contains(wanted));

@@ -16,7 +16,7 @@ use crate::server::{PROXY, Server};
 /// unchanged. The tests of `serve`, over a directory and over a bucket, use them as well.
 const ATTACKS: &str = include_str!("../attacks.json");
 
-/// Entries that exist, but must not be followed or opened.
+/// Traps: entries that exist, but that the server must neither follow nor open.
 const TRAPS: [&str; 5] = ["link/secret", "direct", "pipe", "device", "link/new"];
 
 fn attacks() -> Vec<String> {

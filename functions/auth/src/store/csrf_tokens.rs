@@ -11,8 +11,8 @@ use table::{Condition, Failure, Item, bytes};
 
 use super::Store;
 
-/// Validity period of a token in milliseconds. A token is accepted in its own and in the next
-/// period.
+/// Validity period of a CSRF token in milliseconds. A token is accepted in the period in which it
+/// was issued, and in the next one.
 const PERIOD_MS: i64 = 3_600_000;
 
 impl Store {

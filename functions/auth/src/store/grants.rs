@@ -242,7 +242,7 @@ impl Store {
                 Some(known) => self.write_once(known).await?,
                 None => false,
             };
-            // It may have been granted before the resource existed.
+            // The user may have received the grant before the resource existed.
             is_revoked || self.write_once(unknown).await?
         };
         if is_revoked {

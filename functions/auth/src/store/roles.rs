@@ -271,7 +271,7 @@ impl Store {
         self.stored_roles(ids.map(|row| row.role.0)).await
     }
 
-    /// Filters out roles whose workspace is gone.
+    /// Removes the roles whose workspace is gone from a list.
     async fn in_existing_workspaces(&self, mut roles: Vec<StoredRole>) -> Result<Vec<StoredRole>> {
         let workspaces = roles.iter().filter_map(|role| role.workspace_ref.as_ref()).map(|place| &place.workspace);
         let places = self.authorizer.workspace_refs(workspaces).await?;
@@ -427,7 +427,7 @@ impl Store {
             .await
     }
 
-    /// Returns a grant and the role that it belongs to.
+    /// Returns a grant together with the role that contains it.
     async fn role_of(&self, grant: &IntegerParameter) -> Result<(StoredRole, RoleGrant)> {
         let Some(id) = grant.id() else { return Err(no_grant(grant)) };
         let named = self.access.get(&access_rows::GrantOfRole::key(&Ordinal(id))).await?;

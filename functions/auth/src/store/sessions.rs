@@ -17,7 +17,7 @@ pub const SESSION_SECONDS: u64 = 24 * 3_600;
 /// Maximum number of concurrent sessions per user.
 pub const MAX_SESSIONS: usize = 100;
 
-/// The numbers of sessions and tokens that were ended.
+/// The numbers of sessions and tokens that a request has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndedCredentials {
     /// Number of browser sessions.

@@ -52,7 +52,8 @@ impl Endpoint for AddExperiments {
         Ok(Self { dataset: DatasetTarget::of(request), experiments: message.experiment_ids })
     }
 
-    /// Includes the experiments that will list the dataset.
+    /// Adding a dataset to experiments also requires permission on these experiments, which will
+    /// list it.
     fn needs(&self) -> Needs {
         let experiments = experiments(&self.experiments).map(Target::Experiment);
         Needs::of(Action::Update, self.dataset.targets()).and(Action::Update, experiments)
@@ -79,7 +80,8 @@ impl Endpoint for RemoveExperiments {
         Ok(Self { dataset: DatasetTarget::of(request), experiments: message.experiment_ids })
     }
 
-    /// Includes the experiments that list the dataset.
+    /// Removing a dataset from experiments also requires permission on these experiments, which
+    /// list it.
     fn needs(&self) -> Needs {
         let experiments = experiments(&self.experiments).map(Target::Experiment);
         Needs::of(Action::Update, self.dataset.targets()).and(Action::Update, experiments)

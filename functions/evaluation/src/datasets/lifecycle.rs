@@ -66,8 +66,8 @@ impl Endpoint for Create {
         Ok(Self(new))
     }
 
-    /// Includes the experiments that will list the dataset, or the whole workspace if there are
-    /// none.
+    /// Creating a dataset requires permission on the experiments that will list it, or on the whole
+    /// workspace if there are none.
     fn needs(&self) -> Needs {
         let experiments = experiments(&self.0.experiment_ids).map(Target::Experiment);
         Needs::nothing()

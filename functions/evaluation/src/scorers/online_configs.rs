@@ -74,7 +74,7 @@ impl Endpoint for OnlineConfigs {
         Ok(Self(ids.iter().filter_map(Value::as_str).filter_map(ScorerId::parse).collect()))
     }
 
-    /// A scorer's id contains its experiment.
+    /// The permission is checked on the experiment, which is part of the scorer's id.
     fn needs(&self) -> Needs {
         let experiments = self.0.iter().map(ScorerId::experiment);
         let experiments = experiments.map(|experiment| match experiment {

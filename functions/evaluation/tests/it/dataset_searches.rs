@@ -67,7 +67,7 @@ async fn searches_keep_their_place() {
     }
 }
 
-/// Texts that are not a valid experiment id may be anything. If they are long, their lists are
+/// Experiment ids of datasets may be any text, not only valid ids. The lists of long texts are
 /// found by a hash.
 #[tokio::test]
 async fn a_dataset_in_the_list_of_another_text_is_not_found() {
@@ -86,7 +86,7 @@ async fn a_dataset_in_the_list_of_another_text_is_not_found() {
     };
     assert_eq!(found(&one).await, [&one[800..]]);
     assert_eq!(found(&other).await, [&other[800..]]);
-    // Requests cannot cause this, so the test writes it directly.
+    // No request can cause this state, so the test writes it directly.
     let list = |experiment: &str| key_schema::rows::ExperimentEvaluationDataset::all(&experiment.into());
     let rows = site.table.query(table::Query::of(list(&other))).await.unwrap();
     let key = rows[0].key().unwrap();

@@ -99,7 +99,7 @@ async fn many_clients_merge_each_record_once() {
         site.faults.refuse_every(refuse);
         site.faults.lose_answer_every(lose);
         let (server, dataset) = (&site.server, dataset.as_str());
-        // Each client sends 60 records. Half of them are also sent by the others.
+        // Each client sends 60 records. Half of them are also sent by the other clients.
         let merged = join_all((0..6).map(|task: i64| async move {
             let sent: Vec<_> = (0..60)
                 .map(|number| {

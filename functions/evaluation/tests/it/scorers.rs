@@ -113,8 +113,8 @@ async fn the_latest_version_is_never_one_that_is_gone() {
     assert_eq!(versions(server, &experiment, "a").await, [1]);
     assert_eq!(latest("a").await, (1, json!({ "v": 1 }).to_string()));
 
-    // While the latest version is being deleted, it and the previous one are replaced by other
-    // versions with the same numbers.
+    // While the latest version is being deleted, both that version and the previous one are
+    // replaced by other versions with the same numbers.
     register_all("b").await;
     let mut gate = site.faults.pause_before("TransactWriteItems", 1);
     let slow = async { delete(server, &experiment, "b", Some(3)).await.ok() };
@@ -362,7 +362,7 @@ async fn a_row_of_another_name_is_not_the_scorers() {
     for name in [&one, &other] {
         assert_eq!(register(server, "0", name, &json!({ "of": name })).await.ok()["version"], 1);
     }
-    // Requests cannot cause this, so the test writes it directly.
+    // No request can cause this state, so the test writes it directly.
     let key = key_schema::rows::Scorer::key(&mlflow_api::ExperimentId::DEFAULT, &one.as_str().into());
     let row = site.table.get(&key).await.unwrap().unwrap().with("name", table::text(&other));
     site.table.put(row, &table::Condition::Always).await.unwrap();

@@ -19,7 +19,7 @@ pub(crate) struct Server(TestClient);
 /// A server over a table of its own, with an engine that injects faults.
 pub(crate) struct Site {
     base: test_site::TestEnvironment,
-    /// The server whose requests meet the faults.
+    /// The server whose requests are subject to the injected faults.
     pub(crate) server: Server,
 }
 
@@ -39,7 +39,7 @@ impl Site {
         Self { base: site, server }
     }
 
-    /// Starts another process on the same table, whose requests meet no faults.
+    /// Starts another process on the same table, whose requests are not subject to faults.
     pub(crate) async fn other(&self) -> Server {
         Server::on(&self.table, LEASE).await
     }

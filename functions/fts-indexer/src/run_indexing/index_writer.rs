@@ -67,8 +67,8 @@ impl Indexer {
     }
 
     /// Records in the documents of the runs that they are indexed. Returns the runs whose mark is
-    /// gone, with `None`, and those that calls must stop relying on, with the time in ms at which
-    /// they have to be checked.
+    /// gone, paired with `None`, and the runs whose mark calls must stop relying on, paired with
+    /// the time in ms at which they have to be checked.
     pub(super) async fn conclude_runs(&self, plans: Vec<IndexingPlan>) -> Result<Vec<(RunLocation, Option<i64>)>> {
         let concluded = plans.iter().map(|plan| self.conclude(plan));
         let concluded = stream::iter(concluded.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY);

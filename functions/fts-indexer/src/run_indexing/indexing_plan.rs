@@ -27,13 +27,13 @@ const MAX_UPDATE_METRICS: usize = 60;
 pub(super) struct IndexingPlan {
     pub(super) at: RunLocation,
     pub(super) copy: RunCopy,
-    /// Condition for writing the copy: it is still the old one.
+    /// Condition for writing the run's copy: the stored copy is still the one that was read.
     pub(super) condition: Condition,
-    /// The old copy, if the run has been deleted or restored since. It has another key, and is
-    /// deleted in the same transaction.
+    /// The previous copy, if the run has been deleted or restored since that copy was written. It
+    /// has another key, and is deleted in the same transaction.
     pub(super) moved: Vec<(Key, Condition)>,
     pub(super) puts: Vec<Item>,
-    /// The lists of the entries in `puts`.
+    /// The lists in which the entries in `puts` are.
     pub(super) lists: BTreeSet<ListIdentity>,
     pub(super) deletes: Vec<Key>,
     /// Result to record in the run's document at the end.

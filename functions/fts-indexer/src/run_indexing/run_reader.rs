@@ -11,11 +11,11 @@ use crate::Indexer;
 
 /// The runs of a batch.
 pub(super) struct ReadBatch {
-    /// Time in ms before anything was read.
+    /// Time in ms when reading began.
     pub(super) read_at: i64,
     /// Runs that exist, in the order of the batch.
     pub(super) runs: Vec<ReadRun>,
-    /// Runs that have been deleted permanently since.
+    /// Runs of the batch that do not exist any more.
     pub(super) deleted: Vec<RunLocation>,
 }
 

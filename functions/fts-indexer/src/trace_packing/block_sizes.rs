@@ -2,7 +2,8 @@
 
 use trace_blocks::MAX_BLOCK_BYTES;
 
-/// Returns how many of the first traces fit into a block of at most `most` traces. At least one.
+/// Returns how many of the traces, counted from the first, fit into a block of at most `most`
+/// traces. Returns at least one.
 pub(super) fn count_fitting(rooms: impl IntoIterator<Item = usize>, most: usize) -> usize {
     let mut left = MAX_BLOCK_BYTES;
     let fitting = rooms.into_iter().take(most).take_while(|room| match left.checked_sub(*room) {

@@ -22,9 +22,9 @@ const MAX_WRITE_DURATION: Duration = Duration::from_mins(1);
 pub(super) struct BlockContent {
     pub(super) end: TraceKey,
     pub(super) traces: Vec<TraceToPack>,
-    /// Edits of the existing block when it was read. `None` for a new block.
+    /// The block's edit counter when the block was read. `None` for a new block.
     pub(super) replaces: Option<i64>,
-    /// End of the previous block, if that is being split off from this one.
+    /// End of the block before this one, if that block is being split off from it.
     pub(super) previous_end: Option<TraceKey>,
 }
 
@@ -109,7 +109,8 @@ impl Packer<'_> {
         }
     }
 
-    /// Deletes marks that have not been put again. One request for each.
+    /// Deletes marks, except those that have been put again since they were read. One request for
+    /// each.
     pub(super) async fn unmark(&self, marks: Vec<Mark>) -> Result<()> {
         let deletions = marks.into_iter().map(|mark| async move {
             let is_as_read = Condition::Equals(MARKED_AT.into(), number(mark.put));

@@ -21,8 +21,8 @@ pub(super) struct AppendResult {
     pub(super) recheck_within: Option<i64>,
     /// Whether the experiment was deleted in the meantime.
     pub(super) is_over: bool,
-    /// Place of the oldest mark that was not processed because the pass ran out of time, or that
-    /// waits for such marks.
+    /// Place of the oldest mark that was not processed, either because the pass ran out of time, or
+    /// because it waits together with such marks.
     pub(super) resume_at: Option<TraceKey>,
 }
 

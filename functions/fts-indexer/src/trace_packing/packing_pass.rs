@@ -14,13 +14,13 @@ use crate::trace_packing::{MAX_MARKS_PER_BLOCK, Mark, Packer, PackingThresholds}
 const BATCH_SIZE: usize = 1_000;
 /// Maximum number of marks with the same owner that are collected.
 const MAX_COLLECTED_MARKS: usize = 4_096;
-/// Age, in ms, at which the oldest mark of a block has it rewritten, regardless of the number of
-/// marks.
+/// Age, in ms, of a block's oldest mark at which the block is rewritten, regardless of its number
+/// of marks.
 const MAX_MARK_AGE_MS: i64 = 86_400_000;
-/// Age, in ms, from which a mark has certainly been checked before.
+/// Age, in ms, from which a mark has certainly been checked by an earlier pass.
 const RECENT_AGE_MS: i64 = 900_000;
 
-/// When a partition has to be checked again, unless it is requested earlier for another reason.
+/// When a partition has to be checked again, unless something else requests it earlier.
 #[derive(Debug, Default)]
 pub(crate) struct NextCheck {
     /// Time in ms, counted from the beginning of the pass.
@@ -83,9 +83,9 @@ pub(crate) async fn pack_partition(
     Ok(again)
 }
 
-/// Whether a pass continues. It does not if the experiment was deleted in the meantime.
+/// Whether a pass continues. It ends if the experiment was deleted in the meantime.
 enum PassProgress {
-    /// Marks that are too few for a block, and wait.
+    /// Marks that are too few to fill a block, and wait for more.
     Left(Vec<Mark>),
     Ended,
 }
@@ -102,8 +102,8 @@ impl Packer<'_> {
         }
     }
 
-    /// Returns when a deleted experiment, which may be restored, has to be checked again. No such
-    /// time if nothing is left to pack. One request.
+    /// Returns when the partition of a deleted experiment, which may be restored, has to be checked
+    /// again. Returns no time if nothing is left to pack. One request.
     async fn next_check_of_deleted(&self) -> Result<NextCheck> {
         let marks = self.table.query_page(&Query::of(self.partition.marks()).limit(1)).await?;
         Ok(NextCheck { within: (!marks.items.is_empty()).then_some(MAX_MARK_AGE_MS), from: None })

@@ -22,7 +22,7 @@ const MAX_CACHED_PARTITIONS: usize = 50_000;
 pub(crate) struct PackingSchedule(Arc<Mutex<HashMap<TracePartition, i64>>>);
 
 impl PackingSchedule {
-    /// Checks whether a partition, as far as is known, has no row that has it packed by this time.
+    /// Checks whether the cache has no row by which a partition is packed at this time or earlier.
     /// Times are in ms.
     #[must_use]
     pub(crate) fn is_missing(&self, partition: &TracePartition, now: i64, by: i64) -> bool {
@@ -54,7 +54,8 @@ pub(crate) fn row_of(partition: &TracePartition, due: i64) -> Key {
     rows::Postponed::key(&shard, &Ascending(due), &TRACES_KIND.into(), &partition.experiment, &name.as_str().into())
 }
 
-/// Returns the partition of such a row, or `None` if the row is about another kind of entity.
+/// Returns the partition of a row that schedules packing, or `None` if the row is about another
+/// kind of entity.
 #[must_use]
 pub(crate) fn partition_of_row(key: &Key) -> Option<TracePartition> {
     let row = rows::Postponed::parse(key).filter(|row| row.entity_type.0 == TRACES_KIND)?;

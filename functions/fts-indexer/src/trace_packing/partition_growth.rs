@@ -11,8 +11,8 @@ use table::{Condition, Failure, Result, Table, Update, number};
 /// Maximum number of partitions of a day. A reader queries each of them. 64 partitions handle
 /// 16,000 traces per second.
 const MAX_PARTITIONS: u32 = 64;
-/// How long, in ms, a day that has received more partitions does not receive any others, until
-/// processes have read the new number.
+/// Minimum time, in ms, between two increases of a day's number of partitions. Meanwhile, processes
+/// read the new number.
 const MIN_GROWTH_INTERVAL_MS: i64 = 45_000;
 
 /// Doubles the number of partitions of each of these days, unless it was increased recently. `now`

@@ -33,8 +33,8 @@ pub(super) struct TraceDocuments {
     pub(super) live: Vec<LiveTrace>,
     /// Marks that are no longer valid.
     pub(super) dead: Vec<Mark>,
-    /// Time in ms within which other traces have to be checked again: traces in progress, and
-    /// traces that the index does not contain yet.
+    /// Time in ms within which the remaining traces have to be checked again: traces in progress,
+    /// and traces that the index of clients' request IDs does not contain yet.
     pub(super) recheck_within: Option<i64>,
 }
 
@@ -190,7 +190,7 @@ impl Packer<'_> {
         }
     }
 
-    /// Makes later passes skip a mark until it is put again.
+    /// Makes later passes skip a mark until the mark is put again.
     async fn skip_mark(&self, mark: &Mark) -> Result<()> {
         let is_as_read = Condition::Equals(MARKED_AT.into(), number(mark.put));
         let update = Update::new(self.partition.mark_key(&mark.place)).set(WAITS, number(1)).remove(TO_PACK);

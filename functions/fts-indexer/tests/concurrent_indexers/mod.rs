@@ -93,7 +93,7 @@ impl TwoIndexers {
 }
 
 /// The run gets its old value back while the first indexer is paused. The entry that this indexer
-/// deletes late is the one that the other has written.
+/// deletes late is the one that the second indexer has written.
 #[tokio::test]
 async fn a_late_indexer_takes_nothing_away() {
     let expected = TwoIndexers::undisturbed().await;
@@ -114,8 +114,8 @@ async fn a_late_indexer_takes_nothing_away() {
     }
 }
 
-/// The second indexer leaves the run alone while the first one may be active, and takes over if
-/// that one never finishes.
+/// The second indexer leaves the run alone while the first indexer may be active, and takes over if
+/// the first one never finishes.
 #[tokio::test]
 async fn a_run_of_another_indexer_waits_for_its_turn() {
     let two = TwoIndexers::new().await;

@@ -47,7 +47,8 @@ async fn runs_are_marked_some_at_a_time() {
     assert!(site.rebuilding().mark_runs(&mut unmarked, 2).await.unwrap().is_empty());
 }
 
-/// Stray entries before the first run, between the runs, of existing runs, and after the last run.
+/// A rebuild removes stray entries before the first run, between the runs, of existing runs, and
+/// after the last run.
 #[tokio::test]
 async fn a_sweep_in_parts_finds_every_stray_entry_and_no_other() {
     let site = Site::new().await;

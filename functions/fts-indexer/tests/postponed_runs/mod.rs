@@ -138,7 +138,7 @@ async fn it_is_indexed_once_a_minute() {
     assert_ne!(value(course.entry().await), first);
 }
 
-/// Changes within the minute take no request once the run is known to be postponed.
+/// Once a run is known to be postponed, further changes within the same minute take no request.
 #[tokio::test]
 async fn what_was_put_off_is_remembered() {
     let course = TestIndexer::new().await;
@@ -152,7 +152,7 @@ async fn what_was_put_off_is_remembered() {
     }
     let calls: u64 = course.site.faults.all_calls().iter().map(|(_, calls)| calls).sum();
     assert_eq!(calls, 0);
-    // Another process reads this from its first record.
+    // Another process reads the postponement from its first record.
     let other = course.faulty();
     for step in 10..15 {
         course.site.log(&at, "loss", step, 0.5).await;
@@ -180,8 +180,8 @@ async fn it_is_indexed_when_it_ends() {
     course.settles().await;
 }
 
-/// The job was killed, so there are no more records of its run. The indexer that postponed the run
-/// may be gone, too.
+/// If the job of a run was killed, the stream has no more records of the run. The indexer that
+/// postponed the run may be gone, too.
 #[tokio::test]
 async fn it_is_indexed_when_it_just_stops() {
     let course = TestIndexer::new().await;
@@ -221,7 +221,8 @@ async fn a_tick_has_only_those_indexed_that_need_it() {
     course.settles().await;
 }
 
-/// One process remembers that a run was postponed, and another has indexed its end since.
+/// One process remembers that a run was postponed, and another process has since indexed the end of
+/// the run.
 #[tokio::test]
 async fn what_one_process_remembers_another_may_have_done() {
     let course = TestIndexer::new().await;
@@ -258,7 +259,7 @@ async fn a_rebuild_puts_nothing_off() {
     assert!(left.is_empty() && !course.is_marked().await);
 }
 
-/// Wherever a tick stops, the next one does the rest.
+/// Wherever a tick is interrupted, the next tick does the remaining work.
 #[tokio::test]
 async fn a_tick_may_stop_anywhere() {
     let mut whole = 0;

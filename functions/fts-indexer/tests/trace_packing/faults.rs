@@ -41,8 +41,8 @@ async fn a_pass_may_end_at_every_second_request() {
     Box::pin(passes_end_at(2, 12)).await;
 }
 
-/// Injects the first kind of trouble at every `step`-th request, and each other kind at every
-/// `step_of_others`-th.
+/// Injects the first kind of fault at every `step`-th request, and each other kind at every
+/// `step_of_others`-th request.
 async fn passes_end_at(step: usize, step_of_others: usize) {
     let begin = lab().await;
     let undisturbed = begin.copy().await;
@@ -85,7 +85,8 @@ async fn passes_end_at(step: usize, step_of_others: usize) {
     }
 }
 
-/// A pass without access to the table is repeated, and leaves the log to the indexer's line.
+/// A pass that has no access to the table is repeated. It logs nothing itself, because the indexer
+/// logs a line.
 #[tokio::test]
 async fn passes_wait_while_the_table_cannot_be_used() {
     let begin = lab().await;

@@ -245,7 +245,7 @@ impl TestPacker {
         self.pack().await;
     }
 
-    /// Packs, and returns whether that succeeded.
+    /// Packs the partition, and returns whether packing succeeded.
     pub(super) async fn pack_through_faults(&self) -> bool {
         self.ask().await;
         self.carry_over_by(&self.faulty).await
@@ -288,8 +288,8 @@ impl TestPacker {
         self.marks_of(&partition()).await.into_iter().map(|place| place.trace).collect()
     }
 
-    /// Checks that each trace has a mark at its place, or is up to date in its block. Everything
-    /// else in the blocks must be marked.
+    /// Checks that each trace has a mark at its place, or is up to date in its block. A place where
+    /// a block contains anything else must have a mark.
     pub(super) async fn check(&self) {
         let documents = self.items("T#HEAD").await;
         let id = |item: &Value| TraceId::parse(item["PK"]["S"].as_str().unwrap().trim_start_matches("TRACE#")).unwrap();

@@ -122,8 +122,8 @@ async fn two_removals_at_a_time_do_no_harm() {
     }
 }
 
-/// The indexer writes its copy and its entries after the run is gone. The stream triggers their
-/// deletion.
+/// The indexer writes a run's copy and entries after the run is gone. A record of the stream then
+/// triggers their deletion.
 #[tokio::test]
 async fn what_the_indexer_writes_late_is_cleared_up() {
     let lab = TestServer::new().await;

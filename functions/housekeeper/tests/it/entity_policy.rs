@@ -40,8 +40,8 @@ async fn a_policy_that_cannot_be_read_removes_nothing() {
     }
 }
 
-/// A slice that has no time stops somewhere, and the next ones continue. Every entity is complete
-/// until it is gone.
+/// If a slice of the removal runs out of time, it stops anywhere, and the next slices continue.
+/// Until an entity is gone, it is complete.
 #[tokio::test]
 async fn slices_that_run_out_of_time_come_to_an_end_together() {
     let lab = TestServer::new().await;

@@ -178,7 +178,7 @@ async fn removing_makes_room() {
     assert_eq!(collect(&retention, None).await.removed.len(), 2);
     assert!(lab.items(&deleted).await.is_empty() && lab.items(&model).await.len() <= 1);
 
-    // Deleting a run takes room, permanent deletion does not.
+    // Deleting a run adds data to the partition. Permanent deletion does not.
     refused(&lab, "runs/delete", json!({ "run_id": active })).await;
     let named = NamedEntities { runs: vec![active.clone()], even_active: true, ..NamedEntities::default() };
     assert_eq!(remove_named(&retention, &named).await.removed.len(), 1);

@@ -12,7 +12,7 @@ use test_site::{TABLE, all_troubles};
 
 use crate::test_server::{TestServer, remove_histories};
 
-/// Number of points of a history that is charted from chart rows.
+/// Number of points of a history that is long enough to be charted from chart rows.
 const LOSS: i64 = 11_500;
 
 /// Runs a test on a clock that jumps to the next time that a task waits for.
@@ -160,7 +160,7 @@ fn a_run_that_goes_on_again_keeps_its_history() {
     });
 }
 
-/// Timestamps of points are set by the client, and so is the end time of a run.
+/// Clients set the timestamps of points, and also the end time of a run.
 #[test]
 fn points_that_are_newer_than_the_end_of_their_run_stay() {
     timed(async {
@@ -205,8 +205,8 @@ fn it_may_stop_at_any_request_and_be_done_again() {
     });
 }
 
-/// Points arrive while the history is being deleted. New ones are kept. Old ones may be deleted,
-/// but there are no errors, and the latest point is kept.
+/// Points arrive while the history is being deleted. New points are kept. Old points may be
+/// deleted, but there are no errors, and the latest point is kept.
 #[test]
 fn a_run_that_is_logged_to_and_packed_meanwhile_is_whole() {
     timed(async {
@@ -317,7 +317,7 @@ fn a_look_goes_on_where_the_last_one_ended() {
     });
 }
 
-/// A failed run is retried, and the scan does not continue after it.
+/// If a run fails, it is retried, and the scan does not continue after it.
 #[test]
 fn a_look_does_not_go_on_after_a_run_that_failed() {
     timed(async {

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use test_site::{TABLE, TableDump, TestClient, TestEnvironment};
 use tracking::store::Store;
 
-/// As short as possible, because a deletion waits for it.
+/// As short as possible, because every deletion waits this long.
 const LEASE: Duration = Duration::from_millis(2);
 
 pub(crate) struct TestServer {
@@ -27,7 +27,7 @@ pub(crate) struct TestServer {
     directory: TempDir,
 }
 
-/// The reported outcome.
+/// The outcome that a removal has reported.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) removed: BTreeSet<String>,
@@ -85,7 +85,8 @@ impl TestServer {
         Retention::new(table, ArtifactStore::in_directory(self.directory.path()))
     }
 
-    /// Deletes the deleted entities, or only those that were deleted before a time.
+    /// Permanently removes the entities that are deleted, or only those that were deleted before a
+    /// time.
     pub(crate) async fn collect(&self, before: Option<i64>) -> Outcome {
         collect(&self.retention(), before).await
     }

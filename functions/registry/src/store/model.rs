@@ -257,7 +257,8 @@ impl Store {
         Ok(self.table.query(Query::of(rows::ModelTag::all(&model.home()))).await?)
     }
 
-    /// Reads those versions with these numbers that exist. Takes one request per 100 versions.
+    /// Reads the versions with these numbers, leaving out those that do not exist. Takes one
+    /// request per 100 versions.
     pub(super) async fn versions_of(&self, model: &Model, mut numbers: Vec<u32>) -> Result<Vec<ModelVersion>> {
         numbers.sort_unstable();
         let home = model.home();

@@ -81,7 +81,7 @@ pub(super) struct ModelCriteria<'a> {
 }
 
 impl ModelCriteria<'_> {
-    /// Checks whether a model with this name may pass and may be visible.
+    /// Checks whether a model with this name may match the search, and may be visible.
     pub(super) fn name_passes(&self, name: &str) -> bool {
         self.filter.name_passes(name) && may_be_visible(self.visible, name)
     }
@@ -91,7 +91,7 @@ impl ModelCriteria<'_> {
         self.name_passes(&listed.name) && self.after.as_ref().is_none_or(|after| self.order.key(listed) > *after)
     }
 
-    /// Checks whether all models of a list pass.
+    /// Checks whether all models of a list match the search.
     pub(super) fn passes_all(&self) -> bool {
         self.filter.names.is_empty() && !self.may_reject_models() && matches!(self.visible, Visibility::Everything)
     }

@@ -25,7 +25,7 @@ pub(super) fn home_key(home: &ModelKey) -> Key {
     rows::ModelHome::key(home)
 }
 
-/// Returns the check, as part of a transaction, that the rows with this key belong to the model
+/// Returns a check, to be part of a transaction, that the rows with this key belong to the model
 /// with this name, and with this id if it is given.
 pub(super) fn is_at_home(key: &ModelKey, name: &str, id: Option<&str>) -> Write {
     let is_named = Condition::Equals(NAME.into(), text(name));

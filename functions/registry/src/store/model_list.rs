@@ -33,14 +33,14 @@ pub(super) struct ModelList {
 }
 
 impl ModelList {
-    /// Returns the list of models of a kind whose order is that of a search.
+    /// Returns the list of models of one kind that is sorted like the search.
     pub(super) fn of(kind: ModelKind, wanted: &ModelCriteria<'_>) -> Option<Self> {
         let OrderTerm { by, direction } = wanted.order.terms.first().cloned()?;
         Some(Self { kind, by, direction })
     }
 
-    /// Checks whether a filter with a prefix of the name matches so few names that reading these is
-    /// better than reading this list.
+    /// Checks whether a filter restricts the name to a prefix that so few names have that reading
+    /// these names is cheaper than reading this list.
     pub(super) async fn prefers_names(&self, wanted: &ModelCriteria<'_>) -> Result<bool> {
         let Some(beginning) = wanted.filter.name_beginning() else { return Ok(false) };
         if self.by == RegisteredModelSortBy::Name {

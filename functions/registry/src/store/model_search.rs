@@ -51,7 +51,7 @@ impl Store {
         Ok(SearchModelsResponse { registered_models, next_page_token })
     }
 
-    /// Returns a page of all models of some kinds whose names may pass.
+    /// Returns a page of all models of some kinds whose names may match the filter.
     async fn models_of_names(
         &self,
         wanted: &ModelCriteria<'_>,
@@ -66,7 +66,8 @@ impl Store {
         fill(wanted, &listed, false, page_size, reading).await
     }
 
-    /// Returns those models with these names that exist. Takes one request per 100 names.
+    /// Returns the models with these names, leaving out those that do not exist. Takes one request
+    /// per 100 names.
     pub(super) async fn models_named(&self, names: &[String]) -> Result<Vec<Model>> {
         let keys: Vec<_> = names.iter().map(|name| model_key(&self.key_of(name))).collect();
         if keys.is_empty() {
@@ -115,7 +116,7 @@ impl Store {
     }
 }
 
-/// Returns the kinds of models that may pass. There is a list for each kind.
+/// Returns the kinds of models that may match the search. There is a list for each kind.
 fn kinds(filter: &RegisteredModelFilter) -> &'static [ModelKind] {
     if filter.tags.prompts_only() {
         &[ModelKind::Prompt]

@@ -13,7 +13,7 @@ use super::Store;
 use super::attributes::{EDITS, ID, NAME, TAGS};
 use super::model_item::{Model, kind_of_tag, list_key, list_row, model_key, model_not_found};
 
-/// A model's document. Only its item says where its rows are.
+/// The document of a model. Only the model's item says where its rows are.
 pub(super) struct ModelDocument<'a> {
     name: &'a str,
     key: ModelKey,

@@ -132,7 +132,7 @@ impl Store {
         Ok(SearchVersionsResponse { model_versions, next_page_token })
     }
 
-    /// Returns the versions of models whose names may pass.
+    /// Returns the matching versions of all models whose names may match the filter.
     async fn versions_of_models(
         &self,
         wanted: &VersionCriteria<'_>,
@@ -165,7 +165,7 @@ impl Store {
         Ok(top.finish())
     }
 
-    /// Returns the versions of a model that pass. Takes one request per MB.
+    /// Returns the versions of a model that match the search. Takes one request per MB.
     async fn versions_of_model(
         &self,
         model: &Model,
@@ -203,7 +203,7 @@ impl Store {
         Ok(of_model.finish())
     }
 
-    /// Returns the versions that were created from one of these runs, and pass.
+    /// Returns the versions that were created from one of these runs and match the search.
     async fn versions_of_runs(
         &self,
         runs: &[&str],

@@ -36,7 +36,7 @@ pub struct Owners {
 }
 
 impl Owners {
-    /// Returns the logged model, which must have this id.
+    /// Returns the logged model of the request, which must have this id.
     pub(super) fn logged_model(&self, id: &str) -> Result<&Granted<ModelLocation>> {
         self.logged_model.as_ref().filter(|at| at.model.as_str() == id).ok_or_else(|| ModelId::not_found(id))
     }

@@ -103,7 +103,7 @@ async fn a_version_goes_with_its_aliases_and_its_number_is_not_used_again() {
     assert!(!site.dump().await.keys().any(|key| key.contains("M#V#0000000003") || key.contains("#0000000005")));
 }
 
-/// The deletion has read the model. Then the model gets another version.
+/// After the deletion has read the model, the model gets another version.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_beside_a_deletion_goes_with_it() {
     let site = Site::new().await;

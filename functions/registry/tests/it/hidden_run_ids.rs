@@ -6,7 +6,8 @@ use access::{Resource, Visibility};
 use serde_json::{Value, json};
 use test_site::{TestAuthorizer, TestClient, TestEnvironment};
 
-/// Covers the sources of versions, which contain ids of runs, too.
+/// Run ids are hidden from callers who may not see runs, including those in the sources of
+/// versions.
 #[tokio::test]
 async fn a_source_that_names_a_run_is_hidden_with_the_run() {
     let site = TestEnvironment::new().await;

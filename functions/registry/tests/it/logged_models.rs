@@ -103,8 +103,8 @@ async fn what_is_not_of_the_logged_model_is_refused() {
     assert_eq!(site.dump().await, before);
 }
 
-/// The server stores its artifacts in a bucket, and sends their files to callers who may read the
-/// version.
+/// The server stores artifacts in its own bucket, and sends files from there to callers who may
+/// read the version.
 #[tokio::test]
 async fn an_object_of_the_server_is_only_sent_as_part_of_what_the_version_names() {
     let site = Site::new().await;

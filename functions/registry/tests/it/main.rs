@@ -16,6 +16,6 @@ mod renaming;
 mod search;
 mod server;
 
-/// Without it, such tests spent a fifth of their time in libc's allocator.
+/// Replaces libc's allocator, in which such tests spent a fifth of their time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

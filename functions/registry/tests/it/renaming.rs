@@ -16,7 +16,7 @@ async fn filled(site: &Site, name: &str, versions: u32) {
     }
 }
 
-/// Checks that the model exists under one of two names only, and has its last version.
+/// Checks that the model exists under exactly one of two names, and has its last version.
 async fn expect_one(server: &Server, name: &str, gone: &str, versions: u32) {
     assert_eq!(server.models(&[]).await, [name]);
     let model = server.model_of(name).await.ok();

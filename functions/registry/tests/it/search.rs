@@ -111,7 +111,7 @@ async fn tick() {
     }
 }
 
-/// However few models pass, and whatever the page size is, many are read at once.
+/// Even if few models match a filter, and whatever the page size is, many models are read at once.
 #[tokio::test]
 async fn a_filter_that_refuses_nearly_all_takes_few_requests() {
     let site = Site::new().await;
@@ -153,7 +153,7 @@ async fn pages_go_on_where_models_come_and_go() {
     server.get("registered-models/search", &other).await.refused(400, "INVALID_PARAMETER_VALUE");
 }
 
-/// No search reads indexes that lag behind.
+/// No search reads an index that may lag behind the table.
 #[tokio::test]
 async fn writes_are_seen_while_global_indexes_stand_still() {
     let site = Site::new().await;

@@ -19,9 +19,9 @@ pub(crate) struct Server(TestClient);
 /// A server over a table of its own, with an engine that injects faults.
 pub(crate) struct Site {
     base: test_site::TestEnvironment,
-    /// The server whose requests meet the faults.
+    /// The server whose requests are subject to the injected faults.
     pub(crate) server: Server,
-    /// Another process on the same table, whose requests meet no faults.
+    /// Another process on the same table, whose requests are not subject to faults.
     pub(crate) other: Server,
 }
 

@@ -124,9 +124,9 @@ impl Store {
         }
     }
 
-    /// Deletes a trace with its spans, unless it has been replaced by a trace that is not wanted.
-    /// Returns whether it was deleted. Two requests. One more per 25 items beyond the first
-    /// hundred, per MB of spans, and to write a mark.
+    /// Deletes a trace with its spans, unless it has been replaced by a trace that must not be
+    /// deleted. Returns whether it was deleted. Two requests. One more per 25 items beyond the
+    /// first hundred, per MB of spans, and to write a mark.
     async fn trace_remove(
         &self,
         trace: StoredTrace,
@@ -174,9 +174,9 @@ impl Store {
     }
 }
 
-/// Maximum number of span items in the transaction: a transaction has up to a hundred writes, and
-/// one is the document's.
+/// Maximum number of span items in the transaction that deletes a trace: a transaction has up to a
+/// hundred writes, and one is the document's.
 const MAX_SPANS_IN_TRANSACTION: usize = 99;
-/// Maximum size of these items in bytes. A transaction may have 4 MB, but each KB takes two write
-/// units, all of one partition.
+/// Maximum size in bytes of the span items in the transaction that deletes a trace. A transaction
+/// may have 4 MB, but each KB takes two write units, all of one partition.
 const MAX_SPAN_BYTES_IN_TRANSACTION: usize = 400 << 10;

@@ -43,7 +43,7 @@ struct PartitionScan {
     /// Places that were read but not returned yet. Everything up to `before` has been read.
     ready: VecDeque<OccupiedPlace>,
     before: Option<TraceKey>,
-    /// The end of the last block that was read, and whether all its traces were returned.
+    /// The end of the last block that was read, and whether all traces of that block were returned.
     block: Option<(TraceKey, bool)>,
     is_done: bool,
 }

@@ -26,7 +26,8 @@ pub(super) struct TraceDraft {
     experiment: ExperimentId,
     item: Item,
     before: Option<StoredTrace>,
-    /// The edit counter of the stub that the document replaces.
+    /// The edit counter of the stub that the document replaces. A stub stores links to a trace that
+    /// has not arrived.
     awaited: Option<i64>,
 }
 

@@ -49,7 +49,7 @@ struct ExportedTrace {
     artifact_location: String,
     resource: SharedTags,
     summary: TraceSummary,
-    /// Whether the caller may only add to an existing trace.
+    /// Whether the caller may only add to an existing trace, and not change it.
     adds_only: bool,
     /// The turn of the request, which bounds the spans in memory.
     turn: Arc<LargeTraceTurn>,

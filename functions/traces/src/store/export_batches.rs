@@ -22,7 +22,7 @@ pub(super) struct PackedTrace {
     pub(super) trace: TraceId,
     pub(super) resource: SharedTags,
     pub(super) summary: TraceSummary,
-    /// Items of its spans.
+    /// The items that store the trace's spans.
     pub(super) items: Vec<Item>,
 }
 

@@ -52,7 +52,7 @@ impl PutMark {
         Self::now(TracePartition::of(trace), TraceKey::of(trace))
     }
 
-    /// Checks whether the mark is at the trace's current place.
+    /// Checks whether the mark is at the trace's current place in the time order.
     pub(super) fn is_of(&self, trace: &StoredTrace) -> bool {
         self.partition.holds(trace, &self.place)
     }
@@ -65,8 +65,8 @@ impl PutMark {
 }
 
 impl PutMark {
-    /// Returns the mark's item. `bytes` is the size of the spans that are written with it, if sizes
-    /// are counted.
+    /// Returns the item that stores the mark. `bytes` is the size of the spans that are written
+    /// with it, if sizes are counted.
     pub(super) fn item_with(&self, bytes: Option<usize>) -> Item {
         match bytes {
             Some(bytes) => self.item().with(BYTES, number(i64::try_from(bytes).unwrap_or(i64::MAX))),

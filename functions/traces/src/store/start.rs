@@ -32,7 +32,7 @@ struct TraceStartChange<'a> {
     experiment: ExperimentId,
     artifact_location: String,
     is_final: bool,
-    /// Whether the caller may only add to an existing trace.
+    /// Whether the caller may only add to an existing trace, and not change it.
     adds_only: bool,
 }
 
@@ -71,7 +71,7 @@ impl DocumentChange for TraceStartChange<'_> {
 }
 
 impl TraceStartChange<'_> {
-    /// Adds the fields that the trace does not have yet, and keeps all others.
+    /// Adds the fields that the trace does not have yet, and keeps the fields that it has.
     fn fill_missing(&self, mut draft: TraceDraft) -> TraceDraft {
         let started = self.started;
         if draft.is_in_progress() {

@@ -115,8 +115,8 @@ fn figures() -> Vec<Value> {
     ]
 }
 
-/// Returns the requests of a turn. In a sample, a turn has every second one, and the next turn has
-/// the others.
+/// Returns the requests that are sent in a turn. In a sample, a turn sends every second request,
+/// and the next turn sends the others.
 fn asked_of<T>(questions: Vec<T>, turn: u64) -> impl Iterator<Item = T> {
     let is_asked = move |place: u64| all_searches() || (place + turn).is_multiple_of(2);
     (0..).zip(questions).filter(move |(place, _)| is_asked(*place)).map(|(_, question)| question)

@@ -21,9 +21,9 @@ const SPANS: u64 = 5;
 /// them.
 const ATTEMPTS: u32 = 6;
 const SECONDS: u32 = 10;
-/// Length of a second for the exporters.
+/// Length of one simulated second for the exporters.
 const SECOND: Duration = Duration::from_millis(5);
-/// Timeout of each request.
+/// Timeout of each request of an exporter.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The parts of a response that an exporter uses.

@@ -70,7 +70,8 @@ async fn an_export_changes_nothing_of_a_trace_of_another_experiment() {
 }
 
 /// Tries each kind of change while another request deletes the trace and creates it again in
-/// another experiment. That happens between the check of the caller's rights and the write.
+/// another experiment. The other request runs after the check of the caller's rights, and before
+/// the write.
 #[tokio::test]
 async fn a_change_that_was_granted_in_one_experiment_is_none_in_another() {
     type Change = fn(&str) -> (&'static str, String, Value);

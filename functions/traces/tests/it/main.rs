@@ -26,6 +26,6 @@ mod stream_consumer;
 mod test_packer;
 mod traces;
 
-/// With libc's allocator, these tests spend a fifth of their time in it.
+/// Replaces libc's allocator, in which these tests spend a fifth of their time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -157,8 +157,8 @@ fn said(item: &Value) -> Value {
     item
 }
 
-/// Fails unless there is a recent mark at the place of each document that has changed, and at its
-/// previous place. If `with_spans` is set, the same applies to changed spans.
+/// Fails unless each document that has changed has a recent mark at its place and at its previous
+/// place. If `with_spans` is set, traces whose spans have changed must have such marks as well.
 fn check(before: &[Value], after: &[Value], with_spans: bool, what: &str) {
     let find = |items: &[Value], key: &key_schema::Key| items.iter().find(|item| key_of(item) == *key).cloned();
     let number = |item: &Value, name: &str| item[name]["N"].as_str().unwrap().parse::<i64>().unwrap();

@@ -40,8 +40,8 @@ async fn traces_are_found_in_all_partitions_and_stay_where_they_began() {
         other.export(&[span(trace, 1, None, u64::from(trace), 100)]).await.ok();
     }
     assert_eq!(partitions(&site).await, (0..4).map(|shard| (DAY, shard)).collect());
-    // Earlier traces stay in the first partition, even if a process changes them that knows the new
-    // number.
+    // Earlier traces stay in the first partition, even if a process that knows the new number of
+    // partitions changes them.
     for trace in 0..10 {
         let tag = json!({ "key": "k", "value": "v" });
         other.call("PATCH", &format!("traces/{}/tags", id(trace)), tag).await.ok();

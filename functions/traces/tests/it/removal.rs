@@ -17,7 +17,7 @@ use crate::marks::timed;
 use crate::server::{ALL, Server, Site, id, info, span};
 use crate::test_packer::{pack_all, pack_some};
 
-/// Records what was reported.
+/// Records what the removal reported.
 #[derive(Default)]
 struct Log(Mutex<(u64, Vec<String>)>);
 
@@ -113,7 +113,8 @@ fn a_removal_may_stop_anywhere() {
             let whole = site.copy().await;
             remove(&whole.table, &ArtifactStore::default()).await.unwrap();
             let expected = whole.dump().await;
-            // A sample interrupts every third call, and different ones if all traces are packed.
+            // A sample interrupts every third call. If all traces are packed, it interrupts
+            // different calls than otherwise.
             let (first, step) = if all_troubles() { (1, 1) } else { (u64::from(how), 3) };
             let mut cuts = 0;
             for call in (first..).step_by(step) {

@@ -127,7 +127,7 @@ fn transaction_records(wanted: &[InputsGroup]) -> &[InputsGroup] {
     wanted.get(..portion).unwrap_or_default()
 }
 
-/// Returns how many contents of these sizes to read at once, which is at least one.
+/// Returns how many contents of these sizes to read at once. At least one.
 fn count_fitting(sizes: impl Iterator<Item = usize>) -> usize {
     let mut bytes = 0_usize;
     sizes

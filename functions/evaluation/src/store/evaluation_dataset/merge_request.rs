@@ -12,7 +12,7 @@ use table::{Condition, Item, Update, number, text};
 use super::dataset_item::digest;
 use super::record_content::SentRecord;
 
-/// The sent records that have the same inputs.
+/// Records of a request that have the same inputs, and are merged into one.
 pub(super) struct InputsGroup {
     pub(super) inputs: WideDigest,
     /// The existing record with these inputs, as far as is known.

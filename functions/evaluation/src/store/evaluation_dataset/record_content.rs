@@ -33,7 +33,7 @@ pub(super) enum UserTag {
 }
 
 impl UserTag {
-    /// Returns the user after these tags have been applied, given the user before.
+    /// Returns the user after these tags have been applied, given the previous user.
     pub(super) fn after(&self, before: Option<String>) -> Option<String> {
         match self {
             Self::Missing => before,

@@ -56,7 +56,7 @@ impl DatasetEntry {
         self.row.has(NAME)
     }
 
-    /// Checks whether the dataset may pass a filter, as far as its entry shows.
+    /// Checks whether the dataset may match a filter, as far as its entry in the lists shows.
     fn may_pass(&self, filter: &DatasetFilter) -> bool {
         let says = |predicate: &DatasetPredicate| match predicate {
             DatasetPredicate::Number { .. } => is_listed(predicate),

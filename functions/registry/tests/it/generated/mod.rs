@@ -49,7 +49,7 @@ async fn bench_on(engine: &Engine) -> MeteredProcesses<Store> {
     MeteredProcesses::new(table, |table| Store::new(table, ROOT))
 }
 
-/// Returns the name as it is granted to a call.
+/// Returns a model's name in the form in which a call receives it once access is granted.
 async fn named(store: &Store, name: &str) -> Granted<RegisteredModelName> {
     let name = RegisteredModelName::named(name);
     let (table, needs) = (service::DomainStore::table(store), Needs::update(Target::RegisteredModel(name.clone())));

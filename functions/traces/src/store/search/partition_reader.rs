@@ -24,7 +24,7 @@ const PLACES_IN_ONE_BLOCK: usize = 32;
 /// How much of the traces in blocks a search needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadDepth {
-    /// Nothing, because they are found in another way.
+    /// No traces from blocks are needed, because an index finds them.
     Nothing,
     /// Start times, durations, states, names, sessions and tokens.
     Columns,
@@ -76,15 +76,16 @@ pub(super) struct PartitionReader {
     depth: ReadDepth,
     /// The last place that was returned.
     last_returned: Option<TraceKey>,
-    /// Marks after that place that have been read.
+    /// Marks that have been read but not returned yet.
     marks: VecDeque<TraceKey>,
     marks_read: MarksRead,
-    /// Whether the last read found no usable block, which means that marks are dense there.
+    /// Whether the last read found no usable block, which means that most traces there still have
+    /// marks.
     is_unpacked: bool,
     is_done: bool,
 }
 
-/// How far marks have been read.
+/// The place up to which marks have been read.
 enum MarksRead {
     Nowhere,
     To(TraceKey),
@@ -106,8 +107,8 @@ impl PartitionReader {
         }
     }
 
-    /// Returns about `most` of the next places, or none at the end. Two requests, or one if marks
-    /// are left in memory.
+    /// Returns about `most` of the partition's next places, or none at its end. Two requests, or
+    /// one if marks are left in memory.
     pub(super) async fn next(&mut self, store: &Store, most: usize) -> Result<Vec<OccupiedSpot>> {
         while !self.is_done {
             let spots = self.read(store, most).await?;

@@ -41,11 +41,11 @@ struct PartitionCursor {
 /// ascending order of their ids.
 pub(super) struct MergedPlaces {
     cursors: Vec<PartitionCursor>,
-    /// The next place of each walk that has one in memory.
+    /// The next place of each cursor that has one in memory.
     next_places: BinaryHeap<Reverse<(TraceKey, usize)>>,
-    /// Walks that have no places in memory.
+    /// Cursors that have no places in memory.
     empty_cursors: Vec<usize>,
-    /// Places that are known without reading.
+    /// Places that were found before the iteration, so no partition has to be read for them.
     known_spots: VecDeque<OccupiedSpot>,
     /// Whether partitions are read before they are reached. Without their blocks, most partitions
     /// have almost nothing to read.
@@ -86,8 +86,8 @@ impl MergedPlaces {
         })
     }
 
-    /// Returns the iterator over these places, which were found by reading it to its end. They are
-    /// ordered newest first.
+    /// Returns an iterator over places that have already been read to the end. They are ordered
+    /// newest first.
     pub(super) fn with_known_spots(self, found: Vec<OccupiedSpot>) -> Self {
         Self { known_spots: found.into(), ..self }
     }
@@ -131,8 +131,8 @@ impl MergedPlaces {
         Ok(next)
     }
 
-    /// Reads more places for walks that have none in memory and may have newer ones than those that
-    /// do.
+    /// Reads more places for the cursors that have none in memory and whose next place may be newer
+    /// than the places in memory.
     async fn refill(&mut self, store: &Store, portion: usize) -> Result<()> {
         loop {
             let latest = |at: &usize| self.cursors.get(*at).and_then(PartitionCursor::latest);
@@ -170,7 +170,7 @@ impl MergedPlaces {
 }
 
 impl PartitionCursor {
-    /// Returns the walks of an experiment: one per partition number, up to the largest number of
+    /// Returns the cursors of an experiment: one per partition number, up to the largest number of
     /// partitions that any of its days has.
     async fn cursors_of(
         store: &Store,
@@ -196,7 +196,7 @@ impl PartitionCursor {
             depth,
         };
         if depth == ReadDepth::Nothing {
-            // One walk per partition, so that all partitions can be read concurrently.
+            // One cursor per partition, so that all partitions can be read concurrently.
             let all = days.iter().flat_map(|day| (0..day.shards).map(move |shard| (shard, VecDeque::from([day.day]))));
             return Ok(all.map(|(shard, days)| walk(shard, days)).collect());
         }

@@ -342,7 +342,7 @@ async fn found(store: &Store, experiment: ExperimentId, filter: &str, order_by: 
     store.trace_search(&[experiment], search, |info| TraceInfo::json(&info)).await.unwrap().traces.len()
 }
 
-/// Returns a metric's count.
+/// Returns the count in the response for a metric.
 async fn counted(store: &Store, experiment: ExperimentId, view: MetricView, metric: &str) -> f64 {
     let asked = MetricsRequest {
         view,
@@ -408,8 +408,8 @@ async fn searches(ledger: &mut CostLedger) {
         .await;
 }
 
-/// The generated page covers searches of a thousand traces, which `make test` leaves out. A hundred
-/// are enough to show whether a trace is read twice.
+/// The generated page covers searches of a thousand traces, which `make test` leaves out. This test
+/// shows with a hundred traces whether any trace is read twice.
 #[tokio::test]
 async fn a_search_reads_each_trace_once() {
     while_time_stands_still(Box::pin(reads_of_a_hundred())).await;

@@ -24,7 +24,7 @@ const TRACES: u32 = 10_000;
 const DAY: i64 = 1_699_920_000_000;
 /// Number of traces per block.
 const OF_BLOCK: usize = 128;
-/// The trace that has an id of its client's request, and that id.
+/// The trace that has a client's request id, and that id.
 pub(crate) const REQUESTED: (u32, &str) = (5_000, "0b54b9c0-7a2f-4f6e-9a53-2f6f0f7c9d11");
 
 fn time(trace: u32) -> i64 {
