@@ -1,4 +1,4 @@
-//! Guards of a need, and the access checks about them.
+//! Guards of a need, and the access checks that are made from them.
 
 use std::collections::{HashMap, HashSet};
 

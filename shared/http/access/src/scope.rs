@@ -175,8 +175,8 @@ impl Scope {
         &self.identity.workspace
     }
 
-    /// Returns what lists may show to the caller. Empty unless the needs include a list that the
-    /// caller may access.
+    /// Returns which entities lists may contain for the caller. No entities, unless one of the needs is to
+    /// list, and the caller may do so.
     #[must_use]
     pub fn visibility(&self) -> &Visibility {
         &self.visibility

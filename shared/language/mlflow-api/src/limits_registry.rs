@@ -1,4 +1,5 @@
-//! The model registry's limits on names and values (`utils/validation.py`), with its messages.
+//! The model registry's limits on names and values, with MLflow's error messages
+//! (`utils/validation.py`).
 
 use crate::limits::{MAX_KEY_LENGTH, at_most, key_name, path_is_unique};
 use crate::python;

@@ -38,7 +38,7 @@ pub struct SpanColumns<'a> {
     pub cost: [Option<f64>; 3],
 }
 
-/// Reads these fields from a span.
+/// Reads the [`SpanColumns`] of a span.
 #[must_use]
 pub fn facts(span: &Span) -> SpanColumns<'_> {
     let name = |key: &str| match value_of(span, key).map(|value| parsed(&value)) {

@@ -9,8 +9,8 @@ use mlflow_api::{Error, ErrorCode, Result};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-/// Maximum number of concurrent uploads, each with one piece in memory: 160 MB if all of them are
-/// slow.
+/// Maximum number of concurrent uploads. Each has one piece of 5 MB in memory at most, so 160 MB if
+/// all of them exceed [`MAX_PIECES`] because they are slow.
 const MAX_UPLOADS: usize = 32;
 /// How long another upload waits to be admitted. Clients, and proxies in between, wait a minute or
 /// more.

@@ -115,8 +115,8 @@ pub async fn raise(table: &Table, from: i64) -> Result<(), Failure> {
     }
 }
 
-/// Returns the row that records this version's layout, for the transaction that begins to use the
-/// table.
+/// Returns the row that records this version's layout. It is written by the first transaction on an
+/// empty table.
 #[must_use]
 pub fn row() -> Write {
     Write::Put(Item::new(key()).with(LAYOUT, number(CURRENT_LAYOUT)), Condition::Always)

@@ -43,10 +43,9 @@ impl Correlation {
 }
 
 impl Store {
-    /// Aggregates metrics of the traces in these experiments. One request per experiment, two per
-    /// partition of a day, one per 40 blocks, and one per hundred recently changed traces. If spans
-    /// are counted, one more per hundred items of spans in blocks, and one per recently changed
-    /// trace.
+    /// Aggregates metrics of the traces in these experiments. Costs one request per experiment, two per
+    /// day and shard, one per 40 blocks, and one per hundred recently changed traces. Counting spans
+    /// costs another request per hundred span items of blocks, and one per recently changed trace.
     pub async fn trace_metrics(
         &self,
         experiments: &[Granted<ExperimentId>],
