@@ -1,38 +1,35 @@
 //! The page with the results.
 
+mod figures;
+mod objectives;
+
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use domain::Function;
-use embedded_engine::limits::Throughput;
 
 use crate::Result;
-use crate::call_counts::{CallCounts, CallKind, CallStats};
+use crate::call_counts::{CallKind, CallStats};
 use crate::chart::Chart;
 use crate::compute::{CpuRule, units};
 use crate::gateway::RequestLimit;
-use crate::indexing_lag::quantile;
 use crate::load::Load;
 use crate::network::{BATCH_LATENCY, REQUEST_LATENCY};
-use crate::partitions::PartitionKind;
 use crate::scenario::ScenarioResult;
-use crate::stream_delivery::{BATCH_WINDOW, IndexerWork, SHARD_COUNT};
+use crate::stream_delivery::{BATCH_WINDOW, SHARD_COUNT};
+use figures::{
+    READ_LIMIT, WRITE_LIMIT, busiest_indexer, busy_part, format_count, format_number, has_runs, mean, of_clients,
+    slowdown, table_units,
+};
+use objectives::objectives;
 
 /// Prices in dollars per million, on demand in us-east-1 at the time of writing: write units, read
 /// units, calls through API Gateway and Lambda.
 const WRITE_PRICE: f64 = 0.625;
 const READ_PRICE: f64 = 0.125;
 const CALL_PRICE: f64 = 1.28;
-/// Limits of the units per second of a partition.
-const WRITE_LIMIT: f64 = Throughput::PARTITION_MAX.writes;
-const READ_LIMIT: f64 = Throughput::PARTITION_MAX.reads;
-/// Maximum size in bytes of all items of one partition key, in a table with local indexes.
-const MAX_COLLECTION_BYTES: f64 = 10e9;
-/// Units per second that a new on-demand table handles before it has grown.
-const NEW_TABLE_WRITES: f64 = 4_000.0;
-const NEW_TABLE_READS: f64 = 12_000.0;
 /// Sizes of memory that the indexer is compared with, in MB.
 const MEMORY_SIZES: [u32; 4] = [512, 1_024, 1_769, 3_008];
 /// Maximum number of lines in a chart.
@@ -120,29 +117,6 @@ fn missed(measured: &ScenarioResult) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join("; ") }
 }
 
-/// Returns how many times longer a function with this memory computes than on a whole core.
-fn slowdown(rule: CpuRule, memory_mb: u32) -> f64 {
-    rule.slowed(Duration::from_secs(1), memory_mb).as_secs_f64()
-}
-
-/// Returns the write units and read units per second of the whole table.
-fn table_units(measured: &ScenarioResult) -> (f64, f64) {
-    let seconds = measured.scenario.sample.as_secs_f64();
-    let tally = &measured.tally;
-    (tally.sum(|calls| calls.usage.write_units) / seconds, tally.sum(|calls| calls.usage.read_units) / seconds)
-}
-
-/// Returns the part of the time that an indexer with this memory is busy.
-fn busy_part(measured: &ScenarioResult, work: IndexerWork, memory_mb: u32) -> f64 {
-    let busy = work.waits + measured.rule.slowed(work.computed, memory_mb);
-    busy.as_secs_f64() / measured.scenario.sample.as_secs_f64()
-}
-
-/// Returns the part of the time that the busiest indexer is busy, if it has this memory.
-fn busiest_indexer(measured: &ScenarioResult, memory_mb: u32) -> f64 {
-    measured.indexers.iter().map(|work| busy_part(measured, *work, memory_mb)).fold(0.0, f64::max)
-}
-
 /// Returns the processor time that this machine spent on calls, next to that of the rule, which can be
 /// checked against it. Only an optimized build is meaningful.
 #[must_use]
@@ -180,11 +154,6 @@ fn title(load: Load) -> String {
         Load::Short { per_second, .. } => format!("{} short runs a second", format_count(f64::from(per_second))),
         Load::Traces { per_second, .. } => format!("{} traces a second", format_count(f64::from(per_second))),
     }
-}
-
-/// Whether the jobs log runs, whose changes are indexed.
-fn has_runs(measured: &ScenarioResult) -> bool {
-    !matches!(measured.scenario.load, Load::Traces { .. })
 }
 
 fn section(measured: &ScenarioResult) -> String {
@@ -225,130 +194,6 @@ fn section(measured: &ScenarioResult) -> String {
     text
 }
 
-/// Returns the table of objectives, and whether they are met.
-fn objectives(measured: &ScenarioResult) -> String {
-    let tally = &measured.tally;
-    let [made, throttled, given_up] =
-        [|calls: &CallStats| calls.made, |calls: &CallStats| calls.throttled, |calls: &CallStats| calls.given_up]
-            .map(|of| of_clients(tally, of));
-    let refused = of_clients(tally, |calls| calls.refused);
-    let waits = &measured.waits;
-    let mut text = "| objective | met | measured |\n|---|---|---|\n".to_owned();
-    let _ = writeln!(
-        text,
-        "| no call of a client is throttled | {} | {} of {} calls answered 429, {} of them by the gateway; {} given up |",
-        mark(throttled + given_up == 0.0),
-        format_count(throttled),
-        format_count(made),
-        format_count(refused),
-        format_count(given_up),
-    );
-    text.push_str(&stack_objectives(measured, made - throttled, refused));
-    if has_runs(measured) {
-        let _ = writeln!(
-            text,
-            "| a change is indexed within two minutes | {} | {} changes indexed: half of them within {:.0} s, the last after {:.0} s; of {} still \
-         waiting at the end, the oldest for {:.0} s |",
-            mark(waits.longest() <= 120.0),
-            count_of(waits.indexed.len() as u64),
-            quantile(&waits.indexed, 0.5),
-            quantile(&waits.indexed, 1.0),
-            count_of(waits.waiting.len() as u64),
-            quantile(&waits.waiting, 1.0),
-        );
-    }
-    for call in measured.scenario.load.searches() {
-        let calls = tally.0.get(&call).cloned().unwrap_or_default();
-        let _ = writeln!(
-            text,
-            "| {}: always answered | {} | {} of {} answered: {:.1} requests and {:.0} read units each, {:.2} s, the longest {:.2} s |",
-            call.name(),
-            mark(calls.made > 0 && calls.answered == calls.made),
-            calls.answered,
-            calls.made,
-            mean(tally, call, |calls| f64::from(calls.usage.requests)),
-            mean(tally, call, |calls| calls.usage.read_units),
-            mean(tally, call, |calls| calls.time.as_secs_f64()),
-            calls.longest.as_secs_f64(),
-        );
-    }
-    let throttled: u64 = measured.partitions.values().map(|kind| kind.throttled).sum();
-    let most = |of: fn(&PartitionKind) -> f64| measured.partitions.values().map(of).fold(0.0, f64::max);
-    let _ = writeln!(
-        text,
-        "| no request to the table is throttled | {} | {} throttled; the maximum of a partition in one second: {} write units, {} read units \
-         (limits: {} and {}) |",
-        mark(throttled == 0),
-        count_of(throttled),
-        format_number(most(PartitionKind::max_writes)),
-        format_number(most(PartitionKind::max_reads)),
-        format_count(WRITE_LIMIT),
-        format_count(READ_LIMIT),
-    );
-    if let Some((kind, bytes)) = day_size(measured) {
-        let _ = writeln!(
-            text,
-            "| no partition of a day is full before midnight | {} | at this rate, the largest one, of `{kind}`, reaches {:.2} GB of {:.0} |",
-            mark(bytes < MAX_COLLECTION_BYTES),
-            bytes / 1e9,
-            MAX_COLLECTION_BYTES / 1e9,
-        );
-    }
-    let (earlier, later) = measured.queue.split_at(measured.queue.len() / 2);
-    let in_the_mean = |of: &[f64]| {
-        let (sum, count) = of.iter().fold((0.0, 0.0), |(sum, count), records| (sum + records, count + 1.0));
-        (sum / f64::max(count, 1.0)).round()
-    };
-    let _ = writeln!(
-        text,
-        "\nA record of the stream was processed after {:.0} s (median), and after {:.0} s at most. At most {} records were waiting; the mean was {} in \
-         the first half and {} in the second.",
-        quantile(&waits.delivered, 0.5),
-        quantile(&waits.delivered, 1.0),
-        format_count(quantile(&measured.queue, 1.0)),
-        format_count(in_the_mean(earlier)),
-        format_count(in_the_mean(later)),
-    );
-    text
-}
-
-/// Returns the mark of an objective.
-fn mark(is_met: bool) -> &'static str {
-    if is_met { "yes" } else { "**no**" }
-}
-
-/// Returns the objectives of the stack around the functions: the gateway, the table and the indexers.
-fn stack_objectives(measured: &ScenarioResult, accepted: f64, refused: f64) -> String {
-    let mut text = String::new();
-    let sent = accepted / measured.scenario.sample.as_secs_f64();
-    let rate = measured.scenario.requests.rate;
-    let _ = writeln!(
-        text,
-        "| the gateway accepts the load for as long as it lasts | {} | {} calls per second (`RequestRate`: {}) |",
-        mark(sent <= rate && refused == 0.0),
-        format_number(sent),
-        format_count(rate),
-    );
-    let (writes, reads) = table_units(measured);
-    let _ = writeln!(
-        text,
-        "| a new table handles it before it has grown | {} | {} write units and {} read units per second (limits: {} and {}) |",
-        mark(writes <= NEW_TABLE_WRITES && reads <= NEW_TABLE_READS),
-        format_number(writes),
-        format_number(reads),
-        format_count(NEW_TABLE_WRITES),
-        format_count(NEW_TABLE_READS),
-    );
-    let busiest = busiest_indexer(measured, measured.scenario.indexer_memory);
-    let _ = writeln!(
-        text,
-        "| each sandbox of the indexer is busy for less than 80% of the time | {} | the busiest for {:.0}% |",
-        mark(busiest < 0.8),
-        busiest * 100.0,
-    );
-    text
-}
-
 /// Returns a sentence about the calls before the measurement.
 fn calls_before_measurement(measured: &ScenarioResult) -> String {
     let [made, throttled, given_up] =
@@ -361,18 +206,6 @@ fn calls_before_measurement(measured: &ScenarioResult) -> String {
         format_count(made),
         format_count(given_up),
     )
-}
-
-/// For traces, whose partitions belong to a day: returns the kind with the largest partition, and
-/// the size in bytes that it reaches after a day of this load.
-fn day_size(measured: &ScenarioResult) -> Option<(&str, f64)> {
-    let Load::Traces { .. } = measured.scenario.load else { return None };
-    let seconds = (measured.scenario.warm_up + measured.scenario.sample).as_secs_f64();
-    let of_day = measured.partitions.iter().filter(|(kind, _)| ["TR#", "TS#"].contains(&kind.as_str()));
-    let largest = of_day.filter_map(|(kind, taken)| Some((kind.as_str(), taken.largest_bytes?)));
-    let (kind, bytes) = largest.max_by_key(|(_, bytes)| *bytes)?;
-    #[expect(clippy::cast_precision_loss, reason = "bytes of a partition")]
-    Some((kind, bytes as f64 * 86_400.0 / seconds))
 }
 
 fn partitions(measured: &ScenarioResult) -> String {
@@ -506,16 +339,6 @@ fn hourly_costs(measured: &ScenarioResult) -> (Vec<(&'static str, [f64; 5])>, [f
     (rows, sum)
 }
 
-/// Returns the sum of a counter over the calls of clients.
-fn of_clients(tally: &CallCounts, of: fn(&CallStats) -> u32) -> f64 {
-    tally.0.iter().filter(|(call, _)| call.is_by_http()).map(|(_, calls)| f64::from(of(calls))).sum()
-}
-
-/// Returns the average of a value over the calls of a kind.
-fn mean(tally: &CallCounts, call: CallKind, of: impl Fn(&CallStats) -> f64) -> f64 {
-    tally.0.get(&call).map_or(0.0, |calls| of(calls) / f64::from(calls.made.max(1)))
-}
-
 /// Returns the charts of a scenario, by name.
 fn charts(measured: &ScenarioResult) -> Vec<(&'static str, Chart<'static>)> {
     let mut kinds: Vec<_> = measured.partitions.iter().filter(|(_, kind)| kind.max_writes() > 0.0).collect();
@@ -529,36 +352,7 @@ fn charts(measured: &ScenarioResult) -> Vec<(&'static str, Chart<'static>)> {
     vec![("writes", writes), ("queue", queue)]
 }
 
-/// Formats a number with its significant digits.
-fn format_number(value: f64) -> String {
-    if value >= 100.0 {
-        format_count(value)
-    } else if value >= 10.0 {
-        format!("{value:.1}")
-    } else {
-        format!("{value:.2}")
-    }
-}
-
 #[expect(clippy::cast_precision_loss, reason = "bytes of a partition")]
 fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a number of what was counted")]
-fn count_of(value: u64) -> String {
-    format_count(value as f64)
-}
-
-/// Formats a whole number in groups of three digits.
-fn format_count(value: f64) -> String {
-    let digits = format!("{value:.0}");
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
