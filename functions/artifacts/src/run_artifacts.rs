@@ -8,7 +8,7 @@ use futures::StreamExt;
 use mlflow_api::logged_models::ModelArtifactsResponse;
 use mlflow_api::requests::artifacts as message;
 use mlflow_api::requests::runs::new_or_old;
-use mlflow_api::{Error, ErrorCode, Request, Result, RunId};
+use mlflow_api::{Error, Request, Result, RunId};
 use service::{BodyStream, Endpoint, EndpointResponse, Upload};
 
 use crate::store::{Store, limit_body};
@@ -54,10 +54,7 @@ impl Endpoint for Get {
     type Answer = EndpointResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        let path = request
-            .argument("path")
-            .ok_or_else(|| Error::new(ErrorCode::BadRequest, "Request must include the \"path\" query parameter."))?;
-        let path = ArtifactPath::parse(path)?;
+        let path = artifact_access::path_argument(request)?;
         let named = |name| request.argument(name).filter(|run| !run.is_empty());
         Ok(Self { run: RunId::named(named("run_id").or(named("run_uuid")).unwrap_or("None"))?, path })
     }

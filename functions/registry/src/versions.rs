@@ -8,7 +8,7 @@ use mlflow_api::key_value::pairs;
 use mlflow_api::registry::{DownloadUriResponse, IS_PROMPT_TAG, ModelVersionResponse, SearchVersionsResponse};
 use mlflow_api::requests::registry as message;
 use mlflow_api::tracking::EmptyResponse;
-use mlflow_api::{Error, ErrorCode, ModelId, RegisteredModelName, Request, Result, RunId};
+use mlflow_api::{ModelId, RegisteredModelName, Request, Result, RunId};
 use search::{VersionFilter, parse_version_search};
 use service::{Endpoint, EndpointResponse};
 
@@ -159,10 +159,7 @@ impl Endpoint for GetArtifact {
     type Answer = EndpointResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        let path = request
-            .argument("path")
-            .ok_or_else(|| Error::new(ErrorCode::BadRequest, "Request must include the \"path\" query parameter."))?;
-        let path = ArtifactPath::parse(path)?;
+        let path = artifact_access::path_argument(request)?;
         let [name, version] = ["name", "version"].map(|argument| request.argument(argument).unwrap_or_default());
         let presigned = request.argument("presigned") == Some("true");
         Ok(Self { name: RegisteredModelName::named(name), version: version.to_owned(), path, presigned })

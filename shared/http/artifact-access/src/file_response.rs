@@ -1,8 +1,20 @@
-//! Files as responses.
+//! Requests for a file, and files as responses.
 
 use artifact_store::{ArtifactPath, DOWNLOAD_EXPIRATION, Download, Location, StoredFile};
-use mlflow_api::Result;
+use mlflow_api::{Error, ErrorCode, Request, Result};
 use service::{Attachment, EndpointResponse, FileUrl};
+
+/// Reads the path of the requested file from the query string, with MLflow's message if it is
+/// missing.
+///
+/// # Errors
+/// `BAD_REQUEST` without a path, and the errors of [`ArtifactPath::parse`].
+pub fn path_argument(request: &Request) -> Result<ArtifactPath> {
+    let path = request
+        .argument("path")
+        .ok_or_else(|| Error::new(ErrorCode::BadRequest, "Request must include the \"path\" query parameter."))?;
+    ArtifactPath::parse(path)
+}
 
 /// Returns a file of a location as a response: its content, or a redirect to its URL.
 ///

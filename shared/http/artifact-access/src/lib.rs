@@ -10,7 +10,7 @@ mod path_needs;
 mod stored_version;
 mod version_directory;
 
-pub use file_response::{send_file, send_file_or_url};
+pub use file_response::{path_argument, send_file, send_file_or_url};
 pub use path_needs::{check_writable, experiment_of, in_workspace, is_run, needs, needs_to_share};
 pub use stored_version::{StoredVersion, read_version};
 pub use version_directory::VersionDirectory;
