@@ -10,7 +10,7 @@ mod trace_packing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use embedded_engine::Engine;
 use embedded_engine::faults::{FaultInjector, InjectedFault};
@@ -318,6 +318,7 @@ async fn nothing_is_given_up_while_the_table_cannot_be_used() {
         let writer = logged.clone();
         let log = tracing_subscriber::fmt().with_max_level(tracing::Level::ERROR).with_writer(move || writer.clone());
         let guard = tracing::subscriber::set_default(log.finish());
+        let begin = Instant::now();
         for call in 0..30 {
             site.faults.reset_calls();
             site.faults.trouble_at(trouble, 1, u64::MAX);
@@ -331,9 +332,12 @@ async fn nothing_is_given_up_while_the_table_cannot_be_used() {
         drop(guard);
         let lines = logged.lines();
         let of = |message: &str| lines.iter().filter(|line| line.contains(message)).count();
-        assert_eq!(of("the table cannot be used"), 1, "{lines:#?}");
+        // At most one line per minute, however long the calls take.
+        let minutes = usize::try_from(begin.elapsed().as_secs() / 60).unwrap();
+        let refusals = of("the table cannot be used");
+        assert!((1..=minutes + 1).contains(&refusals), "{lines:#?}");
         assert_eq!(of("a record is left behind"), 1, "{lines:#?}");
-        assert_eq!(of("a record of the stream cannot be read"), lines.len() - 2, "{lines:#?}");
+        assert_eq!(of("a record of the stream cannot be read"), lines.len() - 1 - refusals, "{lines:#?}");
         site.faults.work_again();
         assert!(site.handle(records).await.is_empty());
         assert_eq!(site.keys("CA#run ").await.len(), 58, "{trouble:?}");
