@@ -14,9 +14,10 @@ use sha2::{Digest, Sha256};
 const NOT_INSTALLED: &str = "The MLflow UI is not installed here. `make ui` fetches it into ui/build; then start the server again \
                        with `--ui ui/build`.\n";
 
-/// The text of `index.html` after which the line is added.
+/// The tag in `index.html` that is replaced with [`HEAD_WITH_ADDITIONS`].
 const HEAD_TAG: &str = "<head>";
-/// Loads our style sheet and scripts (`hidden_features.rs`, `html_preview.rs`) before those of the build.
+/// `<head>` with the elements that load the style sheet and scripts of `hidden_features.rs` and
+/// `html_preview.rs`. They come first, so they are loaded before those of MLflow's build.
 const HEAD_WITH_ADDITIONS: &str = concat!(
     r#"<head><link rel="stylesheet" href="static-files/absent.css">"#,
     r#"<script src="static-files/absent.js"></script><script src="static-files/preview.js"></script>"#

@@ -24,7 +24,8 @@ async fn a_relative_location_is_resolved_before_it_is_checked() {
         ("file:./data/artifacts/1?x=y", 403),
         ("data/artifacts-2/1", 200),
         ("data", 200),
-        // `..` is never resolved, so this location is not in the artifact storage.
+        // The server does not resolve `..`, so it does not treat this location as part of its
+        // artifact storage.
         ("data/artifacts/../x", 200),
     ] {
         let new = json!({ "name": location, "artifact_location": location });

@@ -40,7 +40,7 @@ async fn what_was_written_is_read_at_once() {
     assert_eq!(all["experiments"].as_array().unwrap().len(), 1);
 }
 
-/// Writes a run's items directly, as an import would.
+/// Writes a run's items to the table, without the endpoints, as importing a database does.
 async fn import(site: &Site, experiment: &str, run: &str) {
     let experiment = ExperimentId::parse(experiment).unwrap();
     let run = RunId::parse(run).unwrap();

@@ -45,8 +45,8 @@ impl Table {
         }
     }
 
-    /// Checks whether the item was written, after the response to one attempt was lost and the last
-    /// attempt failed with `failure`.
+    /// Checks whether an attempt to create the item has succeeded. Called if the response to an
+    /// attempt was lost, and the last attempt failed with `failure`.
     async fn look_for(&self, item: &Item, nonce: &Value, failure: Failure) -> Result<()> {
         let is_ours = |found: &Item| found.value(NONCE) == Some(nonce);
         if let Failure::Cancelled(reasons) = &failure

@@ -40,10 +40,10 @@ impl Store {
     /// A search of active experiments by time, which is the default, takes two requests. It costs
     /// one read unit for each experiment on the page, and one for each that the filter rejects. Any
     /// other search costs one read unit per 30 experiments of the workspace, or per 30 experiments
-    /// whose names have the prefix in the filter. It then takes one request per 100 experiments
-    /// that may pass. Only those on the page are read, unless filter or order use the time of the
-    /// last change, or the filter uses tags. Each experiment with tags that are too large for its
-    /// document takes one more request.
+    /// whose names have the prefix in the filter. After that, experiments that may match are read,
+    /// 100 per request: those on the page, or all of them if the filter or the order uses the time
+    /// of the last change, or if the filter uses tags. Each experiment with tags that are too large
+    /// for its document takes one more request.
     pub async fn experiment_search(
         &self,
         workspace: &Workspace,

@@ -25,9 +25,9 @@ use crate::store::run_search::known_experiments;
 
 /// Page size for requests with `max_results = 0` (`SEARCH_LOGGED_MODEL_MAX_RESULTS_DEFAULT`).
 const DEFAULT_PAGE_SIZE: usize = 100;
-/// Maximum page size, which is limited because each model is returned with all its points. MLflow
-/// accepts any number. Here, a larger number is reduced, and further models follow on the next
-/// pages.
+/// Maximum page size. Each model is returned with all its points, so the number of models has to be
+/// limited. MLflow accepts any page size. This server reduces larger ones to this number, and
+/// returns the remaining models on further pages.
 const MAX_PAGE_SIZE: i64 = 1_000;
 /// Number of experiments that are read concurrently, and of models whose segments are read
 /// concurrently.

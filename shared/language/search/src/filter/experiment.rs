@@ -30,7 +30,7 @@ pub enum ExperimentPredicate {
     Name(TextTest),
     /// A condition on the id: membership in a set of ids, or its negation.
     Id {
-        /// The ids in the filter. Values that cannot be an experiment's id are left out.
+        /// The ids in the filter, without values that are not valid experiment ids.
         among: BTreeSet<ExperimentId>,
         /// Whether the id must not be in the set.
         negated: bool,

@@ -123,7 +123,7 @@ impl TextTest {
     }
 }
 
-/// A test of the value of a key, such as a tag, which can be absent from an entity.
+/// A condition on a key, such as that of a tag, which an entity may or may not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyTest {
     /// `IS NOT NULL`
