@@ -22,6 +22,7 @@ mod shutdown_signal;
 mod signing;
 mod table_options;
 mod token;
+mod transfer;
 mod workspace;
 
 use std::error::Error;
@@ -77,6 +78,11 @@ enum Command {
     /// Migrate the table of an earlier version to the layout of this version. Servers can keep
     /// running.
     Migrate(migrate::Options),
+    /// Import the database of an MLflow tracking server, with all ids and times. Servers can keep
+    /// running.
+    Import(transfer::import::Options),
+    /// Export the table into a SQLite database that an MLflow tracking server can use.
+    Export(transfer::export::Options),
 }
 
 /// Maximum number of threads for blocking work such as disk access. Without a limit, tokio starts
@@ -130,6 +136,8 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Reindex(options) => reindex::run(options).await,
         Command::Gc(options) => gc::run(options).await,
         Command::Migrate(options) => migrate::run(options).await,
+        Command::Import(options) => transfer::import::run(options).await,
+        Command::Export(options) => transfer::export::run(options).await,
     }
 }
 

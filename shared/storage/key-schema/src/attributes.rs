@@ -167,6 +167,7 @@ names! {
     HEADS: Bytes = "heads",
     HOME: Text = "home",
     ID: Text = "id",
+    IMPORTED: Text = "imp",
     INDEXED: Text = "indexed",
     INPUTS: WideDigest = "inputs",
     IN_WORKSPACE: Text = "in_workspace",
@@ -278,9 +279,10 @@ pub const WITH_PARAMS: &[AttributeDescription] = attributes! {
     PARAM_ROWS: Count "the number of transactions that have written rows of params: a writer of a param either checks it against all rows or notices this change",
 };
 
-/// The attribute of an entity that a client created.
+/// Attributes that say how an entity was created.
 pub const CREATION: &[AttributeDescription] = attributes! {
     NONCE: Bytes "nonce, drawn by the request that created the item, to recognize it after a lost response",
+    IMPORTED: Text "a hash of the record that it was imported from; missing if a client created it",
 };
 
 /// Attributes of a user's grant for one resource.

@@ -1,0 +1,15 @@
+//! Evaluation datasets and their records.
+
+use super::export::ExportContext;
+use super::import::ImportContext;
+use crate::Failure;
+
+/// Imports the evaluation datasets.
+pub(crate) async fn import(_context: &ImportContext) -> Result<(), Failure> {
+    Ok(())
+}
+
+/// Exports the evaluation datasets.
+pub(crate) async fn export(_context: &ExportContext) -> Result<(), Failure> {
+    Ok(())
+}

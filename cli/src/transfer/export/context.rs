@@ -1,0 +1,48 @@
+//! What the exporters of all kinds of entities share.
+
+use std::sync::{Mutex, PoisonError};
+
+use mlflow_api::ExperimentId;
+use rusqlite::{Connection, Params};
+use table::Table;
+
+use crate::Failure;
+
+/// An export in progress.
+pub(crate) struct ExportContext {
+    /// The table that is exported.
+    pub(crate) table: Table,
+    /// The experiment to export, or `None` for everything.
+    pub(crate) experiment: Option<ExperimentId>,
+    /// Directory below which the server stores artifacts of experiments without a location.
+    pub(crate) artifact_root: String,
+    database: Mutex<Connection>,
+}
+
+impl ExportContext {
+    pub(super) fn new(
+        table: Table,
+        experiment: Option<ExperimentId>,
+        artifact_root: String,
+        database: Connection,
+    ) -> Self {
+        Self { table, experiment, artifact_root, database: Mutex::new(database) }
+    }
+
+    /// Inserts a row into the database.
+    ///
+    /// # Errors
+    /// The file cannot be written, or a constraint of the schema is violated.
+    pub(crate) fn insert(&self, sql: &str, values: impl Params) -> Result<(), Failure> {
+        let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        database.prepare_cached(sql)?.execute(values)?;
+        Ok(())
+    }
+
+    /// Commits everything that was inserted.
+    pub(super) fn finish(self) -> Result<(), Failure> {
+        let database = self.database.into_inner().unwrap_or_else(PoisonError::into_inner);
+        database.execute_batch("COMMIT")?;
+        Ok(())
+    }
+}

@@ -1,0 +1,26 @@
+//! `mlflow-serverless export`: writes a SQLite database of MLflow's own schema.
+
+mod context;
+mod options;
+
+pub(crate) use context::ExportContext;
+pub(crate) use options::Options;
+
+use crate::Failure;
+use crate::transfer::{
+    evaluation_datasets, experiments, logged_models, registered_models, runs, scorers, traces, workspaces,
+};
+
+pub(crate) async fn run(options: Options) -> Result<(), Failure> {
+    let context = options.open().await?;
+    workspaces::export(&context).await?;
+    for experiment in experiments::export(&context).await? {
+        runs::export(&context, &experiment).await?;
+        logged_models::export(&context, &experiment).await?;
+        traces::export(&context, &experiment).await?;
+        scorers::export(&context, &experiment).await?;
+    }
+    registered_models::export(&context).await?;
+    evaluation_datasets::export(&context).await?;
+    context.finish()
+}

@@ -1,0 +1,56 @@
+//! `mlflow-serverless import`: moves an MLflow database into the table.
+//!
+//! Each kind of entity has a module that reads its records from the [`Source`], and writes items
+//! that the entity's own endpoints would have written. All of them work through an
+//! [`ImportContext`], and follow these rules:
+//!
+//! - An entity's document is written last, and has an attribute with a hash of the record that it
+//!   was imported from ([`fingerprint`]). An import that was interrupted is simply repeated: it
+//!   skips entities whose document exists with this hash.
+//! - A document without the attribute was created here: its id or name is taken.
+//! - If the hash differs, the record has changed in the source. The entity is replaced if it has not
+//!   been changed here since it was imported, and is otherwise left alone and reported.
+//! - An experiment's document is written after everything that belongs to the experiment.
+
+mod artifact_mapping;
+mod context;
+mod decision;
+mod fingerprint;
+mod options;
+mod remapped_ids;
+mod report;
+
+pub(crate) use context::{ImportContext, ImportScope};
+pub(crate) use decision::ImportDecision;
+pub(crate) use fingerprint::fingerprint;
+pub(crate) use options::Options;
+pub(crate) use remapped_ids::{IdKind, ORIGINAL_ID_TAG, replacement_digits};
+
+use crate::Failure;
+use crate::output::print_line;
+use crate::transfer::{
+    evaluation_datasets, experiments, logged_models, registered_models, runs, scorers, traces, workspaces,
+};
+
+pub(crate) async fn run(options: Options) -> Result<(), Failure> {
+    let context = options.open().await?;
+    import_all(&context).await?;
+    for line in context.report.lines() {
+        print_line(&line);
+    }
+    context.report.outcome()
+}
+
+/// Imports everything in the order in which entities refer to each other.
+async fn import_all(context: &ImportContext) -> Result<(), Failure> {
+    workspaces::import(context).await?;
+    for experiment in experiments::records(context).await? {
+        runs::import(context, &experiment).await?;
+        logged_models::import(context, &experiment).await?;
+        traces::import(context, &experiment).await?;
+        scorers::import(context, &experiment).await?;
+        experiments::publish(context, &experiment).await?;
+    }
+    registered_models::import(context).await?;
+    evaluation_datasets::import(context).await
+}

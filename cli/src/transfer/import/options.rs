@@ -1,0 +1,62 @@
+//! Options of `import`.
+
+use clap::Args;
+use mlflow_api::{ExperimentId, Workspace};
+
+use super::artifact_mapping::ArtifactMapping;
+use super::context::{ImportContext, ImportScope};
+use super::remapped_ids::RemappedIds;
+use super::report::ImportReport;
+use crate::Failure;
+use crate::table_options::TableOptions;
+use crate::transfer::database::DatabaseUri;
+use crate::transfer::source::Source;
+
+/// Options of `import`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Database of an MLflow tracking server: sqlite:///mlflow.db, postgresql://user:password@host/mlflow
+    /// or mysql://user:password@host/mlflow. It is only read.
+    #[arg(long, value_name = "URI")]
+    from: DatabaseUri,
+    /// Import only this experiment, with its runs, logged models, traces and scorers.
+    #[arg(long, value_name = "ID", conflicts_with = "workspace")]
+    experiment: Option<String>,
+    /// Import only the contents of this workspace.
+    #[arg(long, value_name = "NAME")]
+    workspace: Option<String>,
+    /// Replace this prefix of artifact locations, such as s3://old/mlflow=s3://new/mlflow. Files are
+    /// not copied.
+    #[arg(long, value_name = "FROM=TO")]
+    artifacts: Vec<ArtifactMapping>,
+    /// Give entities another id or name if theirs is taken. The old one is recorded in a tag.
+    #[arg(long)]
+    remap: bool,
+    #[command(flatten)]
+    place: TableOptions,
+}
+
+impl Options {
+    pub(super) async fn open(&self) -> Result<ImportContext, Failure> {
+        let source = Source::open(&self.from).await?;
+        let (table, _engine) = self.place.connect().await?;
+        self.place.create(&table, false).await?;
+        Ok(ImportContext {
+            source,
+            table: table.in_background(),
+            scope: self.scope()?,
+            artifacts: self.artifacts.clone(),
+            remap: self.remap,
+            remapped: RemappedIds::default(),
+            report: ImportReport::default(),
+        })
+    }
+
+    fn scope(&self) -> Result<ImportScope, Failure> {
+        Ok(match (&self.experiment, &self.workspace) {
+            (Some(id), _) => ImportScope::Experiment(ExperimentId::parse(id).map_err(|error| error.message)?),
+            (None, Some(name)) => ImportScope::Workspace(Workspace::parse(name).map_err(|error| error.message)?),
+            (None, None) => ImportScope::All,
+        })
+    }
+}

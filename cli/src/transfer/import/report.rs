@@ -1,0 +1,103 @@
+//! The report of an import: how many entities of each kind were imported, and which were not.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use crate::Failure;
+
+/// Maximum number of ids that are listed for one reason.
+const MAX_EXAMPLES: usize = 10;
+
+/// Counts of an import, by kind of entity. Kinds are plural nouns, such as `runs`.
+#[derive(Debug, Default)]
+pub(crate) struct ImportReport(Mutex<BTreeMap<&'static str, KindCounts>>);
+
+#[derive(Debug, Default)]
+struct KindCounts {
+    imported: u64,
+    unchanged: u64,
+    updated: u64,
+    /// Entities that were changed here since they were imported.
+    changed_here: Examples,
+    /// Entities that were not imported, by reason.
+    omitted: BTreeMap<String, Examples>,
+}
+
+#[derive(Debug, Default)]
+struct Examples {
+    count: u64,
+    ids: Vec<String>,
+}
+
+impl Examples {
+    fn add(&mut self, id: &str) {
+        self.count += 1;
+        if self.ids.len() < MAX_EXAMPLES {
+            self.ids.push(id.to_owned());
+        }
+    }
+
+    fn list(&self) -> String {
+        let more = if self.count > self.ids.len() as u64 { ", …" } else { "" };
+        format!("{}{more}", self.ids.join(", "))
+    }
+}
+
+impl ImportReport {
+    fn update(&self, kind: &'static str, change: impl FnOnce(&mut KindCounts)) {
+        change(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(kind).or_default());
+    }
+
+    /// Counts entities that were imported.
+    pub(crate) fn imported(&self, kind: &'static str, count: u64) {
+        self.update(kind, |counts| counts.imported += count);
+    }
+
+    /// Counts entities that had been imported before and are unchanged.
+    pub(crate) fn unchanged(&self, kind: &'static str, count: u64) {
+        self.update(kind, |counts| counts.unchanged += count);
+    }
+
+    /// Counts entities that had been imported before and were updated from the source.
+    pub(crate) fn updated(&self, kind: &'static str, count: u64) {
+        self.update(kind, |counts| counts.updated += count);
+    }
+
+    /// Records an entity that was left alone, because it was changed here since it was imported.
+    pub(crate) fn changed_here(&self, kind: &'static str, id: &str) {
+        self.update(kind, |counts| counts.changed_here.add(id));
+    }
+
+    /// Records an entity that was not imported, and why: a clause that completes "not imported, ".
+    pub(crate) fn omitted(&self, kind: &'static str, id: &str, reason: impl Into<String>) {
+        self.update(kind, |counts| counts.omitted.entry(reason.into()).or_default().add(id));
+    }
+
+    /// Returns the report as lines of text.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (kind, counts) in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            let KindCounts { imported, unchanged, updated, .. } = counts;
+            lines.push(format!("{kind}: {imported} imported, {updated} updated, {unchanged} unchanged"));
+            if counts.changed_here.count > 0 {
+                let Examples { count, .. } = counts.changed_here;
+                lines.push(format!(
+                    "{kind}: {count} left alone, changed here since they were imported: {}",
+                    counts.changed_here.list()
+                ));
+            }
+            for (reason, examples) in &counts.omitted {
+                lines.push(format!("{kind}: {} not imported, {reason}: {}", examples.count, examples.list()));
+            }
+        }
+        lines
+    }
+
+    /// Fails if something was not imported.
+    pub(crate) fn outcome(&self) -> Result<(), Failure> {
+        let kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let omitted: u64 =
+            kinds.values().flat_map(|counts| counts.omitted.values()).map(|examples| examples.count).sum();
+        if omitted == 0 { Ok(()) } else { Err(format!("{omitted} entities were not imported").into()) }
+    }
+}

@@ -1,0 +1,15 @@
+//! Registered models and prompts, with versions, aliases and tags.
+
+use super::export::ExportContext;
+use super::import::ImportContext;
+use crate::Failure;
+
+/// Imports the registered models.
+pub(crate) async fn import(_context: &ImportContext) -> Result<(), Failure> {
+    Ok(())
+}
+
+/// Exports the registered models.
+pub(crate) async fn export(_context: &ExportContext) -> Result<(), Failure> {
+    Ok(())
+}

@@ -1,0 +1,15 @@
+//! Workspaces.
+
+use super::export::ExportContext;
+use super::import::ImportContext;
+use crate::Failure;
+
+/// Imports the workspaces.
+pub(crate) async fn import(_context: &ImportContext) -> Result<(), Failure> {
+    Ok(())
+}
+
+/// Exports the workspaces.
+pub(crate) async fn export(_context: &ExportContext) -> Result<(), Failure> {
+    Ok(())
+}
