@@ -1,13 +1,13 @@
 //! What the importers of all kinds of entities share.
 
 use mlflow_api::{ExperimentId, Workspace};
-use table::{Item, Table};
+use table::Table;
 
 use super::super::source::Source;
 use super::artifact_mapping::ArtifactMapping;
 use super::remapped_ids::RemappedIds;
 use super::report::ImportReport;
-use crate::Failure;
+use super::table_writer::TableWriter;
 
 /// Which part of a source is imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,8 +24,10 @@ pub(crate) enum ImportScope {
 pub(crate) struct ImportContext {
     /// The database that is imported.
     pub(crate) source: Source,
-    /// The table that entities are written to.
+    /// The table, for reading only.
     pub(crate) table: Table,
+    /// What everything is written with: a dry run only counts it.
+    pub(crate) writer: TableWriter,
     /// The part of the source that is imported.
     pub(crate) scope: ImportScope,
     /// Prefixes of artifact locations to rewrite. The first one that matches applies.
@@ -39,18 +41,6 @@ pub(crate) struct ImportContext {
 }
 
 impl ImportContext {
-    /// Writes items in batches, not faster than the capacity that the user allows. Documents of
-    /// entities must be written after all their other items, in a call of their own.
-    ///
-    /// # Errors
-    /// The table cannot be written.
-    pub(crate) async fn write(&self, items: Vec<Item>) -> Result<(), Failure> {
-        self.table
-            .write_many(items, &[])
-            .await
-            .map_err(|failure| format!("cannot write to the table: {failure:?}").into())
-    }
-
     /// Returns an artifact location, rewritten according to `--artifacts`.
     pub(crate) fn artifact_location(&self, location: &str) -> String {
         let mapped = self.artifacts.iter().find_map(|mapping| mapping.apply(location));

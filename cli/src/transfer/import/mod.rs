@@ -10,21 +10,27 @@
 //! - A document without the attribute was created here: its id or name is taken.
 //! - If the hash differs, the record has changed in the source. The entity is replaced if it has not
 //!   been changed here since it was imported, and is otherwise left alone and reported.
+//! - Everything is written with [`ImportContext::writer`], which only counts it in a dry run.
 //! - An experiment's document is written after everything that belongs to the experiment.
 
 mod artifact_mapping;
 mod context;
 mod decision;
+mod estimate;
 mod fingerprint;
+mod local_indexing;
 mod options;
 mod remapped_ids;
 mod report;
+mod table_writer;
 
 pub(crate) use context::{ImportContext, ImportScope};
 pub(crate) use decision::ImportDecision;
 pub(crate) use fingerprint::fingerprint;
 pub(crate) use options::Options;
 pub(crate) use remapped_ids::{IdKind, ORIGINAL_ID_TAG, replacement_digits};
+
+use local_indexing::LocalIndexing;
 
 use crate::Failure;
 use crate::output::print_line;
@@ -33,8 +39,16 @@ use crate::transfer::{
 };
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
-    let context = options.open().await?;
-    import_all(&context).await?;
+    let (context, engine) = options.open().await?;
+    let indexing = LocalIndexing::start(engine, &context.table);
+    let imported = import_all(&context, &indexing).await;
+    indexing.stop().await;
+    imported?;
+    if context.writer.is_dry_run() {
+        print_line(&estimate::sentence(&context.writer));
+    } else {
+        verify_all(&context).await?;
+    }
     for line in context.report.lines() {
         print_line(&line);
     }
@@ -42,15 +56,30 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
 }
 
 /// Imports everything in the order in which entities refer to each other.
-async fn import_all(context: &ImportContext) -> Result<(), Failure> {
+async fn import_all(context: &ImportContext, indexing: &LocalIndexing) -> Result<(), Failure> {
     workspaces::import(context).await?;
-    for experiment in experiments::records(context).await? {
-        runs::import(context, &experiment).await?;
-        logged_models::import(context, &experiment).await?;
-        traces::import(context, &experiment).await?;
-        scorers::import(context, &experiment).await?;
-        experiments::publish(context, &experiment).await?;
+    for experiment in &experiments::records(context).await? {
+        runs::import(context, experiment).await?;
+        logged_models::import(context, experiment).await?;
+        traces::import(context, experiment).await?;
+        scorers::import(context, experiment).await?;
+        indexing.wait_for(experiment.id).await?;
+        experiments::publish(context, experiment).await?;
     }
     registered_models::import(context).await?;
     evaluation_datasets::import(context).await
+}
+
+/// Compares everything with the source.
+async fn verify_all(context: &ImportContext) -> Result<(), Failure> {
+    workspaces::verify(context).await?;
+    for experiment in &experiments::records(context).await? {
+        experiments::verify(context, experiment).await?;
+        runs::verify(context, experiment).await?;
+        logged_models::verify(context, experiment).await?;
+        traces::verify(context, experiment).await?;
+        scorers::verify(context, experiment).await?;
+    }
+    registered_models::verify(context).await?;
+    evaluation_datasets::verify(context).await
 }

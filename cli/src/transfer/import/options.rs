@@ -1,12 +1,14 @@
 //! Options of `import`.
 
 use clap::Args;
+use embedded_engine::Engine;
 use mlflow_api::{ExperimentId, Workspace};
 
 use super::artifact_mapping::ArtifactMapping;
 use super::context::{ImportContext, ImportScope};
 use super::remapped_ids::RemappedIds;
 use super::report::ImportReport;
+use super::table_writer::TableWriter;
 use crate::Failure;
 use crate::table_options::TableOptions;
 use crate::transfer::database::DatabaseUri;
@@ -29,6 +31,14 @@ pub(crate) struct Options {
     /// not copied.
     #[arg(long, value_name = "FROM=TO")]
     artifacts: Vec<ArtifactMapping>,
+    /// Write at most this many capacity units per second, so that a stack in use has enough left
+    /// [default: as fast as possible].
+    #[arg(long, value_name = "UNITS", value_parser = clap::value_parser!(u64).range(1..))]
+    write_units: Option<u64>,
+    /// Report what would be imported, how long it would take and what it would cost, without writing
+    /// anything.
+    #[arg(long)]
+    dry_run: bool,
     /// Give entities another id or name if theirs is taken. The old one is recorded in a tag.
     #[arg(long)]
     remap: bool,
@@ -37,19 +47,24 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    pub(super) async fn open(&self) -> Result<ImportContext, Failure> {
+    /// Opens the source and the table. Creates a table of the embedded engine.
+    pub(super) async fn open(&self) -> Result<(ImportContext, Option<Engine>), Failure> {
+        // The source is opened first, so that nothing is created if it cannot be read.
         let source = Source::open(&self.from).await?;
-        let (table, _engine) = self.place.connect().await?;
+        let (table, engine) = self.place.connect().await?;
         self.place.create(&table, false).await?;
-        Ok(ImportContext {
+        let table = table.in_background();
+        let context = ImportContext {
             source,
-            table: table.in_background(),
+            writer: TableWriter::new(table.clone(), self.dry_run, self.write_units),
+            table,
             scope: self.scope()?,
             artifacts: self.artifacts.clone(),
             remap: self.remap,
             remapped: RemappedIds::default(),
             report: ImportReport::default(),
-        })
+        };
+        Ok((context, engine))
     }
 
     fn scope(&self) -> Result<ImportScope, Failure> {

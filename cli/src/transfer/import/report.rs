@@ -19,6 +19,8 @@ struct KindCounts {
     updated: u64,
     /// Entities that were changed here since they were imported.
     changed_here: Examples,
+    /// Entities that are not here as they are in the source.
+    different: Examples,
     /// Entities that were not imported, by reason.
     omitted: BTreeMap<String, Examples>,
 }
@@ -73,6 +75,11 @@ impl ImportReport {
         self.update(kind, |counts| counts.omitted.entry(reason.into()).or_default().add(id));
     }
 
+    /// Records an entity, or a number of entities, that is not here as it is in the source.
+    pub(crate) fn different(&self, kind: &'static str, what: &str) {
+        self.update(kind, |counts| counts.different.add(what));
+    }
+
     /// Returns the report as lines of text.
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
@@ -86,6 +93,13 @@ impl ImportReport {
                     counts.changed_here.list()
                 ));
             }
+            if counts.different.count > 0 {
+                lines.push(format!(
+                    "{kind}: {} differ from the source: {}",
+                    counts.different.count,
+                    counts.different.list()
+                ));
+            }
             for (reason, examples) in &counts.omitted {
                 lines.push(format!("{kind}: {} not imported, {reason}: {}", examples.count, examples.list()));
             }
@@ -93,11 +107,15 @@ impl ImportReport {
         lines
     }
 
-    /// Fails if something was not imported.
+    /// Fails if something was not imported, or differs from the source.
     pub(crate) fn outcome(&self) -> Result<(), Failure> {
         let kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let omitted: u64 =
             kinds.values().flat_map(|counts| counts.omitted.values()).map(|examples| examples.count).sum();
-        if omitted == 0 { Ok(()) } else { Err(format!("{omitted} entities were not imported").into()) }
+        let different: u64 = kinds.values().map(|counts| counts.different.count).sum();
+        if (omitted, different) == (0, 0) {
+            return Ok(());
+        }
+        Err(format!("{omitted} entities were not imported, and {different} differ from the source").into())
     }
 }

@@ -9,6 +9,12 @@ pub(crate) async fn import(_context: &ImportContext) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Compares the workspaces with the source: numbers and sums of all, and the records of
+/// some. Differences are reported.
+pub(crate) async fn verify(_context: &ImportContext) -> Result<(), Failure> {
+    Ok(())
+}
+
 /// Exports the workspaces.
 pub(crate) async fn export(_context: &ExportContext) -> Result<(), Failure> {
     Ok(())

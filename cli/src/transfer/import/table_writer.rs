@@ -1,0 +1,102 @@
+//! Writes to the table: in batches, not faster than the user allows, and only counted in a dry run.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use key_schema::definition::DATA;
+use runtime::clock::sleep;
+use table::{Item, Table, Write};
+use tokio::time::Instant;
+
+use crate::Failure;
+
+/// Items that an import writes.
+pub(crate) struct TableWriter {
+    table: Table,
+    /// Whether items are only counted.
+    is_dry_run: bool,
+    /// Maximum number of write units per second, or 0 for no limit.
+    units_per_second: u64,
+    started: Instant,
+    units: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl TableWriter {
+    pub(super) fn new(table: Table, is_dry_run: bool, units_per_second: Option<u64>) -> Self {
+        Self {
+            table,
+            is_dry_run,
+            units_per_second: units_per_second.unwrap_or_default(),
+            started: Instant::now(),
+            units: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns whether nothing is written.
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.is_dry_run
+    }
+
+    /// Returns the write units of everything that was written, or would be.
+    pub(crate) fn units(&self) -> u64 {
+        self.units.load(Ordering::Relaxed)
+    }
+
+    /// Returns the bytes of all items that were written, or would be.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Writes items in batches, in no particular order. One request and the items' units per 25.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub(crate) async fn put_all(&self, items: Vec<Item>) -> Result<(), Failure> {
+        self.count(items.iter(), 1).await;
+        if self.is_dry_run || items.is_empty() {
+            return Ok(());
+        }
+        self.table.write_many(items, &[]).await.map_err(unwritten)
+    }
+
+    /// Executes writes in one transaction, which takes twice their units.
+    ///
+    /// # Errors
+    /// The failure of the table: [`table::Failure::Cancelled`] if a condition does not hold.
+    pub(crate) async fn transact(&self, writes: &[Write]) -> table::Result<()> {
+        let items = writes.iter().filter_map(|write| match write {
+            Write::Put(item, _) => Some(item),
+            _ => None,
+        });
+        self.count(items, 2).await;
+        if self.is_dry_run { Ok(()) } else { self.table.transact(writes).await }
+    }
+
+    /// Counts items, and pauses while more was written than the user allows.
+    async fn count(&self, items: impl Iterator<Item = &Item>, factor: u64) {
+        let (mut units, mut bytes) = (0, 0);
+        for item in items {
+            units += write_units(item) * factor;
+            bytes += item.size() as u64;
+        }
+        let total = self.units.fetch_add(units, Ordering::Relaxed) + units;
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if self.units_per_second > 0 && !self.is_dry_run {
+            let due = Duration::from_secs_f64(total as f64 / self.units_per_second as f64);
+            sleep(due.saturating_sub(self.started.elapsed())).await;
+        }
+    }
+}
+
+/// Returns the write units of a new item with its index entries: one per KB of the item, and one
+/// for each index, which projects only keys.
+fn write_units(item: &Item) -> u64 {
+    let indexes = DATA.local_indexes.iter().chain(DATA.global_indexes).filter(|index| item.is_in(index));
+    (item.size() as u64).div_ceil(1_024).max(1) + indexes.count() as u64
+}
+
+fn unwritten(failure: table::Failure) -> Failure {
+    format!("cannot write to the table: {failure:?}").into()
+}
