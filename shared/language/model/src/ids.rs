@@ -8,9 +8,14 @@ use crate::python;
 /// The number of bits of a run id that contain the experiment.
 const EXPERIMENT_BITS: u32 = 60;
 const RANDOM_BITS: u32 = 20;
-/// The smallest number of an experiment that the version digit of a UUID can represent. It is
-/// greater than the number of any experiment that this server creates.
-const FIRST_UUID_NUMBER: u64 = 1 << 56;
+/// Number of an experiment from which on its id does not fit into the bits of a run id that follow
+/// the time, because the first four of them are where a UUID has its version. Experiments that this
+/// server creates have smaller numbers. Experiments of MLflow's file stores have greater ones.
+const FIRST_LONG_NUMBER: u64 = 1 << 56;
+/// Number of random bits in the id of a run whose experiment has a long number.
+const LONG_RANDOM_BITS: u32 = 16;
+/// The hexadecimal digit that such an id has where a UUID has its version. No UUID has this version.
+const LONG_MARKER: u128 = 0xf;
 /// The range from 2015-01-01 to 2100-01-01, in ms. The time in a run id that this server created is
 /// within it.
 const PLAUSIBLE_TIMES_MS: std::ops::Range<u64> = 1_420_070_400_000..4_102_444_800_000;
@@ -69,8 +74,9 @@ impl fmt::Display for ExperimentId {
 
 /// The id of a run. An id that this server creates is a ULID, written in 32 hexadecimal digits,
 /// most of whose random part is replaced with the experiment: 48 bits of time, 60 bits of
-/// experiment id, and 20 random bits. The partition of the run can therefore be determined from its
-/// id.
+/// experiment id, and 20 random bits. If the experiment's number is 2^56 or more, the time is
+/// followed by the digit `f`, 60 bits of experiment id, and 16 random bits. The partition of the run
+/// can therefore be determined from its id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(String);
 
@@ -97,8 +103,8 @@ impl RunId {
     /// Returns the experiment of the run if this server created the id. Returns `None` for other
     /// ids, which have to be resolved with the table.
     ///
-    /// A random UUID is never mistaken for an id of this server, because its version digit would
-    /// correspond to an experiment number of at least 2^56.
+    /// A random UUID is never mistaken for an id of this server: where it has its version, which is 1
+    /// to 8, an id of this server has the digit 0, or `f` if the experiment's number is 2^56 or more.
     #[must_use]
     pub fn experiment(&self) -> Option<ExperimentId> {
         experiment_in_digits(&self.0)
@@ -189,7 +195,14 @@ impl fmt::Display for ModelId {
 }
 
 fn digits_with_experiment(time_ms: u64, experiment: ExperimentId, chance: u32) -> String {
-    let random = (u128::from(experiment.0) << RANDOM_BITS) | u128::from(chance & ((1 << RANDOM_BITS) - 1));
+    let chance = u128::from(chance);
+    let random = if experiment.0 < FIRST_LONG_NUMBER {
+        (u128::from(experiment.0) << RANDOM_BITS) | (chance & ((1 << RANDOM_BITS) - 1))
+    } else {
+        (LONG_MARKER << (EXPERIMENT_BITS + LONG_RANDOM_BITS))
+            | (u128::from(experiment.0) << LONG_RANDOM_BITS)
+            | (chance & ((1 << LONG_RANDOM_BITS) - 1))
+    };
     format!("{:032x}", u128::from(ulid::Ulid::from_parts(time_ms, random)))
 }
 
@@ -202,7 +215,11 @@ fn experiment_in_digits(digits: &str) -> Option<ExperimentId> {
     if !PLAUSIBLE_TIMES_MS.contains(&ulid.timestamp_ms()) {
         return None;
     }
-    let number = u64::try_from(ulid.random() >> RANDOM_BITS).ok().filter(|number| *number < FIRST_UUID_NUMBER)?;
+    let random = ulid.random();
+    let is_long = random >> (EXPERIMENT_BITS + LONG_RANDOM_BITS) == LONG_MARKER;
+    let number =
+        if is_long { (random >> LONG_RANDOM_BITS) & ((1 << EXPERIMENT_BITS) - 1) } else { random >> RANDOM_BITS };
+    let number = u64::try_from(number).ok().filter(|number| (*number >= FIRST_LONG_NUMBER) == is_long)?;
     ExperimentId::from_number(number)
 }
 
@@ -236,11 +253,24 @@ mod tests {
         }
     }
 
+    /// Numbers of experiments of this server, and of file stores, which have up to 60 bits.
+    fn any_experiment_number() -> impl Strategy<Value = u64> {
+        prop_oneof![0u64..FIRST_LONG_NUMBER, FIRST_LONG_NUMBER..1 << EXPERIMENT_BITS]
+    }
+
+    #[test]
+    fn a_uuid_of_any_version_carries_no_experiment() {
+        for version in 1..=8 {
+            let uuid = format!("019fa1f1d3c0{version}0000000000000abcde");
+            assert_eq!(RunId::parse(&uuid).unwrap().experiment(), None, "{uuid}");
+        }
+    }
+
     proptest! {
         #[test]
         fn a_run_id_carries_its_experiment(
             time in PLAUSIBLE_TIMES_MS,
-            experiment in 0u64..FIRST_UUID_NUMBER,
+            experiment in any_experiment_number(),
             chance: u32,
         ) {
             let experiment = ExperimentId::from_number(experiment).unwrap();

@@ -150,7 +150,7 @@ mod tests {
         }
 
         #[test]
-        fn a_scorer_id_carries_its_experiment(number in 0u64..1 << 56, chance: u32) {
+        fn a_scorer_id_carries_its_experiment(number in prop_oneof![0u64..1 << 56, 1u64 << 56..1 << 60], chance: u32) {
             let experiment = ExperimentId::from_number(number).unwrap();
             let id = ScorerId::new(1_700_000_000_000, experiment, chance);
             prop_assert_eq!(id.as_str().len(), 36);
