@@ -34,6 +34,7 @@ use local_indexing::LocalIndexing;
 
 use crate::Failure;
 use crate::output::print_line;
+use crate::transfer::experiments::ImportedExperiment;
 use crate::transfer::{
     evaluation_datasets, experiments, logged_models, registered_models, runs, scorers, traces, workspaces,
 };
@@ -43,11 +44,11 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let indexing = LocalIndexing::start(engine, &context.table);
     let imported = import_all(&context, &indexing).await;
     indexing.stop().await;
-    imported?;
+    let experiments = imported?;
     if context.writer.is_dry_run() {
         print_line(&estimate::sentence(&context.writer));
     } else {
-        verify_all(&context).await?;
+        verify_all(&context, &experiments).await?;
     }
     for line in context.report.lines() {
         print_line(&line);
@@ -55,10 +56,12 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     context.report.outcome()
 }
 
-/// Imports everything in the order in which entities refer to each other.
-async fn import_all(context: &ImportContext, indexing: &LocalIndexing) -> Result<(), Failure> {
+/// Imports everything in the order in which entities refer to each other, and returns the
+/// experiments.
+async fn import_all(context: &ImportContext, indexing: &LocalIndexing) -> Result<Vec<ImportedExperiment>, Failure> {
     workspaces::import(context).await?;
-    for experiment in &experiments::records(context).await? {
+    let experiments = experiments::records(context).await?;
+    for experiment in &experiments {
         runs::import(context, experiment).await?;
         logged_models::import(context, experiment).await?;
         traces::import(context, experiment).await?;
@@ -67,13 +70,14 @@ async fn import_all(context: &ImportContext, indexing: &LocalIndexing) -> Result
         experiments::publish(context, experiment).await?;
     }
     registered_models::import(context).await?;
-    evaluation_datasets::import(context).await
+    evaluation_datasets::import(context).await?;
+    Ok(experiments)
 }
 
 /// Compares everything with the source.
-async fn verify_all(context: &ImportContext) -> Result<(), Failure> {
+async fn verify_all(context: &ImportContext, experiments: &[ImportedExperiment]) -> Result<(), Failure> {
     workspaces::verify(context).await?;
-    for experiment in &experiments::records(context).await? {
+    for experiment in experiments {
         experiments::verify(context, experiment).await?;
         runs::verify(context, experiment).await?;
         logged_models::verify(context, experiment).await?;

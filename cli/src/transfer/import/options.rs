@@ -2,6 +2,7 @@
 
 use clap::Args;
 use embedded_engine::Engine;
+use entities::layout;
 use mlflow_api::{ExperimentId, Workspace};
 
 use super::artifact_mapping::ArtifactMapping;
@@ -52,8 +53,12 @@ impl Options {
         // The source is opened first, so that nothing is created if it cannot be read.
         let source = Source::open(&self.from).await?;
         let (table, engine) = self.place.connect().await?;
-        self.place.create(&table, false).await?;
+        let is_used = self.place.create(&table, false).await?;
         let table = table.in_background();
+        if !is_used && !self.dry_run {
+            let begun = table.transact(&[layout::row()]).await;
+            begun.map_err(|failure| format!("cannot write to the table: {failure:?}"))?;
+        }
         let context = ImportContext {
             source,
             writer: TableWriter::new(table.clone(), self.dry_run, self.write_units),

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use key_schema::Key;
 use key_schema::definition::DATA;
 use runtime::clock::sleep;
 use table::{Item, Table, Write};
@@ -59,6 +60,17 @@ impl TableWriter {
             return Ok(());
         }
         self.table.write_many(items, &[]).await.map_err(unwritten)
+    }
+
+    /// Deletes items in batches. One request and the items' units per 25.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub(crate) async fn delete_all(&self, keys: Vec<Key>) -> Result<(), Failure> {
+        if self.is_dry_run || keys.is_empty() {
+            return Ok(());
+        }
+        self.table.write_many(Vec::new(), &keys).await.map_err(unwritten)
     }
 
     /// Executes writes in one transaction, which takes twice their units.

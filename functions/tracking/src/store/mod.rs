@@ -12,7 +12,7 @@ mod run_search;
 mod store;
 
 pub(crate) use experiment::too_many_custom_views;
-pub use experiment::{ExperimentSearch, NewExperiment};
+pub use experiment::{ExperimentItems, ExperimentSearch, NewExperiment, StoredExperiment, experiment_name_key};
 pub use log_batch::{LogBatchData, LoggedMetric, MeasuredModel, ModelLocations};
 pub(crate) use logged_model::missing_model;
 pub use logged_model::{LoggedModelPoint, LoggedModelSearch, NewLoggedModel};

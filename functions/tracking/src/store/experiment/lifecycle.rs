@@ -2,17 +2,18 @@
 
 use access::{Granted, Guard, Resource};
 use entities::attributes::{
-    CREATED, EXPERIMENT, LAST_NUMBER, LOCATION, NAME, NONCE, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
+    CREATED, EXPERIMENT, LAST_NUMBER, LOCATION, NAME, NONCE, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
 };
 use entities::trace_retention::TraceRetentionSetting;
 use entities::workspaces::Workspaces;
-use entities::{Moment, being_removed, entries, experiment_state, if_closed, in_workspace, layout, now_ms};
+use entities::{Moment, being_removed, entries, experiment_state, if_closed, layout, now_ms};
 use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
-use key_schema::{Descending, Key, Name, Stage, rows};
+use key_schema::{Descending, Stage, rows};
 use mlflow_api::tracking::{self, KeyValue, LifecycleStage};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, TRACE_RETENTION_TAG, Workspace, limits, location};
 use table::{ChangePlan, Condition, Failure, Item, Query, RefusedWrites, Update, Write, WriteRefusal, number, text};
 
+use super::items::{ExperimentItems, StoredExperiment, name_key, name_row};
 use crate::store::Store;
 use crate::store::generated_names::DEFAULT_EXPERIMENT_NAME;
 
@@ -35,21 +36,6 @@ pub struct NewExperiment {
     pub artifact_location: String,
     /// Tags.
     pub tags: Vec<(String, String)>,
-}
-
-/// Returns the key of the row that claims a name.
-fn name_key(workspace: &Workspace, name: &str) -> Key {
-    rows::ExperimentName::key(&workspace.as_str().into(), &Name::from(name))
-}
-
-/// Creates the row that claims an experiment's name. The workspace's lists of experiments consist
-/// of these rows.
-fn name_row(workspace: &Workspace, experiment: ExperimentId, name: &str, created: i64, changed: i64) -> Item {
-    Item::new(name_key(workspace, name))
-        .with(NAME, text(name))
-        .with(EXPERIMENT, text(experiment.to_string()))
-        .indexed(ExperimentsByStage::key(&Stage::Active, &Descending(created), &experiment))
-        .indexed(ExperimentsByChange::key(&Stage::Active, &Descending(changed), &experiment))
 }
 
 /// Returns the error about a name that is in use, given its row. MLflow's error codes differ
@@ -143,19 +129,19 @@ impl Store {
         } else {
             new.artifact_location.clone()
         };
-        let item = Item::new(rows::Experiment::key(&id))
-            .with(NAME, text(&new.name))
-            .with(LOCATION, text(location))
-            .with(CREATED, number(created))
-            .with(UPDATED, number(created))
-            .with(STAGE, text(LifecycleStage::Active.name()))
-            .with(STAGE_VERSION, number(0))
-            // The attribute makes the stream deliver the item's removal to the indexer.
-            .with(REVISION, number(1));
-        let item = self.authorizer_writes.with_owner(in_workspace(item, workspace));
-        let (item, tag_rows) =
-            entities::documents::new_document(item, &new.tags, |tag| rows::ExperimentTag::key(&id, tag));
-        let name = name_row(workspace, id, &new.name, created, created);
+        let stored = StoredExperiment {
+            id,
+            workspace,
+            name: &new.name,
+            artifact_location: &location,
+            stage: LifecycleStage::Active,
+            stage_version: 0,
+            created,
+            updated: created,
+            tags: &new.tags,
+        };
+        let ExperimentItems { document, tags: tag_rows, name } = stored.items();
+        let item = self.authorizer_writes.with_owner(document);
         let mut others = vec![Write::Put(name, Condition::item_missing())];
         let has_check =
             self.authorizer_writes.workspace_open_condition(workspace).map(|check| others.push(check)).is_some();

@@ -1,0 +1,62 @@
+//! Records of experiments.
+
+use mlflow_api::tracking::LifecycleStage;
+use mlflow_api::{ExperimentId, Workspace};
+use serde::Serialize;
+use table::Item;
+
+/// An experiment of an MLflow database.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct ExperimentRecord {
+    /// The id in the database. It identifies the record, and is no part of its content.
+    #[serde(skip)]
+    pub(crate) id: ExperimentId,
+    /// The workspace.
+    pub(crate) workspace: Workspace,
+    /// The name.
+    pub(crate) name: String,
+    /// The artifact location.
+    pub(crate) artifact_location: String,
+    /// The lifecycle stage.
+    pub(crate) stage: LifecycleStage,
+    /// When it was created, in ms. 0 if unknown.
+    pub(crate) created: i64,
+    /// When it was last changed, in ms. 0 if unknown.
+    pub(crate) updated: i64,
+    /// Tags, sorted by key.
+    pub(crate) tags: Vec<(String, String)>,
+}
+
+/// An experiment that is being imported.
+#[derive(Clone, Debug)]
+pub(crate) struct ImportedExperiment {
+    /// The id in the database, by which its contents are read.
+    pub(crate) source_id: ExperimentId,
+    /// The id here. Differs from that in the database if that is taken and `--remap` is given.
+    pub(crate) id: ExperimentId,
+    /// How often the stage has changed here, including this import. Runs with a stage of their own
+    /// have it in the attribute `STAGE_VERSION`.
+    pub(crate) stage_version: u32,
+    /// The record as it is written here: with its name and location here.
+    pub(crate) record: ExperimentRecord,
+    /// What happens to the experiment's own items.
+    pub(super) plan: ExperimentPlan,
+}
+
+/// What happens to an experiment's own items.
+#[derive(Clone, Debug)]
+pub(super) enum ExperimentPlan {
+    /// They are written. The item is the document that they replace.
+    Write(Option<Box<Item>>),
+    /// They stay as they are.
+    Keep,
+}
+
+/// An experiment that is being exported.
+#[derive(Clone, Debug)]
+pub(crate) struct ExportedExperiment {
+    /// The record to write.
+    pub(crate) record: ExperimentRecord,
+    /// How often the stage has changed.
+    pub(crate) stage_version: u32,
+}
