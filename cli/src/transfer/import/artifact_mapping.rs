@@ -29,6 +29,13 @@ impl ArtifactMapping {
         let rest = location.strip_prefix(&self.from)?;
         (rest.is_empty() || rest.starts_with('/')).then(|| format!("{}{rest}", self.to))
     }
+
+    /// Returns the command that copies the files.
+    pub(crate) fn copy_command(&self) -> String {
+        let Self { from, to } = self;
+        let is_in_bucket = [from, to].iter().any(|location| location.starts_with("s3://"));
+        if is_in_bucket { format!("aws s3 sync {from} {to}") } else { format!("rsync -a {from}/ {to}/") }
+    }
 }
 
 #[cfg(test)]

@@ -50,6 +50,10 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     } else {
         verify_all(&context, &experiments).await?;
     }
+    context.report.end_progress();
+    for mapping in &context.artifacts {
+        print_line(&format!("Copy the artifacts with: {}", mapping.copy_command()));
+    }
     for line in context.report.lines() {
         print_line(&line);
     }

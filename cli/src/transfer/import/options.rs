@@ -15,6 +15,18 @@ use crate::table_options::TableOptions;
 use crate::transfer::database::DatabaseUri;
 use crate::transfer::source::Source;
 
+/// Tables whose rows are entities of their own, for the progress bar.
+const COUNTED_TABLES: [&str; 8] = [
+    "experiments",
+    "runs",
+    "logged_models",
+    "trace_info",
+    "registered_models",
+    "model_versions",
+    "evaluation_datasets",
+    "scorers",
+];
+
 /// Options of `import`.
 #[derive(Args)]
 pub(crate) struct Options {
@@ -53,6 +65,10 @@ impl Options {
         // The source is opened first, so that nothing is created if it cannot be read.
         let source = Source::open(&self.from).await?;
         let (table, engine) = self.place.connect().await?;
+        let mut total = 0;
+        for table in COUNTED_TABLES {
+            total += source.count(table).await?;
+        }
         let is_used = self.place.create(&table, false).await?;
         let table = table.in_background();
         if !is_used && !self.dry_run {
@@ -67,7 +83,7 @@ impl Options {
             artifacts: self.artifacts.clone(),
             remap: self.remap,
             remapped: RemappedIds::default(),
-            report: ImportReport::default(),
+            report: ImportReport::new(total)?,
         };
         Ok((context, engine))
     }

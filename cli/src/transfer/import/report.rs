@@ -3,14 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use indicatif::{ProgressBar, ProgressStyle};
+
 use crate::Failure;
 
 /// Maximum number of ids that are listed for one reason.
 const MAX_EXAMPLES: usize = 10;
 
-/// Counts of an import, by kind of entity. Kinds are plural nouns, such as `runs`.
-#[derive(Debug, Default)]
-pub(crate) struct ImportReport(Mutex<BTreeMap<&'static str, KindCounts>>);
+/// Counts of an import, by kind of entity, and its progress bar. Kinds are plural nouns, such as
+/// `runs`.
+#[derive(Debug)]
+pub(crate) struct ImportReport {
+    kinds: Mutex<BTreeMap<&'static str, KindCounts>>,
+    bar: ProgressBar,
+}
 
 #[derive(Debug, Default)]
 struct KindCounts {
@@ -46,44 +52,56 @@ impl Examples {
 }
 
 impl ImportReport {
-    fn update(&self, kind: &'static str, change: impl FnOnce(&mut KindCounts)) {
-        change(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(kind).or_default());
+    /// Creates a report that shows its progress towards this number of entities.
+    pub(super) fn new(total: u64) -> Result<Self, Failure> {
+        let style = ProgressStyle::with_template("{bar:40} {pos}/{len} imported, {eta} left")?;
+        Ok(Self { kinds: Mutex::default(), bar: ProgressBar::new(total).with_style(style) })
+    }
+
+    fn update(&self, kind: &'static str, count: u64, change: impl FnOnce(&mut KindCounts)) {
+        change(self.kinds.lock().unwrap_or_else(PoisonError::into_inner).entry(kind).or_default());
+        self.bar.inc(count);
+    }
+
+    /// Removes the progress bar from the terminal.
+    pub(super) fn end_progress(&self) {
+        self.bar.finish_and_clear();
     }
 
     /// Counts entities that were imported.
     pub(crate) fn imported(&self, kind: &'static str, count: u64) {
-        self.update(kind, |counts| counts.imported += count);
+        self.update(kind, count, |counts| counts.imported += count);
     }
 
     /// Counts entities that had been imported before and are unchanged.
     pub(crate) fn unchanged(&self, kind: &'static str, count: u64) {
-        self.update(kind, |counts| counts.unchanged += count);
+        self.update(kind, count, |counts| counts.unchanged += count);
     }
 
     /// Counts entities that had been imported before and were updated from the source.
     pub(crate) fn updated(&self, kind: &'static str, count: u64) {
-        self.update(kind, |counts| counts.updated += count);
+        self.update(kind, count, |counts| counts.updated += count);
     }
 
     /// Records an entity that was left alone, because it was changed here since it was imported.
     pub(crate) fn changed_here(&self, kind: &'static str, id: &str) {
-        self.update(kind, |counts| counts.changed_here.add(id));
+        self.update(kind, 1, |counts| counts.changed_here.add(id));
     }
 
     /// Records an entity that was not imported, and why: a clause that completes "not imported, ".
     pub(crate) fn omitted(&self, kind: &'static str, id: &str, reason: impl Into<String>) {
-        self.update(kind, |counts| counts.omitted.entry(reason.into()).or_default().add(id));
+        self.update(kind, 1, |counts| counts.omitted.entry(reason.into()).or_default().add(id));
     }
 
     /// Records an entity, or a number of entities, that is not here as it is in the source.
     pub(crate) fn different(&self, kind: &'static str, what: &str) {
-        self.update(kind, |counts| counts.different.add(what));
+        self.update(kind, 0, |counts| counts.different.add(what));
     }
 
     /// Returns the report as lines of text.
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        for (kind, counts) in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        for (kind, counts) in &*self.kinds.lock().unwrap_or_else(PoisonError::into_inner) {
             let KindCounts { imported, unchanged, updated, .. } = counts;
             lines.push(format!("{kind}: {imported} imported, {updated} updated, {unchanged} unchanged"));
             if counts.changed_here.count > 0 {
@@ -109,7 +127,7 @@ impl ImportReport {
 
     /// Fails if something was not imported, or differs from the source.
     pub(crate) fn outcome(&self) -> Result<(), Failure> {
-        let kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
         let omitted: u64 =
             kinds.values().flat_map(|counts| counts.omitted.values()).map(|examples| examples.count).sum();
         let different: u64 = kinds.values().map(|counts| counts.different.count).sum();

@@ -4,6 +4,7 @@
 //! that a schema does not have yet are read as if they were empty: see [`Source::column`].
 
 mod schema;
+mod schema_versions;
 
 use std::fmt::Write;
 
@@ -29,6 +30,7 @@ impl Source {
     pub(crate) async fn open(uri: &DatabaseUri) -> Result<Self, Failure> {
         let database = Database::open(uri).await?;
         let schema = Schema::read(&database).await?;
+        schema_versions::check(&database).await?;
         Ok(Self { database, schema })
     }
 
