@@ -18,7 +18,10 @@ pub(crate) use logged_model::missing_model;
 pub use logged_model::{LoggedModelPoint, LoggedModelSearch, NewLoggedModel};
 pub use metric::{RequestedRun, SampleRange};
 pub(crate) use metric::{points_in_response, points_on_page};
-pub use run::{NewRun, RunChange};
+pub use run::{
+    DatasetItems, MAX_DOCUMENT_POINT_BYTES, NewRun, NewRunItems, RunChange, RunDatasets, RunStage, StoredRun,
+    dataset_contexts, dataset_items,
+};
 pub(crate) use run_search::known_experiments;
 pub use run_search::{RunSearch, SearchBounds};
 pub use store::Store;

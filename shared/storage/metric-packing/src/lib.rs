@@ -9,8 +9,10 @@
 //! do not need it.
 
 mod chart_rows;
+mod history;
 mod journal_batch;
 mod pack;
 mod sealing;
 
+pub use history::HistoryPacker;
 pub use pack::{PackingResult, is_due, pack};

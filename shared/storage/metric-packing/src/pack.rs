@@ -26,10 +26,10 @@ use crate::sealing::PackedMetric;
 
 /// Maximum number of metrics in the first document. A run with more metrics is wide: the others are
 /// in 16 further documents, selected by a hash of the name.
-const MAX_DOCUMENT_KEYS: usize = 128;
+pub(crate) const MAX_DOCUMENT_KEYS: usize = 128;
 /// Size of a document, in bytes, above which all its metrics are sealed into segments, so that only
 /// their latest points are left.
-const MAX_DOCUMENT_BYTES: usize = 200 << 10;
+pub(crate) const MAX_DOCUMENT_BYTES: usize = 200 << 10;
 /// Number of concurrent requests.
 const CONCURRENCY: usize = 16;
 /// Maximum number of attempts to remove packed calls from a tail that is still being added to.

@@ -36,7 +36,7 @@ impl Store {
         input: &DatasetInput,
         found: Option<&Item>,
     ) -> Result<Option<Write>> {
-        let Dataset { name, digest, source_type, source, schema, profile } = &input.dataset;
+        let Dataset { name, digest, .. } = &input.dataset;
         let key = dataset_key(experiment, name, digest);
         let used_for = bytes_set([context_element(input.context())]);
         if let Some(found) = found {
@@ -46,15 +46,8 @@ impl Store {
             let is_known = contexts(found).any(|context| context == input.context());
             return Ok((!is_known).then(|| Write::Update(Update::new(key).add(CONTEXTS, used_for))));
         }
-        let json = serde_json::to_string(&[source, schema, profile]).map_err(Error::internal)?;
-        let packed = content::pack("dataset", &json, MAX_INLINE_BYTES, part_key(experiment, name, digest));
-        self.table.write_many(packed.parts.clone(), &[]).await?;
-        let item = Item::new(key)
-            .with(NAME, text(name))
-            .with(DIGEST, text(digest))
-            .with(SOURCE_TYPE, text(source_type))
-            .with(CONTEXTS, used_for);
-        let item = packed.on(item);
+        let DatasetItems { parts, item } = dataset_items(experiment, &input.dataset, [input.context()])?;
+        self.table.write_many(parts, &[]).await?;
         Ok(Some(Write::Put(item, Condition::item_missing())))
     }
 
@@ -96,6 +89,36 @@ impl Store {
     }
 }
 
+/// The items of a dataset.
+#[derive(Clone, Debug)]
+pub struct DatasetItems {
+    /// Parts of a large dataset, which must be written first.
+    pub parts: Vec<Item>,
+    /// The dataset's own item.
+    pub item: Item,
+}
+
+/// Returns the items of a dataset that runs have read in these contexts.
+///
+/// # Errors
+/// The dataset cannot be written as JSON.
+pub fn dataset_items<'a>(
+    experiment: ExperimentId,
+    dataset: &Dataset,
+    contexts: impl IntoIterator<Item = Option<&'a str>>,
+) -> Result<DatasetItems> {
+    let Dataset { name, digest, source_type, source, schema, profile } = dataset;
+    let json = serde_json::to_string(&[source, schema, profile]).map_err(Error::internal)?;
+    let packed = content::pack("dataset", &json, MAX_INLINE_BYTES, part_key(experiment, name, digest));
+    let item = Item::new(dataset_key(experiment, name, digest))
+        .with(NAME, text(name))
+        .with(DIGEST, text(digest))
+        .with(SOURCE_TYPE, text(source_type))
+        .with(CONTEXTS, bytes_set(contexts.into_iter().map(context_element)));
+    let parts = packed.parts.clone();
+    Ok(DatasetItems { parts, item: packed.on(item) })
+}
+
 /// Creates the row that links a dataset to a run that read it.
 pub(crate) fn link_to_run(at: &RunLocation, input: &DatasetInput) -> Item {
     let digest = dataset_digest(&input.dataset.name, &input.dataset.digest);
@@ -129,7 +152,7 @@ fn context_element(context: Option<&str>) -> Vec<u8> {
 }
 
 /// Returns the contexts of a dataset. `None` stands for uses without a context.
-fn contexts(item: &Item) -> impl Iterator<Item = Option<&str>> {
+pub fn contexts(item: &Item) -> impl Iterator<Item = Option<&str>> {
     item.elements(CONTEXTS)
         .iter()
         .filter_map(|element| std::str::from_utf8(element.as_ref()).ok())

@@ -13,6 +13,7 @@ use mlflow_api::{Error, ErrorCode, Result};
 use table::{Condition, Failure, Item, Update, Write, number, text};
 
 use super::dataset::{self, MAX_INLINE_BYTES};
+use super::items::output_row;
 use super::run_document::RunDocument;
 use crate::store::Store;
 
@@ -125,10 +126,7 @@ impl Store {
         }
         for models in models.chunks(MAX_TRANSACTION_ROWS) {
             let rows = models.iter().map(|model| {
-                let name = Name::from(model.model_id.as_str());
-                let row = Item::new(rows::RunOutput::key(&at.experiment, &at.run, &name))
-                    .with(MODEL, text(&model.model_id))
-                    .with(STEP, number(model.step));
+                let row = output_row(at, model);
                 let same = Condition::Equals(STEP.into(), number(model.step));
                 Write::Put(row, Condition::Any(vec![Condition::item_missing(), same]))
             });

@@ -21,7 +21,7 @@ use table::Item;
 
 /// Maximum number of bytes of points that a run's first calls put into its document. Every change
 /// of the document is billed by its total size.
-pub(crate) const MAX_DOCUMENT_POINT_BYTES: usize = 1 << 10;
+pub const MAX_DOCUMENT_POINT_BYTES: usize = 1 << 10;
 /// Maximum number of metrics that one update adds to the document. An update expression can have up
 /// to 4 KB.
 const MAX_INLINE_METRICS: usize = 60;

@@ -1,17 +1,16 @@
 //! Creating and updating runs.
 
 use access::Granted;
-use entities::attributes::{END_TIME, NAME, PARAMS, ROOM, START_TIME, STATUS, USER};
+use entities::attributes::{END_TIME, NAME, ROOM, STATUS};
 use entities::experiments::check_is_active;
-use entities::{Moment, RunLocation, marked_item, now_ms, run_info};
-use key_schema::index::{RunsByStage, RunsByTime};
-use key_schema::{Descending, Stage, rows};
+use entities::{Moment, RunLocation, now_ms, run_info};
 use mlflow_api::inputs::RunInputs;
 use mlflow_api::tracking::{self, KeyValue, RUN_NAME_TAG, RunData, RunStatus};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, RunId};
 use rand::RngExt;
-use table::{ChangePlan, Item, Map, bytes, map, number, text};
+use table::{ChangePlan, number, text};
 
+use super::items::{NewRunItems, StoredRun};
 use super::run_cache::CachedRun;
 use super::run_document::RunDocument;
 use crate::store::Store;
@@ -31,11 +30,6 @@ pub struct NewRun {
     /// Tags.
     pub tags: Vec<(String, String)>,
 }
-
-/// Number of bytes that a run's document reserves for the end of the run. Status, end time, the
-/// mark and the mark's entry in the index have up to 160 bytes together. An experiment with 10 GB
-/// rejects writes that make it larger, but its runs can still be ended.
-const RESERVED_END_BYTES: usize = 160;
 
 /// A change to a run's info. Fields that are `None` stay unchanged.
 #[derive(Clone, Debug, Default)]
@@ -68,23 +62,25 @@ impl Store {
             .change("the run of every id drawn", |_| async move {
                 let now = u64::try_from(now_ms()).unwrap_or_default();
                 let run = RunId::new(now, experiment, rand::rng().random());
-                let item = Item::new(rows::Run::key(&experiment, &run))
-                    .with(NAME, text(name))
-                    .with(USER, text(&new.user_id))
-                    .with(STATUS, text(RunStatus::Running.name()))
-                    .with(START_TIME, number(new.start_time))
-                    .with(PARAMS, map(Map::new()))
-                    .with(ROOM, bytes(vec![0; RESERVED_END_BYTES]))
-                    .indexed(RunsByStage::key(&Stage::Active, &Descending(new.start_time), &run))
-                    .indexed(RunsByTime::key(&Descending(new.start_time), &run));
-                let tag_row = |tag: &_| rows::RunTag::key(&experiment, &run, tag);
-                let (item, tag_rows) = entities::documents::new_document(marked_item(item, &run), tags, tag_row);
+                let at = RunLocation { experiment, run };
+                let stored = StoredRun {
+                    at: &at,
+                    name,
+                    user: &new.user_id,
+                    status: RunStatus::Running,
+                    start_time: new.start_time,
+                    end_time: None,
+                    artifact_uri: None,
+                    own_stage: None,
+                    params: &[],
+                    tags,
+                };
+                let NewRunItems { document: item, rows: tag_rows } = stored.items();
                 let mut rows = Vec::new();
                 let more_rows = entities::documents::take_rows(&mut rows, tag_rows);
                 self.table.write_many(more_rows, &[]).await?;
-                let info = run_info(experiment, &run, &item, state);
+                let info = run_info(experiment, &at.run, &item, state);
                 let data = RunData { tags: written.clone(), ..RunData::default() };
-                let at = RunLocation { experiment, run };
                 let run = tracking::Run { info, data, inputs: RunInputs::default(), outputs: None };
                 let logged = CachedRun::of(since, &item);
                 Ok::<_, Error>(ChangePlan::Create(item, rows, (run, at, logged)))
