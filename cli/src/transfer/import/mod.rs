@@ -28,7 +28,7 @@ pub(crate) use context::{ImportContext, ImportScope};
 pub(crate) use decision::ImportDecision;
 pub(crate) use fingerprint::fingerprint;
 pub(crate) use options::Options;
-pub(crate) use remapped_ids::{IdKind, ORIGINAL_ID_TAG, replacement_digits};
+pub(crate) use remapped_ids::{IdKind, ORIGINAL_ID_TAG, replacement_digits, replacement_digits_of};
 
 use local_indexing::LocalIndexing;
 

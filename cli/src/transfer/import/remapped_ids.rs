@@ -46,6 +46,11 @@ impl RemappedIds {
 /// Returns 32 hexadecimal digits for an entity whose id is taken. They depend only on the old id, so
 /// that a repeated import finds the entity again.
 pub(crate) fn replacement_digits(kind: IdKind, source_id: &str) -> String {
-    let digest = Sha256::digest(format!("{kind:?}/{source_id}"));
+    replacement_digits_of(&[&format!("{kind:?}"), source_id])
+}
+
+/// Returns 32 hexadecimal digits that depend only on these texts.
+pub(crate) fn replacement_digits_of(texts: &[&str]) -> String {
+    let digest = Sha256::digest(texts.join("/"));
     digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,22 +1,24 @@
 //! Runs, with params, tags, metric histories, and the datasets and models that they read or wrote.
+//!
+//! | file | what it is for |
+//! |---|---|
+//! | `record.rs` | a run of an MLflow database; of its metrics, only counts and checksums |
+//! | `database_reader.rs`, `metric_reader.rs` | read runs and points from the source, in bounded batches |
+//! | `importer.rs`, `dataset_importer.rs` | write items |
+//! | `table_reader.rs` | reads runs back, for verification, changes and export |
+//! | `exporter.rs` | writes rows of an MLflow database |
 
-use super::experiments::{ExportedExperiment, ImportedExperiment};
-use super::export::ExportContext;
-use super::import::ImportContext;
-use crate::Failure;
+mod database_reader;
+mod dataset_importer;
+mod exporter;
+mod importer;
+mod metric_reader;
+mod record;
+mod table_reader;
 
-/// Imports the runs of an experiment.
-pub(crate) async fn import(_context: &ImportContext, _experiment: &ImportedExperiment) -> Result<(), Failure> {
-    Ok(())
-}
+pub(crate) use exporter::export;
+pub(crate) use importer::{import, verify};
+use record::{MetricSummary, RunRecord};
 
-/// Compares the runs of an experiment with the source: numbers and sums of all, and the records of
-/// some. Differences are reported.
-pub(crate) async fn verify(_context: &ImportContext, _experiment: &ImportedExperiment) -> Result<(), Failure> {
-    Ok(())
-}
-
-/// Exports the runs of an experiment.
-pub(crate) async fn export(_context: &ExportContext, _experiment: &ExportedExperiment) -> Result<(), Failure> {
-    Ok(())
-}
+/// Name of this kind of entity in reports.
+const KIND: &str = "runs";

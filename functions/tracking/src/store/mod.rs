@@ -19,8 +19,8 @@ pub use logged_model::{LoggedModelPoint, LoggedModelSearch, NewLoggedModel};
 pub use metric::{RequestedRun, SampleRange};
 pub(crate) use metric::{points_in_response, points_on_page};
 pub use run::{
-    DatasetItems, MAX_DOCUMENT_POINT_BYTES, NewRun, NewRunItems, RunChange, RunDatasets, RunStage, StoredRun,
-    dataset_contexts, dataset_items,
+    DatasetItems, MAX_DOCUMENT_POINT_BYTES, NewRun, NewRunItems, RunChange, RunStage, StoredRun, dataset_contexts,
+    dataset_items, read_dataset,
 };
 pub(crate) use run_search::known_experiments;
 pub use run_search::{RunSearch, SearchBounds};

@@ -15,7 +15,7 @@ use key_schema::index::RunsOfDataset;
 use key_schema::{Key, Ordinal, WideDigest, rows};
 use mlflow_api::inputs::{Dataset, DatasetInput, DatasetSummary};
 use mlflow_api::{Error, ExperimentId, Result};
-use table::{Condition, Item, Query, Update, Write, bytes_set, text};
+use table::{Condition, Item, Query, Table, Update, Write, bytes_set, text};
 
 use crate::store::Store;
 
@@ -117,6 +117,18 @@ pub fn dataset_items<'a>(
         .with(CONTEXTS, bytes_set(contexts.into_iter().map(context_element)));
     let parts = packed.parts.clone();
     Ok(DatasetItems { parts, item: packed.on(item) })
+}
+
+/// Reads a dataset from its item. One request if the dataset is large.
+///
+/// # Errors
+/// The dataset cannot be read.
+pub async fn read_dataset(table: &Table, experiment: ExperimentId, item: &Item) -> Result<Dataset> {
+    let text = |attribute: Attribute<Text>| item.get(attribute).unwrap_or_default().to_owned();
+    let (name, digest, source_type) = (text(NAME), text(DIGEST), text(SOURCE_TYPE));
+    let json = content::read(table, item, part_key(experiment, &name, &digest)).await?.unwrap_or_default();
+    let [source, schema, profile] = serde_json::from_str(&json).map_err(Error::internal)?;
+    Ok(Dataset { name, digest, source_type, source, schema, profile })
 }
 
 /// Creates the row that links a dataset to a run that read it.

@@ -21,7 +21,7 @@ const CACHE_BYTES: usize = 8 << 20;
 
 /// Adds the contents of datasets to one run after another. Contents are decompressed for one run at
 /// a time. A cache of a few MB keeps them for further runs with the same datasets.
-pub struct RunDatasets<'a> {
+pub(crate) struct RunDatasets<'a> {
     table: &'a Table,
     items: HashMap<Key, Item>,
     cache: HashMap<Key, Dataset>,
@@ -29,16 +29,14 @@ pub struct RunDatasets<'a> {
 }
 
 impl<'a> RunDatasets<'a> {
-    /// Creates an empty cache over a table.
-    #[must_use]
-    pub fn new(table: &'a Table) -> Self {
+    pub(crate) fn new(table: &'a Table) -> Self {
         Self { table, items: HashMap::new(), cache: HashMap::new(), cache_bytes: 0 }
     }
 
     /// Reads the items of the next runs' datasets, and returns how many runs this covers: as many
     /// as have up to 100 datasets together, but at least one. Takes one request, none if all of the
     /// items are loaded already, and more for a run with more than 100 datasets.
-    pub async fn load<'b>(&mut self, runs: impl Iterator<Item = &'b Run>) -> Result<usize> {
+    pub(crate) async fn load<'b>(&mut self, runs: impl Iterator<Item = &'b Run>) -> Result<usize> {
         let (mut keys, mut loaded) = (BTreeSet::new(), 0);
         for run in runs {
             let of_run: BTreeSet<_> = dataset_keys(run).collect();
@@ -55,7 +53,7 @@ impl<'a> RunDatasets<'a> {
     }
 
     /// Returns a lower bound, in bytes, of the JSON of a loaded run's datasets.
-    pub fn size(&self, run: &Run) -> usize {
+    pub(crate) fn size(&self, run: &Run) -> usize {
         let size = |key| match (self.cache.get(&key), self.items.get(&key)) {
             (Some(dataset), _) => size_of(dataset),
             (None, Some(item)) => content::size(item) + item.get(SOURCE_TYPE).unwrap_or_default().len(),
@@ -68,7 +66,7 @@ impl<'a> RunDatasets<'a> {
     ///
     /// # Errors
     /// Returns an error if the run with its datasets exceeds the maximum size of a response.
-    pub async fn fill(&mut self, run: &mut Run) -> Result<()> {
+    pub(crate) async fn fill(&mut self, run: &mut Run) -> Result<()> {
         if self.size(run) > MAX_JSON_BYTES {
             return Err(too_long(&format!("The run '{}' with its datasets", run.info.run_id), MAX_JSON_BYTES));
         }

@@ -1,0 +1,78 @@
+//! Records of runs.
+
+use std::collections::BTreeMap;
+
+use entities::points::Point;
+use key_schema::{halves, sha256_128};
+use mlflow_api::tracking::{LifecycleStage, RunStatus};
+use serde::Serialize;
+
+/// A run of an MLflow database.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct RunRecord {
+    /// The id. It identifies the record, and is no part of its content.
+    #[serde(skip)]
+    pub(super) id: String,
+    /// The name.
+    pub(super) name: String,
+    /// The user who started it.
+    pub(super) user: String,
+    /// The status.
+    pub(super) status: RunStatus,
+    /// Start time, in ms. 0 if unknown.
+    pub(super) start_time: i64,
+    /// End time, in ms.
+    pub(super) end_time: Option<i64>,
+    /// The lifecycle stage.
+    pub(super) stage: LifecycleStage,
+    /// When it was deleted, in ms, if it is.
+    pub(super) deleted_time: Option<i64>,
+    /// Where its artifacts are.
+    pub(super) artifact_uri: String,
+    /// Params, sorted by key.
+    pub(super) params: Vec<(String, String)>,
+    /// Tags, sorted by key.
+    pub(super) tags: Vec<(String, String)>,
+    /// Uses of datasets, sorted by name and digest.
+    pub(super) datasets: Vec<DatasetUse>,
+    /// Ids of the logged models that it read, sorted.
+    pub(super) model_inputs: Vec<String>,
+    /// Ids of the logged models that it produced, with their steps, sorted.
+    pub(super) model_outputs: Vec<(String, i64)>,
+    /// Its metrics, by name.
+    pub(super) metrics: BTreeMap<String, MetricSummary>,
+}
+
+/// A run's use of a dataset.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(super) struct DatasetUse {
+    /// Name of the dataset.
+    pub(super) name: String,
+    /// Digest of the dataset.
+    pub(super) digest: String,
+    /// Tags of the use, sorted by key.
+    pub(super) tags: Vec<(String, String)>,
+}
+
+/// The number of a metric's points, and a checksum of them that does not depend on their order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct MetricSummary {
+    pub(super) points: u64,
+    pub(super) checksum: u64,
+}
+
+impl MetricSummary {
+    /// Adds a point.
+    pub(super) fn add(&mut self, point: &Point) {
+        let [high, _] = halves(sha256_128(&point.pack()));
+        self.points += 1;
+        self.checksum = self.checksum.wrapping_add(high);
+    }
+
+    /// Returns the summary of these points, which must not repeat.
+    pub(super) fn of(points: &[Point]) -> Self {
+        let mut summary = Self::default();
+        points.iter().for_each(|point| summary.add(point));
+        summary
+    }
+}
