@@ -1,5 +1,6 @@
 //! What the exporters of all kinds of entities share.
 
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use mlflow_api::ExperimentId;
@@ -17,6 +18,8 @@ pub(crate) struct ExportContext {
     /// Directory below which the server stores artifacts of experiments without a location.
     pub(crate) artifact_root: String,
     database: Mutex<Connection>,
+    /// The file that is written, and its name when it is complete.
+    files: (PathBuf, PathBuf),
 }
 
 impl ExportContext {
@@ -25,8 +28,9 @@ impl ExportContext {
         experiment: Option<ExperimentId>,
         artifact_root: String,
         database: Connection,
+        files: (PathBuf, PathBuf),
     ) -> Self {
-        Self { table, experiment, artifact_root, database: Mutex::new(database) }
+        Self { table, experiment, artifact_root, database: Mutex::new(database), files }
     }
 
     /// Inserts a row into the database.
@@ -39,10 +43,14 @@ impl ExportContext {
         Ok(())
     }
 
-    /// Commits everything that was inserted.
+    /// Commits everything that was inserted, and gives the file its name.
     pub(super) fn finish(self) -> Result<(), Failure> {
         let database = self.database.into_inner().unwrap_or_else(PoisonError::into_inner);
-        database.execute_batch("COMMIT")?;
+        database.execute_batch("COMMIT; PRAGMA journal_mode = DELETE")?;
+        database.close().map_err(|(_, error)| error)?;
+        let (unfinished, complete) = self.files;
+        std::fs::File::open(&unfinished)?.sync_all()?;
+        std::fs::rename(unfinished, complete)?;
         Ok(())
     }
 }

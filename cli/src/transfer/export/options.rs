@@ -1,6 +1,6 @@
 //! Options of `export`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use mlflow_api::ExperimentId;
@@ -10,6 +10,9 @@ use super::context::ExportContext;
 use crate::Failure;
 use crate::artifact_options::ArtifactOptions;
 use crate::table_options::TableOptions;
+
+/// The statements that create MLflow's tables.
+const SCHEMA: &str = include_str!("schema.sql");
 
 /// Options of `export`.
 #[derive(Args)]
@@ -36,8 +39,23 @@ impl Options {
             return Err(format!("{} exists already", self.to.display()).into());
         }
         let storage = self.artifacts.open(&self.place.storage)?;
-        let database = Connection::open(&self.to)?;
-        database.execute_batch("BEGIN")?;
-        Ok(ExportContext::new(table.in_background(), experiment, storage.root, database))
+        // The file gets its name when it is complete.
+        let unfinished = unfinished(&self.to);
+        if unfinished.exists() {
+            std::fs::remove_file(&unfinished)?;
+        }
+        let database = Connection::open(&unfinished)?;
+        // A file that is not complete is thrown away, so that its pages need not be safe.
+        database.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN")?;
+        database.execute_batch(SCHEMA)?;
+        let files = (unfinished, self.to.clone());
+        Ok(ExportContext::new(table.in_background(), experiment, storage.root, database, files))
     }
+}
+
+/// Returns the name of a file while it is not complete.
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".unfinished");
+    PathBuf::from(name)
 }
