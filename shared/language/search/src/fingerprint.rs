@@ -79,8 +79,8 @@ impl Fingerprint {
 /// and versions.
 ///
 /// The hash is meant to detect mistakes, not attacks. A caller who constructs two searches with
-/// equal hashes, or forges a token, gets a wrong page of their own search, which only contains
-/// entities that the caller may read.
+/// equal hashes, or forges a token, only gets a wrong page of the caller's own search, and the page
+/// still contains only entities that the caller may read.
 struct FnvHash(u64);
 
 impl FnvHash {

@@ -1,4 +1,4 @@
-//! Other entities by which a search selects or sorts traces, and to which traces refer.
+//! Entities to which traces refer, and by which a search can select or sort traces.
 
 use mlflow_api::traces::{MODEL_ID, SOURCE_RUN};
 
