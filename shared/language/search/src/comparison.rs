@@ -1,5 +1,5 @@
-//! The comparisons of a filter. This is the outermost level of MLflow's parser, which is shared by
-//! all kinds of entities.
+//! Splitting filters into comparisons. This is the outermost level of MLflow's parser, and all
+//! kinds of entities share it.
 
 use std::collections::VecDeque;
 

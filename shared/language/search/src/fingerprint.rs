@@ -92,8 +92,8 @@ impl FnvHash {
         Self(bytes.iter().fold(self.0, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)))
     }
 
-    /// Adds the length before the text, so that moving a character from one text to the next
-    /// changes the hash.
+    /// Adds a text to the hash. The length is added first, so that moving a character from one text
+    /// to the next changes the hash.
     fn text(self, text: &str) -> Self {
         self.count(text.len()).bytes(text.as_bytes())
     }

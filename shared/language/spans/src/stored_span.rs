@@ -27,7 +27,8 @@ pub(crate) fn keep(sent: Span, service: Option<&str>) -> Result<([u8; 16], Span)
     let trace_id: [u8; 16] = sized(&sent.trace_id).ok_or_else(failed)?;
     let span_id: [u8; 8] = sized(&sent.span_id).ok_or_else(failed)?;
     let parent: [u8; 8] = sized(&sent.parent_span_id).ok_or_else(failed)?;
-    // Times beyond 64 signed bits are not valid dates, and MLflow's database cannot store them.
+    // Times that do not fit into a signed 64-bit integer are not valid dates, and MLflow's database
+    // cannot store them.
     if [sent.start_time_unix_nano, sent.end_time_unix_nano].into_iter().any(|time| i64::try_from(time).is_err()) {
         return Err(failed());
     }

@@ -1,9 +1,9 @@
 //! A second SQLite connection to the engine's database, for operations that the engine does not
 //! support.
 //!
-//! This module, [`expiry`](crate::ttl_index), [`clustered`](crate::table_clustering) and
-//! [`without_keys`](crate::keyless_storage) rely on dynoxide's private schema. This module relies
-//! on one table:
+//! This module, [`ttl_index`](crate::ttl_index), [`table_clustering`](crate::table_clustering) and
+//! [`keyless_storage`](crate::keyless_storage) rely on dynoxide's private schema. This module
+//! relies on one table:
 //!
 //! `_stream_records(id, table_name, ..., sequence_number TEXT, shard_id, created_at INTEGER, ...)`
 //!

@@ -109,7 +109,7 @@ impl EngineCall {
                 let written = PendingWrite { place: log.arrive(), log, answer, reply };
                 match to_disk {
                     Some(to_disk) => drop(to_disk.send(written)),
-                    // This thread syncs the log itself if it cannot pass the write on.
+                    // Threads without a disk thread sync the log themselves.
                     None => written.sync_and_answer(),
                 }
             }

@@ -93,8 +93,8 @@ impl Retention {
                 report.removed_histories(experiment, count);
             }
             for (at, outcome) in runs.iter().zip(removed) {
-                // After a failure, progress is no longer recorded, so the next scan starts before
-                // this run.
+                // After a failure, progress is no longer recorded, so that the next scan starts
+                // before the run that failed.
                 look.notes &= outcome.is_ok();
                 failures.note(format_args!("history of run {}", at.run), outcome.map(drop))?;
             }

@@ -13,8 +13,8 @@ use crate::deletion_condition::DeletionCondition;
 use crate::report::{RemovalReport, RemovedEntity};
 use crate::store::Retention;
 
-/// Batch size: the rows in `REMOVAL` of this many runs are written in one request, and their
-/// documents are read in one.
+/// Batch size. The rows in `REMOVAL` of this many runs are written in one request, and their
+/// documents are read in one request.
 const BATCH_SIZE: usize = 25;
 /// Number of runs whose artifacts and rows are deleted concurrently.
 const CONCURRENCY: usize = 8;

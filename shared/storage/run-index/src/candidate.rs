@@ -31,7 +31,7 @@ pub(crate) struct CandidateRank {
     /// First value of the candidate in the order of the search, encoded as in keys. The candidates
     /// of a group have the same first value, and are adjacent.
     pub(crate) group: String,
-    /// Whether the order within the group, newest first, is the order of the search.
+    /// Whether the runs of a group, which are newest first, are in the order of the search.
     pub(crate) is_exact: bool,
     /// Position within the group.
     pub(crate) place: String,

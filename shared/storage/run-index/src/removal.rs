@@ -120,8 +120,9 @@ impl RunIndex {
     }
 }
 
-/// Returns the row that has to be deleted together with the given one: the reverse direction of a
-/// run's link to a dataset, or a scorer's row in the workspace's list.
+/// Returns the row that has to be deleted together with `item`. For a run's link to a dataset, it
+/// is the link in the opposite direction. For a scorer, it is the scorer's row in the workspace's
+/// list.
 fn counterpart(item: &Item, workspace: Option<&Workspace>) -> Option<Key> {
     let key = item.key()?;
     // The name is read from the item, because the key may contain only its beginning.

@@ -164,8 +164,8 @@ impl Update {
         self.remove(index.sort)
     }
 
-    /// Adds to a number or to a set, which is created if it is missing. Supported for top-level
-    /// attributes only.
+    /// Adds a value to a number or elements to a set. The attribute is created if it is missing.
+    /// Supported for top-level attributes only.
     #[must_use]
     pub fn add(mut self, attribute: impl Into<AttributePath>, value: Value) -> Self {
         self.add.push((attribute.into(), value));

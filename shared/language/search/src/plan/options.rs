@@ -16,8 +16,8 @@ const MAX_PROBED_LISTS: usize = 3;
 /// The possible access paths of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunOptions {
-    /// The ids of runs that may pass, if the filter names ids. Empty if the conditions on ids
-    /// contradict each other.
+    /// The ids of runs that may pass, if the filter names ids. Empty if the conditions of the
+    /// filter contradict each other, so that no run can pass.
     pub ids: Option<Vec<String>>,
     /// Lists that each contain every run that passes the filter, except for runs with changes that
     /// have not been indexed yet. The most selective lists come first.

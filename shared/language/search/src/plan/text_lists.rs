@@ -10,7 +10,8 @@ use crate::like;
 use crate::range::TextRange;
 use crate::trigram_tokens;
 
-/// Returns lists that each contain every run that passes. Empty if no list would exclude any run.
+/// Returns lists that each contain every run that passes the test. Empty if no list would exclude
+/// any run.
 pub(super) fn lists(column: &RunColumn, test: Option<&TextTest>, fields: &CommonFields) -> Vec<RunList> {
     let range = test.map_or(TextRange::ANY, range_of);
     let by_value = |range| column.is_listed(fields).then(|| RunList::ByText { column: column.clone(), range });

@@ -135,8 +135,8 @@ impl TagTests {
         }
         let prompts = asks_for_prompts(&tests);
         if !prompts {
-            // This condition is removed because models that are not prompts usually do not have
-            // this tag.
+            // The condition is removed because models that are not prompts do not need to have the
+            // tag.
             tests.retain(|(key, _)| key != IS_PROMPT_TAG);
         }
         Ok(Self { tests, prompts })

@@ -167,7 +167,8 @@ impl<'a> NodeList<'a> {
 
     /// Groups the nodes between two marks, and returns the depth of the nesting.
     fn delimited(&mut self, kind: NodeKind, open: &str, close: &str) -> usize {
-        // The index of each opening mark, and the depth of the groups within it so far.
+        // The index of each opening mark, and the maximum depth of the groups that it contains so
+        // far.
         let mut opened: Vec<(usize, usize)> = Vec::new();
         let mut deepest = 0;
         self.pass(|pass, node| {

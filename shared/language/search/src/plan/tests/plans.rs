@@ -10,7 +10,8 @@ pub(super) fn plan(filter: &str, order_by: &[&str], known: &[(&str, Known)]) -> 
     choose(&options, &heads(&options, known), 100)
 }
 
-/// A filter, an order, the known heads, and the displayed form of the resulting plan.
+/// A case: a filter, an order, the known heads of lists, and the displayed form of the resulting
+/// plan.
 pub(super) type Case<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, Known)], &'a str);
 
 #[track_caller]
