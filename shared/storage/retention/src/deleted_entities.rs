@@ -109,8 +109,8 @@ impl Retention {
         let item = self.table.get(&rows::Experiment::key(&experiment)).await?;
         if let Some(item) = item {
             let state = experiment_state(&item);
-            // Runs whose deletion has an older version of the stage are active again, because the
-            // experiment has been restored since.
+            // Individually deleted runs are selected by the experiment's current stage version. A
+            // run that was deleted before the experiment was last restored is active again.
             let range = RunsByStage::all(&experiment).stage(&Stage::Deleted { version: state.version });
             if state.stage == LifecycleStage::Active {
                 runs = self.old(range.range(), which, |run| run_deleted_since(run, &item)).await?;

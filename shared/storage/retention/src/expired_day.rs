@@ -97,7 +97,7 @@ impl Retention {
 }
 
 impl PartitionRemoval<'_> {
-    /// Deletes the partition's traces until the lock is about to expire, and adds their number to
+    /// Deletes the partition's traces for as long as the lock may be used, and adds their number to
     /// `removed`. Returns the number of unreadable blocks, or `None` if there may be more traces to
     /// delete.
     async fn empty(&self, removed: &mut u64) -> Result<Option<usize>> {

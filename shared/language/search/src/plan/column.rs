@@ -46,7 +46,7 @@ impl RunColumn {
         }
     }
 
-    /// Checks whether runs may have no value in this column.
+    /// Checks whether some runs may have no value in this column.
     pub(super) fn may_be_missing(&self) -> bool {
         matches!(self, Self::EndTime | Self::Param(_) | Self::Field(_))
     }

@@ -45,8 +45,7 @@ pub(super) fn conflict(operation: &str) -> Option<u64> {
     refusals(operation).iter().position(is_conflict).and_then(|turn| u64::try_from(turn).ok())
 }
 
-/// Checks whether an operation is a batch, that is, DynamoDB can leave some of its items
-/// unprocessed.
+/// Checks whether an operation is a batch, of which DynamoDB can leave some items unprocessed.
 pub(super) fn is_batch(operation: &str) -> bool {
     matches!(operation, "BatchGetItem" | "BatchWriteItem")
 }
