@@ -109,8 +109,8 @@ pub(crate) enum Outcome {
 
 /// Errors of the operations that this crate calls.
 pub(crate) trait OperationError: ProvideErrorMetadata + StdError + 'static {
-    /// Returns the outcome of an error that this operation's error type declares, for those that
-    /// need more than an error code to be classified.
+    /// Returns the outcome of an error that carries data, such as the current item. Returns `None`
+    /// for all other errors.
     fn specific(&self) -> Option<Outcome> {
         None
     }

@@ -101,7 +101,7 @@ impl Block {
     /// Returns the columns of the block's traces that overviews need, newest first.
     ///
     /// # Errors
-    /// Returns an internal error if they cannot be read.
+    /// Returns an internal error if the columns cannot be read.
     pub fn core(&self) -> Result<Vec<TraceColumns>> {
         let read = || {
             let traces = columns::read(&decompress(self.item.bytes(CORE)?)?)?;
@@ -115,7 +115,7 @@ impl Block {
     /// Returns the documents of the block's traces, newest first.
     ///
     /// # Errors
-    /// Returns an internal error if they cannot be read.
+    /// Returns an internal error if the documents cannot be read.
     pub fn traces(&self) -> Result<Vec<StoredTrace>> {
         let core = self.core()?;
         let read = || {
