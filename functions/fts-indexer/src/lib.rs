@@ -1,13 +1,14 @@
 //! The indexer, which consumes the table's stream and keeps the data that searches read up to date.
-//! It is named after full-text search, and has gained more tasks since.
+//! It is named after full-text search, but now has several more tasks.
 //!
 //! A record of the stream only says *which* entity has changed. The indexer reads the entity's
-//! current state, writes its copy, and writes and deletes entries of the index. Several changes of
-//! one entity in a batch are therefore processed as one, and the order of records does not matter.
-//! A batch that is delivered twice has no further effect.
+//! current state, writes the entity's copy, and writes and deletes entries of the index. Several
+//! changes of one entity in a batch are therefore processed as one, and the order of records does
+//! not matter. A batch that is delivered twice has no further effect.
 //!
-//! `docs/design/stream.md` describes how records arrive, `docs/design/run-metrics.md` how points are packed,
-//! `docs/design/run-index.md` how runs are indexed, and `docs/design/traces-at-rest.md` how traces are packed.
+//! `docs/design/stream.md` describes how records arrive, `docs/design/run-metrics.md` how points
+//! are packed, `docs/design/run-index.md` how runs are indexed, and `docs/design/traces-at-rest.md`
+//! how traces are packed.
 //!
 //! | module | what it does |
 //! |---|---|
@@ -16,14 +17,14 @@
 //! | [`scheduled_ticks`] | checks postponed runs and partitions |
 //! | [`run_indexing`] | indexes a run: its copy, and its entries as determined by the crate `run-index` |
 //! | [`trace_packing`] | packs traces into blocks |
-//! | [`run_ownership`] | prevents two indexers from indexing the same run |
+//! | [`run_ownership`] | prevents two indexers from indexing a run at the same time |
 //! | [`workspace_usage`] | counts the usage of workspaces |
-//! | [`record_failures`] | gives up records that keep failing |
-//! | [`access_errors`] | logs that the table cannot be used |
+//! | [`record_failures`] | gives up on records that keep failing |
+//! | [`access_errors`] | logs that the table cannot be accessed |
 //!
-//! Only links of traces that have not arrived have a time to live. `run-index` deletes everything
-//! else that is left behind by runs, logged models and experiments that were permanently deleted,
-//! and by evaluation datasets that a client deleted.
+//! The indexer also removes leftovers with the crate `run-index`: the data of runs, logged models
+//! and experiments that were permanently deleted, and of evaluation datasets that a client deleted.
+//! Only links to traces that have not arrived are removed by DynamoDB's time to live.
 
 mod access_errors;
 mod declaration;
@@ -66,23 +67,23 @@ use workspace_usage::{BatchUsage, UsageCounter};
 
 /// Number of partitions of traces that are packed concurrently.
 const PARTITION_CONCURRENCY: usize = 4;
-/// Number of runs that are indexed together and share their requests. If one of them fails, they
-/// are retried one by one.
+/// Number of runs that are indexed together and share their requests. If indexing them together
+/// fails, they are retried one by one.
 const RUN_BATCH_SIZE: usize = 50;
-/// Number of rows of postponed runs that are written together: as many requests of 25 as run
-/// concurrently.
+/// Number of rows of postponed runs that are written together. This is as many as the concurrent
+/// requests can write, with 25 rows each.
 const ROW_BATCH_SIZE: usize = 400;
-/// How long a call continues with further runs. The function has a timeout of 120 seconds.
+/// How long a call keeps starting to index further runs. The function has a timeout of 120 seconds.
 const MAX_DURATION: Duration = Duration::from_secs(90);
-/// How long a call continues with further partitions of traces.
+/// How long a call keeps starting to pack further partitions of traces.
 const MAX_PACKING_DURATION: Duration = Duration::from_secs(20);
 
-/// The indexer of one table. Cheap to clone; clones share the records of postponed runs and failed
-/// records.
+/// The indexer of one table. Cheap to clone. Clones share the records of postponed runs and of
+/// failed records.
 ///
-/// The stream feeds an experiment's changes to one indexer at a time, and only the indexer writes
-/// its entries. If there are two indexers nevertheless, each leaves the other's runs alone
-/// ([`run_ownership`]). `reindex` and `gc` delete some entries.
+/// The stream delivers an experiment's changes to one indexer at a time, and only the indexer
+/// writes the experiment's index entries. If two indexers run nevertheless, neither processes runs
+/// that the other one is indexing ([`run_ownership`]). `reindex` and `gc` delete some entries.
 #[derive(Clone, Debug)]
 pub struct Indexer {
     table: Table,
@@ -115,23 +116,23 @@ impl Indexer {
         }
     }
 
-    /// Sets the minimum interval between two indexings of a run that has not ended. If it is zero,
-    /// the run is indexed on every change.
+    /// Sets the minimum interval between two indexings of a run that has not ended. If the interval
+    /// is zero, the run is indexed on every change.
     #[must_use]
     pub fn with_interval(mut self, interval: Duration) -> Self {
         self.schedule.interval = interval;
         self
     }
 
-    /// Declares that there is no other indexer, which the caller ensures with a lock. Runs are then
-    /// never left to another indexer.
+    /// Declares that there is no other indexer, which the caller ensures with a lock. Indexing then
+    /// never waits for another indexer.
     #[must_use]
     pub fn as_only_indexer(mut self) -> Self {
         self.ownership.is_alone = true;
         self
     }
 
-    /// Counts the usage of workspaces, and enforces their quotas.
+    /// Makes the indexer count the usage of workspaces, and enforce their quotas.
     #[must_use]
     pub fn with_usage_counter(mut self) -> Self {
         self.usage_counter = Some(UsageCounter::of(self.table.clone()));
@@ -153,13 +154,14 @@ impl Indexer {
     }
 
     /// Processes a batch of the stream. The response lists the records that have to be delivered
-    /// again. Lambda repeats the batch from the first of them.
+    /// again. Lambda repeats the batch from the first of these records.
     ///
     /// If the table is throttled, unavailable or inaccessible, the rest of the batch is not
-    /// attempted, and is delivered again until it succeeds. Records that fail for another reason,
-    /// or cannot be read, are given up after ten retries.
+    /// attempted, and is delivered again until it succeeds. A record that fails for another reason,
+    /// or that cannot be parsed, is skipped after ten retries.
     ///
-    /// Logs a line with the requests and units of the batch, as functions do for a request.
+    /// Like other functions do for each request, logs a line with the requests and units of the
+    /// batch.
     pub async fn handle(&self, batch: StreamBatch) -> DynamoDbEventResponse {
         Box::pin(service::log_work("stream", self.handle_batch(batch))).await
     }
@@ -168,7 +170,8 @@ impl Indexer {
         if let Some(counting) = &self.usage_counter
             && let Err(error) = counting.count(BatchUsage::of(&batch), self.schedule.now()).await
         {
-            // A failure to count does not repeat the batch.
+            // A failure to count is only logged, and does not cause the batch to be delivered
+            // again.
             tracing::warn!(?error, "the usage of workspaces could not be counted");
         }
         let work = BatchWork::of(batch);
@@ -198,11 +201,11 @@ impl Indexer {
         response
     }
 
-    /// Does the work of a batch, and removes what has been done from `left`.
+    /// Does the work of a batch. Removes completed work from `left`.
     ///
     /// # Errors
-    /// Returns the reason for ending early: the table is throttled, unavailable or inaccessible, or
-    /// time has run out.
+    /// Returns the reason for ending early: either the table is throttled, unavailable or
+    /// inaccessible, or time has run out.
     async fn do_work(&self, work: &BatchWork, sorted: &SortedRuns, left: &mut UnfinishedWork) -> Result<()> {
         let begin = Moment::now();
         for runs in sorted.later.chunks(ROW_BATCH_SIZE) {

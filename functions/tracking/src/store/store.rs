@@ -94,13 +94,14 @@ impl Store {
         Self { search_bounds: bounds, ..self }
     }
 
-    /// Returns the directory that relative locations are resolved against, if clients may be told.
+    /// Returns the directory that relative locations are resolved against, if it may be revealed to
+    /// clients.
     #[must_use]
     pub fn working_directory(&self) -> Option<&str> {
         self.working_directory.as_deref()
     }
 
-    /// Returns the artifact storage that the server manages.
+    /// Returns the artifact storage that this server manages.
     #[must_use]
     pub fn artifacts(&self) -> &ArtifactStore {
         &self.artifacts
