@@ -238,15 +238,16 @@ impl Indexer {
         let begin_packing = Moment::now();
         let packings = work.traces_to_pack().map(|(partition, from)| async move {
             let packed = if begin_packing.age() > MAX_PACKING_DURATION || begin.age() > MAX_DURATION {
-                // The new request is delivered after the other records of the stream.
+                // The partition is requested again instead of being packed now. The stream delivers
+                // the new request after its other records.
                 self.table.put(packing_request(&partition, from.as_ref()), &Condition::Always).await
             } else {
                 self.pack_or_postpone(partition, from.as_ref()).await
             };
             (RecordSubject::TracesToPack(partition, from), packed)
         });
-        // A pass pauses after each block to relieve its own partition, and the other passes run in
-        // the meantime. All of them run to completion, because each holds a lock.
+        // A pass pauses after each block to reduce the load on its partition, and other passes run
+        // during the pause. All passes run to completion, because each of them holds a lock.
         let packings = stream::iter(packings.collect::<Vec<_>>()).buffer_unordered(PARTITION_CONCURRENCY);
         for (subject, packed) in packings.collect::<Vec<_>>().await {
             left.record_outcome([subject], &packed, "traces could not be packed")?;
@@ -254,7 +255,7 @@ impl Indexer {
         Ok(())
     }
 
-    /// Deletes what a deleted entity left behind, unless the entity exists again.
+    /// Deletes the remaining data of a deleted entity, unless the entity has been created again.
     async fn delete_leftovers(&self, subject: &RecordSubject) -> Result<()> {
         match subject {
             RecordSubject::Run(_) | RecordSubject::MarkedTraces(_) | RecordSubject::TracesToPack(..) => Ok(()),
@@ -274,7 +275,7 @@ impl Indexer {
             return Ok(());
         };
         if matches!(failure, Failure::Inaccessible(_)) {
-            // It could not be put off either.
+            // Postponing the partition failed as well, so the failure is returned.
             return Err(failure);
         }
         tracing::error!(?failure, ?partition, "traces could not be packed, and are put off");
@@ -282,11 +283,12 @@ impl Indexer {
     }
 
     /// Packs a partition of traces, beginning at a mark or at the oldest one. If marks are left, or
-    /// some were too recent, the partition is checked again later.
+    /// if some were too recent to be packed, schedules another check of the partition.
     async fn pack_traces(&self, partition: TracePartition, from: Option<&TraceKey>) -> Result<()> {
         let again = pack_partition(&self.table, partition, from, self.packing_thresholds, self.schedule.now()).await?;
         if let Some(from) = &again.from {
-            // The new request is delivered after the other records of the stream.
+            // The rest of the partition is packed later: the stream delivers the new request after
+            // its other records.
             self.table.put(packing_request(&partition, Some(from)), &Condition::Always).await?;
         }
         match again.within {
@@ -295,11 +297,12 @@ impl Indexer {
         }
     }
 
-    /// Schedules packing of partitions in `ms` ms, unless they already have a row for that. One
-    /// request per 25.
+    /// Schedules packing of partitions in `ms` ms, unless they already have a row that schedules
+    /// it. Takes one request per 25 partitions.
     async fn pack_later(&self, partitions: &[TracePartition], ms: i64) -> Result<()> {
         let now = self.schedule.now();
-        // Rounded, so that repeated requests for a partition are due at the same time.
+        // The time is rounded, so that repeated requests for a partition are due at the same time
+        // and result in one row.
         let grain = if ms > 3_600_000 { 3_600_000 } else { 30_000 };
         let due = now.saturating_add(ms).div_euclid(grain).saturating_add(1).saturating_mul(grain);
         let missing = || partitions.iter().filter(|partition| self.packing_schedule.is_missing(partition, now, due));
@@ -313,7 +316,8 @@ impl Indexer {
 
     /// Indexes runs together, or one by one if that fails.
     async fn index_or_report(&self, runs: &[RunLocation], left: &mut UnfinishedWork) -> Result<()> {
-        // A panic is a bug that a single run triggers, and must not affect the others.
+        // A panic is a bug that a single run triggers. It is caught, because it must not affect the
+        // other runs.
         let indexed = AssertUnwindSafe(self.index_or_postpone(runs)).catch_unwind().await;
         let indexed = indexed.unwrap_or_else(|_| Err(Failure::Unexpected("a panic".to_owned())));
         match indexed {
@@ -333,15 +337,15 @@ impl Indexer {
     }
 
     async fn index_or_postpone(&self, runs: &[RunLocation]) -> Result<()> {
-        // Read once per portion: a batch may take minutes, and a rebuild relies on settings that
-        // were changed before it began.
+        // The setting is read once per portion and not once per batch. A batch may take minutes,
+        // and a rebuild of the index relies on settings that were changed before it began.
         let setting = IndexedFieldsSetting::read(&self.table).await?;
         let later = self.index_runs(runs, &setting).await?;
         self.postpone_runs(&later).await
     }
 
-    /// Writes rows for postponed runs. A tick checks each run when its row is due. One request per
-    /// 25.
+    /// Writes rows for postponed runs. Each row makes a tick check the run when the row is due.
+    /// Takes one request per 25 runs.
     async fn postpone_runs(&self, runs: &[(RunLocation, i64)]) -> Result<()> {
         let rows = runs.iter().map(|(at, due)| Item::new(row_of(at, *due)));
         self.table.write_many(rows.collect(), &[]).await?;
@@ -350,8 +354,8 @@ impl Indexer {
     }
 }
 
-/// Checks whether a failure is the table's and not the record's: the table was throttled,
-/// unavailable or inaccessible.
+/// Checks whether a failure has to be waited out, because it concerns the table and not the record:
+/// the table was throttled, unavailable or inaccessible.
 fn has_to_wait(failure: &Failure) -> bool {
     matches!(failure, Failure::Throttled(_) | Failure::Unavailable(_) | Failure::Inaccessible(_))
 }
@@ -365,7 +369,7 @@ struct UnfinishedWork {
 }
 
 impl UnfinishedWork {
-    /// Returns all work of a batch, except for runs that had already been postponed.
+    /// Returns all work of a batch as unfinished, except for runs that had already been postponed.
     fn of(sorted: &SortedRuns, work: &BatchWork) -> Self {
         let runs = sorted.now.iter().chain(sorted.later.iter().map(|(at, _)| at)).cloned().map(RecordSubject::Run);
         let traces = work.marked_traces().map(RecordSubject::MarkedTraces);
@@ -374,8 +378,8 @@ impl UnfinishedWork {
         Self { undone: runs.chain(work.removed().cloned()).chain(traces).collect(), failed: Vec::new() }
     }
 
-    /// Records the outcome for subjects. If the table failed ([`has_to_wait`]), they remain to be
-    /// done.
+    /// Records the outcome for subjects. If the failure concerns the table ([`has_to_wait`]), the
+    /// subjects remain to be done.
     fn record_outcome(
         &mut self,
         subjects: impl IntoIterator<Item = RecordSubject>,

@@ -51,8 +51,8 @@ struct ExportedTrace {
     summary: TraceSummary,
     /// Whether the caller may only add to an existing trace, and not change it.
     adds_only: bool,
-    /// Permit of the request in the queue of large traces, which limits the amount of spans in
-    /// memory.
+    /// Shared by all traces of the request. It limits the amount of spans that are in memory at a
+    /// time.
     turn: Arc<LargeTraceTurn>,
 }
 

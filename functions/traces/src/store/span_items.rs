@@ -39,8 +39,8 @@ pub(super) fn items(experiment: ExperimentId, trace: &TraceId, spans: &[Span], a
 
 impl Store {
     /// Returns all spans of a trace in this experiment that have arrived: roots first, then by
-    /// start time. A large trace waits until the process has no other large trace in memory. Takes
-    /// one request, and one more per MB. Costs a read unit per 4 KB.
+    /// start time. A large trace waits until the process has no other spans in memory. Takes one
+    /// request, and one more per MB. Costs a read unit per 4 KB.
     ///
     /// # Errors
     /// Returns `BAD_REQUEST` if the spans exceed the maximum size of a response, and
