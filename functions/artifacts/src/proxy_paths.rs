@@ -48,13 +48,13 @@ fn directory_of_runs(path: &ArtifactPath) -> Option<Target> {
 /// Returns the path within the artifact root, which is below the directory of the request's
 /// workspace. Clients may include that directory in the path or omit it
 /// (`_get_workspace_scoped_repo_path_if_enabled`). Paths of the default workspace are the same as
-/// without workspaces. One request if the path is in another workspace's directory, or if it does
-/// not contain both the workspace's directory and an experiment.
+/// without workspaces. Takes one request if the path is in another workspace's directory, or if it
+/// does not contain both the workspace's directory and an experiment.
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE` if the path is in the directory of another workspace, unless the
-/// experiment was moved from there when that workspace was deleted; `RESOURCE_DOES_NOT_EXIST` if it
-/// belongs to an experiment of another workspace.
+/// Returns `INVALID_PARAMETER_VALUE` if the path is in the directory of another workspace, unless
+/// the experiment was moved from there when that workspace was deleted; `RESOURCE_DOES_NOT_EXIST`
+/// if it belongs to an experiment of another workspace.
 pub(crate) async fn path_in_workspace(scope: &Scope, store: &Store, path: &ArtifactPath) -> Result<ArtifactPath> {
     let experiment = experiment_of(path).map(|experiment| scope.experiment(experiment));
     let workspace = scope.workspace();

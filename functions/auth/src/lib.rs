@@ -5,9 +5,9 @@
 //! writes to the access table. If users do not sign in, the routes of users are missing, as in an
 //! MLflow server without basic authentication.
 //!
-//! `users.rs`, `roles.rs`, `grants.rs` and `workspaces.rs` contain endpoints; `signin_page.rs`,
-//! `token_page.rs` and `signup_page.rs` contain pages. `lease_delay.rs` delays the response to a change until the
-//! change is in effect in every process. See `docs/adr/0049-users.md`,
+//! `users.rs`, `roles.rs`, `grants.rs` and `workspaces.rs` contain endpoints. `signin_page.rs`,
+//! `token_page.rs` and `signup_page.rs` contain pages. `lease_delay.rs` delays the response to a
+//! change until the change is in effect in every process. See `docs/adr/0049-users.md`,
 //! `docs/adr/0050-sessions-and-tokens.md` and `docs/guide/security.md`.
 
 mod audit_log;

@@ -248,7 +248,7 @@ const GRANTS: [u64; 3] = [0, 10, 1_000];
 struct Sender {
     grants: u64,
     roles: u32,
-    /// One request of the user for each kind of credentials.
+    /// Takes one request of the user for each kind of credentials.
     sent: [(&'static str, RequestHead); 3],
     bench: MeteredProcesses<Process>,
 }

@@ -13,16 +13,17 @@
 //! (`store/evaluation_dataset/record_merge.rs`).
 //!
 //! 1. `record_content.rs` parses the records and rejects what MLflow rejects. JSON is parsed like
-//! in Python (`shared/language/mlflow-api/src/json`), because integers of any length and NaN have
-//! to be returned unchanged. Records with equal inputs are merged into one. 2. Each record has a
-//! row, its *claim*, whose key is the hash of the record's inputs. The claims of the inputs are
-//! read, a hundred per request. Then the dataset is read for its schema, and after it the records
-//! that the claims refer to. 3. Transactions follow, each with up to 49 new records and their
-//! claims, or up to 99 known records. A known record is written on condition that it has not
-//! changed since it was read. 4. Each transaction also updates the dataset: count, digest, time and
-//! schema. If a transaction fails, the remaining records are planned again, based on the current
-//! state. 5. Content that exceeds 256 KB when compressed is written to parts before the
-//! transaction. The parts that it replaces are deleted afterwards.
+//!    in Python (`shared/language/mlflow-api/src/json`), because integers of any length and NaN
+//!    have to be returned unchanged. Records with equal inputs are merged into one.
+//! 2. Each record has a row, its *claim*, whose key is the hash of the record's inputs. The claims
+//!    of the inputs are read, a hundred per request. Then the dataset is read for its schema, and
+//!    after it the records that the claims refer to.
+//! 3. Transactions follow, each with up to 49 new records and their claims, or up to 99 known
+//!    records. A known record is written on condition that it has not changed since it was read.
+//! 4. Each transaction also updates the dataset: count, digest, time and schema. If a transaction
+//!    fails, the remaining records are planned again, based on the current state.
+//! 5. Content that exceeds 256 KB when compressed is written to parts before the transaction. The
+//!    parts that it replaces are deleted afterwards.
 //!
 //! A record's id starts with its creation time. A page of records is therefore a range of the
 //! partition, in MLflow's order. A record's content is stored compressed, in the form of the

@@ -108,8 +108,8 @@ impl Indexer {
         let due = run.due.map(|due| due.saturating_sub(self.schedule.early_ms(&run)));
         let later = due.max(run.reliance.closing());
         match later.filter(|due| *due > self.schedule.now()) {
-            // Another process may have left the run to this row when it was postponed again, so the
-            // run gets a new row for its new due time.
+            // A process may rely on the row that is about to be deleted, so the run gets a new row
+            // for its next due time.
             Some(due) => DueTime::Later(due),
             None if run.is_marked => DueTime::Now,
             None => DueTime::Never,

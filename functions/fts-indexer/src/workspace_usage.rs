@@ -139,8 +139,8 @@ impl UsageCounter {
 
     /// Enforces the quotas of workspaces.
     pub(crate) async fn enforce_quotas(&self) -> mlflow_api::Result<()> {
-        // The cache is cleared once in a while, because experiments may have been moved to another
-        // workspace.
+        // The cache is cleared, because experiments may have been moved to another workspace in the
+        // meantime.
         self.workspace_cache.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.workspaces.hold_to_quotas().await
     }

@@ -35,8 +35,8 @@ impl Response {
 /// that of the endpoints of its root fields.
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE` if the text is not GraphQL or the response would be too large. All
-/// other errors are in the response.
+/// Returns `INVALID_PARAMETER_VALUE` if the text is not GraphQL or the response would be too large.
+/// All other errors are in the response.
 pub(crate) async fn execute(
     schema: &Valid<Schema>,
     query: String,

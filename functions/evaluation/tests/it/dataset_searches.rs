@@ -86,7 +86,7 @@ async fn a_dataset_in_the_list_of_another_text_is_not_found() {
     };
     assert_eq!(found(&one).await, [&one[800..]]);
     assert_eq!(found(&other).await, [&other[800..]]);
-    // No request can cause this state, so the test writes it directly.
+    // Takes no request can cause this state, so the test writes it directly.
     let list = |experiment: &str| key_schema::rows::ExperimentEvaluationDataset::all(&experiment.into());
     let rows = site.table.query(table::Query::of(list(&other))).await.unwrap();
     let key = rows[0].key().unwrap();

@@ -362,7 +362,7 @@ async fn a_row_of_another_name_is_not_the_scorers() {
     for name in [&one, &other] {
         assert_eq!(register(server, "0", name, &json!({ "of": name })).await.ok()["version"], 1);
     }
-    // No request can cause this state, so the test writes it directly.
+    // Takes no request can cause this state, so the test writes it directly.
     let key = key_schema::rows::Scorer::key(&mlflow_api::ExperimentId::DEFAULT, &one.as_str().into());
     let row = site.table.get(&key).await.unwrap().unwrap().with("name", table::text(&other));
     site.table.put(row, &table::Condition::Always).await.unwrap();

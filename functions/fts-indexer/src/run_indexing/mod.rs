@@ -4,10 +4,12 @@
 //! that it should have from its documents. Indexing may be interrupted anywhere and repeated,
 //! because its steps have this order:
 //!
-//! 1. The run's journal is packed (the crate `metric-packing`). 2. The new copy is written, with a
-//! list of stale entries. From then on it is known what the index may contain. 3. Missing entries
-//! are written, and then stale entries are deleted. 4. The mark is removed from the run's document,
-//! if the document has not changed since it was read. The document gets the name of this indexing.
+//! 1. The run's journal is packed (the crate `metric-packing`).
+//! 2. The new copy is written, with a list of stale entries. From then on it is known what the
+//!    index may contain.
+//! 3. Missing entries are written, and then stale entries are deleted.
+//! 4. The mark is removed from the run's document, if the document has not changed since it was
+//!    read. The document gets the name of this indexing.
 //!
 //! If a document has the same indexing name as its copy, step 3 was completed. Otherwise, every
 //! entry is written again.

@@ -41,7 +41,7 @@ pub(super) enum ExperimentStatus {
 }
 
 impl Packer<'_> {
-    /// Returns the state of the experiment. One request.
+    /// Returns the state of the experiment. Takes one request.
     pub(super) async fn experiment_status(&self) -> Result<ExperimentStatus> {
         let experiment = self.table.get(&rows::Experiment::key(&self.partition.experiment)).await?;
         Ok(match experiment.map(|item| experiment_state(&item).stage) {

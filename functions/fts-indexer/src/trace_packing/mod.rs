@@ -94,7 +94,7 @@ struct Packer<'a> {
     table: &'a Table,
     partition: TracePartition,
     thresholds: PackingThresholds,
-    /// Start of the pass, according to the clock in ms.
+    /// Start of the pass, in ms. `begin` is the start according to this process's monotonic clock.
     now: i64,
     begin: Moment,
 }

@@ -23,8 +23,8 @@ async fn models_whose_names_have_one_fnv_hash_are_two() {
     assert_eq!(server.models(&[]).await, [other]);
 }
 
-/// Stores an item with a different name under the key of this name. No request can cause this, so
-/// the test writes the item directly.
+/// Stores an item with a different name under the key of this name. Takes no request can cause
+/// this, so the test writes the item directly.
 #[tokio::test]
 async fn an_item_of_another_name_is_not_the_models() {
     let site = Site::new().await;
