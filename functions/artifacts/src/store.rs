@@ -68,8 +68,8 @@ impl Store {
         Ok(identity.ok_or_else(|| workspace.not_found())?.directory().to_owned())
     }
 
-    /// Checks whether the artifacts of an experiment are in the experiment's own subdirectory of
-    /// this directory. Takes one request.
+    /// Checks whether the artifacts of an experiment are in the experiment's subdirectory of this
+    /// directory. Takes one request.
     pub(crate) async fn keeps_artifacts_below(
         &self,
         experiment: &Granted<ExperimentId>,
@@ -97,8 +97,8 @@ impl Store {
     }
 }
 
-/// Limits the body of an upload to a number of bytes. If the client announces more, the upload is
-/// rejected immediately.
+/// Limits the body of an upload to a number of bytes. If the client announces a longer body, the
+/// upload is rejected immediately.
 pub(crate) fn limit_body(body: BodyStream, longest: u64, refused: Error) -> Result<Chunks> {
     if body.length.is_some_and(|length| length > longest) {
         return Err(refused);
