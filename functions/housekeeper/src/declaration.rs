@@ -8,8 +8,9 @@ pub const FUNCTION: Function = Function {
     resource: "Housekeeper",
     description: "The housekeeper: deletes what the retention policies no longer keep, on a schedule.",
     table: Some(TableRights {
-        // The function writes to the table and checks experiments when it deletes runs permanently,
-        // because restoring an experiment restores its runs without writing to them.
+        // The rights include writes with checks of other items. A run is deleted permanently only
+        // together with a check of its experiment, because restoring an experiment restores its
+        // runs without writing to them.
         actions: TableActions::Write,
         // LSI1 contains deleted entities and blocks of traces. LSI2 contains all runs, by start and
         // by end time.
