@@ -36,8 +36,8 @@ const OF_RUN: &str = "experiment { name } modelVersions { name }";
 fn process(table: Table) -> TestClient {
     let tracking = tracking::store::Store::new(table.clone(), ROOT);
     let registry = registry::store::Store::new(table.clone(), ROOT);
-    // The artifact directory is empty, because `docs/reference/capacity-artifacts.md` contains the
-    // cost of listing files in a bucket.
+    // The artifact directory does not exist, so lists of artifacts are empty.
+    // `docs/reference/capacity-artifacts.md` contains the cost of listing files in a bucket.
     let files = artifacts::store::Store::new(table.clone(), ArtifactStore::in_directory(Path::new("/nothing is here")));
     let calls = InternalCalls::default()
         .with(tracking::routes(), &FunctionContext::new(tracking.clone(), everybody()))
@@ -172,7 +172,7 @@ async fn the_ledger_of_graphql_is_up_to_date_and_within_its_budgets() {
     ledger.check("capacity-graphql.md", HEAD);
 }
 
-/// Measures queries whose root fields are those for single runs and files.
+/// Measures queries for a run's list of files, and for the datasets of the run's experiment.
 async fn of_one_run(ledger: &mut CostLedger, bench: &MeteredProcesses<TestClient>) {
     let [first, second] = [run_with_datasets(&bench.store, "one").await, run_with_datasets(&bench.store, "two").await];
     let on = || [&first, &second];

@@ -17,7 +17,7 @@ use test_site::{ROOT, TestAuthorizer, TestClient, TestEnvironment};
 fn calls(table: &Table, guard: &Arc<dyn Authorizer>) -> InternalCalls {
     let tracking = FunctionContext::new(tracking::store::Store::new(table.clone(), ROOT), Arc::clone(guard));
     let registry = FunctionContext::new(registry::store::Store::new(table.clone(), ROOT), Arc::clone(guard));
-    // The artifact directory does not exist, because these queries read no files.
+    // The artifact directory does not exist, so lists of artifacts are empty.
     let files = ArtifactStore::in_directory(Path::new("/nothing is here"));
     let artifacts = FunctionContext::new(artifacts::store::Store::new(table.clone(), files), Arc::clone(guard));
     let calls = InternalCalls::default().with(tracking::routes(), &tracking).with(registry::routes(), &registry);

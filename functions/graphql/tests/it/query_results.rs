@@ -14,7 +14,8 @@ use tokio::task::JoinSet;
 
 /// Starts a process with GraphQL and all domains that queries call.
 async fn process(table: Table) -> TestClient {
-    // The artifact directory does not exist, because these queries read no files.
+    // The artifact directory does not exist, so lists of artifacts are empty.
+    // `docs/reference/capacity-artifacts.md` contains the cost of listing files in a bucket.
     let files = ArtifactStore::in_directory(Path::new("/nothing is here"));
     let around = Environment::new(everybody(), table).with_artifacts(ROOT, files);
     let around = Environment { is_new_table: true, ..around };

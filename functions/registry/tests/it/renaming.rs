@@ -106,7 +106,7 @@ async fn names_are_passed_on_without_their_versions() {
         assert_eq!(tags(&model).len(), versions as usize / 4 + 1);
     }
     assert!(tags(&server.version_at("b", 1).await.ok()["model_version"]).is_empty());
-    // The second model is renamed, and the first model gets its original name back.
+    // The second model is renamed to `c`, so that the first model can get its original name back.
     server.rename("a", "c").await.ok();
     server.rename("b", "a").await.ok();
     assert_eq!(server.by_alias("a", "x").await.ok()["model_version"]["run_id"], "first");

@@ -492,8 +492,8 @@ fn text_base64(text: &str) -> String {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut bits = text.bytes().fold(String::new(), |bits, byte| bits + &format!("{byte:08b}"));
     while !bits.len().is_multiple_of(24) {
-        // White space after the JSON makes the encoded token end on a byte boundary, so that no
-        // padding is needed.
+        // Spaces are added after the JSON until its length is a multiple of three bytes, so that
+        // the encoded token needs no padding.
         bits.push_str("00100000");
     }
     let digits = bits
