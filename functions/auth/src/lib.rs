@@ -41,7 +41,8 @@ pub(crate) fn workspace_router(
     lease_delay::with_lease_delay(service::router(workspace_routes(), &frame))
 }
 
-/// Returns the router of users over the given store. Also used by tests, with a store of their own.
+/// Returns the router of users over the given store. Tests use it with a store over a private
+/// table.
 pub fn router(store: &store::Store, authorizer: std::sync::Arc<dyn access::Authorizer>) -> axum::Router {
     let frame = service::FunctionContext::new(store.clone(), authorizer);
     signin_page::end_signed_out_sessions(

@@ -1,4 +1,4 @@
-//! Tests the indexer on a table of its own: the entries that it derives, repeated attempts, and
+//! Tests the indexer on a private table: the entries that it derives, repeated attempts, and
 //! failing requests.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -345,7 +345,7 @@ async fn nothing_is_given_up_while_the_table_cannot_be_used() {
     }
 }
 
-/// An unrecoverable failure of one record does not block the rest forever.
+/// A record that fails permanently does not block the other records forever.
 #[tokio::test]
 async fn what_cannot_be_read_is_given_up_after_ten_retries() {
     let site = Site::new().await;

@@ -10,8 +10,8 @@ pub(crate) const MAX_QUERY_BYTES: usize = 64 << 10;
 /// Maximum nesting in a query, for example of lists. Without a limit, the parser could overflow its
 /// stack.
 pub(crate) const MAX_NESTING: usize = 64;
-/// Maximum number of runs whose model versions one query may select, over all of its searches. Each
-/// run takes a request.
+/// Maximum number of runs whose model versions one query may select, over all of its searches. The
+/// limit is needed because each run takes a request.
 pub(crate) const MAX_RUNS_WITH_VERSIONS: usize = 1_000;
 /// Maximum weight of a response: the number of bytes of its texts, plus 32 for each field.
 pub(crate) const MAX_RESPONSE_WEIGHT: usize = 64 << 20;

@@ -43,7 +43,7 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::to::<delete::Delete>("POST", "traces/delete-traces", Delete(Trace)),
         Route::to::<tags::Set>("PATCH", "traces/{request_id}/tags", Update(Trace)),
         Route::to::<tags::Delete>("DELETE", "traces/{request_id}/tags", Update(Trace)),
-        // As in MLflow, linking counts as a change to the run.
+        // As in MLflow, linking a trace to a run requires permission to update the run.
         Route::to::<link::LinkToRun>("POST", "traces/link-to-run", Update(Run)),
         Route::to::<link::LinkPrompts>("POST", "traces/link-prompts", Update(Trace)),
         //

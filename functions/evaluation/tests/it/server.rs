@@ -17,7 +17,7 @@ const LEASE: Duration = Duration::from_millis(20);
 #[derive(Clone)]
 pub(crate) struct Server(TestClient);
 
-/// A server over a table of its own, with an engine that injects faults.
+/// A server over a private table, with an engine that injects faults.
 pub(crate) struct Site {
     base: test_site::TestEnvironment,
     /// The server whose requests are subject to the injected faults.

@@ -37,7 +37,7 @@ impl MarkTimes {
 }
 
 /// Checks whether marks that were put at these times exceed the limit per second. A period of less
-/// than one second counts as one second.
+/// than one second is treated as one second.
 fn is_crowded(times: &[i64]) -> bool {
     let (Some(first), Some(last)) = (times.iter().min(), times.iter().max()) else { return false };
     let ms = usize::try_from(last.saturating_sub(*first)).unwrap_or(usize::MAX).max(1_000);

@@ -180,7 +180,8 @@ impl Packer<'_> {
                 }
                 let is_as_read = Condition::Equals(ARRIVED.into(), number(arrived));
                 match self.table.delete(&key, &is_as_read).await {
-                    // The item is already gone if the response to an earlier attempt was lost.
+                    // The item does not exist any more if the response to an earlier attempt was
+                    // lost.
                     Ok(()) | Err(Failure::Refused { item: None, .. }) => {}
                     Err(Failure::Refused { .. }) => return Ok(false),
                     Err(failure) => return Err(failure),

@@ -72,7 +72,8 @@ impl Store {
         }
     }
 
-    /// Returns the key of the rows of the model with this name, unless its home is elsewhere.
+    /// Returns the key of the rows of the model with this name, assuming that the model's home is
+    /// the partition of its name.
     fn key_of(&self, name: &str) -> ModelKey {
         ModelKey::of(&self.authorizer_writes.workspace(), name)
     }

@@ -86,7 +86,8 @@ impl Store {
             .await
     }
 
-    /// Reads a version and its model. Takes one request, or two if the model's home is elsewhere.
+    /// Reads a version and its model. Takes one request, or two if the model's home is not the
+    /// partition of its name.
     pub(super) async fn version_find(&self, name: &str, wanted: &VersionNumber) -> Result<VersionItem> {
         let not_found = || wanted.not_found(name);
         let number = wanted.number.ok_or_else(not_found)?;

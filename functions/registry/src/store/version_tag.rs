@@ -52,9 +52,9 @@ impl Document for VersionDocument<'_> {
 }
 
 impl Store {
-    /// Sets a tag of a version. Takes one request if the model has not left its original home, the
-    /// version's document is not full, and the value has at most 1 KB. Otherwise, it takes three or
-    /// more.
+    /// Sets a tag of a version. Takes one request if the model's home is the partition of its name,
+    /// the version's document is not full, and the value has at most 1 KB. Otherwise, it takes
+    /// three or more.
     pub async fn version_set_tag(
         &self,
         name: &Granted<RegisteredModelName>,
@@ -87,8 +87,8 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes a tag of a version, if the tag exists. Takes one request if the model has not left
-    /// its original home and the version has no rows of tags.
+    /// Deletes a tag of a version, if the tag exists. Takes one request if the model's home is the
+    /// partition of its name and the version has no rows of tags.
     pub async fn version_delete_tag(
         &self,
         name: &Granted<RegisteredModelName>,

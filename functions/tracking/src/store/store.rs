@@ -29,8 +29,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Creates a store over the table. Experiments without an artifact location of their own store
-    /// their artifacts below `artifact_root`.
+    /// Creates a store over the table. The artifacts of experiments that have no separate artifact
+    /// location are stored below `artifact_root`.
     #[must_use]
     pub fn new(table: Table, artifact_root: &str) -> Self {
         Self::with_lease(table, artifact_root, entities::experiments::LEASE_DURATION)
@@ -87,8 +87,8 @@ impl Store {
         Self { points_in_document: bytes, ..self }
     }
 
-    /// Returns the store with other bounds that decide when an experiment counts as long. For tests
-    /// of searches.
+    /// Returns the store with other bounds, which decide when an experiment is considered long. For
+    /// tests of searches.
     #[must_use]
     pub fn with_search_bounds(self, bounds: SearchBounds) -> Self {
         Self { search_bounds: bounds, ..self }

@@ -23,7 +23,7 @@ pub(crate) struct Server {
     pub(crate) store: Calls,
 }
 
-/// A server over a table of its own, with an engine that injects faults.
+/// A server over a private table, with an engine that injects faults.
 pub(crate) struct Site {
     base: test_site::TestEnvironment,
     /// The server whose requests are subject to the injected faults.
