@@ -2,14 +2,14 @@
 //!
 //! The stream has one consumer, but there is no guarantee that the previous one has stopped. A call
 //! that timed out may have requests in flight, or an operator may start a second consumer. Entries
-//! are written without conditions, which would double the price of a write. A delayed deletion
-//! could therefore remove an entry that the other indexer has written, and searches would miss the
-//! run.
+//! are written without conditions, because conditions would double the price of a write. A delayed
+//! deletion could therefore remove an entry that the other indexer has written, and searches would
+//! miss the run.
 //!
-//! The run's copy, however, is written with a condition, and before the entries. The name of the
-//! indexing in the copy contains the time. If an indexer finds a copy that another indexer has
-//! written recently and whose indexing may not have finished, it postpones the run. The run keeps
-//! its mark in the meantime. The check takes no additional request.
+//! The run's copy, however, is written with a condition, and before the entries. The copy contains
+//! the name of the indexing, which starts with the time. If an indexer finds a copy that another
+//! indexer has written recently, and the other's indexing may not have finished, it postpones the
+//! run. The run keeps its mark in the meantime. The check takes no additional request.
 
 use std::collections::HashMap;
 use std::ops::Range;

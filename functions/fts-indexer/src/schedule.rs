@@ -53,8 +53,8 @@ impl Default for IndexingSchedule {
 /// show.
 #[derive(Debug, Default)]
 pub(crate) struct SortedRuns {
-    /// Runs to be read now: they are new, have ended or are due, or their state is unknown to this
-    /// process.
+    /// Runs to be read now. They are new, have ended or are due, or this process has no record of
+    /// their state.
     pub(crate) now: Vec<RunLocation>,
     /// Runs that are not due before the given time. They may not have a row yet.
     pub(crate) later: Vec<(RunLocation, i64)>,
