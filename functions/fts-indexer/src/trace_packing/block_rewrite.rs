@@ -41,8 +41,7 @@ impl Packer<'_> {
                 entries.push((place, BlockEntry { trace, packed_bytes: room, known_spans: None }));
             }
         }
-        // The spans of traces with valid marks may have changed as well, so they are read again
-        // too.
+        // The spans of live traces may have changed as well, so their spans are read again.
         let mut done = documents.dead;
         let mut changed = HashSet::new();
         for live in documents.live {

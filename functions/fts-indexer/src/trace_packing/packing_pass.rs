@@ -182,8 +182,9 @@ impl Packer<'_> {
             change.truncate(MAX_MARKS_PER_BLOCK);
             again.within(QUIET_MARK_AGE);
         }
-        // The block is also rewritten if marks are old, because deleted traces must not stay in the
-        // block forever, and neither must marks that are too few.
+        // Few marks are enough for rewriting the block if one of them is old, so that marks do not
+        // stay forever, or if the trace of a mark was deleted, because deleted traces must not stay
+        // in the block.
         let oldest = change.iter().map(|mark| mark.put).min().unwrap_or(self.now);
         let mut is_due = oldest <= self.now.saturating_sub(MAX_MARK_AGE_MS);
         if !is_due && !change.is_empty() && change.len() < self.thresholds.min_changed_marks {
