@@ -247,7 +247,7 @@ fn host(service: Service, region: &str) -> String {
     }
 }
 
-/// Returns the region in whose name requests to global services are signed.
+/// Returns the region that is used to sign requests to global services such as IAM.
 fn home_of(region: &str) -> &'static str {
     if region.starts_with("cn-") {
         "cn-north-1"
