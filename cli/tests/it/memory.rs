@@ -16,7 +16,7 @@ const EXPORTERS: u64 = 64;
 const SPANS: u64 = 8;
 const LENGTH: usize = 512 << 10;
 /// Upper bound of the server's memory in KB. The server was measured at 400 MB, and at 690 MB
-/// without limits on uploads.
+/// without the limits on what is read and processed concurrently.
 const MOST_KB: u64 = 500 << 10;
 const ATTEMPTS: u32 = 200;
 

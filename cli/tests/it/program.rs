@@ -291,8 +291,8 @@ fn connections_that_send_nothing_keep_nobody_out() {
     for _ in 0..3 {
         assert!(ask(&address, "GET /health", &host).starts_with("http/1.1 200"));
     }
-    // The first connections were closed to make room for the last ones, whose requests are still
-    // served.
+    // The first connections were closed to make room for the last ones, which can still send the
+    // rest of their requests.
     let ended = |connection: &mut TcpStream| connection.read(&mut [0; 1]).map_or(true, |bytes| bytes == 0);
     assert!(halves.iter_mut().take(200).all(ended));
     let last = halves.last_mut().unwrap();
