@@ -77,8 +77,8 @@ impl Site {
         self.limits.set_throughput(|_| None);
     }
 
-    /// Returns the partitions that have throttled requests since they were last opened or
-    /// throttled, with the number of those requests.
+    /// Returns the partitions that have throttled requests since the limits last changed, with the
+    /// number of those requests.
     fn throttled(&self) -> Vec<(String, u64)> {
         let counted = self.limits.usage().into_iter();
         let counted = counted.map(|(partition, usage)| (partition, usage.throttled_reads + usage.throttled_writes));

@@ -49,13 +49,13 @@ async fn what_is_granted_counts_at_once_in_every_process_and_what_is_revoked_no_
     server.revoke(&ann, "experiment", &experiment).await.ok();
     assert_eq!(there.reads(&experiment).await, 403);
     assert_eq!(server.revoke(&ann, "experiment", &experiment).await.status, 404);
-    // Changes of the password take effect equally soon.
+    // A change of the password is effective in the other process, too.
     let changed = "another horse battery";
     let body = json!({ "username": "ann", "password": changed });
     server.admin.v2("PATCH", "users/update-password", body).await.ok();
     assert_eq!(there.reads("0").await, 401);
     assert_eq!(Client { password: changed, ..there.clone() }.reads("0").await, 403);
-    // Removing a user's administrator rights takes effect equally soon.
+    // The removal of administrator rights is effective in the other process, too.
     let admin = |is_admin: bool| json!({ "username": "ann", "is_admin": is_admin });
     server.admin.v2("PATCH", "users/update-admin", admin(true)).await.ok();
     assert_eq!(Client { password: changed, ..there.clone() }.reads(&experiment).await, 200);
