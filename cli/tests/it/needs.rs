@@ -50,7 +50,7 @@ impl Record {
     }
 }
 
-/// Returns the partitions that no need covers.
+/// Returns the requested partitions that no declared need of the endpoint covers.
 fn uncovered(record: &Record) -> Vec<String> {
     record.partitions.iter().filter(|partition| !is_covered(partition, &record.wanted)).cloned().collect()
 }
