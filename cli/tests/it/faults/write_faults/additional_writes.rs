@@ -20,8 +20,8 @@ pub(super) async fn writes(walk: &mut SampleClient) {
         .post("runs/create", json!({ "experiment_id": experiment, "run_name": "big", "tags": entries(120, 1_100) }))
         .await;
     let run = text(&run, "/run/info/run_id");
-    // The following writes go into the journal. The first two calls also mark the run afterwards, the
-    // second call writes a row of names, and the third call only writes to the journal.
+    // The following writes go into the journal. The first two calls also mark the run afterwards,
+    // the second call writes a row of names, and the third call only writes to the journal.
     for step in 1..=3 {
         let metric =
             |number| json!({ "key": format!("layer/{number:03}"), "value": 1, "timestamp": step, "step": step });
