@@ -44,7 +44,7 @@ def collected(changelog: str, texts: dict[str, list[str]]) -> str:
 
 
 def released(changelog: str, version: str, date: str) -> str:
-    """Returns the changelog with everything unreleased moved into a release."""
+    """Returns the changelog after moving everything unreleased into the section of a release."""
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         raise ValueError(f"{version} is not a version such as 0.1.0")
     if f"## [{version}]" in changelog:

@@ -76,9 +76,8 @@ class CorsAsS3:
 
 
 def first(rules: list[CorsRule], origin: str, method: str, headers: Iterable[str] = ()) -> CorsRule | None:
-    """Returns the first rule that allows the method for the origin, and in a preflight all of these
-    headers.
-    """
+    """Returns the first rule that allows the method for the origin. For a preflight request, the
+    rule must also allow all of these headers."""
 
     def allows(rule: CorsRule) -> bool:
         takes_headers = all(_is_any(name, rule.allowed_headers, re.IGNORECASE) for name in headers)

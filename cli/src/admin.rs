@@ -92,7 +92,8 @@ enum Command {
     },
 }
 
-/// Resource types that are granted. All other resources belong to one of these.
+/// Resource types for which `admin grant` writes a grant. Resources of all other types inherit the
+/// permissions of a resource of one of these types.
 const GRANT_TYPES: [GrantType; 4] =
     [GrantType::Experiment, GrantType::Scorer, GrantType::RegisteredModel, GrantType::Prompt];
 
@@ -111,7 +112,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             let store = store(&place).await?;
             for kind in GRANT_TYPES {
                 match store.grant(&AuthorizerWrites::nothing(), &name, kind, ALL_RESOURCES, level).await {
-                    // An existing grant is replaced, which makes the command repeatable.
+                    // If the user already has a grant of this kind, it is replaced, so the command
+                    // can be repeated.
                     Err(error) if error.code == ErrorCode::ResourceAlreadyExists => {
                         let revoked = store.revoke(&AuthorizerWrites::nothing(), &name, kind, ALL_RESOURCES).await;
                         revoked.map_err(|error| error.cause.unwrap_or(error.message))?;
@@ -173,7 +175,8 @@ async fn set_disabled(user: &str, place: &TableOptions, is_disabled: bool) -> Re
     Ok(())
 }
 
-/// Waits until the change is visible in every process, which caches access data for [`LEASE`].
+/// Waits for [`LEASE`], the time for which processes cache access data. After that, the change is
+/// visible in every process.
 pub(crate) async fn wait_for_lease() {
     runtime::clock::sleep(LEASE).await;
 }
@@ -199,8 +202,9 @@ fn level(text: &str) -> Result<PermissionLevel, String> {
     level.ok_or_else(|| "expected READ, USE, EDIT, MANAGE or DENY".to_owned())
 }
 
-/// Prompts for a password twice on a terminal, and reads it from standard input otherwise. There is
-/// no command line argument for it, because other users of the machine can see those.
+/// Prompts twice for a password on a terminal, and reads it from standard input otherwise. The
+/// password cannot be passed as a command line argument, because other users of the machine can see
+/// the arguments of a process.
 fn password(name: &UserName) -> Result<String, Failure> {
     if std::io::stdin().is_terminal() {
         let password = rpassword::prompt_password(format!("Password of {name}: "))?;

@@ -5,17 +5,20 @@ use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvid
 
 use crate::Failure;
 
-/// Environment variable that has to be set for the environment to provide credentials.
+/// Environment variable with the access key. If it is not set, the environment provides no
+/// credentials.
 pub(crate) const KEY_VARIABLE: &str = "AWS_ACCESS_KEY_ID";
 
-/// Kinds of profiles that are supported. `aws login` is not among them.
+/// Kinds of AWS profiles that are supported, for the error message. Profiles of `aws login` are not
+/// supported.
 const SUPPORTED_PROFILES: &str =
     if cfg!(feature = "standalone") { "keys, roles, single sign-on and credential_process" } else { "keys and roles" };
 
-/// Returns the provider that finds credentials in the same places as any AWS program.
+/// Returns the default AWS credentials provider, which searches the environment, profiles and the
+/// machine's role.
 ///
-/// # Errors
-/// No credentials are found for this URL. Unsupported options are reported, too.
+/// # Errors No credentials are found for requests to this URL. Unsupported kinds of profiles are
+/// reported, too.
 pub(crate) async fn find_provider(config: &SdkConfig, url: &str) -> Result<SharedCredentialsProvider, Failure> {
     let provider = config.credentials_provider().ok_or("this program was built without credentials")?;
     if let Err(error) = provider.provide_credentials().await {

@@ -96,8 +96,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let all: HashSet<_> = found.iter().flat_map(|(_, found)| found.entities()).collect();
     let is_all = options.has_no_ids();
     if options.dry_run {
-        // In the order in which they were found, because the order of a set differs from call to
-        // call.
+        // Entities are listed in the order in which they were found, so that every call prints
+        // them in one order. The order of the set `all` would differ from call to call.
         for entity in found.iter().flat_map(|(_, found)| found.entities()) {
             print_line(&format!("{entity} would be permanently deleted."));
         }
@@ -119,7 +119,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let bar = ProgressBar::new(all.len() as u64);
     bar.set_style(ProgressStyle::with_template("{bar:40} {pos}/{len} removed, {eta} left")?);
     let progress = Progress { found: all, bar, kept: Mutex::default() };
-    // Entities whose removal was started by an earlier call were deleted as well.
+    // Entities whose removal was started by an earlier call are included, because they were deleted
+    // as well.
     let mut outcome = if options.expired { Ok(()) } else { retention.resume(&progress).await };
     for (workspace, found) in &found {
         outcome = outcome.and(retention.remove(workspace, found, &progress).await);
@@ -224,7 +225,7 @@ struct Progress {
 impl Progress {
     fn done(&self, entity: &RemovedEntity, outcome: &str) {
         if !self.found.contains(entity) {
-            // A run of a removed experiment, or an entity whose removal was started by an earlier
+            // The entity is a run of a removed experiment, or its removal was started by an earlier
             // call.
             self.bar.inc_length(1);
         }

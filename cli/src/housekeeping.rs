@@ -1,6 +1,6 @@
-//! Background work that DynamoDB does by itself: trimming the stream after a day, and removing
-//! expired items. The embedded engine only does it on request. Also removes data past its
-//! retention, for which a stack has a function of its own.
+//! Background work for a table of the embedded engine. DynamoDB trims a stream after a day and
+//! removes expired items by itself, but the embedded engine only does so on request. This module
+//! also removes data past its retention, for which a deployed stack has a separate function.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const ROUND_INTERVAL: Duration = Duration::from_mins(5);
 /// Retention of stream records.
 const STREAM_RETENTION: Duration = Duration::from_hours(24);
 
-/// Number of rounds between two applications of the retention policies: an hour.
+/// Number of rounds (one hour) between two applications of the retention policies.
 const ROUNDS_PER_POLICY_RUN: u32 = 12;
 /// Time limit for applying the retention policies in one round. If more is left to remove, the next
 /// round continues.

@@ -25,7 +25,7 @@ const METRICS_CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0;
 /// Upper bounds of the histogram's buckets, in seconds.
 const DURATION_BUCKETS: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0, 10.0];
 
-/// Value of a label if the request has no route, or no response.
+/// Value of a label for a request that matched no route or got no response.
 const MISSING_LABEL: &str = "none";
 
 /// Counters of this process since its start.
@@ -36,7 +36,7 @@ pub(crate) struct RequestMetrics {
     table_requests: Family<RouteLabels, Counter>,
     read_units: Family<RouteLabels, Counter<f64, AtomicU64>>,
     write_units: Family<RouteLabels, Counter<f64, AtomicU64>>,
-    // A std mutex, because nothing is awaited while it is held.
+    // A std mutex suffices, because no lock is held across an await.
     registry: Arc<Mutex<Registry>>,
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn print_line(text: &str) {
     }
 }
 
-/// Returns whether a line could not be written, other than because the reader closed the pipe.
+/// Returns whether writing a line has failed. A pipe that the reader has closed is not a failure.
 pub(crate) fn has_failed() -> bool {
     HAS_FAILED.load(Ordering::Relaxed)
 }

@@ -93,8 +93,8 @@ pub(crate) async fn rebuild(
 ) -> Result<(), Failure> {
     let at_once = at_once.unwrap_or(if engine.is_some() { DEFAULT_WAITING_RUNS } else { DEFAULT_WAITING_RUNS_REMOTE });
     let table = table.clone().in_background();
-    // In AWS, an indexer is already running. With the embedded engine, the feed of this process is
-    // idle while a server's feed is running.
+    // In AWS, the stack's indexer is already running. With the embedded engine, this process runs a
+    // feed, which does nothing while the feed of a server is running.
     let feed = engine.map(|engine| {
         let consumer = LocalIndexer(Indexer::new(table.clone()).as_only_indexer());
         StreamFeed::start(engine, name.to_owned(), consumer, Duration::ZERO, TICK_INTERVAL)
@@ -160,7 +160,7 @@ impl ReindexTarget {
             Self::Experiment(id, _) => write_own(table, *id, before, after).await,
         };
         match written {
-            // The write had succeeded, and only its response was lost.
+            // The first write had succeeded, and only its response was lost.
             Err(table::Failure::Refused { .. }) if self.is_the_same(&read_setting(table).await?, after) => Ok(()),
             Err(table::Failure::Refused { .. }) => {
                 Err("another command has changed these fields. Wait until it has finished, and try again".into())
@@ -265,7 +265,8 @@ async fn rebuild_with_indexer(table: &Table, part: ReindexTarget, at_once: usize
 
     let (indexed, runs) = index_rebuild::reindex_experiments(&index, &experiments, at_once, count).await?;
     if let Some(one) = &runs.unindexed_example {
-        // These runs stay marked, so searches still read their documents.
+        // Runs that were not indexed stay marked as changed, so searches still read their
+        // documents.
         print_line(&format!(
             "{} runs could not be indexed, for example {one}. The indexer's log has the reason",
             runs.unindexed_count

@@ -24,8 +24,8 @@ use crate::metrics::RequestMetrics;
 use crate::table_options::TableOptions;
 use crate::{Failure, connections, feed, housekeeping, say_address, shutdown_signal};
 
-/// Maximum time for a bucket to assemble the parts of an upload. Some take half a minute for 2 GB.
-/// Stock clients wait two minutes.
+/// Maximum time for a bucket to join the parts of an upload. Some buckets take half a minute for 2
+/// GB. Stock clients wait two minutes for the response.
 const UPLOAD_COMPLETION_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// Options of `serve`.
@@ -168,7 +168,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         )
         .into());
     }
-    // Resolved at startup, so that errors show up now and not at the first upload.
+    // The artifact storage is opened at startup, so that configuration errors are reported now and
+    // not at the first upload.
     let elsewhere = match artifacts.prefix() {
         Some(prefix) => Some(prefix.origin().await.map_err(|error| error.cause.unwrap_or(error.message))?),
         None => None,
@@ -182,8 +183,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     if mode == AuthMode::Basic || engine_is_here {
         options.place.create_access(&access, options.create_table).await?;
     }
-    // A table elsewhere may be in use by processes of an earlier version, so its operator decides
-    // when to migrate.
+    // Only the operator can decide when to migrate a remote table, because processes of an earlier
+    // version may be using it.
     if engine_is_here {
         entities::migration::migrate(&table, &access).await?;
     }
@@ -236,7 +237,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             Some((retention, Workspaces::new(table.clone().in_background()))),
         ));
         let delay = Duration::from_millis(options.indexer_delay);
-        // The feed holds a lock, so this is the only indexer.
+        // The feed of the embedded engine holds a lock, so this is the only indexer of the table.
         let indexer = LocalIndexer(indexer.as_only_indexer());
         (Some(housekeeping), Some(StreamFeed::start(engine, options.place.name, indexer, delay, tick_of(interval))))
     } else {
@@ -253,7 +254,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the directory of the user interface, or `None` for the one built into this program.
+/// Returns the directory of the user interface, or `None` to serve the one built into this program.
 fn ui_directory(chosen: Option<PathBuf>) -> Option<PathBuf> {
     chosen.or_else(|| (!ui::IS_EMBEDDED).then(|| PathBuf::from("ui/build")))
 }

@@ -32,7 +32,8 @@ pub(crate) fn headers<'a>(
     let identity = Identity::from(credentials);
     let mut settings = SigningSettings::default();
     if signature.service == "s3" {
-        // Only S3 takes paths without further encoding, and requires a digest of the body.
+        // S3 differs from other services in that its paths are signed without further encoding, and
+        // a digest of the body is required.
         settings.percent_encoding_mode = PercentEncodingMode::Single;
         settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
         settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;

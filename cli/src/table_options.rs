@@ -82,11 +82,10 @@ impl TableOptions {
         table.beside(self.access_table.clone().unwrap_or_else(|| access_name(&self.name)))
     }
 
-    /// Creates the access table if it is missing. On another machine, it must already exist, unless
-    /// `is_wanted` is set.
+    /// Creates the access table if it is missing. If the table is on another machine, this function
+    /// creates it only if `is_wanted` is set.
     ///
-    /// # Errors
-    /// The table is missing, or cannot be created.
+    /// # Errors The table is missing, or cannot be created.
     pub(crate) async fn create_access(&self, access: &Table, is_wanted: bool) -> Result<(), Failure> {
         if let Some(endpoint) = self.dynamodb_endpoint.as_ref().filter(|endpoint| !endpoint.is_here() && !is_wanted) {
             let is_there = access.is_there().await;

@@ -1,5 +1,5 @@
-//! With the feature `embedded`, generates the list of the files in the UI build, which the program
-//! then includes. Without the feature, does nothing.
+//! If the feature `embedded` is enabled, generates a list of the files in the UI build, which is
+//! compiled into the program together with the files. Does nothing otherwise.
 
 use std::collections::hash_map::DefaultHasher;
 use std::error::Error;
@@ -8,7 +8,8 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// Environment variable with the directory of a UI build, if it is not that of `make ui`.
+/// Environment variable with the directory of a UI build. If it is not set, the build of `make ui`
+/// is used.
 const VARIABLE: &str = "EMBEDDED_UI";
 
 fn main() -> Result<(), Box<dyn Error>> {

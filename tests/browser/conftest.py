@@ -59,9 +59,8 @@ def desks(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
 
 @pytest.fixture(scope="session")
 def see(desks: dict[str, Desk]) -> Callable[[str, Callable[[Visit], None]], Both]:
-    """Returns a function that performs a step on both servers concurrently, and returns what was
-    seen. Results are cached by the step's name.
-    """
+    """Returns a function that performs a step on both servers concurrently and returns what was
+    seen. Results are cached by the name of the step."""
     done: dict[str, Both | BaseException] = {}
 
     def see(name: str, step: Callable[[Visit], None]) -> Both:

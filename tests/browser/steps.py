@@ -31,9 +31,8 @@ def _run(experiment: str, run: str, tab: str = "") -> Step:
 
 
 def _artifact(path: str) -> Step:
-    """Returns a step that opens an artifact by its address. It opens another page first, because
-    the page only reads the address when it is loaded.
-    """
+    """Returns a step that opens an artifact by its address. The step opens another page before,
+    because the page of a run reads the address only when it is loaded."""
 
     def step(visit: Visit) -> None:
         visit.open("settings")

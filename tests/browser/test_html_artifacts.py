@@ -288,8 +288,8 @@ def test_a_report_does_not_get_the_next_one(site: Site) -> None:
 
 
 def test_another_site_cannot_show_anything_in_the_preview(site: Site) -> None:
-    """Another site can show nothing in the preview, neither in a frame nor in a tab that it opens.
-    """
+    """Checks that another site cannot show content in the preview, neither in a frame nor in a
+    tab that it opens."""
     preview = f"{site.url}/static-files/preview.html"
     content = f"""<iframe src="{preview}"></iframe><button onclick="window.opened = window.open('{preview}')">open</button>""".encode()
 

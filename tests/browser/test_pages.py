@@ -54,9 +54,9 @@ def test_nothing_fails(see, step):
 
 
 def test_same_texts(see, step):
-    """The visible texts must be the same on both sides. Steps without side effects are repeated if
-    there are differences, because a chart that is rendered late on a busy machine may lack an axis.
-    """
+    """Checks that the visible texts are equal on both sides. Steps without side effects are
+    repeated if there are differences, because a chart that is rendered late on a busy machine
+    may lack an axis."""
     name, do = step
     found = _differences(name, see(name, do))
     if found and name in _PAGES | _COMPARISONS:

@@ -120,7 +120,8 @@ def test_a_first_visit_to_the_functions_fits_into_a_small_quota(browser: Browser
 
 
 def test_scripts_that_fail_are_requested_again(browser: Browser, addresses: dict[str, str]):
-    """Each bundle fails twice, and one fails always, so that its chunks' own files are used."""
+    """Checks that each bundle is requested again after failing twice. One bundle always fails,
+    so that the separate files of its chunks are used."""
     context = browser.new_context(viewport={"width": 1440, "height": 1000}, locale="en-US")
     try:
         attempts: dict[str, int] = {}

@@ -204,9 +204,8 @@ def _measured(page: Page, side: Side, use: Callable[[Opening, Callable[[], float
 
 
 def _ask_again(sides: list[Side], asked: dict[str, list[tuple[str, str, str | None]]]) -> dict[str, float]:
-    """Returns the seconds for repeating the requests sequentially, while no browser competes with
-    the servers for the CPU.
-    """
+    """Returns the seconds that the requests take when they are repeated one after another, while
+    no browser competes with the servers for the CPU."""
     spent: dict[str, list[float]] = {side.name: [] for side in sides}
     connections = {side.name: http.client.HTTPConnection(side.url.removeprefix("http://"), timeout=60) for side in sides}
     for _ in range(_OPENINGS):

@@ -68,9 +68,8 @@ class Attacked:
 
 
 class Owners:
-    """Two runs, a logged model, a model version and a trace, each with an artifact `mine`. That of
-    the other run is secret.
-    """
+    """Two runs, a logged model, a model version and a trace, each with an artifact `mine`. The
+    artifact of the second run is secret."""
 
     def __init__(self, attacked: Attacked):
         client = MlflowClient(attacked.url)

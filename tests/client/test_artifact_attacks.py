@@ -41,9 +41,8 @@ def attacked(request: pytest.FixtureRequest, client: MlflowClient, tmp_path: Pat
 
 @pytest.fixture
 def tried(request: pytest.FixtureRequest, attacked: Attacked) -> Callable[[int], list[str]]:
-    """Returns a function that selects the attacks for an endpoint: all, or a third that rotates
-    from endpoint to endpoint.
-    """
+    """Returns a function that selects the attacks for an endpoint: either all attacks, or a
+    third of them, which differs from endpoint to endpoint."""
     parts = 3 if "a third" in request.node.callspec.params["attacked"] else 1
     return lambda turn: spellings()[turn % parts :: parts]
 
@@ -68,9 +67,7 @@ class Endpoint:
 
 
 def _named(**fields) -> Callable[[str], bytes]:
-    """Returns a function that creates a body with the path as the URL would have it,
-    decoded once.
-    """
+    """Returns a function that creates a body with the path, decoded once from its form in a URL."""
     return lambda path: json.dumps(fields | {"path": unquote(path)}).encode()
 
 

@@ -296,16 +296,16 @@ def _kill_an_upload(kept: Served, directory: Path, **environment: str) -> None:
 
 
 def test_a_client_that_is_killed_leaves_nothing(kept: Served, tmp_path: Path):
-    """What has been sent through the server is removed as soon as the connection ends."""
+    """Checks that an incomplete upload through the server is removed as soon as the connection
+    ends."""
     _kill_an_upload(kept, tmp_path, MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD="false")
     kept.wait(lambda: kept.unfinished() == 0, "an end of the upload")
     assert kept.visible() == set()
 
 
 def test_a_client_that_is_killed_between_two_parts_leaves_nothing_that_is_seen(client: MlflowClient, s3: LocalS3, tmp_path: Path):
-    """Parts that were sent directly to the bucket remain until the bucket's lifecycle rule removes
-    them.
-    """
+    """Checks that parts that were sent directly to the bucket are not visible. They remain until
+    the bucket's lifecycle rule removes them."""
     kept = ServedFromBucket(tmp_path / "served", s3)
     try:
         _kill_an_upload(kept, tmp_path, MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD="true")

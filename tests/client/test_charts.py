@@ -110,9 +110,9 @@ def _started(directory: Path) -> Iterator[ServerlessMlflow]:
 
 @pytest.mark.slow
 def test_a_chart_of_a_million_points(tmp_path: Path):
-    """MLflow's page draws it from one request. The goal is 2 s for all that the page needs. CPU
-    time is measured, so that other programs do not affect the result.
-    """
+    """Checks that a chart of a million points, which MLflow's page draws from one request, takes
+    at most 2 s for all that the page needs. CPU time is measured, so that other programs do not
+    affect the result."""
     length = 100_000
     histories = [[(step, step, float(step % 997 + run)) for step in range(length)] for run in range(_RUNS)]
     with _started(tmp_path) as server:

@@ -23,7 +23,7 @@ def _traced(question: str) -> str:
 def test_traces_that_are_exported_in_the_background_are_found_by_the_run_that_they_were_linked_to(
     client: MlflowClient, experiment: str, rounds: int
 ):
-    """Repeats the usual order many times on one server."""
+    """Repeats the order of requests that is usual for clients many times on one server."""
     mlflow.set_experiment(experiment_id=experiment)
     linked = {}
     for number in range(rounds):

@@ -156,7 +156,8 @@ def test_what_was_acknowledged_survives_a_kill(start_server, monkeypatch: pytest
     enough = threading.Event()
 
     def write(writer: int) -> int:
-        """Logs until the server is gone. Returns the first number that was not acknowledged."""
+        """Logs until the server is gone. Returns the first number whose write was not
+        acknowledged."""
         side, number = Side(f"writer {writer}", server.url), 0
         deadline = time.monotonic() + 2 * _PATIENCE_SECONDS
         while time.monotonic() < deadline:

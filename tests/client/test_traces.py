@@ -154,7 +154,8 @@ def test_a_payload_of_20_mb_comes_back_whole(side: Side, client: MlflowClient, e
 
 
 def test_exporters_at_once_lose_no_span(side: Side, client: MlflowClient, experiment: str):
-    """Each exporter sends spans to a trace of its own and to a shared trace."""
+    """Checks that no span is lost while each exporter sends spans to its own trace and to a
+    shared trace."""
     shared = random.getrandbits(128)
     own = [random.getrandbits(128) for _ in range(_EXPORTERS)]
     failures: list[Exception] = []

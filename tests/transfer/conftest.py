@@ -15,18 +15,18 @@ KINDS = [pytest.param(kind, marks=pytest.mark.xdist_group(f"transfer-{kind}")) f
 
 @pytest.fixture(scope="session")
 def sqlite() -> Iterator[SchemaTemplates]:
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory(dir=servers.FAST_DIRECTORY) as directory:
         yield SchemaTemplates(servers.SqliteDatabases(Path(directory)))
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[SchemaTemplates]:
     # Directories of pytest are not accessible to the server's user.
-    with tempfile.TemporaryDirectory() as directory, servers.postgres(Path(directory)) as databases:
+    with tempfile.TemporaryDirectory(dir=servers.FAST_DIRECTORY) as directory, servers.postgres(Path(directory)) as databases:
         yield SchemaTemplates(databases)
 
 
 @pytest.fixture(scope="session")
 def mariadb() -> Iterator[SchemaTemplates]:
-    with tempfile.TemporaryDirectory() as directory, servers.mariadb(Path(directory)) as databases:
+    with tempfile.TemporaryDirectory(dir=servers.FAST_DIRECTORY) as directory, servers.mariadb(Path(directory)) as databases:
         yield SchemaTemplates(databases)

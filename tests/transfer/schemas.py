@@ -36,7 +36,7 @@ def migrate(url: str, release: str) -> None:
     if not sqlalchemy.inspect(engine).get_table_names():
         # The very first tables are not made by a migration.
         InitialBase.metadata.create_all(engine)
-    migrations = _next_release() / "mlflow/store/db_migrations" if release == "3.18.0" else None
+    migrations = str(_next_release() / "mlflow/store/db_migrations") if release == "3.18.0" else None
     config = utils._get_alembic_config(url.replace("%", "%%"), migrations)
     with engine.begin() as connection:
         config.attributes["connection"] = connection

@@ -4,6 +4,7 @@ import contextlib
 import glob
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -15,6 +16,10 @@ import sqlalchemy
 
 _PASSWORD = "s3cret/with:signs"
 _QUOTED = "s3cret%2Fwith%3Asigns"
+
+
+#: Databases are on a file system in memory, if there is one: MLflow's migrations commit each step.
+FAST_DIRECTORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def _port() -> int:
@@ -117,13 +122,14 @@ def postgres(directory: Path) -> Iterator[Databases]:
     init = [str(binaries / "initdb"), "-D", str(data), "-U", "mlflow", "--pwfile", str(password), "--auth", "scram-sha-256", "-E", "UTF8", "--no-sync"]
     subprocess.run(_as_user("postgres", init), check=True, capture_output=True, cwd="/")
     options = ["-c", "fsync=off", "-c", "unix_socket_directories=", "-c", "listen_addresses=127.0.0.1", "-p", str(port)]
-    server = subprocess.Popen(_as_user("postgres", [str(binaries / "postgres"), "-D", str(data), *options]), cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    server = subprocess.Popen(_as_user("postgres", [str(binaries / "postgres"), "-D", str(data), *options]), cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         url = f"postgresql+psycopg2://mlflow:{_QUOTED}@127.0.0.1:{port}"
         _wait_for(f"{url}/postgres", server)
         yield _PostgresDatabases(f"{url}/postgres", url)
     finally:
-        server.terminate()
+        # Nothing of the data is needed any more.
+        os.killpg(server.pid, signal.SIGKILL)
         server.wait()
 
 
@@ -141,11 +147,12 @@ def mariadb(directory: Path) -> Iterator[Databases]:
     init.write_text(f"CREATE USER 'mlflow'@'%' IDENTIFIED BY '{_PASSWORD}';\nGRANT ALL ON *.* TO 'mlflow'@'%';\n")
     init.chmod(0o644)
     options = [f"--datadir={data}", f"--socket={directory}/mariadb.sock", f"--port={port}", "--bind-address=127.0.0.1", "--skip-name-resolve", f"--init-file={init}", "--innodb-flush-log-at-trx-commit=0"]
-    server = subprocess.Popen(_as_user("mysql", ["/usr/sbin/mariadbd", "--no-defaults", *options]), cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    server = subprocess.Popen(_as_user("mysql", ["/usr/sbin/mariadbd", "--no-defaults", *options]), cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         url = f"mysql+pymysql://mlflow:{_QUOTED}@127.0.0.1:{port}"
         _wait_for(f"{url}/mysql", server)
         yield _MariaDatabases(f"{url}/mysql", url)
     finally:
-        server.terminate()
+        # Nothing of the data is needed any more.
+        os.killpg(server.pid, signal.SIGKILL)
         server.wait()

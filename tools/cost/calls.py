@@ -54,7 +54,8 @@ def priced(model: Model, row: Row) -> Priced:
 
 
 def calls(row: Row) -> int:
-    """Returns the number of calls of a row, or 0 for work beside calls."""
+    """Returns the number of calls that a row describes, or 0 if the row describes background
+    work."""
     if WORK.match(row.section) or COMMANDS.match(row.section) or WORK_ROWS.match(row.name) or BESIDE.match(row.page):
         return 0
     return COUNTS.get(row.name, 1)

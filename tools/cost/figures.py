@@ -31,7 +31,8 @@ def whole(amount: float) -> str:
 
 
 def summary(model: Model, rows: list[Row]) -> dict[str, Cost]:
-    """Returns the cost of a million of each, including the indexer's work if it is metered."""
+    """Returns the cost of a million calls of each kind, including the indexer's work where it is
+    metered."""
     found = {}
     for name, (page, section, row) in SUMMARY.items():
         one = priced(model, find(rows, {"page": page, "section": section, "row": row}))

@@ -31,9 +31,8 @@ def busy_hour(model: Model) -> Hour:
 
 
 def said(model: Model, rows: list[Row], hour: Hour) -> Cost:
-    """Returns the cost of an hour according to the page, limited to what log lines of requests and
-    of the indexer contain.
-    """
+    """Returns the cost of an hour according to the page, limited to the costs that the log lines
+    of requests and of the indexer cover."""
     plan: dict[str, Any] = data("teams.json")
     total = Cost()
     for kind, amount in KINDS.items():

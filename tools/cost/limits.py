@@ -66,9 +66,8 @@ def busy_hour(model: Model, rows: list[Row]) -> Load:
 
 
 def limits(model: Model, rows: list[Row], scale: str) -> list[Limit]:
-    """Returns the limits, the first one to be reached first. `scale` is the page, with what
-    `make scale` has measured.
-    """
+    """Returns the limits in the order in which a growing load reaches them. `scale` is the page
+    with the measurements of `make scale`."""
     load, quotas = busy_hour(model, rows), {name: one["value"] for name, one in data("limits.json").items()}
     rate = float(Template(REPOSITORY / "template.yaml").defaults["RequestRate"])
     long_runs, short_runs = _section(scale, "runs that log"), _section(scale, "short runs a second")
@@ -122,9 +121,8 @@ def limits(model: Model, rows: list[Row], scale: str) -> list[Limit]:
 
 
 def removable(model: Model, rows: list[Row]) -> float:
-    """Returns the number of runs that the housekeeper removes in an hour, with 10 metrics, 5 params
-    and 3 tags each. It computes on the slower core.
-    """
+    """Returns the number of runs that the housekeeper removes in an hour. Each run has 10
+    metrics, 5 params and 3 tags. Computing is assumed to take place on the slower core."""
     [row] = [row for row in rows if row.name == f"find and remove {_REMOVED} such runs"]
     minutes = float(_constant("functions/housekeeper/src/lib.rs", r"MAX_DURATION: Duration = Duration::from_mins\((\d+)\)"))
     units = row.cold.reads + row.cold.writes - row.cold.indexes
@@ -150,7 +148,7 @@ def _section(page: str, title: str) -> str:
 
 
 def _first_number(section: str) -> float:
-    """Returns the number of runs, or of runs per second, in the title of a section."""
+    """Returns the number of runs, or of runs per second, from the title of a section."""
     found = re.match(r"[\d,]+", section)
     assert found
     return float(found[0].replace(",", ""))
@@ -165,7 +163,7 @@ def _partition(section: str, kind: str) -> tuple[float, float]:
 
 
 def _busy(section: str) -> float:
-    """Returns the part of the time that the busiest indexer is busy."""
+    """Returns the fraction of the time for which the busiest indexer is busy."""
     found = re.search(r"^\| [\d,]+ MB \(in the model\) \| ([\d.]+)% \|", section, re.MULTILINE)
     assert found, "scale.md does not say how busy the indexer is"
     return float(found[1]) / 100
@@ -199,6 +197,6 @@ An average load is assumed: a burst reaches a limit sooner. Each experiment also
 
 
 def written(model: Model, rows: list[Row]) -> str:
-    """Returns the page with this section at its end."""
+    """Returns the page with the section about limits at its end."""
     scale = PAGE.read_text("utf-8").partition(f"\n{_TITLE}\n")[0].rstrip("\n")
     return f"{scale}\n\n{section(model, rows, scale)}"

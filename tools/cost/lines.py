@@ -35,7 +35,8 @@ class Line:
 
     @property
     def is_call(self) -> bool:
-        """Whether the line is a call: other work has routes that are a single word."""
+        """Returns whether the line describes a call. Other work has routes that consist of a
+        single word."""
         return " " in self.route
 
 
@@ -64,7 +65,8 @@ def _length(fields: dict) -> int:
 
 
 def around_fields() -> int:
-    """Returns the bytes of a function's line without its fields, from the line among the assumptions."""
+    """Returns the bytes of a function's log line without its fields, taken from the sample line
+    among the assumptions."""
     [line] = data("assumptions.json")["own lines"]["value"]
     return len(line.encode()) - _length(json.loads(line)["fields"])
 

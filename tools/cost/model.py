@@ -72,9 +72,8 @@ class Model:
     # ---- calls
 
     def call(self, units: Units, bucket: list[str] | None = None, count: int = 1, starts: float | None = None) -> Cost:
-        """Returns the cost of `count` calls through the gateway, which together make these requests
-        to the table and bucket.
-        """
+        """Returns the cost of `count` calls through the gateway. The requests to the table and
+        bucket are those of all calls together."""
         bucket = bucket or []
         each = Cost(
             gateway=self.price("gateway") / MILLION,
@@ -89,9 +88,8 @@ class Model:
         )
 
     def work(self, units: Units, memory: int | None = None) -> Cost:
-        """Returns the cost of a function's work beside calls, or in a call that is already paid
-        for. By default, it is the work of the indexer or the housekeeper.
-        """
+        """Returns the cost of a function's work that is not a call, or that belongs to a call
+        that is already paid for. By default, the function is the indexer or the housekeeper."""
         memory = memory or self.background_memory
         return Cost(time=self.seconds(self.ms(units, [], 0, memory), memory), table=self.units(units))
 
@@ -99,9 +97,8 @@ class Model:
         return (units.writes * self.price("writes") + units.reads * self.price("reads")) / MILLION
 
     def ms(self, units: Units, bucket: list[str], count: int, memory: int | None = None) -> float:
-        """Returns how long functions run: the requests that they wait for, and their CPU time on a
-        part of a core. Every call is rounded up to whole ms.
-        """
+        """Returns how long functions run: the time they wait for requests, and their CPU time on
+        a fraction of a core. Every call is rounded up to whole ms."""
         side_by_side = self.assumed("requests at a time") * max(count, 1)
         waits = min(units.requests, side_by_side) + max(0.0, units.requests - side_by_side) / self.assumed("requests at a time")
         cpu = self.assumptions["cpu"]
@@ -118,9 +115,8 @@ class Model:
         return ms / 1000 * (memory or self.memory) / 1024 * self.price("time")
 
     def bytes_logged(self, own_line: int = 0) -> int:
-        """Returns the bytes that a call leaves in logs. `own_line` replaces the length of the
-        function's own line.
-        """
+        """Returns the bytes that a call adds to logs. `own_line` replaces the length of the
+        function's own line."""
         platform = [] if self.stack.silent == set(self.stack.memory) else self.assumptions["platform lines"]["value"]
         own = ["x" * own_line] if own_line else self.assumptions["own lines"]["value"]
         gateway = self.assumptions["gateway line"]["value"] if self.stack.gateway_lines else []
@@ -179,7 +175,8 @@ class Model:
         return self.alarms() + self.dashboards() + self.ticks() + self.stack.ticks * self.price("schedule") / MILLION
 
     def gatherings(self, changes: float) -> float:
-        """Returns the stream's calls of the indexer: at most one per shard and batching window."""
+        """Returns the number of times that the stream calls the indexer: at most once per shard
+        and batching window."""
         return min(changes, HOURS * 3600 / max(self.stack.gathered, 1) * self.assumed("shards of the stream"))
 
 

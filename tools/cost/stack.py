@@ -40,7 +40,8 @@ class Template:
         return int(value)
 
     def decided(self, block: str) -> str:
-        """Returns a resource without the list items that only exist with other parameters."""
+        """Returns a resource without the list items whose conditions do not hold for a new
+        stack."""
         item = r"^( +)- Fn::If:\n +- (\w+)\n((?:\1 .*\n)*)"
         return re.sub(item, lambda found: found[3] if self.holds(found[2]) else "", block, flags=re.MULTILINE)
 

@@ -16,9 +16,8 @@ _FILES = [
 
 
 def of_files(version: str) -> dict[str, str]:
-    """Returns the settings that let a client of this version send files of any length and encoding
-    without the package.
-    """
+    """Returns the settings with which a client of this version can send files of any length and
+    encoding without installing the project's package."""
     parts = tuple(int(part) for part in version.split(".")[:2])
     return next(settings for _, since, settings in _FILES if parts >= since)
 

@@ -45,9 +45,8 @@ class Wanted:
         return self.amount is not None and float(self.amount) == 0
 
     def or_kept(self, parameters: Mapping[str, str]) -> "Wanted":
-        """Falls back to the parameters of a stack whose template still contained the budget. The
-        update of such a stack deletes its budget.
-        """
+        """Fills settings that are not given with the parameters of a stack whose template still
+        contained the budget. Updating such a stack deletes its budget."""
         if float(parameters.get(AMOUNT) or 0) == 0:
             return self
         return Wanted(self.amount or parameters[AMOUNT], self.email or parameters.get(EMAIL))
@@ -136,9 +135,8 @@ class Budget:
         return f"The budget {self.name} is {amount} USD per month."
 
     def _notify(self, email: str) -> None:
-        """Makes this the only email address of each notification. The new one is added first,
-        because a notification without a subscriber does not exist.
-        """
+        """Makes this address the only email address of each notification. It is added before the
+        others are removed, because a notification cannot exist without a subscriber."""
         present = {_key(one): one for one in self._client.describe_notifications_for_budget(**self._of).get("Notifications", [])}
         for notification in _NOTIFICATIONS:
             if _key(notification) not in present:

@@ -64,9 +64,8 @@ def _of_zone(zone: str, names: Iterator[str]) -> Iterator[str]:
 
 
 def _of_mappings(name: str, is_own: bool) -> Iterator[str]:
-    """Checks for mappings with a path. Functions would receive this path, which none of their
-    routes has.
-    """
+    """Checks for base path mappings. A function would receive the mapped path, which none of its
+    routes has."""
     with unless_denied(f"whether {name} is in use"):
         client = boto3.client("apigatewayv2")
         try:

@@ -52,7 +52,7 @@ def _of_parameters(settings: Settings, state: str | None, account: str) -> Itera
 
 
 def _of_sandboxes(said: Mapping[str, str], kept: Mapping[str, str]) -> Iterator[str]:
-    """Checks the reserved concurrency. The stack's present reservation can be reused."""
+    """Checks the reserved concurrency. What the stack has reserved at present can be reused."""
     before = sum(int(kept.get(name, 0)) for name in _CONCURRENCY)
     wanted = sum(int({**kept, **said}.get(name, 0)) for name in _CONCURRENCY)
     if wanted <= before:
@@ -119,9 +119,8 @@ def _of_the_account(settings: Settings) -> Iterator[str]:
 
 
 def problem_of_state(stack: str) -> str | None:
-    """Returns what to do before the stack can be updated, or `None` if it can be, or does not
-    exist.
-    """
+    """Returns what to do before the stack can be updated. Returns `None` if nothing is in the
+    way, or if the stack does not exist."""
     state = _state_of(stack)
     return states.problem(state, stack, _failed(stack)) if state else None
 

@@ -41,9 +41,9 @@ class Settings:
         return parameters
 
     def command(self, option: str) -> str:
-        """Returns the beginning of the command that sets an option: from a checkout, or in an
-        archive, which contains everything built. The option's value follows.
-        """
+        """Returns the beginning of the command that sets an option, to which the option's value
+        is appended. The command differs between a checkout and an archive, in which everything
+        is already built."""
         if self.is_built:
             return f"./deploy {self._environment('--environment ')}--{option.lower()} "
         # Commands that do not deploy are targets of their own.

@@ -70,16 +70,15 @@ def _metadata(repository: Path, triple: str, features: tuple[str, ...]) -> dict[
 
 
 def crates(repository: Path, triple: str, packages: Iterable[str]) -> list[dict[str, Any]]:
-    """Returns the packages that are linked into these, as described by cargo."""
+    """Returns the packages that are linked into the given ones, as described by cargo."""
     packages = list(packages)
     features = tuple(feature for package in packages for feature in _FEATURES.get(package, []))
     return linked(_metadata(repository, triple, features), packages)
 
 
 def linked(said: dict[str, Any], packages: Iterable[str]) -> list[dict[str, Any]]:
-    """Returns the packages that these need at run time, sorted by name and version. `said` is the
-    output of `cargo metadata`.
-    """
+    """Returns the packages that the given ones need at run time, sorted by name and version.
+    `said` is the output of `cargo metadata`."""
     by_id = {package["id"]: package for package in said["packages"]}
     nodes = {node["id"]: node for node in said["resolve"]["nodes"]}
     names = set(packages)

@@ -20,9 +20,8 @@ def function_names(repository: Path) -> list[str]:
 
 
 def functions(repository: Path, processor: str, profile: str) -> dict[str, Path]:
-    """Builds all functions by one invocation, so that shared crates are compiled once. The program
-    is built separately, because cargo unifies the features of an invocation.
-    """
+    """Builds all functions with one invocation of cargo, so that shared crates are compiled
+    once. The program is built separately, because cargo unifies features within an invocation."""
     names = function_names(repository)
     packages = [argument for name in names for argument in ("--package", name, "--bin", name)]
     return _built(repository, f"{TRIPLES[processor]}-unknown-linux-gnu", profile, names, packages)
@@ -43,9 +42,8 @@ def program(repository: Path, processor: str, profile: str, system: str = "linux
 
 
 def _built_on_macos(repository: Path, triple: str, profile: str, name: str, arguments: list[str]) -> Path:
-    """Builds with cargo and the linker of macOS. zig cannot link the program, because the crate that
-    reads the system's root certificates needs frameworks of Apple's SDK.
-    """
+    """Builds with cargo and the linker of macOS. zig cannot link the program, because the crate
+    that reads the system's root certificates needs frameworks from Apple's SDK."""
     subprocess.run(["rustup", "target", "add", triple], cwd=repository, check=True)
     output = repository / "target" / "for-release" / triple / profile
     command = ["cargo", "build", "--locked", "--profile", profile, "--target", triple, "--target-dir", output, *arguments]

@@ -27,9 +27,8 @@ def kind_of(kinds: list[tuple[str, re.Pattern, re.Pattern]], partition: str, sor
 
 
 def read_rows(text: str) -> Iterator[tuple[str, re.Pattern, re.Pattern]]:
-    """Yields the name and key patterns of each row type of both tables. A cell without a partition
-    key repeats the one above.
-    """
+    """Yields the name and key patterns of each row type of both tables. A row without a
+    partition key in its cell has the partition key of the row above."""
     partition = ""
     for line in text.splitlines():
         if found := _ROW.match(line):

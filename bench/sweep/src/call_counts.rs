@@ -63,7 +63,7 @@ pub struct CallStats {
     pub answered: u32,
     /// Number of calls answered 429.
     pub throttled: u32,
-    /// The part of `throttled` that the gateway refused.
+    /// Number of throttled calls that the gateway refused. They are included in `throttled`.
     pub refused: u32,
     /// Number of calls answered with another error that clients retry.
     pub failed: u32,
@@ -77,7 +77,7 @@ pub struct CallStats {
     pub longest: Duration,
     /// Processor time that this machine spent on the calls.
     pub computed: Duration,
-    /// Processor time of the calls on a whole core, by the model's rule.
+    /// Processor time that the model's rule predicts for the calls on a whole core.
     pub by_rule: Duration,
 }
 
@@ -110,7 +110,8 @@ impl CallCounts {
         self.0.entry(call).or_default().refused += 1;
     }
 
-    /// Adds the processor time of a call: on this machine, and by the model's rule.
+    /// Adds the processor time of a call: the time measured on this machine, and the time that the
+    /// model's rule predicts.
     pub(crate) fn add_compute(&mut self, call: CallKind, computed: Duration, by_rule: Duration) {
         let calls = self.0.entry(call).or_default();
         calls.computed += computed;

@@ -1,6 +1,6 @@
-//! Processor time of functions. Computing takes simulated time by the rule of `tools/cost`, on the
-//! part of a core that comes with a function's memory. The time that this machine takes is measured
-//! as well, so that the rule can be checked against it.
+//! The rule for the processor time of functions. Computing takes simulated time by the rule of
+//! `tools/cost`, on the fraction of a core that comes with a function's memory. The processor time
+//! of this machine is measured as well, so that the rule can be checked against it.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -15,12 +15,12 @@ use crate::{Failure, Result};
 
 const ASSUMPTIONS: &str = include_str!("../../../tools/cost/assumptions.json");
 
-/// The processor time of calls and of the indexer, in ms on a whole core.
+/// Coefficients of the rule for processor time, in ms on a whole core.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuRule {
-    /// Per call of a client.
+    /// Processor time per call of a client.
     pub call_ms: f64,
-    /// Per unit that a call reads or writes, without those of indexes.
+    /// Processor time per unit that a call reads or writes, not counting the units of indexes.
     pub unit_ms: f64,
     /// Per unit that the indexer reads or writes when it indexes runs, without those of indexes.
     pub indexed_unit_ms: f64,
@@ -50,8 +50,8 @@ impl CpuRule {
         })
     }
 
-    /// Returns how long a function with this memory computes. A second core is of no use to it,
-    /// because it has a single thread.
+    /// Returns how long a function with this memory computes. Memory beyond one core does not make
+    /// it faster, because a function has a single thread.
     #[must_use]
     pub fn slowed(&self, computed: Duration, memory_mb: u32) -> Duration {
         computed.mul_f64((self.whole_core_mb / f64::from(memory_mb)).max(1.0))
@@ -70,7 +70,7 @@ fn milliseconds(count: f64) -> Duration {
     Duration::from_secs_f64(count.max(0.0) / 1_000.0)
 }
 
-/// Returns the units read and written, without those of indexes.
+/// Returns the number of units that are read and written, without those of indexes.
 pub(crate) fn units(usage: &ConsumedUnits) -> f64 {
     usage.read_units + usage.write_units - usage.local_index_units - usage.global_index_units
 }

@@ -21,7 +21,7 @@ pub(crate) struct Executor {
     pool: LocalPool,
     simulation: SimulatedClock,
     busy: BusyCounter,
-    /// Runtime that is only needed to start the engine's threads. No tasks run on it.
+    /// A runtime that only serves to start the engine's threads. No tasks run on it.
     runtime: Runtime,
 }
 
@@ -36,7 +36,8 @@ impl Executor {
         self.pool.spawner()
     }
 
-    /// Returns the counter of work that keeps the clock from advancing.
+    /// Returns the counter of work on other threads. The clock does not advance while it is not
+    /// zero.
     pub(crate) fn busy(&self) -> BusyCounter {
         self.busy.clone()
     }
@@ -66,7 +67,7 @@ impl Executor {
 pub(crate) struct BusyCounter(Arc<(AtomicUsize, AtomicWaker)>);
 
 impl BusyCounter {
-    /// Runs such work.
+    /// Runs work on another thread, during which the clock does not advance.
     pub(crate) async fn during<T>(&self, work: impl Future<Output = T>) -> T {
         let (count, _) = &*self.0;
         count.fetch_add(1, Ordering::SeqCst);

@@ -13,7 +13,7 @@ const TEMPLATE: &str = include_str!("../../../template.yaml");
 pub struct RequestLimit {
     /// Requests per second.
     pub rate: f64,
-    /// Requests that are accepted at once, before the rate applies.
+    /// Maximum number of requests that are accepted in one burst, before the rate applies.
     pub burst: f64,
 }
 
@@ -38,7 +38,7 @@ fn default_of(parameter: &str) -> Result<f64> {
 /// The gateway in front of the functions.
 pub(crate) struct Gateway {
     limit: RequestLimit,
-    /// Requests that would be accepted at `since`.
+    /// Number of requests that would have been accepted at the time `since`.
     left: Cell<f64>,
     since: Cell<Moment>,
 }

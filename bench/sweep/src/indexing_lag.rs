@@ -18,11 +18,13 @@ struct State {
 /// Waiting times of changes, in seconds.
 #[derive(Clone, Debug, Default)]
 pub struct WaitingTimes {
-    /// From the arrival of a change in the stream to the completion of a batch that contains it.
+    /// Seconds from the arrival of each change in the stream to the completion of a batch that
+    /// contains it.
     pub delivered: Vec<f64>,
-    /// From the response to a change until the index contains the run with this change.
+    /// Seconds from the response to each change until the index contains the run with that change.
     pub indexed: Vec<f64>,
-    /// For changes that still wait at the end of the measurement: from the response until then.
+    /// For changes that are still waiting at the end of the measurement: seconds from the response
+    /// to the change until that end.
     pub waiting: Vec<f64>,
 }
 
@@ -40,7 +42,7 @@ impl IndexingLag {
         self.0.borrow_mut().waiting.entry(run.to_owned()).or_default().push(at);
     }
 
-    /// Records that the index contains a run in the state of when the indexer `began` to process
+    /// Records that the index contains the state that a run had when the indexer `began` to process
     /// it.
     pub(crate) fn indexed(&self, run: &str, began: Duration, at: Duration) {
         let state = &mut *self.0.borrow_mut();
@@ -52,7 +54,7 @@ impl IndexingLag {
         }
     }
 
-    /// Records that a record of the stream was processed after waiting for this time.
+    /// Records that a stream record was processed, and how long it had waited.
     pub(crate) fn delivered(&self, waited: Duration) {
         self.0.borrow_mut().times.delivered.push(waited.as_secs_f64());
     }
@@ -70,7 +72,7 @@ impl IndexingLag {
     }
 }
 
-/// Returns a quantile of the values. Zero if there are none.
+/// Returns a quantile of the values, or zero if there are no values.
 pub(crate) fn quantile(values: &[f64], part: f64) -> f64 {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);

@@ -1,5 +1,5 @@
-//! Sandboxes of a function, as in Lambda: each serves one call at a time, and has leases of its
-//! own.
+//! The sandboxes of a function. As in Lambda, each sandbox serves one call at a time and holds its
+//! own leases.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use table::{ConsumedUnits, Table, UsageMeter};
 use crate::Result;
 use crate::compute::{CpuRule, measured};
 
-/// Artifact root of the experiments. Nothing is stored there.
+/// Artifact root of the experiments. The model stores no artifacts there.
 pub(crate) const ARTIFACT_ROOT: &str = "s3://bucket/artifacts";
 
-/// The load model has no users.
+/// Returns an authorizer that allows everything, because the load model has no users.
 fn authorizer() -> Arc<dyn Authorizer> {
     Arc::new(AllowAll)
 }
@@ -43,13 +43,13 @@ pub(crate) struct ClientCall {
     /// Full path.
     pub(crate) path: String,
     pub(crate) content_type: &'static str,
-    /// The experiment, if it is given in a header.
+    /// Id of the experiment, for calls that pass it in a header.
     pub(crate) experiment: Option<String>,
     pub(crate) body: Bytes,
 }
 
 impl ClientCall {
-    /// Returns a call of a path below `/api/2.0/mlflow/`.
+    /// Returns a call with a JSON body to a path below `/api/2.0/mlflow/`.
     pub(crate) fn json(path: &str, body: &Value) -> Self {
         let (path, body) = (format!("/api/2.0/mlflow/{path}"), Bytes::from(body.to_string()));
         Self { path, content_type: "application/json", experiment: None, body }
@@ -90,7 +90,7 @@ pub(crate) struct CallResponse {
     /// Consumption of the start of the sandbox, if a new one was needed.
     pub(crate) cold_start: Option<ConsumedUnits>,
     pub(crate) lasted: Duration,
-    /// Processor time that this machine spent on it.
+    /// Processor time that this machine spent on the call.
     pub(crate) computed: Duration,
 }
 

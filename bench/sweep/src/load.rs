@@ -37,14 +37,15 @@ pub enum Load {
         exporters: u32,
         /// Number of spans in a trace.
         spans: usize,
-        /// Number of partitions of the previous day. A day starts with the same number.
+        /// Number of partitions for the traces of the previous day. The measured day starts with
+        /// this number, too.
         partitions: u32,
     },
 }
 
 impl Load {
-    /// Returns the searches that users make in the meantime: one for the latest entities, and one
-    /// with a condition or order.
+    /// Returns the kinds of searches that users make while the jobs run: one for the latest
+    /// entities, and one with a condition or an order.
     #[must_use]
     pub fn searches(self) -> [CallKind; 2] {
         match self {

@@ -10,7 +10,7 @@ use embedded_engine::limits::Throughput;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use sweep::{Failure, Load, RequestLimit, Result, Scenario};
 
-/// The system's allocator took a third of the run time.
+/// mimalloc replaces the system's allocator, which took a third of the run time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -23,22 +23,22 @@ struct State {
     seconds: usize,
 }
 
-/// The partitions whose keys have the same form.
+/// The consumption of all partitions whose keys have one form.
 #[derive(Clone, Debug, Default)]
 pub struct PartitionKind {
     /// Number of partitions that consumed anything.
     pub partitions: usize,
-    /// Write units per second of all of them, on average.
+    /// Average number of write units per second that all of these partitions consume together.
     pub write_units: f64,
-    /// Read units per second of all of them, on average.
+    /// Average number of read units per second that all of these partitions consume together.
     pub read_units: f64,
-    /// Write units per second of the busiest partition, on average.
+    /// Average number of write units per second that the busiest partition consumes.
     pub busiest_writes: f64,
-    /// Read units per second of the busiest partition, on average.
+    /// Average number of read units per second that the busiest partition consumes.
     pub busiest_reads: f64,
-    /// Maximum write units of one partition, in each second.
+    /// For each second, the write units of the partition that consumes the most.
     pub writes_by_second: Vec<f64>,
-    /// Maximum read units of one partition, in each second.
+    /// For each second, the read units of the partition that consumes the most.
     pub reads_by_second: Vec<f64>,
     /// Number of throttled requests.
     pub throttled: u64,
@@ -91,8 +91,8 @@ impl PartitionMeter {
         *self.state.borrow_mut() = State { before: limits.usage(), ..State::default() };
     }
 
-    /// Returns the partitions with consumption, by the form of their keys. Leaves out forms that
-    /// too many partitions have.
+    /// Returns the keys of the partitions with consumption, grouped by the form of the key. Forms
+    /// that have too many partitions to measure are left out.
     pub(crate) fn measured_partitions(&self) -> BTreeMap<String, Vec<String>> {
         let mut few: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for partition in self.state.borrow().totals.keys() {
@@ -139,12 +139,14 @@ fn add(sum: &mut PartitionUsage, other: PartitionUsage) {
     sum.throttled_writes += other.throttled_writes;
 }
 
-/// Returns the form of a partition's key: `EXP#` for `EXP#1`, `IX#…#M` for the list of a metric.
+/// Returns the form of a partition's key, for example `EXP#` for `EXP#1`, and `IX#…#M` for the list
+/// of a metric.
 fn kind_of(partition: &str) -> String {
     let mut parts = partition.split('#');
     let first = parts.next().unwrap_or_default();
     match (first, parts.nth(1)) {
-        // For copies, the third part also contains the stage, so only its first letter is used.
+        // In the keys of copies, the third part also contains the stage, so only the first letter
+        // of that part is used.
         ("IX", Some(list)) => format!("IX#…#{}", list.get(..1).unwrap_or_default()),
         _ => format!("{first}#"),
     }

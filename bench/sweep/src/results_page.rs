@@ -117,8 +117,9 @@ fn missed(measured: &ScenarioResult) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join("; ") }
 }
 
-/// Returns the processor time that this machine spent on calls, next to that of the rule, which can be
-/// checked against it. Only an optimized build is meaningful.
+/// Returns the processor time that this machine spent on calls, next to the time that the rule
+/// predicts, so that the rule can be checked. The comparison is only meaningful for an optimized
+/// build.
 #[must_use]
 pub fn processor_time(measured: &ScenarioResult) -> String {
     let mut text = String::new();
@@ -194,7 +195,7 @@ fn section(measured: &ScenarioResult) -> String {
     text
 }
 
-/// Returns a sentence about the calls before the measurement.
+/// Returns a sentence about the calls that were made before the measurement began.
 fn calls_before_measurement(measured: &ScenarioResult) -> String {
     let [made, throttled, given_up] =
         [|calls: &CallStats| calls.made, |calls: &CallStats| calls.throttled, |calls: &CallStats| calls.given_up]
@@ -324,8 +325,8 @@ fn costs(measured: &ScenarioResult) -> String {
     text
 }
 
-/// Returns figures for an hour, by call and in total: millions of calls, write units and read
-/// units, and dollars for the table, and for the gateway and Lambda.
+/// Returns the calls and costs of one hour, for each kind of call and in total: millions of calls,
+/// write units and read units, and the dollars for the table and for the gateway with Lambda.
 fn hourly_costs(measured: &ScenarioResult) -> (Vec<(&'static str, [f64; 5])>, [f64; 5]) {
     let hours = 3_600.0 / measured.scenario.sample.as_secs_f64();
     let millions = |value: f64| value * hours / 1e6;

@@ -32,8 +32,8 @@ pub(crate) fn begin(world: &Rc<SimulatedStack>, load: Load) -> Result<()> {
     }
 }
 
-/// A job that lasts longer than the simulation. It logs on its own schedule, and immediately if it
-/// is late.
+/// A job that lasts longer than the simulation. It logs at fixed times. If a call ends after the
+/// next of these times, the job logs again immediately.
 async fn long(world: &SimulatedStack, number: u32, metrics: usize, every: Duration, start: Duration) -> Result<()> {
     world.sleep_until(start).await;
     let Some(run) = create(world, number).await? else { return Ok(()) };
@@ -145,7 +145,8 @@ async fn send_search(world: &SimulatedStack, call: CallKind, search: &Value) -> 
     Ok(())
 }
 
-/// Returns how many runs of a page have a higher value than the preceding one.
+/// Returns how many runs of a page are out of order, because they have a higher value than the run
+/// before them.
 fn misplaced(page: &Value) -> usize {
     let value = |run: &Value| {
         let metrics = run["data"]["metrics"].as_array()?;

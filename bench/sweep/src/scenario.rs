@@ -19,17 +19,17 @@ use crate::{Result, run_clients};
 /// A load on one experiment.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Name for file names.
+    /// Name of the scenario, as used in file names.
     pub name: &'static str,
     /// The load that the jobs cause.
     pub load: Load,
-    /// Throughput of each partition.
+    /// Throughput limit of each partition.
     pub throughput: Throughput,
-    /// Requests that the gateway accepts.
+    /// Limit of the requests that the gateway accepts.
     pub requests: RequestLimit,
     /// Memory of the indexer, in MB.
     pub indexer_memory: u32,
-    /// Time before the measurement starts.
+    /// Simulated time before the measurement starts.
     pub warm_up: Duration,
     /// Duration of the measurement.
     pub sample: Duration,
@@ -52,9 +52,9 @@ pub struct ScenarioResult {
     pub queue: Vec<f64>,
     /// Number of sandboxes of the function at the end.
     pub sandboxes: u32,
-    /// Work of the indexer of each shard, and of the ticks.
+    /// Work of each shard's indexer, and work of the ticks.
     pub indexers: Vec<IndexerWork>,
-    /// The rule by which computing takes time.
+    /// The rule that determines how much simulated time computing takes.
     pub rule: CpuRule,
 }
 

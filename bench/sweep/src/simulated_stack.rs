@@ -1,4 +1,5 @@
-//! The environment of the jobs: sandboxes over a table within limits, and the indexer.
+//! The environment of the jobs: the functions' sandboxes, a table with DynamoDB's limits, and the
+//! indexer.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -76,8 +77,8 @@ impl SimulatedStack {
         let StackSettings { load, throughput, requests, indexer_memory } = settings;
         let rule = CpuRule::read()?;
         let begin = Moment::now();
-        // A database in memory is limited to a gigabyte, so the engine uses a directory: in memory
-        // if possible, so that nothing waits for a disk.
+        // An in-memory database of the engine is limited to a gigabyte, so a directory is used. It
+        // is on a file system in memory if possible, so that nothing waits for a disk.
         let in_memory = Path::new("/dev/shm");
         let directory = if in_memory.is_dir() { tempfile::tempdir_in(in_memory)? } else { tempfile::tempdir()? };
         let engine = Engine::open(directory.path())?;
@@ -156,7 +157,7 @@ impl SimulatedStack {
         self.spawn(async |world| world.feed.tick(&world.table, &world.tally).await)
     }
 
-    /// Posts to a path below `/api/2.0/mlflow/` ([`SimulatedStack::send`]).
+    /// Posts to a path below `/api/2.0/mlflow/`, with the retries of [`SimulatedStack::send`].
     pub(crate) async fn post(&self, call: CallKind, path: &str, body: &Value) -> Result<Option<Value>> {
         self.send(call, &ClientCall::json(path, body)).await
     }
@@ -168,7 +169,7 @@ impl SimulatedStack {
             let back_off = Duration::from_secs(1 << attempt) + Duration::from_secs_f64(rand::rng().random());
             if !self.gateway.accepts() {
                 self.tally.borrow_mut().count_refused(call);
-                // The gateway's response has no `Retry-After`.
+                // A refusal by the gateway has no `Retry-After` header.
                 runtime::clock::sleep(back_off).await;
                 continue;
             }

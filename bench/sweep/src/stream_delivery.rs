@@ -21,13 +21,14 @@ use crate::indexing_lag::IndexingLag;
 use crate::load::Load;
 use crate::{Failure, Result};
 
-/// Number of shards of the stream. An on-demand table starts with four partitions. All items of a
-/// partition key are in one shard.
+/// Number of shards of the stream: four, because an on-demand table starts with four partitions.
+/// All items of a partition key are in one shard.
 pub(crate) const SHARD_COUNT: usize = 4;
 /// Maximum number of records in a batch, and their maximum size in bytes.
 const BATCH_SIZE: usize = 1_000;
 const MAX_BATCH_BYTES: usize = 6_000_000;
-/// Time for which changes are gathered: `IndexingDelay` of `template.yaml`.
+/// Time for which changes are gathered before a batch is delivered: `IndexingDelay` of
+/// `template.yaml`.
 pub(crate) const BATCH_WINDOW: Duration = Duration::from_secs(5);
 /// Interval at which a shard is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -38,7 +39,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(10);
 /// A record, with the time when it arrived in the stream.
 struct WaitingRecord {
     since: Duration,
-    // As text, because a parsed value takes several times as much memory.
+    // The record as text, because a parsed value takes several times as much memory.
     text: String,
 }
 
@@ -54,7 +55,7 @@ struct Shard {
 /// The time that an indexer was busy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IndexerWork {
-    /// Time that it waited for the table.
+    /// Time for which the indexer waited for the table.
     pub waits: Duration,
     /// Processor time on a whole core.
     pub computed: Duration,
@@ -107,8 +108,8 @@ impl StreamDelivery {
         self.shards.iter().map(|shard| shard.work.get()).chain([self.tick_work.get()]).collect()
     }
 
-    /// Runs a call of the indexer, including the time that it computes, and counts it. Returns its
-    /// output, and its work.
+    /// Runs a call of the indexer, including the simulated time that it computes, and counts the
+    /// call. Returns the call's output and its work.
     async fn call<T>(
         &self,
         work: impl Future<Output = T>,
@@ -131,7 +132,8 @@ impl StreamDelivery {
     pub(crate) async fn read(&self, stream: StreamReader, busy: BusyCounter, lag: &IndexingLag) -> Result<()> {
         loop {
             let now = self.begin.age();
-            // Everything in the stream since the last read was written by these batches.
+            // All records that were added to the stream since the last read were written by these
+            // batches.
             let began = self.shards.iter().filter_map(|shard| shard.done.take().or(shard.began.get())).min();
             loop {
                 let records = busy.during(stream.oldest(BATCH_SIZE)).await?;
@@ -145,8 +147,8 @@ impl StreamDelivery {
                     if let Some(copy) = rows::IndexedCopy::parse(&key).filter(|_| record["eventName"] != "REMOVE") {
                         lag.indexed(&copy.entity.0, began.unwrap_or(now), now);
                     }
-                    // The mark was removed, because the run has not changed since it was indexed.
-                    // Its copy may have stayed the same.
+                    // The indexer removed the run's mark, because the run has not changed since it
+                    // was indexed. Its copy may be unchanged.
                     if let Some(run) = rows::Run::parse(&key).filter(|_| record["eventName"] == "MODIFY" && !is_wanted)
                     {
                         lag.indexed(run.run.as_str(), now, now);

@@ -19,7 +19,7 @@ use crate::simulated_stack::SimulatedStack;
 
 /// Interval at which a process exports what it has gathered.
 const EXPORT_INTERVAL: Duration = Duration::from_secs(1);
-/// One in this number of traces has the tag that is searched for.
+/// Interval between traces with the tag that is searched for: one trace in this number has it.
 const TAG_INTERVAL: u32 = 20;
 /// Words of the generated sentences.
 const WORDS: [&str; 16] = [
@@ -30,15 +30,15 @@ const WORDS: [&str; 16] = [
 /// Starts the processes.
 pub(crate) fn begin(world: &Rc<SimulatedStack>, per_second: u32, exporters: u32, spans: usize) -> Result<()> {
     for number in 0..exporters {
-        // Some processes have one trace more than others.
+        // If the traces cannot be divided evenly, some processes export one trace more than others.
         let traces = per_second / exporters + u32::from(number < per_second % exporters);
         world.spawn(async move |world| export(world, traces, spans).await)?;
     }
     Ok(())
 }
 
-/// A process that exports the traces that began in the last second, on its own schedule. While a
-/// request is in flight, it keeps gathering.
+/// Runs a process that exports, once per interval, the traces that began in the last second. While
+/// a request is in flight, the process continues to gather traces.
 async fn export(world: &Rc<SimulatedStack>, traces: u32, spans: usize) -> Result<()> {
     let mut due = world.now() + EXPORT_INTERVAL.mul_f64(rand::rng().random());
     loop {
@@ -137,7 +137,7 @@ async fn send_search(world: &SimulatedStack, call: CallKind, filter: &str) -> Re
         .flatten()
         .filter_map(|trace| Some(trace["request_time"].as_str()?.trim_end_matches('Z')));
     let is_ordered = times.collect::<Vec<_>>().is_sorted_by(|one, other| one >= other);
-    // In the first seconds, there may be none.
+    // In the first seconds, there may be no traces yet, so the result can be empty.
     let is_empty = found == 0 && world.now() > Duration::from_secs(30);
     if is_empty || !is_ordered {
         return Err(format!("{}: a page of {found} traces, in order: {is_ordered}", call.name()).into());

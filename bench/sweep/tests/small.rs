@@ -32,7 +32,7 @@ fn a_few_long_runs_are_logged_to_indexed_and_found() {
         assert_eq!((searches.made, searches.answered), (12, 12), "{call:?}");
         assert!(searches.usage.read_units > 0.0 && searches.longest < SECOND, "{searches:?}");
     }
-    // The consumption of partitions equals the metered consumption.
+    // The consumption measured by partition adds up to the consumption that the calls report.
     let taken: f64 = measured.partitions.values().map(|kind| kind.write_units * 70.0).sum();
     let paid = measured.tally.sum(|calls| calls.usage.write_units - calls.usage.global_index_units);
     assert!((taken - paid).abs() < paid * 0.02, "{taken} of {paid}");
@@ -75,7 +75,7 @@ fn the_gateway_refuses_what_exceeds_its_rate_and_computing_takes_time() {
     let measured = asked.run(|| ()).unwrap();
     let created = measured.tally.0[&CallKind::Create].clone();
     assert_eq!((created.throttled, created.refused), (0, 0), "{created:?}");
-    // A request to the table takes 5 ms.
+    // The simulated network takes 5 ms per request to the table. The remaining time is computing.
     let computed = created.time.saturating_sub(Duration::from_millis(5) * created.usage.requests);
     assert!(computed >= measured.rule.slowed(created.by_rule, 512).mul_f64(0.9), "{created:?}");
     assert!(created.by_rule > Duration::ZERO);

@@ -1,6 +1,7 @@
-//! Estimates the cost of changing a setting, from the figures of the capacity pages and from counts
-//! that DynamoDB maintains for the table. Only two estimates read entities: the one for deleted
-//! entities, and the one for the runs of a single experiment.
+//! Estimates the cost of changing a setting, from the measured costs in
+//! `docs/reference/capacity.md` and from the item counts that DynamoDB maintains for the table.
+//! Most estimates read no entities. The exceptions are the estimate for deleted entities and the
+//! estimate for the runs of a single experiment.
 
 use artifact_store::ArtifactStore;
 use entities::now_ms;
@@ -22,15 +23,15 @@ use crate::Failure;
 const INDEXING_COSTS: [(&str, u64); 3] = [("a new run, 4 tags", 12), ("its first 10 metrics", 13), ("5 params", 9)];
 /// Upper bound of the write units for marking a run as changed.
 const MARKING_UNITS: u64 = 2;
-/// Row of `docs/reference/capacity.md` for removing 100 runs, with its write units.
+/// Row of `docs/reference/capacity.md` for finding and removing 100 runs, with its write units.
 const REMOVAL_COST: (&str, u64) = ("find and remove 100 such runs", 3514);
 
-/// Returns the write units per run of a `reindex`.
+/// Returns the number of write units that `reindex` takes per run.
 fn reindex_units() -> u64 {
     MARKING_UNITS + INDEXING_COSTS.iter().map(|(_, writes)| writes).sum::<u64>()
 }
 
-/// Returns the write units per removed run.
+/// Returns the number of write units that removing a run takes.
 fn removal_units() -> u64 {
     REMOVAL_COST.1 / 100
 }
@@ -140,7 +141,8 @@ mod tests {
 
     const PAGE: &str = include_str!("../../../docs/reference/capacity.md");
 
-    /// Returns the write units of a row in a warm process.
+    /// Returns the write units in the warm-process column of this row of
+    /// `docs/reference/capacity.md`.
     fn on_the_page(row: &str) -> u64 {
         let line = PAGE.lines().find(|line| line.starts_with(&format!("| {row} |"))).unwrap();
         line.split('|').nth(6).unwrap().split('/').next().unwrap().trim().parse().unwrap()
@@ -158,7 +160,7 @@ mod tests {
         let cost = |kind| TableSetting::of(kind).unwrap().cost;
         assert!(cost(SettingKind::IndexedValues).contains(&format!("about {} write units", reindex_units())));
         assert!(cost(SettingKind::IndexedTexts).contains(&format!("about {} write units", reindex_units())));
-        // The list of settings rounds down.
+        // Durations in the list of settings are rounded down.
         assert!(cost(SettingKind::DeletedRetention).contains(&format!("About {} write units", REMOVAL_COST.1 / 100)));
         assert!(SETTINGS.iter().all(|setting| setting.is_settable() != setting.cost.is_empty()));
     }

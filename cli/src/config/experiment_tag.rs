@@ -1,5 +1,5 @@
-//! Settings of a single experiment, which are stored as a tag. The tag is written by the API
-//! endpoint that clients use, called within this process.
+//! Writes settings of a single experiment, which are stored as tags of the experiment.
+//! Tags are written by calling the API endpoint for experiment tags within this process.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use tower::ServiceExt;
 
 use crate::Failure;
 
-/// Placeholder artifact location. It has no effect on tags.
+/// Placeholder for the artifact location that the API requires. Setting a tag does not use it.
 const PLACEHOLDER_ARTIFACT_ROOT: &str = "mlflow-artifacts:/";
 
 /// Sets the tag, or deletes it if `value` is `None`.

@@ -186,7 +186,8 @@ async fn apply_change(
         Some(value) => present.as_deref() == Some(value),
         None => present.is_none() || *holder == SettingHolder::Server && present.as_deref() == Some(wanted),
     };
-    // Otherwise an earlier change was interrupted, and this one completes it.
+    // If the fields of an unchanged value still differ between searches and the indexer, an earlier
+    // change was interrupted, and this call completes it.
     if is_same && !(is_of_fields && values::holders_changing_fields(&table).await?.contains(holder)) {
         print_line(&format!("{} of the {holder} already has this value. Nothing was changed.", setting.name));
         return Ok(());
@@ -212,7 +213,8 @@ async fn apply_change(
     Ok(())
 }
 
-/// Returns the value of a setting for this holder, or `None` if the holder has no value of its own.
+/// Returns the value of a setting for the server, a workspace or an experiment, or `None` if no
+/// value is set there.
 async fn current_value(
     table: &Table,
     setting: &TableSetting,

@@ -32,10 +32,10 @@ pub(super) struct TableSetting {
     pub(super) name: &'static str,
     pub(super) kind: SettingKind,
     pub(super) description: &'static str,
-    /// Syntax of its values.
+    /// Syntax of the setting's values, as shown to operators.
     pub(super) values: &'static str,
     pub(super) default: &'static str,
-    /// Holders that can have a value.
+    /// Kinds of holders (server, workspace, experiment) for which the setting can be changed.
     pub(super) scope: &'static [SettingScope],
     /// Cost of a change, and when the change takes effect.
     pub(super) cost: &'static str,
@@ -172,7 +172,7 @@ impl TableSetting {
         SETTINGS.iter().find(|setting| setting.kind == kind)
     }
 
-    /// Returns the setting of this name, as entered by an operator.
+    /// Returns the setting with this name, as entered by an operator. Fails if there is none.
     pub(super) fn named(name: &str) -> Result<&'static Self, String> {
         SETTINGS.iter().find(|setting| setting.name == name).ok_or_else(|| {
             let names: Vec<_> = SETTINGS.iter().map(|setting| setting.name).collect();

@@ -17,9 +17,9 @@ use super::settings::{SETTINGS, SettingKind, SettingScope, TableSetting};
 use crate::reindex::ReindexTarget;
 use crate::{Failure, reindex};
 
-/// Value of a duration or amount without a limit.
+/// Value that removes the limit of a duration or an amount.
 pub(super) const UNLIMITED: &str = "off";
-/// Value of a list of patterns that matches no field.
+/// Value of a list of field patterns that matches no field.
 const NO_FIELDS: &str = "none";
 
 /// Part of the table that a value applies to.
@@ -50,7 +50,7 @@ impl fmt::Display for SettingHolder {
     }
 }
 
-/// A setting with its value for one holder.
+/// A setting and its value for the server, an experiment or a workspace.
 #[derive(Debug)]
 pub(super) struct SettingValue {
     pub(super) setting: &'static TableSetting,
@@ -140,7 +140,7 @@ pub(super) fn validate(kind: SettingKind, values: &[String]) -> Result<String, F
     Ok(value.clone())
 }
 
-/// Writes a validated value. Patterns and the tag of an experiment are written elsewhere.
+/// Writes a validated value. Field patterns and the tags of experiments are not written here.
 pub(super) async fn write(
     table: &Table,
     kind: SettingKind,
@@ -174,9 +174,9 @@ pub(super) async fn write(
     }
 }
 
-/// Returns the part of the table to reindex with these patterns for one of the two settings.
-/// Without patterns, the server goes back to the default, and an experiment to the fields of the
-/// server.
+/// Returns the part of the table to reindex after one of the two settings for indexed fields is
+/// changed to these patterns. Without patterns, the server returns to its default fields, and an
+/// experiment to the fields of the server.
 pub(super) async fn fields_with(
     table: &Table,
     kind: SettingKind,
@@ -204,8 +204,8 @@ pub(super) async fn fields_with(
     Ok(ReindexTarget::Table(Some(fields)))
 }
 
-/// Returns the holders for which the fields that searches rely on differ from the fields that the
-/// indexer maintains: a change is in progress, or was interrupted.
+/// Returns the holders whose fields are being changed, or whose change was interrupted. For these,
+/// the fields that searches rely on differ from the fields that the indexer maintains.
 pub(super) async fn holders_changing_fields(table: &Table) -> Result<Vec<SettingHolder>, Failure> {
     let setting = indexed_fields_setting::IndexedFieldsSetting::read(table).await.map_err(unread)?;
     let of_server = (setting.indexed != setting.searched).then_some(SettingHolder::Server);

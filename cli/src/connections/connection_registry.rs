@@ -1,4 +1,4 @@
-//! Registry of open connections, which selects the one to close when the limit is reached.
+//! A registry of open connections. When the limit is reached, it selects the connection to close.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,8 +14,8 @@ use tokio::sync::Notify;
 
 use super::limits::ConnectionLimits;
 
-/// Length of the network prefix that identifies a site in an IPv6 address. The site controls the
-/// other bits.
+/// Length in bits of the network prefix that identifies a site in an IPv6 address. The site can
+/// choose the remaining bits freely, so limits apply to the prefix.
 const SITE_BITS: u32 = 64;
 
 /// The value of [`ConnectionStatus::waiting`] while a request is in progress.
@@ -25,7 +25,7 @@ const BUSY: u64 = 0;
 pub(crate) struct ConnectionRegistry {
     limits: ConnectionLimits,
     connections: Mutex<HashMap<u64, Arc<ConnectionStatus>>>,
-    /// A logical clock. Connections and responses get increasing numbers.
+    /// A logical clock that numbers connections and responses, in increasing order.
     clock: AtomicU64,
     /// The address of the trusted proxy. It is exempt from the limit per address, because the
     /// connections of all clients come from it.
@@ -34,9 +34,11 @@ pub(crate) struct ConnectionRegistry {
 
 /// The state of one connection.
 struct ConnectionStatus {
-    /// The address of the peer. IPv6 addresses of the same site are treated as one.
+    /// The peer's address for the limit per address. IPv6 addresses with an equal prefix count as
+    /// one address.
     site: IpAddr,
-    /// When the connection began to wait for a request, by [`ConnectionRegistry::clock`], or [`BUSY`].
+    /// The time since which the connection has been waiting for a request, read from the clock of
+    /// [`ConnectionRegistry`], or [`BUSY`].
     waiting: AtomicU64,
     /// Notified when the connection has to be closed in favor of another one.
     evicted: Notify,
@@ -54,12 +56,12 @@ impl ConnectionRegistry {
         Arc::new(Self { limits, connections: Mutex::default(), clock: AtomicU64::new(BUSY), proxy })
     }
 
-    /// Adds a connection. If the limit of the peer's address or of all addresses is reached, a
-    /// connection that is waiting for a request is evicted. If the peer's address is at its limit,
-    /// it is one from this address, and otherwise one from the address with the most connections.
-    /// Among these, the one that has been waiting the longest is evicted.
+    /// Adds a connection. If a limit is reached, the connection that has been waiting for a request
+    /// the longest is evicted. At the limit per address, only connections from the peer's address
+    /// are candidates. At the limit for all addresses, only connections from the address with the
+    /// most connections are candidates.
     ///
-    /// Returns `None` if all of these have a request in progress.
+    /// Returns `None` if every candidate has a request in progress.
     pub(crate) fn add(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionEntry> {
         let (site, number) = (site(peer), self.now());
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,7 +92,7 @@ impl ConnectionRegistry {
     }
 }
 
-/// Returns the address of an IPv4 peer, or the site's prefix of an IPv6 address.
+/// Returns the address of an IPv4 peer, or the network prefix of an IPv6 peer.
 fn site(peer: IpAddr) -> IpAddr {
     match peer {
         IpAddr::V4(_) => peer,
@@ -104,7 +106,7 @@ impl ConnectionEntry {
         self.status.evicted.notified().await;
     }
 
-    /// Marks the connection as busy until the result is dropped.
+    /// Marks the connection as busy until the returned guard is dropped.
     pub(crate) fn begin_request(&self) -> InProgress {
         self.status.waiting.store(BUSY, Ordering::Relaxed);
         InProgress { connections: Arc::clone(&self.connections), status: Arc::clone(&self.status) }
@@ -137,7 +139,8 @@ impl Drop for InProgress {
     }
 }
 
-/// The body of a response, with the guard of its request.
+/// A response body that holds the guard of its request, so that the request is in progress until
+/// the body is dropped.
 struct TrackedResponseBody {
     body: Body,
     _request: InProgress,
@@ -187,8 +190,8 @@ mod tests {
         let third = enter(1);
         assert!(is_evicted(&second).await && !is_evicted(&first).await && !is_evicted(&other).await);
         drop(request);
-        // The connection from the other address has been waiting for longer, but its address has
-        // fewer connections.
+        // The connection from the other address has been waiting for longer. It is kept, because
+        // its address has fewer connections.
         let (fourth, fifth) = (enter(3), enter(4));
         assert!(is_evicted(&third).await, "first: {}", is_evicted(&first).await);
         assert!(!is_evicted(&other).await && !is_evicted(&fourth).await && !is_evicted(&fifth).await);
@@ -204,7 +207,7 @@ mod tests {
         requests[1] = Body::empty();
         assert!(open.add(address(3)).is_some());
         assert!(is_evicted(&places[1]).await && !is_evicted(&places[0]).await);
-        // Closed connections are removed.
+        // Closed connections are no longer in the registry.
         drop(places);
         assert!(open.connections.lock().unwrap().is_empty());
     }

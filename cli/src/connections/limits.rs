@@ -4,7 +4,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors reserved for everything but requests: tables, the log, connections to AWS.
 const RESERVED_DESCRIPTORS: usize = 64;
-/// Descriptors per request: its connection, and a file or a connection to a bucket.
+/// File descriptors per request: one for the client's connection, and one for a file or a
+/// connection to a bucket.
 const DESCRIPTORS_PER_REQUEST: usize = 2;
 /// Upper bound of the number of connections. The head of a request may take 64 KB, so this many
 /// connections take up to 256 MB.
@@ -28,8 +29,8 @@ impl ConnectionLimits {
         Self::of_descriptors(raise_descriptor_limit())
     }
 
-    /// Returns the limits for a maximum number of descriptors. `None` means that there is no
-    /// maximum.
+    /// Returns the connection limits for a process that may open this many file descriptors. `None`
+    /// means that descriptors are unlimited.
     fn of_descriptors(descriptors: Option<u64>) -> Self {
         let descriptors = descriptors.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
         let total = (descriptors.saturating_sub(RESERVED_DESCRIPTORS) / DESCRIPTORS_PER_REQUEST)
@@ -38,8 +39,8 @@ impl ConnectionLimits {
     }
 }
 
-/// Raises the soft limit of descriptors to the hard limit. Returns the limit that is now in effect,
-/// or `None` if there is none.
+/// Raises the soft limit of file descriptors to the hard limit. Returns the limit that is now in
+/// effect, or `None` if descriptors are unlimited.
 fn raise_descriptor_limit() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
     match setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {

@@ -80,7 +80,7 @@ pub(crate) async fn serve<L: Listener<Addr = SocketAddr>>(
                 let client = Client { peer, is_proxy: Some(peer) == proxy, place };
                 connections.spawn(connection(stream, client, app.clone(), TIMEOUTS, ending.subscribe()));
             }
-            // Removes finished tasks.
+            // Removes the tasks of closed connections.
             Some(_) = connections.join_next() => {}
         }
     }
@@ -104,7 +104,7 @@ fn is_forwarded_from_tls(headers: &HeaderMap) -> bool {
     last.is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https"))
 }
 
-/// The other end of a connection.
+/// The peer of a connection.
 struct Client {
     peer: IpAddr,
     /// Whether the peer is the trusted proxy.
@@ -174,12 +174,13 @@ mod tests {
         assert_eq!(forwarded_for(&headers), None);
     }
 
-    /// A timeout that no test reaches.
+    /// A timeout so long that it does not expire during a test.
     const LONG: Duration = Duration::from_hours(1);
     const SHORT: Duration = Duration::from_millis(20);
 
-    /// Sends `sent` on a connection with these timeouts, and returns the response after the
-    /// connection was closed. Empty if the client does not read.
+    /// Sends `sent` on a connection with these timeouts, and returns what the server has sent when
+    /// the connection is closed. Returns an empty string if `reads` is false, because the client
+    /// then does not read.
     async fn answer(timeouts: Timeouts, sent: &str, reads: bool) -> String {
         let slow = || async {
             tokio::time::sleep(SHORT * 10).await;
@@ -206,8 +207,8 @@ mod tests {
         let timeouts = Timeouts { head: SHORT, stall: LONG };
         assert_eq!(answer(timeouts, "", true).await, "");
         assert_eq!(answer(timeouts, "GET / HTTP/1.1\r\nhost: x", true).await, "");
-        // The time that the server takes is not limited. After the response, the connection waits
-        // for the next request.
+        // The server may take any amount of time to respond. After the response, the connection
+        // waits for the next request.
         let slow = answer(timeouts, "GET /slow HTTP/1.1\r\nhost: x\r\n\r\n", true).await;
         assert!(slow.starts_with("HTTP/1.1 200") && slow.ends_with("slow"), "{slow}");
     }

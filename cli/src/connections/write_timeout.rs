@@ -13,7 +13,7 @@ use tokio::time::{Sleep, sleep};
 pub(crate) struct WriteTimeout<S> {
     stream: S,
     timeout: Duration,
-    /// The timeout of a pending write. Not set unless a write is pending.
+    /// The timeout of the pending write, or `None` if no write is pending.
     end: Option<Pin<Box<Sleep>>>,
 }
 

@@ -24,10 +24,10 @@ use crate::{Failure, credentials};
 
 /// Timeout of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum clock skew in seconds that AWS accepts in signatures. With a larger skew, requests are
-/// signed with AWS's time.
+/// Maximum clock skew in seconds that AWS accepts in signatures. If this machine's clock is off by
+/// more, requests are signed with the time of AWS's clock.
 pub(super) const MAX_CLOCK_SKEW_SECONDS: i64 = 300;
-/// All characters except the unreserved ones of RFC 3986.
+/// Characters that are percent-encoded: all except the unreserved ones of RFC 3986.
 const ENCODED_CHARACTERS: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// An AWS service: the first label of its host name, and its name in signatures.
@@ -45,7 +45,7 @@ const IAM: Service = Service { host: "iam", name: "iam", is_global: true };
 const LAMBDA: Service = Service { host: "lambda", name: "lambda", is_global: false };
 const S3: Service = Service { host: "s3", name: "s3", is_global: false };
 
-/// Reason why a fact could not be read.
+/// The reason why a request for a fact failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UnreadFact {
     pub(super) request: String,
@@ -67,10 +67,11 @@ struct Answer {
     body: String,
 }
 
-/// Requests to one region with the caller's credentials.
+/// A client for the AWS APIs of one region, with the caller's credentials.
 pub(super) struct AwsRequests {
     provider: SharedCredentialsProvider,
-    /// Cached, because the credentials of a role are obtained over the network.
+    /// The caller's credentials. They are cached, because those of a role are obtained over the
+    /// network.
     credentials: OnceCell<Credentials>,
     pub(super) region: String,
     /// Endpoint that replaces those of all services, for example an emulator.
@@ -107,8 +108,8 @@ impl AwsRequests {
         })
     }
 
-    /// Returns the seconds by which AWS's clock is ahead of this machine's clock. Any response
-    /// contains the time.
+    /// Returns by how many seconds AWS's clock is ahead of this machine's clock. The time is taken
+    /// from a response header, which every response has.
     pub(super) async fn ahead(&self) -> Result<i64, Failure> {
         let url = self.url(CLOUDFORMATION, "/");
         let request = http::Request::get(&url).body(SdkBody::empty())?;
@@ -246,7 +247,7 @@ fn host(service: Service, region: &str) -> String {
     }
 }
 
-/// Returns the region that signs requests to global services.
+/// Returns the region that is used to sign requests to global services such as IAM.
 fn home_of(region: &str) -> &'static str {
     if region.starts_with("cn-") {
         "cn-north-1"
@@ -280,7 +281,7 @@ fn element(asked: &str, answer: &Answer) -> Result<XmlElement, UnreadFact> {
         return said.ok_or_else(|| unread(asked, "200", "the response is not XML"));
     }
     let said = said.unwrap_or_default();
-    // S3's error responses have the error as their root element.
+    // In an error response of S3, the root element is the error itself.
     let error = said.child("Error").unwrap_or(&said);
     let code = error.text_of("Code");
     let code = if code.is_empty() { answer.status.to_string() } else { code.to_owned() };

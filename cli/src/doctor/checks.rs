@@ -29,7 +29,8 @@ fn finding(what: impl Into<String>, remedy: impl Into<String>) -> Finding {
 const OVERDUE_AFTER_MS: i64 = 600_000;
 /// Longest time in seconds for which a throttled call occupies its sandbox.
 const THROTTLED_CALL_SECONDS: f64 = 0.5;
-/// Outputs of the stack with the origins of pages that request files from the bucket.
+/// Names of the stack's outputs that contain origins. Pages of these origins request files from the
+/// bucket.
 const ORIGIN_OUTPUTS: [&str; 4] = ["TrackingUri", "UsersUri", "DomainUri", "UsersDomainUri"];
 
 /// Returns all problems, and the facts that could not be checked.
@@ -174,8 +175,8 @@ fn mapping(facts: &StackFacts) -> Vec<Finding> {
     found
 }
 
-/// Checks the age of the oldest change that is not indexed: a change that reached the indexer late,
-/// or an entity that is overdue for another check by the indexer.
+/// Checks the age of the oldest change that is not indexed. A change is overdue if it reached the
+/// indexer late, or if the indexer has postponed it and has not come back to it in time.
 fn lag(facts: &StackFacts) -> Vec<Finding> {
     let overdue = facts.oldest_due.clone().ok().flatten().map(|due| facts.now - due);
     #[expect(clippy::cast_possible_truncation, reason = "an age of ms")]
@@ -407,7 +408,8 @@ fn sandboxes(facts: &StackFacts) -> Vec<Finding> {
     )]
 }
 
-/// Reports facts that could not be read. Their checks did not run, so they may hide problems.
+/// Reports the facts that could not be read, because their checks did not run and may hide
+/// problems.
 fn unread_facts(facts: &StackFacts) -> Vec<Finding> {
     let mut unread = Vec::new();
     unread.extend(facts.functions.values().filter_map(|seen| seen.as_ref().err()));
@@ -421,7 +423,7 @@ fn unread_facts(facts: &StackFacts) -> Vec<Finding> {
     unread.extend(facts.cors.as_ref().err());
     unread.extend(facts.lifecycle.as_ref().err());
     unread.extend(facts.sandboxes.as_ref().err());
-    // Other findings report a bucket in another region, and a missing table.
+    // A bucket in another region and a missing table are reported by other checks.
     let is_told = |code: &str| code == "ResourceNotFoundException";
     unread.retain(|unread| unread.bucket_region.as_ref().is_none_or(|region| *region == facts.region));
     unread.retain(|unread| !is_told(&unread.code));

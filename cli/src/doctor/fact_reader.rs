@@ -108,8 +108,8 @@ async fn statements(requests: &AwsRequests, role: &str) -> FactResult<Vec<Policy
     Ok(statements)
 }
 
-/// Returns the statements of a policy. A single statement may come without a list around it, and so
-/// may a single action.
+/// Returns the statements of a policy document. IAM may omit the list around a single statement or
+/// a single action.
 pub(super) fn statements_of(policy: &Value) -> Vec<PolicyStatement> {
     let read = |statement: &Value| PolicyStatement {
         allows: statement["Effect"] == "Allow",
@@ -176,7 +176,8 @@ async fn layout(requests: &AwsRequests, table: &str) -> FactResult<Option<i64>> 
     Ok(said["Item"][LAYOUT.name()]["N"].as_str().and_then(|number| number.parse().ok()))
 }
 
-/// Returns when the oldest postponed work was due. Takes one request for each of four partitions.
+/// Returns the time at which the oldest postponed work of the indexer was due. Takes four requests,
+/// one per partition of that work.
 async fn oldest_due(requests: &AwsRequests, table: &str) -> FactResult<Option<i64>> {
     let mut oldest = None;
     for shard in Shard::all() {

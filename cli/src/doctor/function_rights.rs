@@ -1,4 +1,4 @@
-//! Permissions that each function needs by its own declaration, compared with those of its role.
+//! Compares the permissions that each function declares to need with those of its role.
 
 use domain::{BucketRight, Function, Indexes, TableActions};
 use key_schema::definition::{GLOBAL_INDEXES, LOCAL_INDEXES};
@@ -8,7 +8,7 @@ use super::stack_facts::{PolicyStatement, StackFacts};
 /// An action, and the resource on which it must be allowed.
 pub(super) type FunctionRight = (&'static str, String);
 
-/// Names that appear in the ARNs of a stack.
+/// Names of a stack's resources, from which their ARNs are built.
 struct ArnNames<'a> {
     partition: &'a str,
     account: &'a str,
@@ -24,7 +24,7 @@ impl ArnNames<'_> {
         self.arn("dynamodb", &format!("table/{}{below}", self.facts.description.output(output)))
     }
 
-    /// Returns the ARN of a path below the artifacts.
+    /// Returns the ARN of the objects under this path in the artifact location.
     fn file(&self, below: &str) -> String {
         let (bucket, prefix) = self.facts.description.bucket();
         let prefix = if prefix.is_empty() { String::new() } else { format!("/{prefix}") };
@@ -116,8 +116,8 @@ pub(super) fn is_allowed(statements: &[PolicyStatement], (action, resource): &Fu
 /// Returns whether a policy pattern with `*` and `?` matches a text.
 fn matches_pattern(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
-    // Position to resume from after a mismatch: after the last star, with the star matching one
-    // more character.
+    // After a mismatch, matching resumes behind the last star, which then matches one more
+    // character.
     let (mut at, mut to, mut again) = (0, 0, None);
     while to < text.len() {
         match pattern.get(at) {

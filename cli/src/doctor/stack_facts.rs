@@ -30,7 +30,7 @@ pub(super) struct StackFacts {
     pub(super) layout: FactResult<Option<i64>>,
     /// Time when the oldest postponed work of the indexer was due, in ms since 1970.
     pub(super) oldest_due: FactResult<Option<i64>>,
-    /// Greatest age of recent changes when they reached the indexer, in ms.
+    /// Greatest age in ms that recent changes had when they reached the indexer.
     pub(super) iterator_age: FactResult<Option<f64>>,
     pub(super) cors: FactResult<Vec<CorsRule>>,
     pub(super) lifecycle: FactResult<Vec<LifecycleRule>>,
@@ -95,7 +95,8 @@ pub(super) struct EventSourceMapping {
 /// Description of a DynamoDB table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TableFacts {
-    /// Partition key and sort key of the table. `indexes` has those of each index by name.
+    /// Names of the table's partition key and sort key. `indexes` has the names of those keys for
+    /// each index.
     pub(super) keys: (String, String),
     pub(super) indexes: BTreeMap<String, (String, String)>,
     pub(super) has_stream: bool,

@@ -38,7 +38,7 @@ pub(crate) trait Consumer: Send + Sync + 'static {
     /// Delivers a batch.
     fn deliver(&self, records: &[Value]) -> impl Future<Output = DeliveryOutcome> + Send;
 
-    /// Makes the consumer check its postponed runs.
+    /// Makes the consumer check the runs whose indexing it has postponed.
     fn tick(&self) -> impl Future<Output = Result<(), DeliveryError>> + Send;
 }
 
@@ -49,7 +49,7 @@ impl Consumer for LocalIndexer {
     async fn deliver(&self, records: &[Value]) -> DeliveryOutcome {
         let indexer = self.0.clone();
         let batch = StreamBatch { records: records.to_vec() };
-        // Runs in a task of its own, so that a panic does not end the feed.
+        // Delivery runs in a separate task, so that a panic of the indexer does not end the feed.
         let answer = tokio::spawn(async move { indexer.handle(batch).await }).await;
         let answer = answer.map_err(|error| DeliveryError::Failed(error.to_string()))?;
         first_failed(records, answer.batch_item_failures.into_iter().map(|failure| failure.item_identifier))
@@ -86,8 +86,8 @@ impl RemoteIndexer {
         let call = call.map_err(|_| DeliveryError::Unreachable("the call timed out".to_owned()))?;
         let (status, body) = call.map_err(|error| DeliveryError::Unreachable(with_causes(&*error)))?;
         match status {
-            // The watch server has not registered the function (yet), or an intermediate proxy
-            // responded.
+            // Either the watch server has not registered the function yet, or a proxy between the
+            // two responded.
             StatusCode::NOT_FOUND | StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE => {
                 Err(DeliveryError::Unreachable(text(status, &body)))
             }
@@ -116,7 +116,7 @@ impl Consumer for RemoteIndexer {
     }
 
     async fn tick(&self) -> Result<(), DeliveryError> {
-        // An event without records, like that of the schedule in AWS.
+        // The event has no records, like the event that the schedule sends in AWS.
         let (status, body) = self.call(&json!({ "source": "aws.events" })).await?;
         if status == StatusCode::OK { Ok(()) } else { Err(DeliveryError::Failed(text(status, &body))) }
     }
@@ -127,7 +127,7 @@ fn text(status: StatusCode, body: &[u8]) -> String {
     format!("{status}: {}", String::from_utf8_lossy(body))
 }
 
-/// Response of the function.
+/// The function's response, in the format of Lambda's partial batch responses.
 #[derive(Deserialize)]
 struct InvokeResponse {
     #[serde(rename = "batchItemFailures")]
@@ -140,8 +140,8 @@ struct ItemFailure {
     record: Option<String>,
 }
 
-/// Returns the position of the first failed record. As in Lambda, an identifier that is not in the
-/// batch makes the whole batch fail.
+/// Returns the position of the first record that failed, or `None` if no record failed. If an
+/// identifier is not in the batch, the whole batch counts as failed, as in Lambda.
 fn first_failed(records: &[Value], failed: impl Iterator<Item = Option<String>>) -> DeliveryOutcome {
     let mut first = None;
     for number in failed {

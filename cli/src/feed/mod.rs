@@ -1,13 +1,13 @@
 //! Delivers the table's stream to the indexer, like Lambda's event source mapping in AWS.
 //!
-//! Records are delivered in batches, oldest first. The response names the records that have to be
-//! delivered again. Delivery resumes at the first of them, for as long as the indexer names it: the
-//! indexer itself decides when to give up on a record.
+//! Records are delivered in batches, oldest first. The indexer's response names the records that
+//! have to be delivered again, and delivery resumes at the first of these. This is repeated without
+//! a limit, because the indexer itself decides when to give up on a record.
 //!
 //! If the call as a whole fails, the batch is halved until the record that causes the failure is
-//! isolated. After [`MAX_ATTEMPTS`] attempts, that record is logged and skipped. Delivered records are
-//! deleted from the stream, so that the next start resumes where this one ended. Once a minute, the
-//! indexer is made to check the runs that it has postponed.
+//! isolated. After [`MAX_ATTEMPTS`] attempts, that record is logged and skipped. Delivered records
+//! are deleted from the stream, so that delivery resumes at the next record after a restart. Once a
+//! minute, the feed makes the indexer check the runs that it has postponed.
 
 mod consumer;
 mod stream_client;
@@ -30,25 +30,26 @@ pub(crate) use stream_shards::follow;
 
 /// Batch size, as in `template.yaml`.
 const BATCH_SIZE: usize = 1_000;
-/// Attempts to deliver a record before it is skipped, if the call as a whole fails because of it.
+/// Maximum number of attempts to deliver a record that makes the call as a whole fail. After that,
+/// the record is skipped.
 const MAX_ATTEMPTS: u32 = 3;
 /// Pause before the second attempt. It grows linearly with each further attempt.
 const BACKOFF_STEP: Duration = Duration::from_secs(1);
 /// Maximum pause between two attempts.
 const MAX_BACKOFF: Duration = Duration::from_secs(10);
-/// Pause when the stream is empty. Changes during the pause are indexed together, so a run that
-/// logs ten times per second is indexed twice per second.
+/// Pause when the stream is empty. Changes that arrive during the pause are indexed together, so a
+/// run that logs ten times per second is indexed only twice per second.
 const IDLE_PAUSE: Duration = Duration::from_millis(500);
-/// Maximum pause while the oldest record is younger than the delay.
+/// Maximum pause while the feed waits for the oldest record to reach the configured delay.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 /// Interval at which postponed runs are checked, as in `template.yaml`.
 pub(crate) const TICK_INTERVAL: Duration = Duration::from_mins(1);
-/// Filter for the records that the engine creates for the indexer. [`fts_indexer::is_for_indexer`]
-/// additionally checks the types of the attributes.
+/// Stream filter that selects the records the indexer needs when the engine creates them.
+/// [`fts_indexer::is_for_indexer`] additionally checks the types of the attributes.
 const RECORD_FILTER: StreamFilter =
     StreamFilter { written_with: &[RunsChanged::INDEX.sort, TO_PACK.name()], removed_with: REVISION.name() };
-/// Time that a shutdown waits for the batch in flight. A batch that is cut off is delivered again
-/// at the next start.
+/// Time that a shutdown waits for the batch in flight. If the batch takes longer, it is
+/// interrupted, and delivered again after the next start.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Handle of a running feed.
@@ -70,7 +71,7 @@ impl StreamFeed {
     ) -> Self {
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
-            // An error means that the handle was dropped, which also stops the feed.
+            // A receive error means that the handle was dropped, which stops the feed as well.
             let mut stopped = stopped;
             let (mut feed, mut ticked) = (None, None::<Instant>);
             loop {
@@ -105,7 +106,8 @@ impl StreamFeed {
         Self { stop, task }
     }
 
-    /// Stops after the batch in flight, or cuts it off if it takes long.
+    /// Stops the feed after the batch in flight. Interrupts that batch if it takes longer than
+    /// [`SHUTDOWN_TIMEOUT`].
     pub(crate) async fn stop(self) {
         // An error means that the task has already ended.
         let _ = self.stop.send(());
@@ -147,7 +149,7 @@ struct DeliveryRounds<'a, C> {
 }
 
 impl<C: Consumer> DeliveryRounds<'_, C> {
-    /// Delivers one batch, and returns how long to pause.
+    /// Delivers one batch, and returns how long to pause before the next one.
     async fn round(&self) -> Result<Duration, EngineError> {
         let mut records = self.stream.oldest(BATCH_SIZE).await?;
         let is_full = records.len() == BATCH_SIZE;
@@ -169,9 +171,9 @@ impl<C: Consumer> DeliveryRounds<'_, C> {
     }
 }
 
-/// Position at which a feed resumes after a restart.
+/// Storage for the position at which a feed resumes after a restart.
 trait ResumePosition: Sync {
-    /// Records that this record and those before it need not be delivered again.
+    /// Records that this record and all earlier ones need not be delivered again.
     fn forget_through(&self, number: &str) -> impl Future<Output = Result<(), EngineError>> + Send;
 }
 
@@ -181,8 +183,8 @@ impl ResumePosition for StreamReader {
     }
 }
 
-/// Delivers records until each is processed or skipped. Returns `false` if the consumer is
-/// unreachable.
+/// Delivers the records until each of them is processed or skipped. Returns `false` if the consumer
+/// is unreachable.
 async fn deliver_all(
     records: &[Value],
     consumer: &impl Consumer,
@@ -240,8 +242,8 @@ fn number(record: &Value) -> &str {
     record["dynamodb"]["SequenceNumber"].as_str().unwrap_or_default()
 }
 
-/// Returns the time, since 1970, from which a record is certain to be older than the delay.
-/// Creation times of records are truncated to whole seconds.
+/// Returns the time since 1970 at which a record is certainly older than the delay. A second is
+/// added, because creation times of records are truncated to whole seconds.
 fn due_time(record: &Value, delay: Duration) -> Duration {
     let made = record["dynamodb"]["ApproximateCreationDateTime"].as_f64().unwrap_or_default();
     Duration::try_from_secs_f64(made).unwrap_or_default() + Duration::from_secs(1) + delay

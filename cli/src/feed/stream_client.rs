@@ -58,7 +58,8 @@ impl fmt::Display for StreamError {
     }
 }
 
-/// Records of a shard, and the iterator for those after them; `None` at the end of the shard.
+/// A page of a shard's records, with the iterator for the next page. The iterator is `None` at the
+/// end of the shard.
 pub(super) struct RecordPage {
     pub(super) records: Vec<Value>,
     pub(super) next: Option<String>,
@@ -107,7 +108,8 @@ impl StreamClient {
         }
     }
 
-    /// Returns an iterator that starts after a record, or at the oldest record of a shard.
+    /// Returns an iterator that starts after the given record, or at the oldest record of the shard
+    /// if none is given.
     pub(super) async fn iterator(&self, stream: &str, shard: &str, after: Option<&str>) -> Result<String, StreamError> {
         let mut request = json!({ "StreamArn": stream, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON" });
         if let Some(number) = after {
@@ -181,8 +183,8 @@ impl StreamClient {
     }
 }
 
-/// Returns the endpoint for streams. AWS has separate endpoints for streams and tables, other
-/// servers use the same one.
+/// Returns the endpoint for stream requests. AWS has separate endpoints for streams and for tables.
+/// Other servers use one endpoint for both.
 fn of_streams(endpoint: &str) -> String {
     match endpoint.strip_prefix("https://dynamodb.") {
         Some(rest) if rest.contains(".amazonaws.com") => format!("https://streams.dynamodb.{rest}"),

@@ -1,9 +1,9 @@
-//! Follows the stream of a DynamoDB table that no Lambda function consumes.
+//! Delivers the stream of a DynamoDB table to the indexer if no Lambda function consumes it.
 //!
-//! Each start begins with the oldest records, which are up to 24 hours old, because no position is
-//! stored. This is safe: a record only identifies a changed entity, and an entity that is already
-//! indexed costs a read. Shards are read in turn. The order of records across shards does not
-//! matter, and the indexer processes one batch at a time.
+//! No position is stored, so every start begins with the oldest records of the stream, which are up
+//! to 24 hours old. Processing a record again is safe, because a record only identifies a changed
+//! entity, and an entity that is already indexed costs one read. Shards are read in turn. The order
+//! of records across shards does not matter, and the indexer processes one batch at a time.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -54,12 +54,12 @@ pub(crate) fn follow(requests: StreamClient, consumer: impl Consumer, tick: Dura
     StreamFeed { stop, task }
 }
 
-/// Shards of a stream that have more to read.
+/// The shards of a stream that have not been read to their end.
 #[derive(Default)]
 struct StreamShards {
     stream: Option<String>,
     open: BTreeMap<String, Shard>,
-    /// Shards that were read to their end.
+    /// Names of the shards that were read to their end.
     done: HashSet<String>,
     last_discovery: Option<Instant>,
 }
@@ -67,7 +67,7 @@ struct StreamShards {
 #[derive(Default)]
 struct Shard {
     iterator: Option<String>,
-    /// Sequence number of the last processed record.
+    /// Sequence number of the shard's last processed record.
     last: Mutex<Option<String>>,
 }
 
@@ -85,14 +85,15 @@ impl StreamShards {
                 Ok(ReadOutcome::Nothing) => {}
                 Ok(ReadOutcome::Some) => has_read = true,
                 Ok(ReadOutcome::End) => ended.push(name.clone()),
-                // The remaining shards still get their turn.
+                // If a shard cannot be read, the other shards are read nevertheless.
                 Err(refused) => failed = Some(refused),
             }
         }
         for name in ended {
             self.open.remove(&name);
             self.done.insert(name);
-            // The shard was split or succeeded by another one.
+            // A shard ends when DynamoDB splits it or replaces it with another one, so the current
+            // shards are discovered.
             self.last_discovery = None;
             has_read = true;
         }
@@ -110,7 +111,8 @@ impl StreamShards {
         }
         let Some(stream) = &self.stream else { return Ok(()) };
         let shards = requests.shards(stream).await?;
-        // The stream drops shards after a day.
+        // The stream drops a shard one day after it was closed, so the names of such shards can be
+        // forgotten.
         self.done.retain(|name| shards.contains(name));
         self.open.retain(|name, _| shards.contains(name));
         for name in shards {
@@ -156,7 +158,7 @@ impl Shard {
         records.retain(fts_indexer::is_for_indexer);
         let taken = deliver_all(&records, consumer, &*self, BACKOFF_STEP).await;
         if !taken.map_err(|error| StreamError::Other(error.to_string()))? {
-            // The remaining records are delivered again.
+            // The records from the failed one on are delivered again in the next round.
             return Ok(ReadOutcome::Nothing);
         }
         self.set_last(Some(last));
@@ -164,7 +166,7 @@ impl Shard {
         Ok(if self.iterator.is_some() { ReadOutcome::Some } else { ReadOutcome::End })
     }
 
-    /// Takes the iterator to read with. It is only put back after a successful read.
+    /// Takes the iterator for the next read. It is put back only after the read has succeeded.
     async fn iterator(&mut self, requests: &StreamClient, stream: &str, name: &str) -> Result<String, StreamError> {
         if let Some(iterator) = self.iterator.take() {
             return Ok(iterator);

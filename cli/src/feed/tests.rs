@@ -98,8 +98,8 @@ async fn put(engine: &Engine, key: &str) {
     engine.call("PutItem", json!({ "TableName": TABLE, "Item": item })).await.unwrap();
 }
 
-/// Delivers these items as soon as the consumer is reachable. Returns the last pause and what is
-/// left in the stream.
+/// Puts these items and runs a round of the feed. Returns the last pause and the keys that are left
+/// in the stream.
 async fn round(items: &[&str], consumer: &FakeConsumer, delay: Duration) -> (Duration, Vec<String>) {
     let engine = engine().await;
     for key in items {
@@ -224,7 +224,7 @@ async fn an_indexer_that_is_throttled_for_long_loses_nothing() {
             runs.lock().unwrap().push(run);
         }
     };
-    // More runs than are indexed in one batch.
+    // The number of runs exceeds what is indexed in one batch.
     new_runs(52).await;
 
     let faults = FaultInjector::new(engine.http_client());

@@ -21,16 +21,17 @@ const HOP_BY_HOP_HEADERS: [HeaderName; 9] = [
     TRANSFER_ENCODING,
     UPGRADE,
 ];
-/// Request headers that concern the connection between the browser and this server. Host and origin
-/// are those of this server, and have no meaning to the API. The signature takes the place of
-/// cookies.
+/// Request headers that are not forwarded, because they concern the connection between the browser
+/// and this server. Host and origin are those of this server, and mean nothing to the API. Cookies
+/// are replaced by the signature.
 const BROWSER_HEADERS: [HeaderName; 8] =
     [AUTHORIZATION, CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, ORIGIN, REFERER];
-/// Response headers of the API that would affect this server: cookies for `localhost`, and a
-/// requirement of TLS, which this server does not support.
+/// Response headers of the API that are not passed on, because the browser would apply them to this
+/// server: cookies would be set for `localhost`, and TLS would be required, which this server does
+/// not support.
 const API_HEADERS: [HeaderName; 3] = [SET_COOKIE, STRICT_TRANSPORT_SECURITY, HeaderName::from_static("alt-svc")];
-/// Request headers that a bucket needs to send or receive a file. All others are dropped, most
-/// importantly signatures.
+/// Request headers that a bucket needs to send or receive a file. All other headers are dropped,
+/// most importantly those of a signature.
 const BUCKET_REQUEST_HEADERS: [HeaderName; 10] = [
     ACCEPT,
     ACCEPT_LANGUAGE,
@@ -54,7 +55,8 @@ const BUCKET_RESPONSE_HEADERS: [HeaderName; 8] = [
     LAST_MODIFIED,
 ];
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// Paths for uploading files, which clients send with a type guessed from the file name.
+/// Path prefixes of file uploads. For these, clients send a content type that they have guessed
+/// from the file name.
 const UPLOAD_PATHS: [&str; 2] = ["/mlflow-artifacts/artifacts/", "/mlflow/upload-artifact"];
 
 /// Returns the headers of a request to the API. `local-guard` has already checked the request's
@@ -79,13 +81,15 @@ pub(crate) fn to_api(method: &Method, path: &str, sent: &HeaderMap) -> HeaderMap
     headers
 }
 
-/// Returns the headers that are signed. Other headers may be changed in transit.
+/// Returns the headers that the signature covers. Headers that may be changed in transit are left
+/// out.
 pub(crate) fn signed_headers(headers: &HeaderMap) -> HeaderMap {
     headers.get(CONTENT_TYPE).into_iter().map(|value| (CONTENT_TYPE, value.clone())).collect()
 }
 
-/// Returns the headers of the same request when it is redirected to a bucket. The URL contains a
-/// signature, and S3 rejects requests with a second one.
+/// Returns the headers for a bucket when the API redirects a request to it. The API's signature is
+/// dropped, because the bucket's URL already contains a signature, and S3 rejects requests with
+/// two.
 pub(crate) fn to_bucket(to_api: &HeaderMap) -> HeaderMap {
     only(to_api, &BUCKET_REQUEST_HEADERS)
 }
@@ -95,8 +99,9 @@ pub(crate) fn from_api(answered: &HeaderMap) -> HeaderMap {
     without(answered, |name| API_HEADERS.contains(name) || name.as_str().starts_with("access-control-"))
 }
 
-/// Returns the headers of a bucket response for the browser. Uploaded content must not run with
-/// this server's origin, so it is saved instead of displayed, as in `shared/http/service`.
+/// Returns the headers of a bucket response for the browser. Uploaded content must not run as a
+/// page of this server's origin, so the browser is told to save it instead of displaying it, as in
+/// `shared/http/service`.
 pub(crate) fn from_bucket(answered: &HeaderMap) -> HeaderMap {
     let mut headers = only(answered, &BUCKET_RESPONSE_HEADERS);
     if !headers.contains_key(CONTENT_DISPOSITION) {
@@ -117,8 +122,8 @@ fn only(headers: &HeaderMap, names: &[HeaderName]) -> HeaderMap {
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Returns the headers without dropped and hop-by-hop headers. `Connection` may name further
-/// hop-by-hop headers.
+/// Returns the headers without hop-by-hop headers and without those for which `is_dropped` returns
+/// `true`. `Connection` may name further hop-by-hop headers.
 fn without(headers: &HeaderMap, is_dropped: impl Fn(&HeaderName) -> bool) -> HeaderMap {
     let named = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
     let named: Vec<_> = named.flat_map(|value| value.split(',')).map(|name| name.trim().to_lowercase()).collect();

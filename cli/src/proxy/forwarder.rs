@@ -35,7 +35,7 @@ pub(crate) struct Forwarder {
     connector: SharedHttpConnector,
 }
 
-/// A request that can be sent repeatedly.
+/// A request whose body is in memory, so that it can be sent repeatedly.
 struct OutgoingRequest {
     method: Method,
     headers: HeaderMap,
@@ -80,8 +80,8 @@ impl Forwarder {
         self.send(url, method, headers, body.clone()).await
     }
 
-    /// Sends the request to the bucket and follows redirects until a file is returned. The URLs
-    /// carry signatures of their own, so the API's signature is not sent along.
+    /// Sends the request to the bucket and follows redirects until a file is returned. The API's
+    /// signature is not sent, because each redirect's URL contains a signature for the bucket.
     async fn ask_bucket(
         &self,
         first: Uri,
@@ -153,8 +153,8 @@ impl Forwarder {
         origin_of(&url.to_string()).eq_ignore_ascii_case(self.tracking_uri.origin())
     }
 
-    /// Returns the URL if it may be followed: it uses TLS, or both it and the API are on this
-    /// machine.
+    /// Returns the URL if the proxy may follow it, because it uses TLS, or because both the URL and
+    /// the API are on this machine.
     fn allowed_redirect(&self, url: Option<Uri>) -> Option<Uri> {
         url.filter(|url| match url.scheme_str() {
             Some("https") => url.host().is_some_and(|host| self.tracking_uri.is_here() || !may_be_here(host)),
@@ -178,8 +178,9 @@ impl Forwarder {
         Ok(response(answered, headers))
     }
 
-    /// Turns a refusal by API Gateway itself into a [`ProxyRefusal`]. A refusal by a function has an
-    /// error code, like all errors of MLflow, and is passed on.
+    /// Converts a refusal by API Gateway itself into a [`ProxyRefusal`]. A refusal by a function is
+    /// passed on unchanged. It can be recognized by its error code, which all errors of MLflow
+    /// have.
     async fn unless_refused(&self, answered: UpstreamResponse) -> Result<UpstreamResponse, ProxyRefusal> {
         let is_short = answered.body().size_hint().upper().is_some_and(|length| length <= MAX_GATEWAY_ERROR_BYTES);
         if !is_short {
@@ -226,7 +227,7 @@ fn of_bucket(answered: UpstreamResponse) -> Result<Response, ProxyRefusal> {
     if status.is_client_error() || status.is_server_error() {
         return Err(ProxyRefusal::Bucket(status));
     }
-    // A bucket in another region responds with a redirect without a location.
+    // A bucket in another region responds with a redirect that has no `Location` header.
     if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
         return Err(ProxyRefusal::ForbiddenRedirect);
     }
@@ -249,8 +250,8 @@ fn location(answered: &UpstreamResponse) -> Option<&str> {
     answered.headers().get(LOCATION).filter(|_| is_redirect)?.to_str().ok()
 }
 
-/// Resolves a location like a browser at `base`. Relative paths without a leading slash are not
-/// supported, because buckets are never at such a location.
+/// Resolves a redirect's location against the URL `base`, like a browser. Relative paths without a
+/// leading slash are not supported, because no redirect to a bucket uses one.
 fn resolved(location: &str, base: &Uri) -> Option<Uri> {
     let (scheme, authority) = (base.scheme_str()?, base.authority()?);
     let url = if location.starts_with("//") {

@@ -12,7 +12,8 @@ use std::os::unix::fs::MetadataExt;
 use axum::serve::Listener;
 use tokio::net::{TcpListener, TcpStream};
 
-/// Attempts to find a connection. A read of the list may miss one while connections come and go.
+/// Maximum number of attempts to find a connection in the system's list. A single read of the list
+/// may miss it while other connections come and go.
 const MAX_ATTEMPTS: usize = 3;
 /// Root is accepted, because root has full access anyway, and relays into virtual machines run as
 /// root.
@@ -45,8 +46,8 @@ impl Listener for OwnConnections {
     async fn accept(&mut self) -> (TcpStream, SocketAddr) {
         loop {
             let (connection, peer) = Listener::accept(&mut self.listener).await;
-            // Without an await here, because a caller that stops waiting would lose the connection.
-            // Reading the list takes a few milliseconds on a busy machine.
+            // No await may follow here, because a caller that stops waiting would lose the accepted
+            // connection. Reading the list blocks for a few milliseconds on a busy machine.
             let owner = || (0..MAX_ATTEMPTS).find_map(|_| owner(&table(), peer, self.address));
             if self.user.is_none_or(|user| is_accepted(user, owner())) {
                 return (connection, peer);
@@ -60,8 +61,9 @@ impl Listener for OwnConnections {
     }
 }
 
-/// Returns whether a proxy of `user` accepts a connection of `owner`. A connection without an owner
-/// is already closed at its other end, but may have left a request behind, so it is not accepted.
+/// Returns whether a proxy that runs as `user` accepts a connection of `owner`. A connection
+/// without an owner is rejected: its other end is already closed, but may have sent a request
+/// before.
 fn is_accepted(user: u32, owner: Option<u32>) -> bool {
     owner.is_some_and(|owner| owner == user || owner == ROOT_USER)
 }
@@ -72,7 +74,7 @@ fn table() -> String {
     format!("{}\n{}", read("/proc/net/tcp"), read("/proc/net/tcp6"))
 }
 
-/// Positions of columns after the two addresses.
+/// Positions of the columns for user and inode, counted after the two addresses.
 const USER_COLUMN: usize = 4;
 const INODE_COLUMN: usize = 6;
 
@@ -88,7 +90,7 @@ fn owner(table: &str, peer: SocketAddr, address: SocketAddr) -> Option<u32> {
     columns.get(USER_COLUMN)?.parse().ok()
 }
 
-/// Returns the address as an IPv6 socket sees it.
+/// Returns the address in its IPv6 form, in which IPv4 addresses are mapped.
 fn mapped(address: SocketAddr) -> SocketAddr {
     match address.ip() {
         IpAddr::V4(ip) => SocketAddr::new(ip.to_ipv6_mapped().into(), address.port()),

@@ -13,15 +13,15 @@ pub(crate) const MAX_BODY_BYTES: usize = 10 << 20;
 /// Reason of a failure. Further details are only logged.
 #[derive(Debug)]
 pub(crate) enum ProxyRefusal {
-    /// No credentials are available any more. They were when the proxy started.
+    /// Credentials were available when the proxy started, but no longer are.
     NoCredentials,
     /// The credentials have expired, and no new ones are available.
     Expired,
-    /// API Gateway rejects the signature, which is made for this region.
+    /// API Gateway rejects the signature. The field has the region that it was made for.
     Forbidden { region: String },
-    /// The connection to this origin failed or broke.
+    /// The connection to the origin in the field failed or broke.
     Unreachable { origin: String },
-    /// This origin did not respond in time.
+    /// The origin in the field did not respond in time.
     Timeout { origin: String },
     /// The request cannot be signed.
     Unsigned,
@@ -31,14 +31,14 @@ pub(crate) enum ProxyRefusal {
     IncompleteBody,
     /// Requests of this method are not forwarded.
     Method,
-    /// The API redirects to a URL that is not followed.
+    /// The API redirects to a URL that the proxy does not follow for security reasons.
     ForbiddenRedirect,
     /// The bucket rejects a URL that the stack has signed.
     Bucket(StatusCode),
 }
 
 impl ProxyRefusal {
-    /// The request cannot be signed for this reason, which is logged.
+    /// Returns the refusal of a request that cannot be signed, and logs the error.
     pub(crate) fn unsigned(error: impl Display) -> Self {
         tracing::debug!(%error, "a request cannot be signed");
         Self::Unsigned

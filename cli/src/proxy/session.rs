@@ -1,4 +1,4 @@
-//! Access for a single browser: the one that opens the one-time URL first.
+//! A session that admits a single browser: the first one that opens the one-time URL.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,7 +54,8 @@ impl ProxySession {
         found.into()
     }
 
-    /// Returns whether this is the first request with the token. Every later one returns `false`.
+    /// Returns whether this is the first request with the one-time token. Later requests with the
+    /// token get `false`.
     fn spend(&self, token: &str) -> bool {
         bool::from(is_same(token, &self.token)) && !self.is_spent.swap(true, Ordering::AcqRel)
     }
@@ -69,7 +70,7 @@ pub(crate) async fn admit(State(session): State<Arc<ProxySession>>, request: Req
         None if is_known => next.run(request).await,
         // The browser navigated back to the one-time URL, or reloaded it.
         Some(_) if is_known => redirect_home().into_response(),
-        // HEAD does not spend the token: programs that check links send it.
+        // HEAD requests do not use up the token, because programs that check links send them.
         Some(token) if request.method() == Method::GET && session.spend(token) => {
             let cookie = format!("{}={}; Path=/; HttpOnly; SameSite=Strict", session.cookie, session.secret);
             ([(SET_COOKIE, cookie)], redirect_home()).into_response()

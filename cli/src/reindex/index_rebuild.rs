@@ -1,7 +1,8 @@
 //! Reindexes runs in portions, and waits until they are indexed.
 //!
-//! Searches read marked runs from their documents. To keep searches fast, only a limited number of
-//! runs is marked at any time, regardless of the size of the table.
+//! A run is marked as changed until the indexer has processed it, and searches read marked runs
+//! from their documents. To keep searches fast, only a limited number of runs is marked at any
+//! time, regardless of the size of the table.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -20,7 +21,7 @@ use crate::Failure;
 /// Maximum time without progress. The indexer may receive changes up to five minutes late, because
 /// they are collected.
 const MAX_STALL: Duration = Duration::from_mins(15);
-/// Pause per waiting run before all waiting runs are checked again.
+/// Pause between two checks of the runs that wait to be indexed, per waiting run.
 const PAUSE_PER_RUN: Duration = Duration::from_millis(1);
 const MIN_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(10);
@@ -90,12 +91,12 @@ impl<'a> IndexRebuild<'a> {
     /// Two portions in a row were not indexed in time, and there are more runs: apparently no
     /// indexer is running.
     pub(super) async fn finish(&mut self, at_once: usize, bar: &ProgressBar) -> Result<(), Failure> {
-        // Time is measured by the sum of pauses, because the machine may be suspended or its clock
-        // adjusted.
+        // The time without progress is measured as the sum of the pauses, because the machine may
+        // be suspended or its clock adjusted.
         let (mut silence, mut silent_portions) = (Duration::ZERO, 0);
         loop {
-            // At least half of the runs are marked together, so that the indexer can read many at
-            // once.
+            // Runs are marked in groups of at least half the limit, so that the indexer can read
+            // many at once.
             if self.waiting() <= at_once / 2 {
                 self.mark(at_once).await?;
             }
@@ -160,7 +161,8 @@ impl<'a> IndexRebuild<'a> {
         Ok(())
     }
 
-    /// Gives up on the runs that are waiting. Perhaps they cannot be indexed, but others can.
+    /// Gives up on the runs that are waiting. It may be impossible to index them, but other runs
+    /// can still be indexed.
     fn give_up(&mut self) {
         self.unindexed_count += self.waiting();
         let one = self.waiting.drain().flat_map(|(_, runs)| runs).next();

@@ -90,7 +90,7 @@ async fn an_experiment_has_fields_of_its_own_and_none_again() {
     assert_eq!([lab.found(&[one], long).await, lab.found(&[other], long).await], [1, 1]);
     assert_eq!(lab.found(&[one, other], long).await, 2);
 
-    // Fields of the server do not affect those of the experiment.
+    // Changing the fields of the server does not affect the fields of the experiment.
     let nothing = IndexedFields { values: Vec::new(), text: Vec::new() };
     lab.rebuild(ReindexTarget::Table(Some(nothing.clone()))).await;
     let setting = lab.setting().await;
@@ -122,8 +122,8 @@ async fn a_rebuild_that_was_cut_off_is_made_up_for() {
     }
 }
 
-/// Runs `reindex` while another command waits until searches no longer rely on the previous fields.
-/// The first one must not make searches rely on them again.
+/// Runs `reindex` while another `reindex` waits until searches no longer rely on the previous
+/// fields. The command that finishes first must not make searches rely on those fields again.
 #[tokio::test]
 async fn of_two_commands_at_once_one_gives_up() {
     let lab = TestTable::new().await;

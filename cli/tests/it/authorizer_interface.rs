@@ -82,7 +82,7 @@ async fn what_an_authorizer_wants_is_written_with_a_creation_a_renaming_and_a_de
     let experiment = text(&api.post("experiments/create", new.clone()).await.ok(), "/experiment_id");
     let of_experiment = rows::ExperimentPermission::key(&user_name(), &ExperimentId::parse(&experiment).unwrap());
     assert_eq!(grants(&site).await, [of_experiment.text()]);
-    // A refused request grants nothing.
+    // A request that is refused does not write a grant.
     assert_eq!(api.post("experiments/create", new).await.status, 400);
     assert_eq!(grants(&site).await, [of_experiment.text()]);
     let item = &site.dump().await[&rows::Experiment::key(&ExperimentId::parse(&experiment).unwrap()).text()];
@@ -132,7 +132,7 @@ async fn an_authorizer_that_looks_is_told_what_the_table_says_of_guards() {
     assert_eq!((ask.action, ask.kind, stored.is_prompt), (Action::Read, Resource::Prompt, true));
     assert_eq!((stored.owner.as_deref(), stored.id.is_some()), (Some("ann"), true));
     assert_eq!(stored.workspace, Workspace::default());
-    // Its versions belong to a prompt, and refer to runs.
+    // The versions of a prompt belong to the prompt, and refer to runs.
     let shown: Vec<_> = shown.iter().map(|ask| (ask.action, ask.kind)).collect();
     assert_eq!(shown, [(Action::Show, Resource::PromptVersion), (Action::Show, Resource::Run)]);
 
@@ -149,7 +149,7 @@ async fn an_authorizer_that_looks_is_told_what_the_table_says_of_guards() {
     v3(&api, "GET", &format!("datasets/{dataset}"), json!({})).await;
     assert!(matches!(asked().as_slice(), [AccessCheck { guard: Guard::EvaluationDataset(_), .. }]));
 
-    // Entities that a request merely refers to.
+    // Entities that a request refers to without being about them.
     let run = api.post("runs/create", json!({ "experiment_id": "0" })).await.ok();
     let run = text(&run, "/run/info/run_id");
     let model = api.post("logged-models", json!({ "experiment_id": "0", "name": "m" })).await.ok();
@@ -240,7 +240,8 @@ impl Authorizer for OfAnotherTable {
         table: &'a Table,
         guards: &'a [Guard],
     ) -> BoxFuture<'a, Result<(Identity, AuthorizerItems)>> {
-        // The guards are the run's experiment, and whether logged models may be shown.
+        // The guards are the run's experiment, and the guard that decides whether logged models are
+        // shown.
         assert_eq!((guards.len(), &identity), (2, &ann()));
         let keys = guards
             .iter()

@@ -27,7 +27,7 @@ async fn health_is_answered_while_writes_wait() {
             tokio::spawn(async move { send(&router, "POST", "/api/2.0/mlflow/experiments/create", &new).await })
         })
         .collect();
-    // Each write starts, and waits for the lock.
+    // Each write has started, and waits for the disk's lock.
     for _ in 0..200 {
         tokio::task::yield_now().await;
     }
@@ -40,8 +40,8 @@ async fn health_is_answered_while_writes_wait() {
     }
 }
 
-/// Also runs on a single thread: a search that never yields would hold up everything else until it
-/// has read its page.
+/// A search that never yields would hold up all other requests until it has read its page. The test
+/// runs on a single thread, so that this would be noticed.
 #[tokio::test]
 async fn health_is_answered_while_a_search_computes() {
     let table = Table::new(Engine::memory().unwrap().client(), TABLE);
@@ -62,7 +62,8 @@ async fn health_is_answered_while_a_search_computes() {
     let matching = format!("tags.note LIKE '%{}b%' AND ", "a_".repeat(300));
     let filter = format!("{}tags.note LIKE '%c%'", matching.repeat(20));
     let wanted = json!({ "experiment_ids": [experiment], "filter": filter });
-    // Other programs may take the processor during one round, but hardly during all of them.
+    // Other programs may occupy the processor during one round, but are unlikely to do so during
+    // all rounds.
     let mut rounds = Vec::new();
     loop {
         let (longest, searched) = while_it_searches(&router, &wanted).await;

@@ -21,8 +21,9 @@ use test_site::route_samples::{SAMPLES, SampleClient};
 use crate::table_probe::{probed, queried};
 use crate::test_server::{ROOT, TABLE, with_files};
 
-/// Returns copies of an item with one attribute broken, each with a description. With all faults
-/// enabled, every attribute is broken in every way, otherwise in one way that varies by attribute.
+/// Returns copies of an item, each with one broken attribute and a description. With all faults
+/// enabled, every attribute is broken in every way. Otherwise, each attribute is broken in one way,
+/// which varies by attribute.
 fn broken(item: &Item, row: &RowDescription) -> Vec<(String, Item)> {
     let mut all = Vec::new();
     for (number, attribute) in row.attributes().enumerate() {
@@ -70,8 +71,8 @@ fn broken(item: &Item, row: &RowDescription) -> Vec<(String, Item)> {
     all
 }
 
-/// Indexes one of two marked runs of the same experiment. Searches read the other run without its
-/// copy.
+/// Indexes one of two marked runs of an experiment. Searches read the other run from its own items,
+/// because it has no copy in the index.
 async fn index_one(engine: &Engine, table: &Table) {
     let items = engine.items(TABLE).await.unwrap();
     let marked = items.into_iter().filter(|item| item.get(RunsChanged::INDEX.sort).is_some());
@@ -91,10 +92,11 @@ async fn index_one(engine: &Engine, table: &Table) {
     assert!(answer.batch_item_failures.is_empty(), "{answer:?}");
 }
 
-/// Number of items of a row type that are broken in the same way: one run is read from its copy in
-/// the index, another one from its own items. A sample breaks one.
+/// Number of items of a row type that are broken in each way. Two are needed, because one run is
+/// read from its copy in the index, and another one from its own items. A sample breaks only one.
 const ITEMS_OF_A_ROW: usize = 2;
-/// Number of reads per broken item in a sample, once one of them has failed.
+/// Number of reads per broken item in a sample after which no further reads are tried, once one of
+/// them has failed.
 const ENOUGH_READS: usize = 2;
 /// Attributes that are only read by writes or the indexer, and attributes of an index copy for
 /// which the run itself is read instead.
@@ -126,7 +128,7 @@ struct Asked {
 impl Asked {
     /// Records the keys and partitions that a request refers to.
     fn take(&mut self, operation: &str, body: &Json) {
-        // The last three operations create a table that does not exist.
+        // The last three operations occur when a process creates a table that does not exist.
         let expected = ["GetItem", "BatchGetItem", "Query", "DescribeTable", "CreateTable", "UpdateTimeToLive"];
         assert!(expected.contains(&operation), "a read called {operation}");
         match queried(body) {
@@ -146,8 +148,8 @@ impl Asked {
         }
     }
 
-    /// Returns whether a response can contain the item: it is requested by key, or in a queried
-    /// partition.
+    /// Returns whether a response can contain the item, because it is requested by key, or because
+    /// it is in a queried partition.
     fn may_get(&self, key: &Key, item: &Item) -> bool {
         let is_queried = |value: &Value| value.as_s().is_ok_and(|text| self.partitions.contains(text));
         self.keys.contains(&(key.pk.clone(), key.sk.clone())) || item.0.values().any(is_queried)
@@ -193,8 +195,8 @@ async fn what_cannot_be_read_is_an_error_and_never_a_shorter_answer() {
         let row = RowDescription::of(&key).unwrap();
         let whole = table.get(&key).await.unwrap().unwrap();
         for (what, item) in broken(&whole, row) {
-            // An attribute that is not read in one item is not read in others either, so a sample
-            // breaks one.
+            // An attribute that a request does not read in one item is not read in other items
+            // either, so a sample breaks only one item.
             let is_known = !all_troubles() && is_not_answered(&what) && unnoticed.contains(&what);
             if is_known || noticed.get(&what).is_some_and(|items| *items >= items_of_a_row) {
                 continue;
@@ -227,7 +229,7 @@ async fn what_cannot_be_read_is_an_error_and_never_a_shorter_answer() {
         }
         table.put(whole, &Condition::Always).await.unwrap();
     }
-    // Another item of the same row type may have been read.
+    // The request may have read another item of this row type instead.
     unnoticed.retain(|what| !noticed.contains_key(what) && !is_not_answered(what));
     assert_eq!(unnoticed, BTreeSet::new(), "attributes that are never read");
     let least = if all_troubles() { 200 } else { 80 };

@@ -34,14 +34,15 @@ fn refused(data: &Path, arguments: &[&str]) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
-/// Returns the displayed values of a setting, each after its holder.
+/// Returns the displayed values of a setting, each preceded by the server, experiment or workspace
+/// that it applies to.
 fn shown(data: &Path, setting: &str) -> Vec<String> {
     let shown = said(data, &["show"]);
     let lines = shown.lines().filter_map(|line| line.strip_prefix(setting)?.strip_prefix(' '));
     lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 
-/// As with `| head -1`.
+/// The reader closes the pipe after the first line, as `| head -1` does.
 #[test]
 fn a_reader_that_has_gone_ends_no_command() {
     let (reader, writer) = std::io::pipe().unwrap();
@@ -81,7 +82,7 @@ async fn settings_are_shown_and_set() {
     assert_eq!(shown(data, "indexed-texts"), ["server attributes.run_name (default)"]);
     assert_eq!(shown(data, "layout"), ["server 7"]);
 
-    // A change and its cost are displayed before it is applied.
+    // The command displays the change and its cost before it applies the change.
     let told = refused(data, &["set", "deleted-retention", "30d"]);
     assert!(told.contains("deleted-retention of the server: off -> 30d") && told.contains("35 write units"), "{told}");
     assert!(told.contains("nothing was changed. Repeat the command with --yes"), "{told}");
@@ -121,7 +122,7 @@ async fn settings_are_shown_and_set() {
     assert_eq!(shown(data, "daily-runs"), Vec::<String>::new());
     assert_eq!(shown(data, "daily-bytes"), ["workspace team-a 5000"]);
 
-    // Applying this change would take three minutes.
+    // The change is not applied here, because that would take three minutes.
     let told = refused(data, &["set", "indexed-texts", "tags.note", "params.*"]);
     assert!(
         told.contains("attributes.run_name -> tags.note params.*") && told.contains("36 write units per run"),

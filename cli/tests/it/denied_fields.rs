@@ -119,8 +119,8 @@ fn location() -> Value {
 }
 
 /// A request: the type of resource that it is about, its method, path and body, and the parts of
-/// the response that are left out. Each part is preceded by the type that a user must be denied for
-/// this.
+/// the response that are left out. Each part comes after the resource type that must be denied to a
+/// user for the part to be left out.
 type Place = (&'static str, &'static str, String, Value, &'static [(&'static str, &'static str)]);
 
 const OF_VERSION: &[(&str, &str)] = &[("run", "/model_version/run_id"), ("run", "/model_version/run_link")];
@@ -287,7 +287,7 @@ async fn check_places(places: Vec<Place>) {
         }
         for (tier, user) in DENIED {
             let answer = world.asked(user, method, &path, &body).await;
-            // Requests about an entity of the denied type are refused, or the entity is not found.
+            // A request about an entity of the denied type is refused, or does not find the entity.
             if tier == about {
                 let none = withheld.iter().all(|(_, pointer)| !is_there(&answer.body, pointer));
                 assert!(none, "{user}: {method} {path}: {answer:?}");

@@ -199,7 +199,7 @@ async fn callers(router: &Router, store: &auth::store::Store, workspace: &str) -
     }
     callers.push(Caller { title: "administrator".to_owned(), authorization: Some(basic(SAMPLE_USER)) });
     let only = |only| Restriction { experiment: None, actions: only };
-    // The walk does not use this experiment.
+    // The requests of the walk do not refer to this experiment.
     let another = Restriction { experiment: ExperimentId::from_number(987_654_321), actions: AllowedActions::All };
     for (title, restriction) in [
         ("token to read", only(AllowedActions::Read)),
@@ -247,7 +247,7 @@ async fn walked(workspace: &'static str) -> (Vec<String>, Found) {
     if has_workspaces {
         administer(&router, "", "POST /api/3.0/mlflow/workspaces", json!({ "name": workspace })).await;
     }
-    // The walk writes to experiment 0.
+    // The walk writes to the default experiment, whose id is 0.
     let of = if has_workspaces { Workspace::parse(workspace).unwrap() } else { Workspace::default() };
     tracking::store::Store::new(site.table.clone(), ROOT).experiment_create_default(&of).await.unwrap();
     let callers = callers(&router, &store, workspace).await;

@@ -39,6 +39,7 @@ mod users;
 mod users_server;
 mod workspaces;
 
-/// With libc's allocator, these tests spend a fifth of their time allocating.
+/// mimalloc replaces libc's allocator, with which these tests spend a fifth of their time
+/// allocating.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -15,7 +15,8 @@ const EXPORTERS: u64 = 64;
 /// concurrently, and 16 MB are processed.
 const SPANS: u64 = 8;
 const LENGTH: usize = 512 << 10;
-/// Upper bound of the server's memory in KB. Measured were 400 MB, and 690 MB without the limits.
+/// Upper bound of the server's memory in KB. The server was measured at 400 MB, and at 690 MB
+/// without the limits on what is read and processed concurrently.
 const MOST_KB: u64 = 500 << 10;
 const ATTEMPTS: u32 = 200;
 
@@ -69,7 +70,8 @@ fn ask(address: &str, request: &str, headers: &str, body: &str) -> String {
 #[test]
 #[ignore = "sends 256 MB; part of `make test-slow`"]
 fn large_exports_of_64_clients_at_once_are_not_all_in_memory() {
-    // On disk, because an in-memory engine's data would count towards the memory.
+    // The data is on disk, because the data of an in-memory engine would count towards the server's
+    // memory.
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().to_str().unwrap();
     let program = Program::start(&["serve", "--data", data, "--no-ui", "--no-indexer", "--port", "0"]);

@@ -34,7 +34,8 @@ impl Record {
     fn take(&mut self, operation: &str, body: &Value) {
         partitions_of(body, &mut self.partitions);
         match operation {
-            // The last three create the table if it is missing.
+            // The last three operations occur when a process creates the table because it is
+            // missing.
             "GetItem" | "BatchGetItem" | "Query" | "DescribeTable" | "CreateTable" | "UpdateTimeToLive" => {}
             "TransactWriteItems" => {
                 // A transaction may contain conditions that only check items.
@@ -49,7 +50,7 @@ impl Record {
     }
 }
 
-/// Returns the partitions that no need covers.
+/// Returns the requested partitions that no declared need of the endpoint covers.
 fn uncovered(record: &Record) -> Vec<String> {
     record.partitions.iter().filter(|partition| !is_covered(partition, &record.wanted)).cloned().collect()
 }
@@ -71,7 +72,7 @@ fn unwritable(record: &Record) -> Vec<String> {
 fn is_covered(partition: &str, wanted: &[AccessCheck]) -> bool {
     let (kind, rest) = partition.split_once('#').unwrap_or((partition, ""));
     let wants = |guarded: &Guard| wanted.iter().any(|wanted| wanted.guard == *guarded);
-    // Lists only read more about entities that are visible.
+    // A list only reads further data of entities that are visible to the caller.
     let lists = |resource| wants_of(wanted, Action::List, &Guard::Workspace(resource));
     let is_in = |guarded: &Guard, experiment: ExperimentId| match guarded {
         Guard::Experiment(wanted) | Guard::Scorer(wanted, _) => *wanted == experiment,
@@ -233,10 +234,10 @@ async fn every_endpoint_touches_what_its_needs_named_and_nothing_else() {
     let findings = findings.lock().unwrap();
     assert_eq!(findings.beyond, BTreeSet::new(), "accessed without a need");
     assert_eq!(findings.overwritten, BTreeSet::new(), "written, although the needs only read");
-    // This shows that the check is effective: if all needs only read, nearly every endpoint that
-    // writes would fail.
+    // If all needs only read, nearly every endpoint that writes would fail the check. This shows
+    // that the check is effective.
     assert!(findings.tight_writes.len() > 50, "{}: {:?}", findings.tight_writes.len(), findings.tight_writes);
-    // This shows that the check is effective: with a need removed, nearly every endpoint would
-    // fail.
+    // If one of its needs were removed, nearly every endpoint would fail the check. This shows that
+    // the check is effective.
     assert!(findings.tight.len() * 10 > routes.len() * 9, "{} of {}", findings.tight.len(), routes.len());
 }

@@ -101,7 +101,7 @@ impl Watch {
             }
         }
         let answer = inner.call(request).await;
-        // Other images are not examined, and each is as large as the disk.
+        // Other disk images are not examined, because each image is as large as the disk.
         drop(self.disk.images());
         answer
     }
@@ -114,7 +114,7 @@ impl Watch {
         operation: &str,
     ) -> Result<HttpResponse, ConnectorError> {
         let before = self.deliver().await;
-        // Images of trimming the stream are not examined.
+        // Disk images from trimming the stream are not examined.
         drop(self.disk.images());
         let answer = inner.call(request).await;
         let after = State::of(&self.engine, &self.stream).await;

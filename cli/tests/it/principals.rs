@@ -31,7 +31,7 @@ async fn signed(api: &TestClient, arn: &str, experiment: &str) -> u16 {
     let gateway = GatewayIdentity { account: "123456789012".to_owned(), arn: arn.to_owned(), user: "AROAX".to_owned() };
     let entry = ConnectionInfo { peer: None, gateway: Some(gateway), is_secure: true };
     let uri = format!("/api/2.0/mlflow/experiments/get?experiment_id={experiment}");
-    // Headers have no effect, regardless of their names.
+    // A request header cannot set the principal, regardless of the header's name.
     let request = Request::get(uri).header(AUTHORIZATION, "Basic YWRtaW46Y29ycmVjdCBob3JzZSBiYXR0ZXJ5");
     api.send(request.extension(entry).body(Body::empty()).unwrap()).await.status
 }
@@ -44,7 +44,8 @@ async fn whoever_signs_is_the_user_that_an_operator_has_said() {
     let api = behind_gateways(&server, None).await;
     let as_bob = behind_gateways(&server, Some("bob")).await;
     let both = async |api: &TestClient| (signed(api, ARN, &of_ann).await, signed(api, ARN, &of_bob).await);
-    // Access is full, as without users, or that of the user named by the stack.
+    // An unmapped principal has full access, as without users, or acts as the user named by the
+    // stack.
     assert_eq!((both(&api).await, both(&as_bob).await), ((200, 200), (403, 200)));
     let name = UserName::new("ann").unwrap();
     server.users.principal_map(PRINCIPAL, &name).await.unwrap();
@@ -78,7 +79,7 @@ async fn without_such_a_gateway_nobody_has_signed() {
     let server = Server::new(PermissionLevel::NoPermissions).await;
     let experiment = server.admin.experiment("e").await;
     let api = crate::users_server::process(&server.site.table, &server.access, PermissionLevel::NoPermissions).await;
-    // The request's header authenticates the administrator, and only that has an effect here.
+    // The request's header authenticates the administrator. The gateway's identity has no effect.
     assert_eq!(signed(&api, ARN, &experiment).await, 200);
     let ann = server.user("ann").await;
     assert_eq!(ann.reads(&experiment).await, 403);

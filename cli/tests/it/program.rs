@@ -156,8 +156,8 @@ fn a_body_that_nobody_reads_ends_no_connection_without_a_word() {
     }
 }
 
-/// Runs the program with these arguments and only these environment variables. It has to fail.
-/// Returns its error output.
+/// Runs the program with these arguments and with no environment variables except the given ones.
+/// The program has to fail. Returns its error output.
 pub(crate) fn refusal(arguments: &[&str], environment: &[(&str, &str)]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mlflow-serverless"));
     command.env_clear().env("AWS_EC2_METADATA_DISABLED", "true").envs(environment.iter().copied());
@@ -269,7 +269,7 @@ fn the_engine_says_where_it_listens_and_with_what_key() {
     assert!(answer.starts_with("http/1.1 403") && answer.contains("unrecognizedclientexception"), "{answer}");
 }
 
-/// The program with so many file descriptors.
+/// Starts the program with a limit of this many file descriptors.
 fn with_descriptors(descriptors: u32, arguments: &[&str]) -> Program {
     let limited = format!("ulimit -n {descriptors} && exec \"$0\" \"$@\"");
     let program = env!("CARGO_BIN_EXE_mlflow-serverless");
@@ -291,7 +291,8 @@ fn connections_that_send_nothing_keep_nobody_out() {
     for _ in 0..3 {
         assert!(ask(&address, "GET /health", &host).starts_with("http/1.1 200"));
     }
-    // The first ones have made room for the last ones, which still may send the rest.
+    // The first connections were closed to make room for the last ones, which can still send the
+    // rest of their requests.
     let ended = |connection: &mut TcpStream| connection.read(&mut [0; 1]).map_or(true, |bytes| bytes == 0);
     assert!(halves.iter_mut().take(200).all(ended));
     let last = halves.last_mut().unwrap();

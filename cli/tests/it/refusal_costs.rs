@@ -27,7 +27,8 @@ use crate::test_server::{ROOT, of_table, with_files};
 use crate::users_server::{PASSWORD, Server};
 
 const STRANGER: &str = "stranger";
-/// Maximum read units of a refusal: 100 entities with the caller's grants for them, and the caller.
+/// Maximum read units of a refusal. It covers 100 entities, the caller's grants for them, and the
+/// caller's own item.
 const MAX_REFUSAL: f64 = 210.0;
 /// Maximum read units of a refusal that only depends on the credentials: the user and the token.
 const MAX_REFUSAL_BY_TOKEN: f64 = 2.0;
@@ -63,7 +64,7 @@ fn ids(size: u64) -> Range<u64> {
 
 /// Returns another id in the format of this one.
 fn another(id: &str, number: u64) -> String {
-    // The ids are spread like random ones.
+    // The generated ids are spread like random ones.
     let random = u128::from(number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
     let is_hex = |text: &str| text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     match id.split_once('-') {
@@ -176,8 +177,8 @@ async fn a_request_that_names_many_entities_is_refused_after_few_reads() {
                 let meter = UsageMeter::default();
                 let (status, found) = meter.counting(answer(&router, &parts, &body)).await;
                 let used = meter.take();
-                // Requests that the caller may make, such as creating an experiment, cost what they
-                // do.
+                // Requests that the caller may make, such as creating an experiment, are not
+                // refusals, so their cost is not limited here.
                 let is_refused =
                     status >= 400 || found == json!({}) || *credentials == stranger && call.contains("search");
                 if is_refused && used.read_units > most {

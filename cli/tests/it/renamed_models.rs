@@ -12,7 +12,7 @@ use test_site::{ROOT, TestClient, TestEnvironment};
 
 use crate::test_server::{functions, mounted};
 
-/// Authorizer that allows everything, after awaiting a given action.
+/// An authorizer that allows everything, but first awaits a given action.
 struct Meanwhile(Mutex<Option<BoxFuture<'static, ()>>>);
 
 impl Authorizer for Meanwhile {

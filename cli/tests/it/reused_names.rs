@@ -131,7 +131,7 @@ async fn has_nothing(router: &Router, about: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_written_after_the_name_was_used_again_belongs_to_nobody() {
     let count = Before { experiment: String::new(), role: 0, permission: 0 }.calls().len();
-    // Each has a table of its own, and mostly waits for leases.
+    // Each case has its own table, and mostly waits for leases, so the cases run concurrently.
     let all = (0..count).map(|index| tokio::spawn(written_late(index)));
     for one in futures::future::join_all(all).await {
         one.unwrap();

@@ -277,7 +277,7 @@ async fn the_oldest_session_ends_where_a_user_has_many() {
         let range = key_schema::access_rows::Session::all(&name);
         server.access.query(table::Query::of(range)).await.unwrap()
     };
-    // It is older by a second, which is what tells it from the others.
+    // This session is one second older than the others, which distinguishes it from them.
     let oldest = sessions().await.pop().unwrap();
     let end = oldest.get(key_schema::attributes::EXPIRES).unwrap();
     let older = table::Update::new(oldest.key().unwrap());

@@ -104,8 +104,8 @@ async fn a_workspace_is_for_those_who_have_roles_there() {
     assert_eq!(status(&router, "ann", "team-b", &get, json!({})).await, 403);
     assert_eq!(status(&router, "root", "team-b", &get, json!({})).await, 404);
     assert_eq!(status(&router, "root", "team-a", &get, json!({})).await, 200);
-    // Without a grant nothing is accessible, regardless of the default permission. Nobody can
-    // create entities without a role.
+    // Without a grant, nothing is accessible, regardless of the default permission. Without a role,
+    // a user cannot create entities.
     assert_eq!(status(&router, "bob", "team-a", &get, json!({})).await, 403);
     for workspace in ["team-a", "team-b", "", "no-such-team"] {
         let refused = status(&router, "bob", workspace, "POST experiments/create", create("y")).await;

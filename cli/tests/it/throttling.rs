@@ -36,7 +36,7 @@ struct Site {
     router: Router,
     /// Path that reads the independent run.
     bystander: String,
-    /// Partitions that this read needs.
+    /// Partitions that are needed to read the independent run.
     aside: BTreeSet<String>,
 }
 
@@ -59,9 +59,9 @@ impl Site {
         Self { limits, router, bystander, aside }
     }
 
-    /// Throttles all partitions except these and those of the independent run. If many partitions
-    /// of a kind are open, all of that kind are opened: an experiment that is created again has a
-    /// different number.
+    /// Throttles all partitions except the given ones and those of the independent run. If many
+    /// partitions of a kind are to be open, all partitions of that kind are opened, because an
+    /// experiment that is created again has a different number.
     fn open(&self, open: &BTreeSet<String>) {
         let open: BTreeSet<_> = open.union(&self.aside).cloned().collect();
         let are_many = |kind: &str| open.iter().filter(|partition| kind_of(partition) == kind).count() > 3;
@@ -77,8 +77,8 @@ impl Site {
         self.limits.set_throughput(|_| None);
     }
 
-    /// Returns the partitions that throttled requests since the last change, with the number of
-    /// these requests.
+    /// Returns the partitions that have throttled requests since the limits last changed, with the
+    /// number of those requests.
     fn throttled(&self) -> Vec<(String, u64)> {
         let counted = self.limits.usage().into_iter();
         let counted = counted.map(|(partition, usage)| (partition, usage.throttled_reads + usage.throttled_writes));
@@ -92,8 +92,8 @@ impl Site {
         assert_eq!(begin.age(), Duration::ZERO, "the independent run must not wait");
     }
 
-    /// Sends a request with all partitions throttled, then repeatedly with those opened that have
-    /// throttled it, until it succeeds.
+    /// Sends a request while all partitions are throttled. Then repeats it until it succeeds, and
+    /// each time opens the partitions that have throttled it.
     async fn step_by_step(&self, request: Request, next: Next) -> Response {
         let call = format!("{} {}", request.method(), request.uri());
         let (parts, body) = request.into_parts();
@@ -140,7 +140,7 @@ async fn check_refusal(call: &str, answer: Response) {
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let message = "There are too many requests for the same data at this time. Try again later.";
     if call.ends_with("/graphql") {
-        // GraphQL reports errors without a status of their own.
+        // GraphQL reports errors in the body, and not by the status of the response.
         assert_eq!((status, &body["errors"]), (200, &json!([message])), "{call}: {body}");
         return;
     }
@@ -206,8 +206,8 @@ async fn calls_are_throttled() {
     let mut walk = SampleClient::new(site.router.clone());
     let experiment = walk.post("experiments/create", json!({ "name": "hot" })).await["experiment_id"].clone();
     let run = walk.post("runs/create", json!({ "experiment_id": experiment })).await["run"]["info"]["run_id"].clone();
-    // The leases on the experiment's stage have to end, so that every call starts by accessing its
-    // partition.
+    // Waits until the leases on the experiment's stage have ended, so that every call starts by
+    // accessing the experiment's partition.
     runtime::clock::sleep(Duration::from_millis(350)).await;
     site.open(&BTreeSet::new());
     let metric = json!({ "run_id": run, "key": "loss", "value": 1, "timestamp": 1 });

@@ -208,8 +208,8 @@ async fn a_service_has_no_password_and_what_is_over_counts_no_longer() {
     assert_eq!(server.users.tokens(&name).await.unwrap(), Vec::new());
 }
 
-/// Checks the requests that authentication adds to a call: one for a caller who is cached, two for
-/// one who is not, and none while the lease lasts.
+/// Checks how many requests authentication adds to a call: one if the caller is cached, two if the
+/// caller is not cached, and none while the lease lasts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_known_caller_costs_a_request_and_within_the_lease_none() {
     let server = Server::new(PermissionLevel::NoPermissions).await;
@@ -238,7 +238,8 @@ async fn a_known_caller_costs_a_request_and_within_the_lease_none() {
         assert_eq!(requests(&holder).await, without + 2, "a caller who is not cached");
         runtime::clock::sleep(permissions::LEASE).await;
         assert_eq!(requests(&holder).await, without + 1, "a cached caller");
-        // The lease lasts 300 ms. A machine that is too slow for that gets several attempts.
+        // The lease lasts 300 ms. The check is attempted several times, because a busy machine may
+        // take longer than that.
         let mut within = u64::MAX;
         for _ in 0..20 {
             within = within.min(requests(&holder).await);

@@ -49,13 +49,13 @@ async fn what_is_granted_counts_at_once_in_every_process_and_what_is_revoked_no_
     server.revoke(&ann, "experiment", &experiment).await.ok();
     assert_eq!(there.reads(&experiment).await, 403);
     assert_eq!(server.revoke(&ann, "experiment", &experiment).await.status, 404);
-    // The same applies to changes of the password.
+    // A change of the password is effective in the other process, too.
     let changed = "another horse battery";
     let body = json!({ "username": "ann", "password": changed });
     server.admin.v2("PATCH", "users/update-password", body).await.ok();
     assert_eq!(there.reads("0").await, 401);
     assert_eq!(Client { password: changed, ..there.clone() }.reads("0").await, 403);
-    // It also applies to users who are no longer administrators.
+    // The removal of administrator rights is effective in the other process, too.
     let admin = |is_admin: bool| json!({ "username": "ann", "is_admin": is_admin });
     server.admin.v2("PATCH", "users/update-admin", admin(true)).await.ok();
     assert_eq!(Client { password: changed, ..there.clone() }.reads(&experiment).await, 200);
@@ -318,8 +318,8 @@ async fn one_lost_answer_is_outlived_by_every_write_of_users() {
     assert!(lost > least, "{lost} answers were lost");
 }
 
-/// Checks a search among many experiments by a user who can see a few of them. The page is full,
-/// and its cost depends only on these few.
+/// Checks a search among many experiments by a user who can see only a few of them. The page is
+/// full, and its cost depends only on the number of experiments that the user can see.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_among_many_experiments_reads_those_that_may_be_seen() {
     fifty_may_be_seen_of(400).await;

@@ -1,5 +1,5 @@
-//! Alarms of functions that do not handle requests. Errors and throttling of the others make the
-//! API return 5xx, which has an alarm of its own.
+//! Alarms of functions that do not handle requests. Functions that handle requests need none,
+//! because their errors and throttling make the API return 5xx, which has its own alarm.
 
 use domain::Function;
 

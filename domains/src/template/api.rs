@@ -35,8 +35,8 @@ pub(super) fn paths(functions: &[&Function], is_signed: bool) -> String {
             text.push_str("                type: aws_proxy\n");
             text.push_str("                httpMethod: POST\n");
             text.push_str("                payloadFormatVersion: \"2.0\"\n");
-            // By name, because a reference would be circular: functions refer to the bucket, and
-            // its CORS rule refers to the API.
+            // The bucket is referenced by name. A `!Ref` would be circular, because functions refer
+            // to the bucket, and the bucket's CORS rule refers to the API.
             let _ = writeln!(
                 text,
                 "                uri: !Sub arn:${{AWS::Partition}}:apigateway:${{AWS::Region}}:lambda:path/2015-03-31/functions/\

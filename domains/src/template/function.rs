@@ -63,8 +63,9 @@ fn program(function: &Function) -> String {
     }
 }
 
-/// Returns a queue with its dead-letter queue, and the mapping that invokes its consumer. Messages
-/// stay invisible for six times the timeout, as AWS recommends.
+/// Returns a queue with its dead-letter queue, and the event source mapping that invokes the
+/// queue's consumer. Messages stay invisible for six times the consumer's timeout, as AWS
+/// recommends.
 fn consumed_queue(function: &Function, queue: &Queue, batch: u32, attempts: u32) -> String {
     let Queue { resource, .. } = queue;
     format!(
@@ -79,7 +80,8 @@ fn consumed_queue(function: &Function, queue: &Queue, batch: u32, attempts: u32)
     )
 }
 
-/// Returns the URL of a function. Since October 2025, callers need permission for both actions.
+/// Returns the URL of a function with its permissions. Since October 2025, callers need permission
+/// for both `lambda:InvokeFunctionUrl` and `lambda:InvokeFunction`.
 fn url(function: &Function, url: FunctionUrl) -> String {
     let Function { resource, .. } = function;
     let auth = if url.is_signed { "AWS_IAM" } else { "NONE" };
@@ -161,7 +163,8 @@ pub(super) fn function(function: &Function) -> String {
     if !function.paths.is_empty() {
         text += &metric(resource, "Throttled", "call throttled", "CallsThrottled");
     } else if function.table.as_ref().is_some_and(|rights| rights.actions == TableActions::Index) {
-        // The stream delivers the rest of a batch again if the table was throttled or unavailable.
+        // If the table was throttled or unavailable, the stream delivers the unprocessed records of
+        // a batch again.
         text += &metric(resource, "Throttled", "the rest of a batch has to come again", "CallsThrottled");
     }
     text

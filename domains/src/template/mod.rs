@@ -13,11 +13,10 @@ use domain::Function;
 /// A section of the template between two marks, and its generated text.
 type Section = (&'static str, String);
 
-/// Returns the template with the sections replaced that are generated from these functions. Each
+/// Returns the template after replacing the sections that are generated from these functions. Each
 /// section is between lines that end with `--- <mark>: begin` and `--- <mark>: end`.
 ///
-/// # Errors
-/// Returns the name of a mark that the template lacks.
+/// # Errors Returns the name of a mark that the template lacks.
 pub fn generate(template: &str, functions: &[&Function]) -> Result<String, String> {
     sections(functions)
         .into_iter()

@@ -4,8 +4,8 @@ use domain::{BucketRight, Function, Indexes, KmsKey, Queue, QueueRole, TableActi
 
 use super::text::{ACCESS_TABLE, BUCKET, PATH, STREAM, TABLE, comment, statement, table_arn};
 
-/// Returns the permissions on the table. If there are key prefixes, they are limited to partition
-/// keys with these prefixes.
+/// Returns the statement for the permissions on the table. If key prefixes are given, it is limited
+/// to items whose partition keys start with one of them.
 fn table_statement(rights: &TableRights, key_prefixes: &[&str]) -> String {
     let mut resources = vec![table_arn(TABLE, "")];
     match rights.indexes {
@@ -61,8 +61,8 @@ fn table_key_statement() -> String {
     )
 }
 
-/// Returns the permission to use the bucket's KMS key. Completing a multipart upload reads its
-/// parts, so a function that writes also has to decrypt.
+/// Returns the statement for using the bucket's KMS key. A function that writes also needs
+/// permission to decrypt, because completing a multipart upload reads its parts.
 fn bucket_key_statement(rights: &[BucketRight]) -> String {
     let writes = |right: &BucketRight| matches!(right, BucketRight::Change | BucketRight::OffloadResponses);
     let (why, actions): (_, &[&str]) = if rights.iter().any(writes) {
@@ -111,7 +111,7 @@ fn queue_statement(queue: &Queue) -> String {
     statement(queue.why, actions, &[format!("!GetAtt {}.Arn", queue.resource)])
 }
 
-/// Returns the permission to invoke other functions of the stack.
+/// Returns the statement for invoking other functions of the stack.
 fn invoke_statement(functions: &[&str]) -> String {
     let arn = |name: &&str| {
         format!(

@@ -27,7 +27,8 @@ struct MlflowEndpoint<'a> {
 /// Returns the method and canonical path of every row of every domain.
 fn implemented_endpoints() -> BTreeSet<(String, String)> {
     let endpoints = DOMAINS.iter().flat_map(|domain| (domain.endpoints)());
-    // The list of MLflow's endpoints does not mark the path parameters that may contain slashes.
+    // The list of MLflow's endpoints does not show which path parameters may contain slashes, so
+    // the distinction is dropped here.
     endpoints.map(|endpoint| (endpoint.method.to_owned(), endpoint.paths[0].replace("{*", "{"))).collect()
 }
 
@@ -59,7 +60,7 @@ fn markdown(endpoints: &[MlflowEndpoint], built: &BTreeSet<(String, String)>) ->
     text
 }
 
-/// Pages that MLflow does not have.
+/// Pages of this server that MLflow does not have.
 const OWN_PAGES: [&str; 2] = ["/signin", "/tokens"];
 
 #[test]

@@ -8,7 +8,7 @@ use domains::DOMAINS;
 
 use crate::repository;
 
-/// Returns the method and canonical path of every route. The user interface is left out, because it
+/// Returns the method and canonical path of every route, except those of the user interface, which
 /// only serves files.
 fn routes() -> BTreeSet<(String, String)> {
     let of_files = |domain: &&&Domain| domain.function.name == "ui";
@@ -17,8 +17,8 @@ fn routes() -> BTreeSet<(String, String)> {
     endpoints.map(|endpoint| (endpoint.method.to_owned(), endpoint.paths[0].clone())).collect()
 }
 
-/// Returns the cells of the rows of a Markdown table whose second cell is code. The head is not one
-/// of them.
+/// Returns the cells of each row of a Markdown table whose second cell is code. This excludes the
+/// table's header.
 fn rows(text: &str) -> Vec<Vec<String>> {
     let cells = |line: &str| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
     text.lines().filter(|line| line.starts_with('|') && line.contains("| `/")).map(cells).collect()

@@ -23,7 +23,7 @@ async fn two_domains_are_one_router() {
     assert_eq!(api.call_at("POST", "/api/2.0/mlflow/registered-models/create", body).await.status, 200);
     let found = api.call_at("POST", "/api/3.0/mlflow/datasets/search", "{}".to_owned()).await;
     assert_eq!(found.status, 200, "{found:?}");
-    // No other domain is mounted.
+    // `/version` belongs to a domain that is not mounted, so the path does not exist.
     assert_eq!(api.call_at("GET", "/version", String::new()).await.status, 404);
 }
 

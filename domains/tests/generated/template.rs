@@ -1,4 +1,4 @@
-//! The sections of `template.yaml` that the program `template` generates.
+//! Checks the sections of `template.yaml` that the program `template` generates.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The router of `cargo lambda watch` in `Cargo.toml`.
+//! Checks the router of `cargo lambda watch` in `Cargo.toml`.
 
 use domain::Function;
 use domains::functions;

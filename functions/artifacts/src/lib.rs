@@ -2,11 +2,11 @@
 //! of the user interface.
 //!
 //! [`routes`] is its whole API on one page. A handler parses its request and looks up the artifact
-//! location of a run or a logged model in the [`store`]. `shared/storage/artifact-store` does the
-//! rest. `proxy.rs` serves `mlflow-artifacts:/`, and `multipart.rs` its multipart uploads and
-//! download URLs. `shared/http/artifact-access` returns the needs of a path, and `proxy_paths.rs`
-//! resolves it. `run_artifacts.rs` serves the user interface, and `presigned_urls.rs` signs URLs for artifacts in
-//! a bucket.
+//! location of a run or a logged model in the [`store`]. The crate `shared/storage/artifact-store`
+//! accesses the files. `proxy.rs` serves `mlflow-artifacts:/`, and `multipart.rs` its multipart
+//! uploads and download URLs. `shared/http/artifact-access` returns the permissions that a path
+//! requires, and `proxy_paths.rs` resolves the path. `run_artifacts.rs` serves the user interface,
+//! and `presigned_urls.rs` signs URLs for artifacts in a bucket.
 //!
 //! # A client uploads to a directory
 //!
@@ -23,44 +23,50 @@
 //!
 //! # A client uploads to a bucket
 //!
-//! `POST mlflow-artifacts/mpu/create/{path}` → `multipart::Create` → `artifact_store::BucketPrefix`. This
-//! applies to experiments at `mlflow-artifacts:/`. If an experiment is at `s3://…`
-//! (`ArtifactAccess=direct`), clients write to the bucket with their own credentials, or by a URL
-//! that `presigned_urls.rs` signs.
+//! `POST mlflow-artifacts/mpu/create/{path}` → `multipart::Create` →
+//! `artifact_store::BucketPrefix`. This applies to experiments whose artifact location is
+//! `mlflow-artifacts:/`. If the location is `s3://…` (`ArtifactAccess=direct`), clients write to
+//! the bucket with their own credentials, or by a URL that `presigned_urls.rs` signs.
 //!
 //! 1. The upload is started, and a URL is signed for each part (`artifact_store::bucket`). The
 //!    client sends the parts to the bucket.
-//! 2. `mpu/complete` joins them to a file. Nothing is visible before that. The bucket's lifecycle
-//!    rules remove uploads that are neither completed nor aborted.
-//! 3. If a client sends a file to `mlflow-artifacts/artifacts/{path}`, the server writes it, 5 MB
-//!    at a time (`proxied_upload.rs`). MLflow's client does so for files below 500 MB. In AWS, a request
-//!    is limited to 4.5 MB. `clients/python` makes the client upload larger files in parts.
+//! 2. `mpu/complete` joins the parts into a file. Nothing is visible before that. The bucket's
+//!    lifecycle rules remove uploads that are neither completed nor aborted.
+//! 3. If a client sends a file to `mlflow-artifacts/artifacts/{path}` instead, the server writes it
+//!    to the bucket, 5 MB at a time (`proxied_upload.rs`). MLflow's client does so for files below
+//!    500 MB. In AWS, a request is limited to 4.5 MB, so `clients/python` makes the client upload
+//!    larger files in parts.
 //!
 //! # A client downloads
 //!
 //! `GET mlflow-artifacts/artifacts/{path}` → `proxy::Download` →
 //! `artifact_store::ArtifactBackend::download`.
 //!
-//! 1. `Download::read` checks the path (`ArtifactPath`). `artifact_access::needs` returns its
-//!    needs: the right to read the experiment in the first part of the path, all experiments, or a
-//!    model version.
-//! 2. `proxy_paths` resolves the path to a `Location`, which is a backend and a path in
-//!    it. The path of a model version leads to the artifacts that the version was created from.
+//! 1. `Download::read` checks the path (`ArtifactPath`). `artifact_access::needs` returns the
+//!    required permission: to read the experiment in the first part of the path, all experiments,
+//!    or a model version.
+//! 2. `proxy_paths` resolves the path to a `Location`, which is a backend and a path in it. The
+//!    path of a model version is resolved to the artifacts that the version was created from.
 //!    `Location::download` calls the backend.
-//! 3. For a bucket, `BucketPrefix::download` looks up the object with a `HEAD`. If it does not exist, one key
-//!    is listed, to distinguish a directory (400) from a missing file (404). It signs a URL for
-//!    `GET`, valid for five minutes: a `Download::Url`.
-//! 4. For a directory, `Directory::download` opens the path one name at a time (`directory_traversal.rs`). The open
-//!    file is a `Download::File`.
-//! 5. `artifact_access::send_file` converts both into responses. `shared/http/service` turns the former into a 307 without a body, which must not be cached.
-//!    It streams the latter, either the whole file or the requested range.
+//! 3. For a bucket, `BucketPrefix::download` looks up the object with a `HEAD`. If the object does
+//!    not exist, one key is listed, to distinguish a directory (400) from a missing file (404). If
+//!    it exists, a URL for `GET` is signed, which is valid for five minutes. The result is a
+//!    `Download::Url`.
+//! 4. For a directory, `Directory::download` opens the path one name at a time
+//!    (`directory_traversal.rs`). The result is a `Download::File` with the open file.
+//! 5. `artifact_access::send_file` converts the result into a response. `shared/http/service` turns
+//!    a URL into a 307 without a body, which must not be cached. It streams a file, either as a
+//!    whole or in the requested range.
 //!
-//! A client that reads a file in parts requests its URL: `GET mlflow-artifacts/presigned/{path}` →
-//! `multipart::Presigned` → `BucketPrefix::download_url` returns URL and length. For a directory, the
-//! response is 501, and the client falls back to the request above. `get-artifact` and the files of
-//! logged models and model versions first look up the artifact location (`ArtifactStore::at`). The
-//! latter two return a URL if the request has `presigned=true` (`artifact_access::send_file_or_url`), except that a
-//! directory sends the file anyway.
+//! A client that reads a file in parts first requests a URL: `GET
+//! mlflow-artifacts/presigned/{path}` → `multipart::Presigned` → `BucketPrefix::download_url`
+//! returns URL and length. For a directory, the response is 501, and the client falls back to the
+//! download through the proxy.
+//!
+//! `get-artifact`, and the endpoints for files of logged models and model versions, first look up
+//! the artifact location (`ArtifactStore::at`). The endpoints for logged models and model versions
+//! return a URL if the request has `presigned=true` (`artifact_access::send_file_or_url`). If the
+//! artifacts are in a directory, they send the file anyway.
 
 mod declaration;
 mod multipart;

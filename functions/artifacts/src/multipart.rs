@@ -1,6 +1,6 @@
-//! Multipart uploads and downloads by presigned URLs through `mlflow-artifacts:/`. A directory
-//! supports neither. Its response is that of stock MLflow, after which MLflow's client falls back
-//! to the proxy.
+//! Multipart uploads and downloads by presigned URLs through `mlflow-artifacts:/`. Both require a
+//! bucket. If the artifacts are in a directory, the response is that of stock MLflow, after which
+//! MLflow's client falls back to the proxy.
 
 use access::{Action, Needs, Scope};
 use artifact_access::{check_writable, needs};
@@ -14,11 +14,11 @@ use service::{Endpoint, FileUrl};
 use crate::proxy_paths::{path_in_workspace, resolve_read};
 use crate::store::Store;
 
-/// Returns the path of a file whose directory is in the request's path and whose name is in its
-/// body.
+/// Returns the path of a file. Its directory is in the request's path, and its name is in the body.
 fn file(request: &Request, name: &str) -> Result<ArtifactPath> {
     let directory = ArtifactPath::to_write(request.path_part("artifact_path"))?;
-    // Clients send the path of the file on their own machine.
+    // Only the last component is used, because clients send the path of the file on their own
+    // machine.
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let file = directory.join(&ArtifactPath::of_new_file(name)?);
     check_writable(&file).map(|()| file)

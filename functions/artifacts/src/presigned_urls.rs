@@ -1,5 +1,5 @@
 //! `artifacts/presigned-upload-url` and `artifacts/presigned-download-url`, for artifacts in a
-//! bucket. For others, the responses are those of stock MLflow.
+//! bucket. For artifacts in a directory, the responses are those of stock MLflow.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use service::Endpoint;
 
 use crate::store::Store;
 
-/// AWS's maximum lifetime of a signature in seconds. As in MLflow, requested lifetimes are checked
-/// against it, but this server's URLs expire earlier.
+/// Maximum lifetime, in seconds, of a signature in AWS. As in MLflow, requested lifetimes are
+/// checked against this maximum, but this server's URLs expire earlier.
 const MAX_EXPIRATION_SECONDS: i64 = 604_800;
 /// Default time within which an upload may begin, as in MLflow.
 const UPLOAD_EXPIRATION: Duration = Duration::from_mins(15);
@@ -77,7 +77,8 @@ impl Endpoint for UploadUrl {
         };
         let proxied = "Presigned upload is not supported for proxied artifact storage";
         check_direct(&location, proxied, "a direct cloud storage artifact URI")?;
-        // A presigned URL could not enforce the size limit of uploads.
+        // With an upload limit, no upload URLs are signed, because a presigned URL could not
+        // enforce the limit.
         if store.max_upload_bytes().is_some() {
             return Err(unsupported("Presigned upload"));
         }

@@ -12,12 +12,13 @@ use crate::store::Store;
 /// Name of the directory that contains the directories of workspaces.
 const WORKSPACES_DIRECTORY: &str = "workspaces";
 
-/// Resolves the path of a read. It is the path itself, or for a model version, the rest of the path
-/// below the version's artifacts. For a version, one request, and up to three more
-/// ([`read_version`]).
+/// Resolves the path of a read request. The path of a model version is resolved to a path below the
+/// version's artifacts, and any other path to itself. For a version, takes one request, and up to
+/// three more ([`read_version`]).
 ///
 /// # Errors
-/// The errors of [`path_in_workspace`]; `RESOURCE_DOES_NOT_EXIST` if the version does not exist.
+/// Returns the errors of [`path_in_workspace`], and `RESOURCE_DOES_NOT_EXIST` if the version does
+/// not exist.
 pub(crate) async fn resolve_read(scope: &Scope, store: &Store, path: &ArtifactPath) -> Result<Location> {
     let Some((directory, below)) = VersionDirectory::split(path) else {
         return Ok(store.artifacts().root()?.below(&path_in_workspace(scope, store, path).await?));
@@ -28,8 +29,8 @@ pub(crate) async fn resolve_read(scope: &Scope, store: &Store, path: &ArtifactPa
     Ok(found.artifacts(store.table(), store.artifacts()).await?.below(&below))
 }
 
-/// Requires the right to see runs in addition to a request's other permissions, if the path is the
-/// directory of an experiment, because that directory contains the directories of the experiment's
+/// Adds the permission to see runs to a request's required permissions if the path is the directory
+/// of an experiment. The listing of such a directory shows the directories of the experiment's
 /// runs.
 pub(crate) fn with_runs(needs: Needs, path: &ArtifactPath) -> Needs {
     needs.showing_in(Resource::Run, directory_of_runs(path))
@@ -45,16 +46,16 @@ fn directory_of_runs(path: &ArtifactPath) -> Option<Target> {
     experiment_of(path).filter(|_| in_workspace(path).len() == 1).map(Target::Experiment)
 }
 
-/// Returns the path within the artifact root, which is below the directory of the request's
-/// workspace. Clients may include that directory in the path or omit it
-/// (`_get_workspace_scoped_repo_path_if_enabled`). Paths of the default workspace are the same as
-/// without workspaces. One request if the path is in another workspace's directory, or if it does
-/// not contain both the workspace's directory and an experiment.
+/// Returns the path within the artifact root. It is below the directory of the request's workspace,
+/// which clients may include in the path or omit (`_get_workspace_scoped_repo_path_if_enabled`). In
+/// the default workspace, the path is the same as without workspaces. Takes one request if the path
+/// is in another workspace's directory, or if it does not contain both the workspace's directory
+/// and an experiment.
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE` if the path is in the directory of another workspace, unless the
-/// experiment was moved from there when that workspace was deleted; `RESOURCE_DOES_NOT_EXIST` if it
-/// belongs to an experiment of another workspace.
+/// Returns `INVALID_PARAMETER_VALUE` if the path is in the directory of another workspace, unless
+/// the experiment was moved from there when that workspace was deleted. Returns
+/// `RESOURCE_DOES_NOT_EXIST` if the path belongs to an experiment of another workspace.
 pub(crate) async fn path_in_workspace(scope: &Scope, store: &Store, path: &ArtifactPath) -> Result<ArtifactPath> {
     let experiment = experiment_of(path).map(|experiment| scope.experiment(experiment));
     let workspace = scope.workspace();
@@ -71,8 +72,8 @@ pub(crate) async fn path_in_workspace(scope: &Scope, store: &Store, path: &Artif
             experiment.transpose()?;
             Err(Error::invalid("Artifact paths prefixed with 'workspaces/' must include a workspace name."))
         }
-        // The experiment proves that the directory is this workspace's, because its directory is in
-        // no other.
+        // The directory is accepted without a request, because the path names an experiment of this
+        // workspace, and the experiment's directory is in no other workspace's directory.
         [first, named, ..]
             if first == WORKSPACES_DIRECTORY && is_directory_of(workspace, named) && experiment.is_some() =>
         {

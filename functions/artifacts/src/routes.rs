@@ -7,8 +7,9 @@ use service::{Paths, Route};
 use crate::store::Store;
 use crate::{multipart, presigned_urls, proxy, run_artifacts};
 
-/// Returns the routes of this function. Requests below `mlflow-artifacts/` need rights to the
-/// experiment or the model version in the path, or to all experiments.
+/// Returns the routes of this function. Requests below `mlflow-artifacts/` require permissions on
+/// the experiment or the model version in the path. If the path names neither, they require
+/// permissions on all experiments.
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
     let proxied = |route: Route<Store>| route.under(Paths::Artifacts);
@@ -25,7 +26,8 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::to::<run_artifacts::List>("GET", "artifacts/list", Read(Run)),
         Route::to::<run_artifacts::Get>("GET", "/get-artifact", Read(Run)).under(Paths::Bare),
         Route::upload::<run_artifacts::Put>("POST", "upload-artifact", Update(Run)).under(Paths::AjaxV2),
-        // The path belongs to a run or a logged model.
+        // The path in the request is that of a run or of a logged model, on whose experiment the
+        // permission is checked.
         Route::to::<presigned_urls::UploadUrl>("POST", "artifacts/presigned-upload-url", Update(Experiment)),
         Route::to::<presigned_urls::DownloadUrl>("POST", "artifacts/presigned-download-url", Read(Run)),
     ]

@@ -43,7 +43,7 @@ impl Endpoint for List {
     }
 }
 
-/// `get-artifact`. It has no message in MLflow either, and reads its arguments directly.
+/// `get-artifact`. As in MLflow, the request has no message, and its arguments are read directly.
 pub(crate) struct Get {
     run: RunId,
     path: ArtifactPath,
@@ -98,7 +98,8 @@ impl Upload for Put {
             _ => (MAX_UPLOAD_BYTES, Error::invalid("Artifact size is too large. Max size is 10MB.")),
         };
         let mut chunks = limit_body(body, longest, too_long)?;
-        // A file without content is a form that was not filled in.
+        // A form whose file field is empty is sent as a file without content, so a file without
+        // content is rejected.
         let first = chunks.next().await.unwrap_or_else(|| Err(Error::invalid("Request must specify data.")))?;
         let chunks = futures::stream::once(async { Ok(first) }).chain(chunks).boxed();
         let location = store.run_artifact_uri(&scope.run(&self.run)?).await?;

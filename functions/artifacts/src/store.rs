@@ -37,13 +37,13 @@ impl Store {
         &self.artifacts
     }
 
-    /// Returns the artifact location of a run, even if it is deleted. One request of two read
+    /// Returns the artifact location of a run, even if it is deleted. Takes one request of two read
     /// units.
     pub async fn run_artifact_uri(&self, at: &Granted<RunLocation>) -> Result<String> {
         run_artifact_uri(&self.table, at).await?.ok_or_else(|| RunId::not_found(at.run.as_str()))
     }
 
-    /// Returns the artifact location of a logged model that is not deleted. One request.
+    /// Returns the artifact location of a logged model that is not deleted. Takes one request.
     pub async fn logged_model_artifact_uri(&self, at: &Granted<ModelLocation>) -> Result<String> {
         let is_active = |model: &Item| model.get(STAGE).unwrap_or_default() == LifecycleStage::Active;
         let model = self.table.get(&at.key()).await?.filter(is_active);
@@ -51,11 +51,11 @@ impl Store {
         Ok(model.get(ARTIFACT_URI).unwrap_or_default().to_owned())
     }
 
-    /// Returns the directory of the request's workspace below `workspaces/`. One request, or none
-    /// if the workspace's item was read during authorization.
+    /// Returns the directory of the request's workspace below `workspaces/`. Takes one request, or
+    /// none if the workspace's item was read during authorization.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST` if the workspace does not exist.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the workspace does not exist.
     pub(crate) async fn directory(&self, scope: &Scope) -> Result<String> {
         let workspace = scope.workspace();
         if *workspace == Workspace::default() {
@@ -68,8 +68,8 @@ impl Store {
         Ok(identity.ok_or_else(|| workspace.not_found())?.directory().to_owned())
     }
 
-    /// Checks whether the artifacts of an experiment are in the experiment's own subdirectory of
-    /// this directory. One request.
+    /// Checks whether the artifacts of an experiment are in the experiment's subdirectory of this
+    /// directory. Takes one request.
     pub(crate) async fn keeps_artifacts_below(
         &self,
         experiment: &Granted<ExperimentId>,
@@ -97,8 +97,8 @@ impl Store {
     }
 }
 
-/// Limits the body of an upload to a number of bytes. If the client announces more, the upload is
-/// rejected immediately.
+/// Limits the body of an upload to a number of bytes. If the client announces a longer body, the
+/// upload is rejected immediately.
 pub(crate) fn limit_body(body: BodyStream, longest: u64, refused: Error) -> Result<Chunks> {
     if body.length.is_some_and(|length| length > longest) {
         return Err(refused);

@@ -1,5 +1,5 @@
-//! Audit log of changes to users, roles, grants and workspaces: one line per change, with the
-//! caller.
+//! Audit log of changes to users, roles, grants and workspaces. Each change is one line, which
+//! includes the caller.
 
 use std::fmt;
 

@@ -77,8 +77,8 @@ impl DomainApi for Auth {
     }
 }
 
-/// Mounts the routes of workspaces, and those of users if users sign in. Without users, those
-/// routes are missing, as in an MLflow server without basic authentication.
+/// Mounts the routes of workspaces, and the routes of users if users sign in. If they do not, the
+/// routes of users are missing, as in an MLflow server without basic authentication.
 fn mount(around: Environment) -> BoxFuture<'static, Result<MountedDomain, MountFailure>> {
     Box::pin(async move {
         let workspaces = crate::workspace_router(&WorkspaceDomain::store(&around)?, around.authorizer.clone());

@@ -23,12 +23,12 @@ fn reject_workspace(kind: &str) -> Result<()> {
     if kind == GrantType::Workspace.name() { Err(Error::invalid(NO_WORKSPACE)) } else { Ok(()) }
 }
 
-/// Rejects grants that only administrators of the server may make: those for a resource outside the
-/// request's workspace (`validate_can_manage_resource`). One or two requests, and none for
-/// administrators of the server or for all resources of a type.
+/// Rejects grants that only administrators of the server may make, which are those for a resource
+/// outside the request's workspace (`validate_can_manage_resource`). Takes one or two requests, and
+/// none for administrators of the server or for a grant for all resources of a type.
 ///
 /// # Errors
-/// `PERMISSION_DENIED`, and `INVALID_PARAMETER_VALUE` for a scorer's pattern that names no
+/// Returns `PERMISSION_DENIED`, or `INVALID_PARAMETER_VALUE` if the pattern for a scorer names no
 /// experiment.
 async fn check_grantable(scope: &Scope, store: &Store, kind: GrantType, pattern: &str) -> Result<()> {
     if pattern == ALL_RESOURCES || scope.caller().user().is_none_or(|user| user.is_admin) {
@@ -40,9 +40,9 @@ async fn check_grantable(scope: &Scope, store: &Store, kind: GrantType, pattern:
     if store.has_resource(scope, kind, pattern).await? { Ok(()) } else { Err(denied()) }
 }
 
-/// Returns the permissions that changing a grant for a resource requires: the right to share the
-/// resource. Grants for all resources of a type, and for resources that have no permissions of
-/// their own here, are changed by administrators.
+/// Returns the permissions that changing a grant for a resource requires, which is the right to
+/// share the resource. Only administrators may change grants for all resources of a type, and
+/// grants for resources that have no separate permissions in this server.
 fn management_needs(kind: GrantType, pattern: &str) -> Needs {
     let target = match kind {
         _ if pattern == ALL_RESOURCES => None,
@@ -161,7 +161,7 @@ impl Endpoint for Get {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<EffectivePermissionResponse> {
         // Users may query their own permissions, and administrators of the server those of all
-        // users. Administrators of the resource's workspace may, too
+        // users. Administrators of the resource's workspace may query them, too
         // (`validate_can_get_user_permission`).
         if let VisibleRoles::InWorkspaces(administered) = VisibleRoles::of(scope, store, self.user.text()).await? {
             let workspace = scope.workspace();

@@ -25,7 +25,8 @@ pub(crate) fn page(status: StatusCode, title: &str, body: &str) -> EndpointRespo
         (CACHE_CONTROL, "no-store"),
         (CONTENT_SECURITY_POLICY, POLICY),
         (X_FRAME_OPTIONS, "DENY"),
-        // With a stricter policy, browsers would submit the form with `Origin: null`.
+        // `same-origin` is the strictest policy that works, because with `no-referrer` browsers
+        // would submit the form with `Origin: null`.
         (REFERRER_POLICY, "same-origin"),
         (CROSS_ORIGIN_OPENER_POLICY, "same-origin"),
     ]

@@ -5,9 +5,9 @@
 //! writes to the access table. If users do not sign in, the routes of users are missing, as in an
 //! MLflow server without basic authentication.
 //!
-//! `users.rs`, `roles.rs`, `grants.rs` and `workspaces.rs` contain endpoints; `signin_page.rs`,
-//! `token_page.rs` and `signup_page.rs` contain pages. `lease_delay.rs` delays the response to a change until the
-//! change is in effect in every process. See `docs/adr/0049-users.md`,
+//! `users.rs`, `roles.rs`, `grants.rs` and `workspaces.rs` contain endpoints. `signin_page.rs`,
+//! `token_page.rs` and `signup_page.rs` contain pages. `lease_delay.rs` delays the response to a
+//! change until the change is in effect in every process. See `docs/adr/0049-users.md`,
 //! `docs/adr/0050-sessions-and-tokens.md` and `docs/guide/security.md`.
 
 mod audit_log;
@@ -41,7 +41,8 @@ pub(crate) fn workspace_router(
     lease_delay::with_lease_delay(service::router(workspace_routes(), &frame))
 }
 
-/// Returns the router of users over the given store. Also used by tests, with a store of their own.
+/// Returns the router of users over the given store. Tests use it with a store over a private
+/// table.
 pub fn router(store: &store::Store, authorizer: std::sync::Arc<dyn access::Authorizer>) -> axum::Router {
     let frame = service::FunctionContext::new(store.clone(), authorizer);
     signin_page::end_signed_out_sessions(

@@ -1,18 +1,19 @@
-//! Request parameters of endpoints that have no protobuf message. Parsed like in
+//! Request parameters of endpoints that have no protobuf message. They are parsed like in
 //! `mlflow/server/auth`.
 
 use mlflow_api::{Error, Request, Result, python};
 use serde_json::{Map, Value};
 
-/// The parameters of one request. A POST or a PATCH has them in its body, and any other method in
-/// its query. A DELETE has them in its body if its content type is JSON.
+/// The parameters of one request. They are in the body of a POST or PATCH request, and also of a
+/// DELETE request if its content type is JSON. Otherwise, they are in the query string.
 pub(crate) struct Parameters(Map<String, Value>);
 
 impl Parameters {
     /// Reads the parameters. A body whose content type is not JSON has no parameters.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` if the content type is JSON and the body is not a JSON object.
+    /// Returns `INVALID_PARAMETER_VALUE` if the content type is JSON and the body is not a JSON
+    /// object.
     pub(crate) fn of(request: &Request) -> Result<Self> {
         let is_json = request.content_type.as_deref().is_some_and(is_json);
         let has_body = match request.method.as_str() {
@@ -30,7 +31,7 @@ impl Parameters {
         Ok(Self(all))
     }
 
-    /// Returns an optional parameter. A parameter that is `null` counts as missing.
+    /// Returns an optional parameter. A parameter that is `null` is treated as missing.
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }
@@ -38,7 +39,7 @@ impl Parameters {
     /// Returns a required parameter.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE`.
+    /// Returns `INVALID_PARAMETER_VALUE`.
     pub(crate) fn required(&self, name: &str) -> Result<&Value> {
         self.0.get(name).ok_or_else(|| {
             Error::invalid(format!(
@@ -82,7 +83,7 @@ pub(crate) fn is_json(content_type: &str) -> bool {
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }
 
-/// An integer of any size, in decimal. Error messages quote it.
+/// An integer of any size, in decimal. It is kept as text, because error messages quote it.
 pub(crate) struct IntegerParameter(pub(crate) String);
 
 impl IntegerParameter {

@@ -16,7 +16,8 @@ use crate::parameters::{IntegerParameter, Parameters};
 use crate::store::Store;
 use crate::users::{UserNameParameter, VisibleRoles};
 
-/// Prefix of role names that is reserved for grants that users hold directly.
+/// Prefix of role names that is reserved: MLflow uses such roles for grants that users hold
+/// directly.
 const RESERVED_PREFIX: &str = "__user_";
 
 fn management_needs() -> Needs {
@@ -28,19 +29,19 @@ fn read_needs() -> Needs {
 }
 
 /// Checks that the caller may manage roles of a workspace, which need not be the workspace of the
-/// request. Administrators of the workspace are allowed to.
+/// request. Administrators of the workspace and of the server may do so.
 async fn check_manages_roles(scope: &Scope, store: &Store, workspace: Result<String>) -> Result<()> {
     check_memberships(scope, store, workspace, |of, workspace| of.administered.contains(workspace)).await
 }
 
-/// Checks that the caller may see roles of a workspace. Users with a role in the workspace are
-/// allowed to.
+/// Checks that the caller may see roles of a workspace. Users with a role in the workspace may do
+/// so.
 async fn check_reads_roles(scope: &Scope, store: &Store, workspace: Result<String>) -> Result<()> {
     check_memberships(scope, store, workspace, |of, workspace| of.all.contains(workspace)).await
 }
 
-/// Checks the caller's memberships. Returns `PERMISSION_DENIED` even if the role does not exist,
-/// unless the caller administers the server.
+/// Checks the caller's memberships of workspaces. Returns `PERMISSION_DENIED` even if the role does
+/// not exist, unless the caller administers the server.
 async fn check_memberships(
     scope: &Scope,
     store: &Store,
@@ -421,8 +422,8 @@ impl Endpoint for ListUsers {
         management_needs()
     }
 
-    /// Requires the right to manage roles of the workspace: members must not learn who the other
-    /// members are (`validate_can_manage_roles`).
+    /// Requires the right to manage roles of the workspace, because members must not learn who the
+    /// other members are (`validate_can_manage_roles`).
     async fn act(self, scope: &Scope, store: &Store) -> Result<RoleAssignmentsResponse> {
         check_manages_roles(scope, store, store.role_workspace(&self.0).await).await?;
         Ok(RoleAssignmentsResponse { assignments: store.role_users(&self.0).await? })

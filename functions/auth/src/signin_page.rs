@@ -48,8 +48,8 @@ fn next(request: &Request) -> String {
     redirect_path(next.unwrap_or("/")).to_owned()
 }
 
-/// Shows the form. A user who is already signed in is redirected. If the browser has signed out,
-/// the session is ended in every process.
+/// Shows the form. A user who is already signed in is redirected. If the browser has signed out but
+/// its session still exists, the session is ended in every process.
 pub(crate) async fn show(store: Store, arrived: RequestHead, request: Request) -> Result<EndpointResponse> {
     match Cookies::of(&arrived) {
         Cookies::SignedOut(secret) => store.session_end(&secret).await?,
@@ -115,7 +115,8 @@ pub(crate) fn end_signed_out_sessions(router: Router, store: Store) -> Router {
                 if let Cookies::SignedOut(secret) = Cookies::of(&arrived)
                     && let Err(error) = store.session_end(&secret).await
                 {
-                    // The browser no longer has its cookies, and the session expires anyway.
+                    // The error is only logged, because the browser no longer has the session's
+                    // cookie, and the session expires anyway.
                     tracing::error!(%error, "failed to end a session");
                 }
             }

@@ -84,8 +84,8 @@ pub fn format_date(seconds: i64) -> String {
     day.map(|day| day.to_string()).unwrap_or_default()
 }
 
-/// Checks that the caller may manage tokens. A token cannot create tokens, because these could
-/// outlive it.
+/// Checks that the caller may manage tokens. A caller that authenticates with a token may not,
+/// because a token that it creates could outlive it.
 fn check_may_manage_tokens(scope: &Scope) -> Result<()> {
     let sent = scope.identity().request_credentials.as_ref().map(|sent| &sent.credentials);
     match sent {
@@ -178,7 +178,7 @@ impl Endpoint for Submit {
 /// Parses the fields of the form, or the arguments of the command line, into a token to be created.
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE`.
+/// Returns `INVALID_PARAMETER_VALUE`.
 pub fn new_token(name: &str, only: &str, experiment: &str, days: &str) -> Result<NewToken> {
     let only = AllowedActions::from_name(only)
         .ok_or_else(|| Error::invalid("The scope of a token must be 'everything', 'read' or 'ingest'."))?;

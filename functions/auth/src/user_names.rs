@@ -21,9 +21,9 @@ const COMBINABLE_SCRIPTS: [&[Script]; 3] = [
 /// Parses the name of a user to be created.
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE` if the text is not a valid name ([`UserName::new`]), has leading,
-/// trailing or repeated spaces, invisible characters or letters of several scripts, or is changed
-/// by Unicode normalization (NFKC).
+/// Returns `INVALID_PARAMETER_VALUE` if the text is not a valid name ([`UserName::new`]), has
+/// leading, trailing or repeated spaces, invisible characters or letters of several scripts, or is
+/// changed by Unicode normalization (NFKC).
 pub fn new_user_name(text: &str) -> Result<UserName> {
     let name = UserName::new(text)?;
     match rejection_reason(text) {

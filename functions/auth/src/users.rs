@@ -30,8 +30,8 @@ impl UserNameParameter {
         parameters.text("username").map(Self)
     }
 
-    /// Returns the permission that an action on the user requires. For a text that is not a valid
-    /// user name, only administrators get a 404, and other callers are denied.
+    /// Returns the permission that an action on the user requires. If the text is not a valid user
+    /// name, administrators get a 404, and all other callers are denied.
     pub(crate) fn needs(&self, action: Action) -> Needs {
         Needs::of(action, [UserName::named(&self.0).map_or(Target::Nothing(Resource::User), Target::User)])
     }
@@ -44,7 +44,7 @@ impl UserNameParameter {
     /// Parses the user's name.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST` if the text is not a valid user name.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the text is not a valid user name.
     pub(crate) fn name(&self) -> Result<UserName> {
         UserName::named(&self.0).ok_or_else(|| UserName::not_found(&self.0))
     }
@@ -53,7 +53,7 @@ impl UserNameParameter {
 /// Checks the length of a password.
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE` if it is too short or too long.
+/// Returns `INVALID_PARAMETER_VALUE` if it is too short or too long.
 pub fn check_password(password: &str) -> Result<()> {
     if password.chars().count() < MIN_PASSWORD_LENGTH {
         return Err(Error::invalid("Password must be at least 12 characters."));
@@ -69,7 +69,7 @@ pub(crate) enum Create {
         name: UserName,
         password: String,
     },
-    /// A request that creates no user, with MLflow's message.
+    /// A request that is rejected without creating a user, with MLflow's error message.
     Rejected(&'static str),
 }
 
@@ -126,7 +126,7 @@ impl Endpoint for Get {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<UserResponse> {
-        // Administrators of a workspace may see a user's roles in it, but not the user.
+        // Administrators of a workspace may see a user's roles in the workspace, but not the user.
         if matches!(VisibleRoles::of(scope, store, &self.0.0).await?, VisibleRoles::InWorkspaces(_)) {
             return Err(denied());
         }
@@ -159,17 +159,17 @@ impl Endpoint for Current {
 pub(crate) fn caller(scope: &Scope) -> Result<UserName> {
     match scope.caller() {
         Caller::User(user) => Ok(user.name.clone()),
-        // An IAM principal that acts as no user has no page.
+        // An IAM principal that is not mapped to a user has no user page.
         Caller::Principal(principal) => Err(UserName::not_found(principal)),
         Caller::Anonymous => Err(Error::internal("the request has no user")),
     }
 }
 
-/// Rejects credentials that are limited to one experiment or to trace ingestion. They must not
-/// reveal what else their user has access to.
+/// Rejects credentials that are limited to one experiment or to trace ingestion, because they must
+/// not reveal what else their user has access to.
 ///
 /// # Errors
-/// `PERMISSION_DENIED`.
+/// Returns `PERMISSION_DENIED`.
 pub(crate) fn check_may_read_self(scope: &Scope) -> Result<()> {
     let Restriction { experiment, actions: only } = scope.identity().restriction;
     if experiment.is_none() && only != AllowedActions::Ingest {
@@ -180,7 +180,7 @@ pub(crate) fn check_may_read_self(scope: &Scope) -> Result<()> {
 
 /// The part of a user's roles that the caller may see.
 pub(crate) enum VisibleRoles {
-    /// All roles, for the user in question and for administrators of the server.
+    /// All roles. Visible to the user in question and to administrators of the server.
     All,
     /// The user's roles in these workspaces, which the caller administers.
     InWorkspaces(BTreeSet<String>),
@@ -190,7 +190,7 @@ impl VisibleRoles {
     /// Returns the part of this user's roles that the caller may see.
     ///
     /// # Errors
-    /// The table cannot be read.
+    /// Returns an error if the table cannot be read.
     pub(crate) async fn of(scope: &Scope, store: &Store, user: &str) -> Result<Self> {
         Ok(match scope.caller() {
             Caller::User(caller) if caller.is_admin || caller.name.as_str() == user => Self::All,
@@ -213,7 +213,8 @@ impl VisibleRoles {
     /// (`validate_can_view_user_roles`).
     ///
     /// # Errors
-    /// `PERMISSION_DENIED`, and `RESOURCE_DOES_NOT_EXIST` if the caller may see all roles.
+    /// Returns `PERMISSION_DENIED`. If the caller may see all roles and the user does not exist,
+    /// returns `RESOURCE_DOES_NOT_EXIST` instead.
     pub(crate) async fn roles_of(
         scope: &Scope,
         store: &Store,
@@ -253,7 +254,7 @@ impl Endpoint for List {
         Needs::read(Target::Any(Resource::User))
     }
 
-    /// All users see the list of users. Only administrators see the roles of other users.
+    /// All users see the list of users, but only administrators see the roles of other users in it.
     async fn act(self, scope: &Scope, store: &Store) -> Result<UsersResponse> {
         let listed = store.users().await?.into_iter().map(|account| async move {
             let roles = match VisibleRoles::of(scope, store, account.user.name.as_str()).await? {

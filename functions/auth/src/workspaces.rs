@@ -1,5 +1,5 @@
-//! Endpoints for workspaces. They exist even if users do not sign in. If users do, each new
-//! workspace gets roles.
+//! Endpoints for workspaces. They exist even if users do not sign in. If users do sign in, each new
+//! workspace gets default roles.
 
 use access::{Action, AllowedActions, Needs, Resource, Restriction, Scope, Target};
 use entities::workspaces::{WorkspaceChange, WorkspaceDeletionMode, WorkspaceDocument};
@@ -21,9 +21,9 @@ const MAX_RETENTION_LENGTH: usize = 32;
 /// Maximum length of a description in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 5_000;
 
-/// The roles of a new workspace (`_DEFAULT_WORKSPACE_ROLES`). The description of `user` differs
-/// from MLflow's, which promises the right to read everything in the workspace. The role's grant
-/// does not include that right.
+/// The roles of a new workspace (`_DEFAULT_WORKSPACE_ROLES`). MLflow's description of `user`
+/// promises the right to read everything in the workspace. This server's description does not,
+/// because the role's grant does not include that right.
 const DEFAULT_ROLES: [(&str, PermissionLevel, &str); 2] = [
     ("admin", PermissionLevel::Manage, "Full MANAGE authority over the workspace."),
     (
@@ -89,13 +89,13 @@ fn with_status(status: StatusCode, content: &impl Serialize) -> Result<EndpointR
     }
 }
 
-/// Parses the workspace name in the path. It is the default workspace, or a name that MLflow's
+/// Parses the workspace name in the path. Accepts the default workspace, and names that MLflow's
 /// grammar allows.
 fn workspace_in_path(request: &Request) -> Result<Workspace> {
     Workspace::parse(request.path_part("workspace_name"))
 }
 
-/// Validates an artifact location and trims it. An empty location means none
+/// Validates an artifact location and trims it. An empty location is treated as no location
 /// (`_validate_optional_workspace_storage_location`).
 fn artifact_root(sent: Option<String>) -> Result<Option<String>> {
     let Some(sent) = sent else { return Ok(None) };
@@ -154,7 +154,7 @@ fn archive_retention(sent: Option<String>) -> Result<Option<String>> {
     Ok(Some(trimmed.to_owned()))
 }
 
-/// Returns an optional string field of a message. Its name has to match exactly; the camel-case
+/// Returns an optional string field of a message. The name has to match exactly, so the camel-case
 /// form is not accepted.
 fn text(message: &Map<String, Value>, field: &str) -> Result<Option<String>> {
     match message.get(field) {
@@ -206,8 +206,8 @@ impl Endpoint for List {
     }
 
     /// Returns the workspaces in which the caller has a role, or all workspaces for administrators.
-    /// Credentials that are limited to an experiment see only its workspace. Credentials for trace
-    /// ingestion see none, because they cannot list anything anywhere.
+    /// Credentials that are limited to an experiment see only the experiment's workspace.
+    /// Credentials for trace ingestion see no workspace, because they may not list anything.
     async fn act(self, scope: &Scope, store: &WorkspaceStore) -> Result<EndpointResponse> {
         let Some(workspaces) = store.enabled() else { return Ok(disabled("")) };
         let Restriction { experiment, actions: only } = scope.identity().restriction;
@@ -362,8 +362,8 @@ impl Endpoint for Delete {
     }
 }
 
-/// Returns the error for a server without workspaces. MLflow's status is 503, which clients retry
-/// seven times.
+/// Returns the error for a server without workspaces. Its status differs from MLflow's 503, because
+/// clients retry a 503 seven times.
 fn disabled(path: &str) -> EndpointResponse {
     let body = format!(
         "Endpoint: /api/3.0/mlflow/workspaces{path} disabled because the server is running without workspaces support. To \

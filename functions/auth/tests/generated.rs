@@ -1,5 +1,6 @@
-//! Generates `docs/reference/capacity-access.md`: the metered costs that users add to their
-//! requests. `UPDATE_DOCS=1` rewrites it. A cost above its budget fails the test.
+//! Generates `docs/reference/capacity-access.md`: the metered costs that authentication and
+//! authorization of users add to requests. `UPDATE_DOCS=1` writes the file. The test fails if a
+//! cost exceeds its budget.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use table::{Condition, Item, Table};
 use test_site::ledger::{CostLedger, LedgerSection, MeteredProcesses, budget};
 use test_site::{TestAuthorizer, TestClient};
 
-/// Replaces libc's allocator, in which these tests spend a fifth of their time.
+/// Replaces libc's allocator, because these tests spend a fifth of their time in it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -86,8 +87,8 @@ fn bench(data: Table, mode: Mode) -> MeteredProcesses<Process> {
     })
 }
 
-/// Creates a user with this many grants and roles. Returns a request of the user for each kind of
-/// credentials.
+/// Creates a user with this many grants and roles. For each kind of credentials, returns a request
+/// of the user.
 async fn user(data: &Table, access: &Table, grants: u64, roles: u32) -> [(&'static str, RequestHead); 3] {
     let basic = UserAuthorizer::new(data.clone(), access.clone(), PermissionLevel::NoPermissions);
     let store = Store::new(data.clone(), access.clone(), basic);
@@ -145,11 +146,11 @@ async fn role(store: &Store, user: &UserName, name: &str) {
     post("assign", json!({ "role_id": role, "username": user.as_str() })).await;
 }
 
-/// Authenticates and authorizes a request, like the HTTP frame.
+/// Authenticates and authorizes a request in the way that the HTTP layer does.
 async fn enter(process: &Process, arrived: &RequestHead, needs: &Needs) {
     let identity = process.authorizer.authenticate(arrived).await.unwrap();
     let scope = Scope::enter(&process.authorizer, identity, &process.table, needs).await;
-    // The cost is the same whether access is granted or denied.
+    // The result is ignored, because the cost does not depend on whether access is granted.
     drop(scope);
 }
 
@@ -165,7 +166,7 @@ fn experiment() -> ExperimentId {
     ExperimentId::from_number(1).unwrap()
 }
 
-/// Returns the read units of a session's or a token's item.
+/// Returns the number of read units for the item of a session or token, or 0 for other credentials.
 fn signed(kind: &str) -> f64 {
     if kind == "password" { 0.0 } else { 1.0 }
 }
@@ -185,7 +186,7 @@ fn bench_in_workspaces(data: Table, mode: Mode) -> MeteredProcesses<Process> {
     })
 }
 
-/// Measures what workspaces add to the costs of users, and to those of a server without users.
+/// Measures the costs that workspaces add for users, and for callers of a server without users.
 async fn in_workspaces(ledger: &mut CostLedger) {
     ledger.section("With workspaces, each request in isolation");
     let team = Workspace::parse("team-a").unwrap();
@@ -205,15 +206,15 @@ async fn in_workspaces(ledger: &mut CostLedger) {
         let bench = bench_in_workspaces(data.clone(), mode);
         let clock = SimulatedClock::begin();
         for workspace in ["default", "team-a"] {
-            // The experiment exists. For a missing one, an additional request would check whether
-            // its workspace exists.
+            // The experiment exists. If it did not, an additional request would check whether its
+            // workspace exists.
             let of = Workspace::parse(workspace).unwrap();
             let item = entities::in_workspace(Item::new(rows::Experiment::key(&experiment())), &of);
             data.put(item, &Condition::Always).await.unwrap();
             let by = arrived(&[(AUTHORIZATION, &word), (WORKSPACE_HEADER, workspace)]);
-            // A user's own requests and units are those of the sections above. Reading the
-            // workspace takes one more unit. For a user it is always read, because roles belong to
-            // it by its id.
+            // The requests and units for the user are those of the previous sections. Reading the
+            // workspace takes one more unit. If users sign in, it is always read, because roles
+            // refer to a workspace by its id.
             let elsewhere = f64::from(u8::from(workspace != "default"));
             let kinds = [
                 ("reads an experiment", &reading, 1.0, 0.0, 4.0 + elsewhere),
@@ -244,16 +245,16 @@ async fn in_workspaces(ledger: &mut CostLedger) {
 
 const GRANTS: [u64; 3] = [0, 10, 1_000];
 
-/// A user in private tables, who only sends requests.
+/// A user in a pair of private tables, and the requests of this user.
 struct Sender {
     grants: u64,
     roles: u32,
-    /// One request of the user for each kind of credentials.
+    /// Takes one request of the user for each kind of credentials.
     sent: [(&'static str, RequestHead); 3],
     bench: MeteredProcesses<Process>,
 }
 
-/// The sections that share their users, because granting a thousand permissions takes long.
+/// Measures the sections that share their users, because creating a thousand grants takes long.
 async fn of_users(ledger: &mut CostLedger) {
     let mut senders = Vec::new();
     for (grants, roles) in GRANTS.map(|grants| (grants, 0)).into_iter().chain([(10, 3)]) {
@@ -283,8 +284,8 @@ async fn one_experiment(ledger: &mut CostLedger, senders: &[Sender]) {
         // The clock stands still, so that no lease expires during a request on a busy machine.
         let clock = SimulatedClock::begin();
         for (kind, by) in sent {
-            // Each role, the user, the session or token, the experiment, and the grants for that
-            // experiment and for all experiments.
+            // The units are for each role, the user, the session or token, the experiment, and the
+            // grants for this experiment and for all experiments.
             let units = 4.0 + signed(kind) + f64::from(*roles);
             let (cold, warm) = ([2.0, 0.0, units], [1.0, 0.0, units]);
             let call = format!("{kind}, {grants} grants, {roles} roles");
@@ -349,7 +350,7 @@ async fn lists(ledger: &mut CostLedger, senders: &[Sender]) {
         let clock = SimulatedClock::begin();
         for (kind, by) in sent {
             let call = format!("{kind}, {grants} grants, {roles} roles");
-            // All grants are read, about seventy per read unit.
+            // All grants of the user are read, about seventy per read unit.
             let units = 3.0 + signed(kind) + f64::from(*roles) + if *grants > 10 { 14.0 } else { 0.0 };
             let (cold, warm) = ([3.0, 0.0, units], [2.0, 0.0, units]);
             ledger

@@ -5,18 +5,19 @@
 //! the endpoints.
 //!
 //! An **evaluation dataset** is a collection of records to evaluate with. A *dataset*, in contrast,
-//! is data that a run read, and belongs to the tracking function.
+//! is data that a run read, and is stored by the tracking function.
 //!
 //! # How records are merged into an evaluation dataset
 //!
 //! `POST datasets/{dataset_id}/records` → `datasets::MergeRecords` → `Store::dataset_merge_records`
 //! (`store/evaluation_dataset/record_merge.rs`).
 //!
-//! 1. `record_content.rs` parses the records and rejects what MLflow rejects. JSON is parsed like in Python
-//!    (`shared/language/mlflow-api/src/json`), because integers of any length and NaN have to be
-//!    returned unchanged. Records with equal inputs are merged into one.
-//! 2. The rows that claim inputs by their hash are read, a hundred per request. Then the dataset is
-//!    read for its schema, and after it the records that the claims refer to.
+//! 1. `record_content.rs` parses the records and rejects what MLflow rejects. JSON is parsed like
+//!    in Python (`shared/language/mlflow-api/src/json`), because integers of any length and NaN
+//!    have to be returned unchanged. Records with equal inputs are merged into one.
+//! 2. Each record has a row, its *claim*, whose key is the hash of the record's inputs. The claims
+//!    of the inputs are read, a hundred per request. Then the dataset is read for its schema, and
+//!    after it the records that the claims refer to.
 //! 3. Transactions follow, each with up to 49 new records and their claims, or up to 99 known
 //!    records. A known record is written on condition that it has not changed since it was read.
 //! 4. Each transaction also updates the dataset: count, digest, time and schema. If a transaction
@@ -24,9 +25,9 @@
 //! 5. Content that exceeds 256 KB when compressed is written to parts before the transaction. The
 //!    parts that it replaces are deleted afterwards.
 //!
-//! A record's id starts with its creation time. So a page of records is a range of the partition,
-//! in MLflow's order. A record's content is stored compressed, in the form of the response, so
-//! pages do not have to parse it.
+//! A record's id starts with its creation time. A page of records is therefore a range of the
+//! partition, in MLflow's order. A record's content is stored compressed, in the form of the
+//! response, so that reading a page does not require parsing it.
 //!
 //! Deleting a dataset deletes its item and its rows in the lists. The indexer then receives the
 //! deletion from the stream, and removes the records.

@@ -5,8 +5,8 @@ use mlflow_api::{EvaluationDatasetId, ExperimentId, Request, Result};
 
 use crate::store::{DatasetReference, ScorerName};
 
-/// The dataset id in a path. A text that is not a valid id refers to no dataset, which is an error
-/// only in some calls.
+/// The dataset id in a path. A text that is not a valid id refers to no dataset. Only some calls
+/// report that as an error.
 #[derive(Clone, Debug)]
 pub(crate) struct DatasetTarget {
     text: String,
@@ -25,8 +25,8 @@ impl DatasetTarget {
         [self.id.clone().map_or(Target::Nothing(Resource::EvaluationDataset), Target::EvaluationDataset)]
     }
 
-    /// Returns the dataset as granted by the scope. If it is in another workspace, the result has
-    /// no dataset.
+    /// Returns the dataset, to which the scope has granted access. If the dataset is in another
+    /// workspace, the result is a reference without a dataset.
     pub(crate) fn granted(self, scope: &Scope) -> Result<DatasetReference> {
         let dataset = self.id.as_ref().map(|id| scope.known_evaluation_dataset(id)).transpose()?.flatten();
         Ok(DatasetReference { text: self.text, dataset })
@@ -37,7 +37,7 @@ impl DatasetTarget {
 #[derive(Clone, Debug)]
 pub(crate) struct ScorerTarget {
     pub(crate) experiment: ExperimentId,
-    /// The experiment's id as the client sent it. Error messages quote it.
+    /// The experiment's id as the client sent it, because error messages quote it.
     text: String,
     name: String,
 }
@@ -52,14 +52,14 @@ impl ScorerTarget {
         Target::Scorer(self.experiment, self.name.clone())
     }
 
-    /// Returns the scorer as granted by the scope.
+    /// Returns the scorer, to which the scope has granted access.
     pub(crate) fn granted(self, scope: &Scope) -> Result<ScorerName> {
         let experiment = scope.scorer(self.experiment, &self.name)?;
         Ok(ScorerName { experiment, text: self.text, name: self.name })
     }
 
-    /// Returns the scorer for a request whose scope has granted the experiment instead of the
-    /// scorer.
+    /// Returns the scorer, for a request whose scope has granted access to the experiment instead
+    /// of the scorer.
     pub(crate) fn granted_with_experiment(self, scope: &Scope) -> Result<ScorerName> {
         Ok(ScorerName { experiment: scope.experiment(self.experiment)?, text: self.text, name: self.name })
     }

@@ -1,4 +1,4 @@
-//! Endpoints of `scorers/…`. Access to a scorer is guarded by its experiment.
+//! Endpoints of `scorers/…`. Access to a scorer depends on permissions on its experiment.
 
 mod online_configs;
 mod registration;

@@ -1,4 +1,4 @@
-//! Logs that the table cannot be used.
+//! Logs that the table cannot be accessed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,7 +14,7 @@ const INTERVAL: Duration = Duration::from_mins(1);
 pub(crate) struct AccessErrors(Arc<Mutex<Option<Moment>>>);
 
 impl AccessErrors {
-    /// Logs why the table cannot be used, unless that was logged less than a minute ago.
+    /// Logs why the table cannot be accessed, unless that was logged less than a minute ago.
     pub(crate) fn log(&self, cause: &str) {
         let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if logged.is_some_and(|logged| logged.age() < INTERVAL) {

@@ -9,8 +9,9 @@ pub const FUNCTION: Function = Function {
     description: "The indexer: keeps what searches read up to date, from the table's stream.",
     table: Some(TableRights {
         actions: TableActions::Index,
-        // When packing traces, it reads where blocks end, and which client request IDs are indexed.
-        // `reindex` reads other indexes, with an operator's permissions.
+        // The indexer needs two indexes for packing traces: one contains the ends of blocks, and
+        // the other one the client request IDs that are indexed. `reindex` reads further indexes,
+        // with an operator's permissions.
         indexes: Indexes::Only(&["LSI1", "GSI1"]),
         why: "It reads what has changed, and writes the index.",
     }),
@@ -18,8 +19,9 @@ pub const FUNCTION: Function = Function {
     // All changes of an experiment are in one shard of the stream, so a single process has to keep
     // up with them (docs/measured/scale.md).
     memory: Function::WHOLE_CORE_MB,
-    // Sufficient for a batch of a thousand changes. Changes that are not processed after 90 seconds
-    // are delivered again. If a batch times out, it is delivered again with half of the changes.
+    // Timeout in seconds. It is sufficient for a batch of a thousand changes: changes that have not
+    // been processed after 90 seconds are reported for redelivery. If a batch times out
+    // nevertheless, Lambda delivers it again in two halves.
     timeout: 120,
     has_concurrency: true,
     ..Function::BASE

@@ -1,13 +1,14 @@
 //! The indexer, which consumes the table's stream and keeps the data that searches read up to date.
-//! It is named after full-text search, and has gained more tasks since.
+//! It is named after full-text search, but now has several more tasks.
 //!
 //! A record of the stream only says *which* entity has changed. The indexer reads the entity's
-//! current state, writes its copy, and writes and deletes entries of the index. Several changes of
-//! one entity in a batch are therefore processed as one, and the order of records does not matter.
-//! A batch that is delivered twice has no further effect.
+//! current state, writes the entity's copy, and writes and deletes entries of the index. Several
+//! changes of one entity in a batch are therefore processed as one, and the order of records does
+//! not matter. A batch that is delivered twice has no further effect.
 //!
-//! `docs/design/stream.md` describes how records arrive, `docs/design/run-metrics.md` how points are packed,
-//! `docs/design/run-index.md` how runs are indexed, and `docs/design/traces-at-rest.md` how traces are packed.
+//! `docs/design/stream.md` describes how records arrive, `docs/design/run-metrics.md` how points
+//! are packed, `docs/design/run-index.md` how runs are indexed, and `docs/design/traces-at-rest.md`
+//! how traces are packed.
 //!
 //! | module | what it does |
 //! |---|---|
@@ -16,14 +17,14 @@
 //! | [`scheduled_ticks`] | checks postponed runs and partitions |
 //! | [`run_indexing`] | indexes a run: its copy, and its entries as determined by the crate `run-index` |
 //! | [`trace_packing`] | packs traces into blocks |
-//! | [`run_ownership`] | prevents two indexers from indexing the same run |
+//! | [`run_ownership`] | prevents two indexers from indexing a run at the same time |
 //! | [`workspace_usage`] | counts the usage of workspaces |
-//! | [`record_failures`] | gives up records that keep failing |
-//! | [`access_errors`] | logs that the table cannot be used |
+//! | [`record_failures`] | gives up on records that keep failing |
+//! | [`access_errors`] | logs that the table cannot be accessed |
 //!
-//! Only links of traces that have not arrived have a time to live. `run-index` deletes everything
-//! else that is left behind by runs, logged models and experiments that were permanently deleted,
-//! and by evaluation datasets that a client deleted.
+//! The indexer also removes leftovers with the crate `run-index`: the data of runs, logged models
+//! and experiments that were permanently deleted, and of evaluation datasets that a client deleted.
+//! Only links to traces that have not arrived are removed by DynamoDB's time to live.
 
 mod access_errors;
 mod declaration;
@@ -66,23 +67,23 @@ use workspace_usage::{BatchUsage, UsageCounter};
 
 /// Number of partitions of traces that are packed concurrently.
 const PARTITION_CONCURRENCY: usize = 4;
-/// Number of runs that are indexed together and share their requests. If one of them fails, they
-/// are retried one by one.
+/// Number of runs that are indexed together and share their requests. If indexing them together
+/// fails, they are retried one by one.
 const RUN_BATCH_SIZE: usize = 50;
-/// Number of rows of postponed runs that are written together: as many requests of 25 as run
-/// concurrently.
+/// Number of rows of postponed runs that are written together. This is as many as the concurrent
+/// requests can write, with 25 rows each.
 const ROW_BATCH_SIZE: usize = 400;
-/// How long a call continues with further runs. The function has a timeout of 120 seconds.
+/// How long a call keeps starting to index further runs. The function has a timeout of 120 seconds.
 const MAX_DURATION: Duration = Duration::from_secs(90);
-/// How long a call continues with further partitions of traces.
+/// How long a call keeps starting to pack further partitions of traces.
 const MAX_PACKING_DURATION: Duration = Duration::from_secs(20);
 
-/// The indexer of one table. Cheap to clone; clones share the records of postponed runs and failed
-/// records.
+/// The indexer of one table. Cheap to clone. Clones share the records of postponed runs and of
+/// failed records.
 ///
-/// The stream feeds an experiment's changes to one indexer at a time, and only the indexer writes
-/// its entries. If there are two indexers nevertheless, each leaves the other's runs alone
-/// ([`run_ownership`]). `reindex` and `gc` delete some entries.
+/// The stream delivers an experiment's changes to one indexer at a time, and only the indexer
+/// writes the experiment's index entries. If two indexers run nevertheless, neither processes runs
+/// that the other one is indexing ([`run_ownership`]). `reindex` and `gc` delete some entries.
 #[derive(Clone, Debug)]
 pub struct Indexer {
     table: Table,
@@ -115,23 +116,23 @@ impl Indexer {
         }
     }
 
-    /// Sets the minimum interval between two indexings of a run that has not ended. If it is zero,
-    /// the run is indexed on every change.
+    /// Sets the minimum interval between two indexings of a run that has not ended. If the interval
+    /// is zero, the run is indexed on every change.
     #[must_use]
     pub fn with_interval(mut self, interval: Duration) -> Self {
         self.schedule.interval = interval;
         self
     }
 
-    /// Declares that there is no other indexer, which the caller ensures with a lock. Runs are then
-    /// never left to another indexer.
+    /// Declares that there is no other indexer, which the caller ensures with a lock. Indexing then
+    /// never waits for another indexer.
     #[must_use]
     pub fn as_only_indexer(mut self) -> Self {
         self.ownership.is_alone = true;
         self
     }
 
-    /// Counts the usage of workspaces, and enforces their quotas.
+    /// Makes the indexer count the usage of workspaces, and enforce their quotas.
     #[must_use]
     pub fn with_usage_counter(mut self) -> Self {
         self.usage_counter = Some(UsageCounter::of(self.table.clone()));
@@ -153,13 +154,14 @@ impl Indexer {
     }
 
     /// Processes a batch of the stream. The response lists the records that have to be delivered
-    /// again. Lambda repeats the batch from the first of them.
+    /// again. Lambda repeats the batch from the first of these records.
     ///
     /// If the table is throttled, unavailable or inaccessible, the rest of the batch is not
-    /// attempted, and is delivered again until it succeeds. Records that fail for another reason,
-    /// or cannot be read, are given up after ten retries.
+    /// attempted, and is delivered again until it succeeds. A record that fails for another reason,
+    /// or that cannot be parsed, is skipped after ten retries.
     ///
-    /// Logs a line with the requests and units of the batch, as functions do for a request.
+    /// Like other functions do for each request, logs a line with the requests and units of the
+    /// batch.
     pub async fn handle(&self, batch: StreamBatch) -> DynamoDbEventResponse {
         Box::pin(service::log_work("stream", self.handle_batch(batch))).await
     }
@@ -168,7 +170,8 @@ impl Indexer {
         if let Some(counting) = &self.usage_counter
             && let Err(error) = counting.count(BatchUsage::of(&batch), self.schedule.now()).await
         {
-            // A failure to count does not repeat the batch.
+            // A failure to count is only logged, and does not cause the batch to be delivered
+            // again.
             tracing::warn!(?error, "the usage of workspaces could not be counted");
         }
         let work = BatchWork::of(batch);
@@ -198,11 +201,11 @@ impl Indexer {
         response
     }
 
-    /// Does the work of a batch, and removes what has been done from `left`.
+    /// Does the work of a batch. Removes completed work from `left`.
     ///
     /// # Errors
-    /// Returns the reason for ending early: the table is throttled, unavailable or inaccessible, or
-    /// time has run out.
+    /// Returns the reason for ending early: either the table is throttled, unavailable or
+    /// inaccessible, or time has run out.
     async fn do_work(&self, work: &BatchWork, sorted: &SortedRuns, left: &mut UnfinishedWork) -> Result<()> {
         let begin = Moment::now();
         for runs in sorted.later.chunks(ROW_BATCH_SIZE) {
@@ -235,15 +238,16 @@ impl Indexer {
         let begin_packing = Moment::now();
         let packings = work.traces_to_pack().map(|(partition, from)| async move {
             let packed = if begin_packing.age() > MAX_PACKING_DURATION || begin.age() > MAX_DURATION {
-                // The new request is delivered after the other records of the stream.
+                // The partition is requested again instead of being packed now. The stream delivers
+                // the new request after its other records.
                 self.table.put(packing_request(&partition, from.as_ref()), &Condition::Always).await
             } else {
                 self.pack_or_postpone(partition, from.as_ref()).await
             };
             (RecordSubject::TracesToPack(partition, from), packed)
         });
-        // A pass pauses after each block to relieve its own partition, and the other passes run in
-        // the meantime. All of them run to completion, because each holds a lock.
+        // A pass pauses after each block to reduce the load on its partition, and other passes run
+        // during the pause. All passes run to completion, because each of them holds a lock.
         let packings = stream::iter(packings.collect::<Vec<_>>()).buffer_unordered(PARTITION_CONCURRENCY);
         for (subject, packed) in packings.collect::<Vec<_>>().await {
             left.record_outcome([subject], &packed, "traces could not be packed")?;
@@ -251,7 +255,7 @@ impl Indexer {
         Ok(())
     }
 
-    /// Deletes what a deleted entity left behind, unless the entity exists again.
+    /// Deletes the remaining data of a deleted entity, unless the entity has been created again.
     async fn delete_leftovers(&self, subject: &RecordSubject) -> Result<()> {
         match subject {
             RecordSubject::Run(_) | RecordSubject::MarkedTraces(_) | RecordSubject::TracesToPack(..) => Ok(()),
@@ -271,7 +275,7 @@ impl Indexer {
             return Ok(());
         };
         if matches!(failure, Failure::Inaccessible(_)) {
-            // It could not be put off either.
+            // Postponing the partition failed as well, so the failure is returned.
             return Err(failure);
         }
         tracing::error!(?failure, ?partition, "traces could not be packed, and are put off");
@@ -279,11 +283,12 @@ impl Indexer {
     }
 
     /// Packs a partition of traces, beginning at a mark or at the oldest one. If marks are left, or
-    /// some were too recent, the partition is checked again later.
+    /// if some were too recent to be packed, schedules another check of the partition.
     async fn pack_traces(&self, partition: TracePartition, from: Option<&TraceKey>) -> Result<()> {
         let again = pack_partition(&self.table, partition, from, self.packing_thresholds, self.schedule.now()).await?;
         if let Some(from) = &again.from {
-            // The new request is delivered after the other records of the stream.
+            // The rest of the partition is packed later: the stream delivers the new request after
+            // its other records.
             self.table.put(packing_request(&partition, Some(from)), &Condition::Always).await?;
         }
         match again.within {
@@ -292,11 +297,12 @@ impl Indexer {
         }
     }
 
-    /// Schedules packing of partitions in `ms` ms, unless they already have a row for that. One
-    /// request per 25.
+    /// Schedules packing of partitions in `ms` ms, unless they already have a row that schedules
+    /// it. Takes one request per 25 partitions.
     async fn pack_later(&self, partitions: &[TracePartition], ms: i64) -> Result<()> {
         let now = self.schedule.now();
-        // Rounded, so that repeated requests for a partition are due at the same time.
+        // The time is rounded, so that repeated requests for a partition are due at the same time
+        // and result in one row.
         let grain = if ms > 3_600_000 { 3_600_000 } else { 30_000 };
         let due = now.saturating_add(ms).div_euclid(grain).saturating_add(1).saturating_mul(grain);
         let missing = || partitions.iter().filter(|partition| self.packing_schedule.is_missing(partition, now, due));
@@ -310,7 +316,8 @@ impl Indexer {
 
     /// Indexes runs together, or one by one if that fails.
     async fn index_or_report(&self, runs: &[RunLocation], left: &mut UnfinishedWork) -> Result<()> {
-        // A panic is a bug that a single run triggers, and must not affect the others.
+        // A panic is a bug that a single run triggers. It is caught, because it must not affect the
+        // other runs.
         let indexed = AssertUnwindSafe(self.index_or_postpone(runs)).catch_unwind().await;
         let indexed = indexed.unwrap_or_else(|_| Err(Failure::Unexpected("a panic".to_owned())));
         match indexed {
@@ -330,15 +337,15 @@ impl Indexer {
     }
 
     async fn index_or_postpone(&self, runs: &[RunLocation]) -> Result<()> {
-        // Read once per portion: a batch may take minutes, and a rebuild relies on settings that
-        // were changed before it began.
+        // The setting is read once per portion and not once per batch. A batch may take minutes,
+        // and a rebuild of the index relies on settings that were changed before it began.
         let setting = IndexedFieldsSetting::read(&self.table).await?;
         let later = self.index_runs(runs, &setting).await?;
         self.postpone_runs(&later).await
     }
 
-    /// Writes rows for postponed runs. A tick checks each run when its row is due. One request per
-    /// 25.
+    /// Writes rows for postponed runs. Each row makes a tick check the run when the row is due.
+    /// Takes one request per 25 runs.
     async fn postpone_runs(&self, runs: &[(RunLocation, i64)]) -> Result<()> {
         let rows = runs.iter().map(|(at, due)| Item::new(row_of(at, *due)));
         self.table.write_many(rows.collect(), &[]).await?;
@@ -347,8 +354,8 @@ impl Indexer {
     }
 }
 
-/// Checks whether a failure is the table's and not the record's: the table was throttled,
-/// unavailable or inaccessible.
+/// Checks whether a failure has to be waited out, because it concerns the table and not the record:
+/// the table was throttled, unavailable or inaccessible.
 fn has_to_wait(failure: &Failure) -> bool {
     matches!(failure, Failure::Throttled(_) | Failure::Unavailable(_) | Failure::Inaccessible(_))
 }
@@ -362,7 +369,7 @@ struct UnfinishedWork {
 }
 
 impl UnfinishedWork {
-    /// Returns all work of a batch, except for runs that had already been postponed.
+    /// Returns all work of a batch as unfinished, except for runs that had already been postponed.
     fn of(sorted: &SortedRuns, work: &BatchWork) -> Self {
         let runs = sorted.now.iter().chain(sorted.later.iter().map(|(at, _)| at)).cloned().map(RecordSubject::Run);
         let traces = work.marked_traces().map(RecordSubject::MarkedTraces);
@@ -371,8 +378,8 @@ impl UnfinishedWork {
         Self { undone: runs.chain(work.removed().cloned()).chain(traces).collect(), failed: Vec::new() }
     }
 
-    /// Records the outcome for subjects. If the table failed ([`has_to_wait`]), they remain to be
-    /// done.
+    /// Records the outcome for subjects. If the failure concerns the table ([`has_to_wait`]), the
+    /// subjects remain to be done.
     fn record_outcome(
         &mut self,
         subjects: impl IntoIterator<Item = RecordSubject>,

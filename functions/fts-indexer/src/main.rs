@@ -1,5 +1,5 @@
-//! The indexer as a Lambda function, which receives the table's stream, and an event of a schedule
-//! once per minute.
+//! The indexer as a Lambda function. It receives the records of the table's stream, and once per
+//! minute an event of a schedule.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ async fn serve() -> Result<(), Error> {
     let indexer = if has_workspaces { indexer.with_usage_counter() } else { indexer };
     let handler = |event: LambdaEvent<IndexerEvent>| {
         let indexer = indexer.clone();
-        // Boxed, because the compiler fails on more deeply nested futures.
+        // The future is boxed, because the compiler fails on more deeply nested futures.
         async move { Box::pin(answer(indexer, event.payload)).await }
     };
     lambda_runtime::run(service_fn(handler)).await

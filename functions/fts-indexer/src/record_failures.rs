@@ -3,21 +3,21 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Number of retries of a record that cannot be read, or whose subject fails for another reason
-/// than a table that is throttled, unavailable or inaccessible.
+/// Number of retries of a record that cannot be parsed, or that fails for a reason other than the
+/// table being throttled, unavailable or inaccessible.
 const MAX_RETRIES: u32 = 10;
 /// Maximum number of records whose failures are counted. When it is exceeded, all counters are
 /// reset.
 const MAX_RECORDS: usize = 10_000;
 
-/// Counters of failures by the records' numbers, kept for the lifetime of the process. Cheap to
-/// clone.
+/// Counters of failures, by sequence number of the record, kept for the lifetime of the process.
+/// Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecordFailures(Arc<Mutex<HashMap<String, u32>>>);
 
 impl RecordFailures {
-    /// Counts a failure and returns whether the record is to be retried. A record that is given up
-    /// is logged.
+    /// Counts a failure of a record, and returns whether the record is to be retried. When a record
+    /// has exhausted its retries, this is logged.
     pub(crate) fn should_retry(&self, record: &str) -> bool {
         let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if failures.len() >= MAX_RECORDS {

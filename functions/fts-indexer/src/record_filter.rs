@@ -1,5 +1,5 @@
-//! The filter of the indexer's records. `template.yaml` has the same conditions as
-//! `FilterCriteria`. Other event sources use this one.
+//! The filter for the stream records that the indexer receives. `FilterCriteria` in `template.yaml`
+//! has equivalent conditions. Event sources without such criteria use this function.
 
 use entities::attributes::{REVISION, TO_PACK};
 use key_schema::IndexEntry;
@@ -7,11 +7,12 @@ use key_schema::definition::PK;
 use key_schema::index::RunsChanged;
 use serde_json::{Value, json};
 
-/// Checks whether a record of the stream is for the indexer. An item that has changed since it was
-/// indexed carries a mark. An item that can carry one has a revision, and so has every other item
-/// whose deletion matters. Marks of traces and requests to pack traces have an attribute of their
-/// own. A deletion is recognized by the lack of a new image, because an event source mapping only
-/// supports conditions on `dynamodb`, and not on `eventName`.
+/// Checks whether a record of the stream is for the indexer.
+///
+/// An item that has changed since it was indexed carries a mark. Every item that can carry a mark
+/// has a revision, and so has every other item whose deletion matters. Marks of traces and requests
+/// to pack traces have a separate attribute. A deletion is recognized by the lack of a new image,
+/// because an event source mapping supports conditions only on `dynamodb`, and not on `eventName`.
 #[must_use]
 pub fn is_for_indexer(record: &Value) -> bool {
     let has = |image: &str, attribute: &str, kind: &str| record["dynamodb"][image][attribute].get(kind).is_some();
@@ -20,7 +21,8 @@ pub fn is_for_indexer(record: &Value) -> bool {
         || !has("NewImage", PK, "S") && has("OldImage", REVISION.name(), "N")
 }
 
-/// Returns these conditions as the patterns of the event source mapping in the stack.
+/// Returns the conditions of [`is_for_indexer`] as the patterns of the event source mapping in the
+/// stack.
 #[must_use]
 pub fn filter_patterns() -> [Value; 3] {
     let exists = json!([{ "exists": true }]);
@@ -49,7 +51,8 @@ mod tests {
         assert_eq!(patterns.collect::<Vec<serde_json::Value>>(), filter_patterns());
     }
 
-    /// `tests/lambda/test_template.py` reads this file and compares the template's filters with it.
+    /// `tests/lambda/test_template.py` reads this file too, and applies its cases to the template's
+    /// filters.
     const CASES: &str = include_str!("../../../tests/lambda/filter_cases.json");
 
     #[test]

@@ -2,12 +2,14 @@
 //!
 //! The stream has one consumer, but there is no guarantee that the previous one has stopped. A call
 //! that timed out may have requests in flight, or an operator may start a second consumer. Entries
-//! are written without conditions, which would double their price. A late deletion could therefore
-//! remove an entry that the other indexer has written, and searches would miss the run.
+//! are written without conditions, because conditions would double the price of a write. A delayed
+//! deletion could therefore remove an entry that the other indexer has written, and searches would
+//! miss the run.
 //!
-//! A copy is written with a condition, and before the entries. Its indexing name contains the time.
-//! An indexer that finds the copy of another one, which may not have finished, leaves the run alone
-//! for a while. The run keeps its mark in the meantime. This takes no request.
+//! The run's copy, however, is written with a condition, and before the entries. The copy contains
+//! the name of the indexing, which starts with the time. If an indexer finds a copy that another
+//! indexer has written recently, and the other's indexing may not have finished, it postpones the
+//! run. The run keeps its mark in the meantime. The check takes no additional request.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,19 +19,20 @@ use std::time::Duration;
 use entities::RunLocation;
 use table::{Failure, Result};
 
-/// How long, in ms, a run belongs to the indexer that wrote its copy.
+/// How long, in ms, an indexer has exclusive access to a run after it wrote the run's copy.
 const OWNERSHIP_MS: i64 = 240_000;
-/// Time after planning after which no further portion of entries is written. The function's timeout
-/// is no longer than that.
+/// Time after planning after which no further portion of entries is written. It is at least as long
+/// as the function's timeout.
 const MAX_WRITE_DELAY: Duration = Duration::from_mins(2);
-/// Maximum duration, in ms, of writing one portion of entries: each request is retried for 20
+/// Maximum duration, in ms, of writing one portion of entries. Each request is retried for 20
 /// seconds.
 const MAX_BATCH_MS: i64 = 30_000;
 /// Maximum clock skew between two processes, in ms.
 const MAX_CLOCK_SKEW_MS: i64 = 60_000;
 /// Number of hexadecimal digits that represent the time in the name of an indexing.
 const TIME_DIGITS: usize = 11;
-/// Maximum number of runs whose indexing is cached. A run that is evicted waits for its turn.
+/// Maximum number of runs whose indexing is cached. If a run is evicted, this process postpones it
+/// like a run of another indexer.
 const MAX_CACHED_RUNS: usize = 10_000;
 
 const _: () = assert!(
@@ -51,7 +54,7 @@ impl RunOwnership {
         format!("{:0TIME_DIGITS$x}{:05x}", now.clamp(0, (1 << (4 * TIME_DIGITS)) - 1), rand::random_range(0..1 << 20))
     }
 
-    /// Records an indexing before its copy is written.
+    /// Records the indexing of a run before its copy is written.
     pub(crate) fn begin(&self, at: &RunLocation, name: &str) {
         let mut own = self.own();
         if own.len() >= MAX_CACHED_RUNS {
@@ -60,13 +63,13 @@ impl RunOwnership {
         own.insert(at.clone(), name.to_owned());
     }
 
-    /// Removes an indexing that has been concluded.
+    /// Removes the record of an indexing that has been concluded.
     pub(crate) fn end(&self, at: &RunLocation) {
         self.own().remove(at);
     }
 
-    /// Returns the time until which a run belongs to another indexer, given the name of an indexing
-    /// that may not have finished. Returns `None` if it does not belong to one.
+    /// Returns the time until which another indexer has exclusive access to a run, given the name
+    /// of an indexing that may not have finished. Returns `None` if no other indexer has it.
     pub(crate) fn owned_by_other_until(&self, at: &RunLocation, name: &str, now: i64) -> Option<i64> {
         if self.is_alone || self.own().get(at).is_some_and(|own| own == name) {
             return None;
@@ -80,16 +83,16 @@ impl RunOwnership {
     }
 }
 
-/// Returns the range of start times of indexings whose turn is not over.
+/// Returns the range of start times of indexings that still have exclusive access to their runs.
 fn valid_start_times(now: i64) -> Range<i64> {
     now.saturating_sub(OWNERSHIP_MS)..now.saturating_add(MAX_CLOCK_SKEW_MS)
 }
 
-/// Checks whether a further portion of entries may be written at this time after the runs were
-/// planned.
+/// Checks whether another portion of entries may still be written. `age` is the time since the runs
+/// were planned.
 ///
 /// # Errors
-/// Returns [`Failure::Unavailable`] if it may not. The runs are then delivered again.
+/// Returns [`Failure::Unavailable`] if it is too late, so that the runs are delivered again.
 pub(crate) fn check(age: Duration) -> Result<()> {
     if age > MAX_WRITE_DELAY {
         return Err(Failure::Unavailable("indexing takes longer than its turn".to_owned()));

@@ -1,15 +1,16 @@
-//! Decides when a run is indexed: at once if it is new or has ended, and once per interval while it
-//! is being logged to.
+//! Decides when a run is indexed: immediately if it is new or has ended, and once per interval
+//! while it is being logged to.
 //!
 //! A run that changes constantly would be indexed with every batch of the stream, and each indexing
-//! costs more than the change itself. Therefore it is only indexed when it has ended, has never
-//! been indexed, or was last indexed at least one interval ago. Its document holds the time when it
-//! is due ([`IndexingState::due`]). Until then it stays marked, and searches read it from its
-//! documents.
+//! costs more than the change itself. Therefore a run is indexed only if it has ended, has never
+//! been indexed, or was last indexed at least one interval ago. The run's document contains the
+//! time when the run is due ([`IndexingState::due`]). Until then the run stays marked, and searches
+//! read it from its documents.
 //!
-//! The first change after that time has it indexed. There may be none, for example because its job
-//! was killed. A row therefore records when the run has to be checked:
-//! [`Postponed`](rows::Postponed). These rows are read by [`ticks`](crate::scheduled_ticks).
+//! The first change after the due time causes the run to be indexed. There may be no such change,
+//! for example because the job that logs to the run was killed. A row therefore records when the
+//! run has to be checked: [`Postponed`](rows::Postponed). These rows are read by
+//! [`ticks`](crate::scheduled_ticks).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,8 +24,8 @@ use mlflow_api::RunId;
 /// Default minimum interval between two indexings of a run that is being logged to.
 pub const DEFAULT_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Maximum number of entities with a row that are cached, which takes a few MB. If one is evicted,
-/// its row is written once more.
+/// Maximum number of runs whose rows are cached, which takes a few MB. If a run is evicted, its row
+/// is written once more.
 const MAX_CACHED_RUNS: usize = 50_000;
 
 /// The interval of indexing, and the runs that were postponed. Cheap to clone.
@@ -52,17 +53,17 @@ impl Default for IndexingSchedule {
 /// show.
 #[derive(Debug, Default)]
 pub(crate) struct SortedRuns {
-    /// Runs to be read now: they are new, have ended or are due, or their state is unknown to this
-    /// process.
+    /// Runs to be read now. They are new, have ended or are due, or this process has no record of
+    /// their state.
     pub(crate) now: Vec<RunLocation>,
-    /// Runs that are not due before a time. They may not have a row yet.
+    /// Runs that are not due before the given time. They may not have a row yet.
     pub(crate) later: Vec<(RunLocation, i64)>,
 }
 
 /// When a run has to be indexed, according to its records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Urgency {
-    /// Whether to index at once, because the run has ended or indexing was requested.
+    /// Whether to index immediately, because the run has ended or because indexing was requested.
     pub(crate) now: bool,
     /// Time in ms before which the run does not have to be indexed.
     pub(crate) due: Option<i64>,
@@ -102,7 +103,7 @@ impl IndexingSchedule {
         (!run.has_ended && !self.interval.is_zero()).then(|| self.now().saturating_add(self.interval_ms()))
     }
 
-    /// Returns the time at which a run is due, if it does not have to be indexed now.
+    /// Returns the time at which a run is due, or `None` if the run has to be indexed now.
     pub(crate) fn not_before(&self, run: &IndexingState) -> Option<i64> {
         if run.is_urgent() || !run.is_marked || self.interval.is_zero() {
             return None;
@@ -111,19 +112,20 @@ impl IndexingSchedule {
     }
 
     /// Returns how long before its due time, in ms, a tick processes a run. A run with a mark that
-    /// calls rely on is only processed by ticks. If ticks processed only runs that are already due,
-    /// it would wait for one more tick.
+    /// calls rely on is processed only by ticks. If ticks did not process runs a little early, such
+    /// a run would wait for one more tick.
     pub(crate) fn early_ms(&self, run: &IndexingState) -> i64 {
         if run.is_relied_on() { self.interval_ms() / 2 } else { 0 }
     }
 
-    /// Returns the time, in ms, from which a mark may be removed if it starts closing now.
+    /// Returns the time, in ms, from which a mark may be removed if calls are told to stop relying
+    /// on it now.
     pub(crate) fn closing(&self) -> i64 {
         self.now().saturating_add(CLOSING_MS + self.grace_ms())
     }
 
-    /// Sorts the runs of a batch by the urgency of their records. Runs that are already postponed
-    /// and have a row are left out.
+    /// Sorts the runs of a batch by the urgency of their records. Runs that already have a row,
+    /// because they were postponed, are left out.
     pub(crate) fn sort<'a>(&self, changed: impl Iterator<Item = (&'a RunLocation, Urgency)>) -> SortedRuns {
         let now = self.now();
         let waiting = self.postponed();
@@ -159,7 +161,8 @@ impl IndexingSchedule {
     }
 }
 
-/// Returns the key of the row with the time when a run has to be checked.
+/// Returns the key of the row that schedules a check of a run. `due` is the time of the check in
+/// ms.
 pub(crate) fn row_of(at: &RunLocation, due: i64) -> Key {
     let run = at.run.as_str();
     rows::Postponed::key(&Shard::of(run), &Ascending(due), &RUN_ENTITY_TYPE.into(), &at.experiment, &run.into())
@@ -215,7 +218,7 @@ mod tests {
         schedule.remember(&sorted.later);
         let sorted = schedule.sort(runs.iter().zip(says));
         assert!(sorted.later.is_empty(), "it has a row");
-        // A record that carries no due time does not change what is known of the run.
+        // A record without a due time does not change what the schedule has recorded about the run.
         let sorted = schedule.sort([(&runs[2], Urgency::default())].into_iter());
         assert!(sorted.later.is_empty() && sorted.now.is_empty());
 

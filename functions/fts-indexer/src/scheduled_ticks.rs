@@ -1,8 +1,9 @@
 //! Checks postponed runs once per minute, independently of the stream.
 //!
 //! A tick does not index or pack anything. It marks a run again and requests immediate indexing
-//! ([`MarkUpdate::marked_overdue`]). The stream brings that to its consumer, which thus remains the
-//! only process that indexes an experiment's runs. A row is deleted only after that write.
+//! ([`MarkUpdate::marked_overdue`]). The stream delivers this change to its consumer, so that the
+//! consumer remains the only process that indexes an experiment's runs. The run's row is deleted
+//! only after the run has been marked.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,10 +21,10 @@ use crate::schedule::{row_of, run_of_row};
 const BATCH_SIZE: usize = 50;
 /// Number of concurrent requests.
 const CONCURRENCY: usize = 16;
-/// Pause after each group of runs. They may belong to one experiment, whose partition handles 1,000
-/// write units per second, and clients should not notice.
+/// Pause after each group of runs, so that clients do not notice the load. The runs of a group may
+/// all be in one experiment, whose partition handles 1,000 write units per second.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Maximum duration of a tick. The next one continues.
+/// Maximum duration of a tick. The next tick continues with the remaining rows.
 const MAX_DURATION: Duration = Duration::from_mins(1);
 
 /// When a postponed run is due.
@@ -38,10 +39,11 @@ enum DueTime {
 
 impl Indexer {
     /// Processes all runs and partitions of traces that are due. Runs that still have to be indexed
-    /// are marked, and packing of the partitions is requested. One request for each of a few
-    /// shards. For every 50 due runs, one request to read them, one for each run to be indexed, and
-    /// two to four to write and delete rows. Logs a line with the requests and units, as functions
-    /// do for a request.
+    /// are marked, and packing of the partitions is requested.
+    ///
+    /// Takes one request for each of a few shards. For every 50 due runs, takes one request to read
+    /// them, one for each run to be indexed, and two to four to write and delete rows. Like other
+    /// functions do for each request, logs a line with the requests and units.
     pub async fn tick(&self) -> Result<()> {
         Box::pin(service::log_work("tick", self.process_all_due())).await
     }
@@ -75,7 +77,8 @@ impl Indexer {
         if !unknown.is_empty() {
             tracing::error!(?unknown, "rows of postponed entities cannot be read");
         }
-        // A run may have two rows, and a batch must not write an item twice.
+        // The set removes duplicates, because a run may have two rows, and a batch must not write
+        // an item twice.
         let runs: BTreeSet<_> = known.iter().filter_map(run_of_row).collect();
         let documents = self.table.get_many(&runs.iter().map(RunLocation::key).collect::<Vec<_>>()).await?;
         let (mut later, mut now) = (Vec::new(), Vec::new());
@@ -105,14 +108,15 @@ impl Indexer {
         let due = run.due.map(|due| due.saturating_sub(self.schedule.early_ms(&run)));
         let later = due.max(run.reliance.closing());
         match later.filter(|due| *due > self.schedule.now()) {
-            // A process that relies on this row has its run checked again at that time.
+            // A process may rely on the row that is about to be deleted, so the run gets a new row
+            // for its next due time.
             Some(due) => DueTime::Later(due),
             None if run.is_marked => DueTime::Now,
             None => DueTime::Never,
         }
     }
 
-    /// Marks a run to be indexed at once.
+    /// Marks a run to be indexed immediately.
     async fn request_indexing(&self, at: &RunLocation) -> Result<()> {
         let update = Update::new(at.key()).marked_overdue(&at.run);
         match self.table.apply(&update).await {

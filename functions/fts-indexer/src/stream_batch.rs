@@ -14,16 +14,16 @@ use trace_blocks::{TraceKey, TracePartition};
 
 use crate::schedule::Urgency;
 
-/// A batch as Lambda delivers it. Its records are parsed one by one, so that an unreadable record
-/// does not lose the others.
+/// A batch as Lambda delivers it. The records are parsed one by one, so that the other records are
+/// processed even if one of them is unreadable.
 #[derive(Clone, Debug, Default)]
 pub struct StreamBatch {
     /// Records, in the order of the stream.
     pub records: Vec<Value>,
 }
 
-/// The input of the function: a batch of the stream, or an event of the schedule, which has no
-/// records.
+/// The input of the function: either a batch of the stream, or an event of the schedule. The latter
+/// has no records.
 #[derive(Clone, Debug, Deserialize)]
 pub struct IndexerEvent {
     #[serde(rename = "Records")]
@@ -31,14 +31,14 @@ pub struct IndexerEvent {
 }
 
 impl IndexerEvent {
-    /// Returns the batch, or `None` if the event is a tick.
+    /// Returns the batch, or `None` if the event comes from the schedule.
     #[must_use]
     pub fn batch(self) -> Option<StreamBatch> {
         self.records.map(|records| StreamBatch { records })
     }
 }
 
-/// The subject of a record.
+/// The subject of a record: what has changed, or what has to be done.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum RecordSubject {
     /// A changed run.
@@ -58,14 +58,14 @@ pub(crate) enum RecordSubject {
 /// The work of a batch.
 #[derive(Debug, Default)]
 pub(crate) struct BatchWork {
-    /// Subjects, in the order of their first record, with that record's number.
+    /// Subjects, in the order of their first record, each with the sequence number of this record.
     subjects: Vec<(RecordSubject, String)>,
     /// When each run has to be indexed, according to its records.
     urgencies: HashMap<RunLocation, Urgency>,
     positions: HashMap<RecordSubject, usize>,
     /// Times at which traces were marked.
     pub(crate) marked: MarkTimes,
-    /// Numbers of unreadable records.
+    /// Sequence numbers of unreadable records.
     pub(crate) unreadable: Vec<String>,
 }
 
@@ -88,8 +88,9 @@ impl BatchWork {
                 Ok(None) => {}
                 Err(what) => {
                     tracing::error!(number, what, "a record of the stream cannot be read");
-                    // A record without a number cannot be reported. An empty identifier would
-                    // repeat the whole batch.
+                    // A record without a sequence number is left out, because the response
+                    // identifies records by number, and an empty identifier would repeat the whole
+                    // batch.
                     work.unreadable.extend((!number.is_empty()).then(|| number.to_owned()));
                 }
             }
@@ -104,12 +105,12 @@ impl BatchWork {
         }
     }
 
-    /// Returns the number of the first record about a subject.
+    /// Returns the sequence number of the first record about a subject.
     pub(crate) fn first_record(&self, subject: &RecordSubject) -> Option<String> {
         self.positions.get(subject).and_then(|place| self.subjects.get(*place)).map(|(_, number)| number.clone())
     }
 
-    /// Returns the number of the first record about one of several subjects.
+    /// Returns the sequence number of the first record whose subject passes the given check.
     pub(crate) fn first_record_of(&self, is_meant: impl Fn(&RecordSubject) -> bool) -> Option<String> {
         self.subjects.iter().find(|(subject, _)| is_meant(subject)).map(|(_, number)| number.clone())
     }
@@ -140,7 +141,8 @@ impl BatchWork {
         })
     }
 
-    /// Returns the partitions of traces to be packed, with the mark to begin at.
+    /// Returns the partitions of traces to be packed, each with the mark at which packing begins,
+    /// if one is given.
     pub(crate) fn traces_to_pack(&self) -> impl Iterator<Item = (TracePartition, Option<TraceKey>)> {
         self.subjects.iter().filter_map(|(subject, _)| match subject {
             RecordSubject::TracesToPack(partition, from) => Some((*partition, from.clone())),
@@ -150,7 +152,7 @@ impl BatchWork {
 }
 
 /// Returns the subject of a record, or `None` if the record results from a write of the indexer
-/// itself.
+/// itself and nothing has to be done.
 fn subject(record: &Value) -> Result<Option<RecordSubject>, &'static str> {
     let change = record.get("dynamodb").ok_or("it has no change")?;
     let keys = change.get("Keys").ok_or("it has no keys")?;
@@ -168,21 +170,22 @@ fn subject(record: &Value) -> Result<Option<RecordSubject>, &'static str> {
                 return Ok(traces_subject(&key, &image));
             }
             let state = IndexingState::of(&image);
-            // A write of the indexer itself to a run that keeps its mark contains no change.
+            // If a run keeps its mark when the indexer writes its document, the resulting record is
+            // not a change of the run.
             Ok(if state.is_marked && !state.was_seen() { changed_subject(&key) } else { None })
         }
         _ => Err("it has an unknown name"),
     }
 }
 
-/// Returns when a run has to be indexed, according to one record. The run's document states whether
-/// the run has ended, and every document states from when on it may be indexed.
+/// Returns when a run has to be indexed, according to one record. The run's main document states
+/// whether the run has ended, and each of its documents states from when on the run may be indexed.
 fn urgency(record: &Value) -> Urgency {
     let image = record.pointer("/dynamodb/NewImage");
     image.map_or_else(Urgency::default, |image| Urgency::of(&IndexingState::of(&Image(image))))
 }
 
-/// A document as a record of the stream contains it.
+/// The content of an item in a record of the stream.
 struct Image<'a>(&'a Value);
 
 impl DocumentAttributes for Image<'_> {
@@ -204,7 +207,7 @@ fn changed_subject(key: &Key) -> Option<RecordSubject> {
     Some(RecordSubject::Run(RunLocation { experiment: row.experiment, run: row.run }))
 }
 
-/// Returns the subject of a trace's mark, or of the row that requests packing.
+/// Returns the subject of a record about a trace's mark, or about the row that requests packing.
 fn traces_subject(key: &Key, image: &Image<'_>) -> Option<RecordSubject> {
     let partition = TracePartition::of_key(key)?;
     if rows::TraceMark::parse(key).is_some() {

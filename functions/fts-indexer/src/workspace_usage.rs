@@ -1,8 +1,9 @@
 //! Counts the usage of workspaces: runs that are created, traces that begin, and bytes of spans.
 //!
-//! The stream has records of all of these anyway. A batch that is delivered twice is counted twice.
-//! The bytes of an export are counted if it puts a mark: the first export of a trace does, and
-//! later ones about once per minute.
+//! The stream contains records of all of these anyway, so counting requires no additional records.
+//! A batch that is delivered twice is counted twice. The bytes of an export are counted only if the
+//! export puts a mark, which the first export of a trace does, and later ones about once per
+//! minute.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +30,7 @@ type UsageAmounts = BTreeMap<QuotaKind, i64>;
 pub(crate) struct BatchUsage(BTreeMap<ExperimentId, UsageAmounts>);
 
 impl BatchUsage {
-    /// Sums up each experiment's usage in the records of a batch.
+    /// Sums up the usage of each experiment in the records of a batch.
     pub(crate) fn of(batch: &StreamBatch) -> Self {
         let mut brought = Self::default();
         for record in &batch.records {
@@ -85,8 +86,8 @@ impl UsageCounter {
         Self { workspaces: Workspaces::new(table.clone()), table, workspace_cache: Arc::default() }
     }
 
-    /// Adds the usage to the workspaces' daily totals. One request for each workspace, and one per
-    /// hundred experiments that are not in the cache.
+    /// Adds the usage to the daily totals of the workspaces. Takes one request for each workspace,
+    /// and one per hundred experiments that are not in the cache.
     pub(crate) async fn count(&self, brought: BatchUsage, now: i64) -> mlflow_api::Result<()> {
         let of = self.workspaces_of(brought.0.keys().copied().collect()).await?;
         let mut amounts = BTreeMap::<Workspace, UsageAmounts>::new();
@@ -138,7 +139,8 @@ impl UsageCounter {
 
     /// Enforces the quotas of workspaces.
     pub(crate) async fn enforce_quotas(&self) -> mlflow_api::Result<()> {
-        // Experiments may have been moved to another workspace.
+        // The cache is cleared, because experiments may have been moved to another workspace in the
+        // meantime.
         self.workspace_cache.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.workspaces.hold_to_quotas().await
     }

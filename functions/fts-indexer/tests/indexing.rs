@@ -1,4 +1,4 @@
-//! Tests the indexer on a table of its own: the entries that it derives, repeated attempts, and
+//! Tests the indexer on a private table: the entries that it derives, repeated attempts, and
 //! failing requests.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -125,8 +125,8 @@ impl Site {
         keys.filter(|key| key.starts_with(prefix)).collect()
     }
 
-    /// Returns the keys with this prefix in the index of experiment 1. They consist of the rest of
-    /// the partition key after the experiment, and the sort key.
+    /// Returns the keys with this prefix in the index of experiment 1. Each key is given as the
+    /// part of the partition key after the experiment, followed by the sort key.
     async fn keys(&self, prefix: &str) -> Vec<String> {
         let keys = self.dump().await.into_keys();
         keys.filter_map(|key| Some(key.strip_prefix("IX#1#")?.to_owned()))
@@ -224,7 +224,7 @@ async fn a_batch_of_a_thousand_with_one_poison_record_loses_no_other() {
     Box::pin(no_other_is_lost(1_000)).await;
 }
 
-/// Indexes this many runs when the record in the middle is unreadable.
+/// Indexes this many runs, with an unreadable record in the middle of their records.
 async fn no_other_is_lost(runs: u64) {
     let site = Site::new().await;
     let mut records = Vec::new();
@@ -241,7 +241,8 @@ async fn no_other_is_lost(runs: u64) {
     assert_eq!(marked, 1, "the run of the unreadable record stays marked, so that searches read it");
 }
 
-/// If a run cannot be indexed, only that run fails, and not the runs that share its requests.
+/// If a run cannot be indexed, the record of that run fails, but the runs that share its requests
+/// are indexed.
 #[tokio::test]
 async fn a_run_that_fails_is_named_and_the_others_are_indexed() {
     let site = Site::new().await;
@@ -250,8 +251,8 @@ async fn a_run_that_fails_is_named_and_the_others_are_indexed() {
         let at = site.run(number, "x").await;
         records.push(record("INSERT", &at, "", usize::try_from(number).unwrap()));
         if number == 20 {
-            // Longer than keys in DynamoDB may be: a run ID from elsewhere, in a copy that claims
-            // impossible entries.
+            // The value is longer than DynamoDB allows for keys. It simulates a run id of another
+            // server, in a copy whose list of stale entries is invalid.
             let stale = vec![table::Value::S("IX#1#P#x ".to_owned() + &"x".repeat(2_000))];
             let copy = Item::new(RunCopy::key(&at, TIME, OwnStage::Active))
                 .with("name", text("x"))
@@ -273,8 +274,8 @@ async fn a_run_that_fails_is_named_and_the_others_are_indexed() {
     assert_eq!(marked, 1);
 }
 
-/// A throttled table receives no further requests, and the records are repeated for as long as it
-/// is throttled.
+/// If the table is throttled, it receives no further requests, and the records are delivered again
+/// for as long as it is throttled.
 #[tokio::test]
 async fn a_batch_that_is_throttled_comes_again_from_its_first_unfinished_record() {
     let site = Site::new().await;
@@ -301,8 +302,8 @@ async fn a_batch_that_is_throttled_comes_again_from_its_first_unfinished_record(
     assert_eq!(site.keys("CA#run ").await.len(), 121);
 }
 
-/// A missing permission or a disabled key says nothing about records. They are repeated for as long
-/// as it lasts, and only those that cannot be read are given up.
+/// A missing permission or a disabled key is not the fault of a record. All records are delivered
+/// again until it is fixed, and only unreadable records are given up.
 #[tokio::test]
 async fn nothing_is_given_up_while_the_table_cannot_be_used() {
     for trouble in [InjectedFault::Denied, InjectedFault::KeyDisabled] {
@@ -332,7 +333,7 @@ async fn nothing_is_given_up_while_the_table_cannot_be_used() {
         drop(guard);
         let lines = logged.lines();
         let of = |message: &str| lines.iter().filter(|line| line.contains(message)).count();
-        // At most one line per minute, however long the calls take.
+        // The log must contain at most one line per minute of the test.
         let minutes = usize::try_from(begin.elapsed().as_secs() / 60).unwrap();
         let refusals = of("the table cannot be used");
         assert!((1..=minutes + 1).contains(&refusals), "{lines:#?}");
@@ -344,7 +345,7 @@ async fn nothing_is_given_up_while_the_table_cannot_be_used() {
     }
 }
 
-/// An unrecoverable failure of one record does not block the rest forever.
+/// A record that fails permanently does not block the other records forever.
 #[tokio::test]
 async fn what_cannot_be_read_is_given_up_after_ten_retries() {
     let site = Site::new().await;
@@ -357,8 +358,8 @@ async fn what_cannot_be_read_is_given_up_after_ten_retries() {
     assert!(site.handle(records).await.is_empty());
 }
 
-/// Wherever an indexing is interrupted, the next attempt results in the state that an uninterrupted
-/// indexing creates.
+/// No matter where an indexing is interrupted, the next attempt results in the state that an
+/// uninterrupted indexing creates.
 #[tokio::test]
 async fn it_may_stop_anywhere_and_be_done_again() {
     let undisturbed = Site::new().await;
@@ -374,7 +375,7 @@ async fn it_may_stop_anywhere_and_be_done_again() {
         let at = site.run(1, "first name").await;
         site.log(&at, "loss", 1, 0.5).await;
         assert!(site.handle(changed(&at)).await.is_empty());
-        // The first attempt to index a change is interrupted, and then another change arrives.
+        // The first attempt to index a change is interrupted, and then another change is made.
         site.log(&at, "loss", 2, 0.25).await;
         site.log(&at, "acc", 2, 0.9).await;
         site.faults.reset_calls();
@@ -405,7 +406,7 @@ async fn a_run_that_is_gone_leaves_nothing() {
     site.table.put(Item::new(row), &table::Condition::item_missing()).await.unwrap();
     let row = rows::RunTag::key(&at.experiment, &at.run, &"big".into());
     site.table.put(Item::new(row), &table::Condition::item_missing()).await.unwrap();
-    // Rows of the registry that refer to the run do not belong to the run.
+    // Rows of the registry that refer to the run are kept, because they are not data of the run.
     let version = rows::VersionOfRun::key(&at.run.as_str().into(), &"model".into(), &Ordinal(1));
     let row_of_version = Item::new(version.clone()).with("home", text("model"));
     site.table.put(row_of_version, &table::Condition::item_missing()).await.unwrap();
@@ -418,13 +419,13 @@ async fn a_run_that_is_gone_leaves_nothing() {
     }
     let other = site.run(2, "stays").await;
     assert!(site.handle([changed(&at), changed(&other)].concat()).await.is_empty());
-    // The directory belongs to the experiment and is kept.
+    // The directory is kept, because it is data of the experiment.
     let stays = |key: &str| key.contains(other.run.as_str()) || key.contains(" IX#");
     let of_other: Vec<_> = site.dump().await.into_iter().filter(|(key, _)| stays(key)).collect();
 
     site.table.write_many(Vec::new(), &[at.key()]).await.unwrap();
     let removed = record("REMOVE", &at, "", 1);
-    // Includes a late change of the run's metrics, and everything is delivered twice.
+    // The batch includes a delayed record about the run's metrics, and is delivered twice.
     let late = record("MODIFY", &at, "#METRIC", 2);
     assert!(site.handle(vec![removed.clone(), late]).await.is_empty());
     assert!(site.handle(vec![removed]).await.is_empty());
@@ -477,8 +478,8 @@ async fn leaves_nothing(workspace: &str, image: &Value) {
     assert_eq!(site.dump().await.into_keys().collect::<Vec<_>>(), [foreign.key().unwrap().text()]);
 }
 
-/// If a run is deleted, its entries leave the lists, and its copy moves to the copies of deleted
-/// runs. When the run is restored, everything is back.
+/// When a run is deleted, its entries leave the lists, and its copy moves to the copies of deleted
+/// runs. When the run is restored, copy and entries are as before.
 #[tokio::test]
 async fn a_run_has_one_copy_whatever_its_stage() {
     let site = Site::new().await;
@@ -488,7 +489,7 @@ async fn a_run_has_one_copy_whatever_its_stage() {
     let before = site.index().await;
     for _ in 0..2 {
         site.set_stage(&at, "deleted").await;
-        // Repeating the batch, as after a manual intervention, removes nothing.
+        // Repeating the batch, for example after a manual intervention, removes nothing.
         for _ in 0..2 {
             assert!(site.handle(changed(&at)).await.is_empty());
             assert_eq!(site.keys("").await.len(), 1, "the copy");
@@ -512,8 +513,9 @@ async fn a_run_has_one_copy_whatever_its_stage() {
     assert_eq!(site.keys("").await, Vec::<String>::new());
 }
 
-/// A process does not write the row of a list that it knows from the directory. If it crashes
-/// before writing the entries, at most one row too many is left.
+/// The row of a list in the directory is written before the list's entries, and only if the process
+/// has not cached it. If the process crashes before writing the entries, there is at most one
+/// unneeded row.
 #[tokio::test]
 async fn lists_are_in_the_directory_before_their_entries() {
     for failing in 1..12 {

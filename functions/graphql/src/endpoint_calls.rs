@@ -20,11 +20,11 @@ const FIELD_WEIGHT: usize = 32;
 /// The root field whose endpoint returns the model versions of runs.
 const MODEL_VERSIONS_FIELD: &str = "mlflowSearchModelVersions";
 
-/// A result that several objects of a response share: an experiment, or the model versions of a
-/// run. It is read once per query, no matter how often the query selects it.
+/// A result that several objects of a response contain, either an experiment or the model versions
+/// of a run. It is read once per query, no matter how often the query selects it.
 type SharedResult = Arc<OnceCell<Result<Arc<JsonValue>, String>>>;
 
-/// The calls of one query, all on behalf of the same caller.
+/// The endpoint calls of one query. All of them are made on behalf of the query's caller.
 pub(crate) struct EndpointCalls {
     calls: Arc<InternalCalls>,
     identity: Identity,
@@ -36,8 +36,8 @@ pub(crate) struct EndpointCalls {
 }
 
 impl EndpointCalls {
-    /// Returns the calls on behalf of a caller. Endpoints receive `arguments` in addition to their
-    /// input.
+    /// Returns an object that makes calls on behalf of a caller. Endpoints receive `arguments` in
+    /// addition to their input.
     pub(crate) fn new(calls: Arc<InternalCalls>, identity: Identity, arguments: Vec<(String, String)>) -> Self {
         Self {
             calls,
@@ -50,8 +50,8 @@ impl EndpointCalls {
         }
     }
 
-    /// Calls an endpoint with an input that has been checked against the schema. The cost is that
-    /// of the endpoint.
+    /// Calls an endpoint with an input that has been checked against the schema. Makes the requests
+    /// that the endpoint makes.
     pub(crate) async fn call(&self, endpoint: &str, input: &JsonValue) -> Result<JsonValue, FieldError> {
         self.answer(endpoint, input).await.map_err(|error| {
             if error.code.http_status() >= 500 {
@@ -63,7 +63,7 @@ impl EndpointCalls {
 
     async fn answer(&self, endpoint: &str, input: &JsonValue) -> mlflow_api::Result<JsonValue> {
         let too_long = || response_size::too_long("The data that the query reads", query_limits::MAX_READ_BYTES);
-        // A query that has exceeded the limit fails, so further reads are pointless.
+        // If the limit has been exceeded, the query fails, so further calls are skipped.
         if self.read_bytes.load(Ordering::Relaxed) > query_limits::MAX_READ_BYTES {
             return Err(too_long());
         }
@@ -95,11 +95,13 @@ impl EndpointCalls {
         self.read_once("mlflowGetExperiment", id, json!({ "experimentId": id }), "experiment").await
     }
 
-    /// Reads the model versions of several runs ahead, in one call. Takes one request per run, and
-    /// one per 100 versions. If the versions exceed one page or the call fails, nothing is cached,
-    /// and [`EndpointCalls::model_versions`] reads them per run.
+    /// Reads the model versions of several runs in advance, in one call. Takes one request per run,
+    /// and one per 100 versions. If the versions exceed one page or the call fails, nothing is
+    /// cached, and [`EndpointCalls::model_versions`] later reads the versions of each run
+    /// separately.
     pub(crate) async fn read_model_versions(&self, runs: &[&str]) {
-        // The ids contain no quotes, because they were returned by an endpoint.
+        // The ids can be quoted without escaping, because they were returned by an endpoint and
+        // contain no quotes.
         let list = runs.iter().map(|run| format!("'{run}'")).collect::<Vec<_>>().join(",");
         let input = json!({ "filter": format!("run_id IN ({list})") });
         let Ok(mut answer) =
@@ -118,14 +120,15 @@ impl EndpointCalls {
         }
         for run in runs {
             let versions = of_runs.remove(*run).map_or(JsonValue::Null, JsonValue::Array);
-            // A value that was read in the meantime is kept.
+            // If a value was cached in the meantime, it is kept, and the new one is dropped.
             let _ = self.shared_result(MODEL_VERSIONS_FIELD, run).set(Ok(Arc::new(versions)));
         }
     }
 
     /// Returns the model versions that a run created.
     pub(crate) async fn model_versions(&self, run: &str) -> Result<Arc<JsonValue>, FieldError> {
-        // The id contains no quotes, because it was returned by an endpoint.
+        // The id can be quoted without escaping, because it was returned by an endpoint and
+        // contains no quotes.
         let input = json!({ "filter": format!("run_id='{run}'") });
         self.read_once(MODEL_VERSIONS_FIELD, run, input, "model_versions").await
     }
@@ -154,14 +157,14 @@ impl EndpointCalls {
         Arc::clone(followed.entry((root, id.to_owned())).or_default())
     }
 
-    /// Counts runs whose model versions are selected. Returns `false` if the query selects the
-    /// model versions of too many runs.
+    /// Counts runs whose model versions the query selects. Returns `false` if there are too many
+    /// such runs.
     pub(crate) fn count_runs_with_versions(&self, runs: usize) -> bool {
         self.runs_with_versions.fetch_add(runs, Ordering::Relaxed) + runs <= query_limits::MAX_RUNS_WITH_VERSIONS
     }
 
-    /// Counts a field of the response with a text of `bytes` bytes. Returns `false` if the response
-    /// is too large.
+    /// Adds a field whose text has `bytes` bytes to the weight of the response. Returns `false` if
+    /// the response is too large.
     pub(crate) fn add_weight(&self, bytes: usize) -> bool {
         let before = self.weight.fetch_add(FIELD_WEIGHT + bytes, Ordering::Relaxed);
         before + FIELD_WEIGHT + bytes <= query_limits::MAX_RESPONSE_WEIGHT
@@ -173,7 +176,7 @@ impl EndpointCalls {
     }
 }
 
-/// Returns the error of a field.
+/// Returns the error for a field that could not be resolved.
 pub(crate) fn failure(message: &str) -> FieldError {
     FieldError { message: message.to_owned() }
 }

@@ -1,14 +1,14 @@
 //! The GraphQL function: returns the parts of other functions' responses that a query selects.
 //!
-//! `schema.graphql` is the whole schema on one page, and [`root_endpoints`](mod@root_endpoints) maps each root field
-//! to an endpoint. The function calls those endpoints as the same caller, with the same needs, and
-//! makes no requests to the table itself.
+//! `schema.graphql` is the whole schema on one page, and [`root_endpoints`](mod@root_endpoints)
+//! maps each root field to an endpoint of another function. This function calls these endpoints on
+//! behalf of the query's caller, so they check the permissions that they would check for a REST
+//! request. It makes no requests to the table itself.
 //!
 //! `POST /graphql` → `query.rs` parses and validates queries on a thread for blocking work, at most
-//! 16 at a time per process. `operation.rs` checks MLflow's limits. `root_resolver.rs` resolves the root
-//! fields, and `response_object.rs` the fields of the objects that they return. `endpoint_calls.rs` calls the
-//! endpoint that `root_endpoints.rs` names, through `service::Calls`. Caller and needs are the same as for
-//! REST.
+//! 16 at a time per process. `operation.rs` checks MLflow's limits. `root_resolver.rs` resolves the
+//! root fields, and `response_object.rs` the fields of the objects that they return.
+//! `endpoint_calls.rs` calls the endpoint that `root_endpoints.rs` names, through `service::Calls`.
 
 mod declaration;
 mod endpoint_calls;
@@ -26,8 +26,8 @@ use service::{FunctionContext, Paths, Route};
 pub use declaration::DOMAIN;
 pub use store::Store;
 
-/// Returns the routes of this function. A query itself has no needs, because each endpoint that it
-/// calls checks its own.
+/// Returns the routes of this function. A query itself requires no permissions, because each
+/// endpoint that it calls checks the caller's permissions.
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
     vec![

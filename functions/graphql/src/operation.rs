@@ -16,8 +16,8 @@ use crate::endpoint_calls::EndpointCalls;
 use crate::query_limits;
 use crate::root_resolver::RootObject;
 
-/// The response to a query, whatever its outcome. As in MLflow, errors are plain texts rather than
-/// the objects of the specification.
+/// The response to a query, whether or not it succeeded. As in MLflow, errors are plain texts
+/// rather than the objects of the specification.
 #[derive(Debug, Serialize)]
 pub(crate) struct Response {
     data: Option<JsonMap>,
@@ -31,12 +31,12 @@ impl Response {
     }
 }
 
-/// Executes the operation with this name, or the only operation if no name is given. The cost is
-/// that of the endpoints of its root fields.
+/// Executes the operation with this name, or the only operation if no name is given. Makes the
+/// requests that the endpoints of the operation's root fields make.
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE` if the text is not GraphQL or the response would be too large. All
-/// other errors are in the response.
+/// Returns `INVALID_PARAMETER_VALUE` if the text is not GraphQL or the response would be too large.
+/// All other errors are in the response.
 pub(crate) async fn execute(
     schema: &Valid<Schema>,
     query: String,
@@ -69,14 +69,14 @@ pub(crate) async fn execute(
     if requests.is_too_heavy() {
         return Err(response_size::too_long("The answer", query_limits::MAX_RESPONSE_WEIGHT));
     }
-    // The library prefixes errors of resolvers.
+    // The prefix that the library adds to errors of resolvers is removed.
     let message = |text: String| text.strip_prefix("resolver error: ").map(str::to_owned).unwrap_or(text);
     let errors: Vec<_> = executed.errors.into_iter().map(|error| message(error.message)).collect();
     Ok(Response { data: executed.data, errors: (!errors.is_empty()).then_some(errors) })
 }
 
-/// Returns the errors of a document. Their wording matches that of MLflow's library where the two
-/// libraries agree, because both follow graphql-js.
+/// Returns the errors of a document. This server's GraphQL library and MLflow's both follow
+/// graphql-js, so the wording matches MLflow's wherever the two libraries agree.
 fn messages(errors: &DiagnosticList) -> Vec<String> {
     errors.iter().map(|error| error.unstable_to_json_compat().message.replace('"', "'")).collect()
 }

@@ -16,7 +16,8 @@ use crate::query_limits;
 use crate::store::Store;
 
 /// Limits the number of concurrent queries. Each query occupies one blocking thread, and its calls
-/// need further blocking threads. If queries occupied all of these threads, they would deadlock.
+/// need further blocking threads. If queries could occupy all blocking threads, they would
+/// deadlock.
 static QUERY_SLOTS: Semaphore = Semaphore::const_new(16);
 
 /// A query as it was sent.
@@ -64,13 +65,14 @@ impl Endpoint for GraphqlQuery {
     async fn act(self, scope: &Scope, store: &Store) -> Result<Response> {
         let requests = EndpointCalls::new(Arc::clone(&store.calls), scope.identity().clone(), self.arguments);
         let schema = Arc::clone(&store.schema);
-        // The library's future is not `Send`, so it runs on a blocking thread. Large responses keep
-        // the thread busy anyway.
+        // The query runs on a blocking thread, because the library's future is not `Send`. Large
+        // responses keep the thread busy anyway.
         let runtime = tokio::runtime::Handle::current();
-        // Dropped together with this future when the client disconnects, which cancels the query.
+        // The sender is dropped together with this future when the client disconnects, which
+        // cancels the query.
         let (_waiting, gone) = oneshot::channel::<()>();
         let executing = QUERY_SLOTS.acquire().await.map_err(Error::internal)?;
-        // Requests that the query's calls make are added to this task's meter.
+        // The requests of the query's calls are counted by this task's meter.
         let meter = UsageMeter::of_task().unwrap_or_default();
         let executed = tokio::task::spawn_blocking(move || {
             let _executing = executing;

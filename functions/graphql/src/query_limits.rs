@@ -1,4 +1,5 @@
-//! Limits for queries: those of MLflow (`graphql_no_batching.py`), and some of our own.
+//! Limits for queries: those of MLflow (`graphql_no_batching.py`), and additional ones of this
+//! server.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -9,8 +10,8 @@ pub(crate) const MAX_QUERY_BYTES: usize = 64 << 10;
 /// Maximum nesting in a query, for example of lists. Without a limit, the parser could overflow its
 /// stack.
 pub(crate) const MAX_NESTING: usize = 64;
-/// Maximum number of runs whose model versions one query may select, over all of its searches. Each
-/// run takes a request.
+/// Maximum number of runs whose model versions one query may select, over all of its searches. The
+/// limit is needed because each run takes a request.
 pub(crate) const MAX_RUNS_WITH_VERSIONS: usize = 1_000;
 /// Maximum weight of a response: the number of bytes of its texts, plus 32 for each field.
 pub(crate) const MAX_RESPONSE_WEIGHT: usize = 64 << 20;
@@ -21,18 +22,18 @@ const MAX_ROOT_FIELDS: usize = 10;
 const MAX_ALIASES: usize = 10;
 const MAX_DEPTH: usize = 10;
 const MAX_SELECTIONS: usize = 1_000;
-/// Maximum number of fragment spreads and inline fragments. A spread inside a fragment counts once
-/// each time that the fragment is spread. MLflow counts spreads as selections as well.
+/// Maximum number of fragment spreads and inline fragments. A spread inside a fragment is counted
+/// once for each time that the fragment is spread. MLflow counts spreads as selections as well.
 const MAX_SPREADS: usize = 10_000;
 /// Maximum number of selections in an operation that queries the schema. It is low because the
 /// schema's types refer to each other without end.
 const MAX_SCHEMA_SELECTIONS: usize = 100;
 
-/// Checks a document against MLflow's limits before it is validated against the schema. Covers all
-/// its operations, with fragments expanded.
+/// Checks a document against MLflow's limits before it is validated against the schema. The check
+/// covers all operations of the document, with fragments expanded.
 ///
 /// # Errors
-/// MLflow's message for the first limit that is exceeded.
+/// Returns MLflow's message for the first limit that is exceeded.
 pub(crate) fn check(document: &Document) -> Result<(), String> {
     let fragments: Fragments = document.definitions.iter().filter_map(fragment).collect();
     let (mut root_fields, mut aliases, mut selections, mut limit) = (0, 0, 0, MAX_SELECTIONS);
@@ -90,8 +91,8 @@ fn fragment(definition: &Definition) -> Option<(&str, &[Selection])> {
     }
 }
 
-/// Returns the fields of one level of a query, including those of its fragments. Each fragment is
-/// expanded once. Adds the number of fragment spreads to `spreads`.
+/// Returns the fields of one level of a query, including the fields in its fragments. Each fragment
+/// is expanded once. Adds the number of fragment spreads to `spreads`.
 fn fields<'a>(selection_set: &'a [Selection], fragments: &Fragments<'a>, spreads: &mut usize) -> Vec<&'a Field> {
     let (mut fields, mut seen) = (Vec::new(), HashSet::new());
     let mut left: VecDeque<&Selection> = selection_set.iter().collect();

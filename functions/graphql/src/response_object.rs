@@ -20,7 +20,8 @@ use futures::stream::{self, StreamExt};
 use crate::endpoint_calls::{EndpointCalls, failure};
 use crate::query_limits;
 
-/// Type name of a run. Two of its fields are not in the responses of `runs/get` and `runs/search`.
+/// Type name of a run in the schema. Two of its fields are not in the responses of `runs/get` and
+/// `runs/search`, and are resolved by further calls.
 const RUN_TYPE: &str = "MlflowRunExtension";
 /// Type name of a run's metric, whose value may be NaN.
 const RUN_METRIC_TYPE: &str = "MlflowMetricExtension";
@@ -76,7 +77,7 @@ impl<'v> ResponseObject<'v> {
         Self { type_name, value: ObjectValue::Owned(value), requests }
     }
 
-    /// Returns a text in the object's `info`, or an empty text if it is missing.
+    /// Returns a text field in the object's `info`, or an empty text if the field is missing.
     fn info(&self, name: &str) -> &str {
         self.value.get("info").and_then(|info| info.get(name)).and_then(JsonValue::as_str).unwrap_or_default()
     }
@@ -89,7 +90,7 @@ impl<'v> ResponseObject<'v> {
         self.requests.model_versions(self.info("run_id")).await
     }
 
-    /// Converts the value of a field to its type in the schema.
+    /// Converts the value of a field to the type that the field has in the schema.
     fn complete<'a>(&'a self, info: &'a ResolveInfo<'a>, ty: &'a Type, value: Cow<'a, JsonValue>) -> Resolved<'a> {
         let name = match ty {
             Type::List(inner) | Type::NonNullList(inner) => {
@@ -140,9 +141,9 @@ impl<'v> ResponseObject<'v> {
         })
     }
 
-    /// Resolves the runs of a page. The experiments and model versions that the query selects are
-    /// read ahead for several runs concurrently, because the library would resolve one run after
-    /// another.
+    /// Resolves the runs of a page. If the query selects their experiments or model versions, these
+    /// are read in advance for several runs concurrently, because the library would resolve one run
+    /// after another.
     fn runs<'a>(&'a self, info: &'a ResolveInfo<'a>, runs: &'a [JsonValue]) -> Resolved<'a> {
         let asks = |name| {
             let mut seen = HashSet::new();
@@ -169,7 +170,8 @@ impl<'v> ResponseObject<'v> {
             stream::iter(runs)
         });
         let each = each.flatten().map(move |run| async move {
-            // Errors are ignored here: they are cached, and returned when the field is resolved.
+            // Errors are ignored here, because they are cached, and returned when the field is
+            // resolved.
             if experiments {
                 drop(run.experiment().await);
             }

@@ -39,7 +39,7 @@ impl AsyncObjectValue for RootObject<'_> {
                     let input = given.ok_or_else(|| failure("The field 'test' needs an 'inputString'."))?;
                     json!({ "output": input })
                 }
-                // In stock MLflow, the mutation returns nothing.
+                // As in stock MLflow, this mutation returns null.
                 "testMutation" => return Ok(AsyncResolvedValue::null()),
                 root => {
                     let endpoint = root_endpoints::endpoint(root).ok_or_else(|| self.unknown_field_error(info))?;

@@ -8,16 +8,19 @@ pub const FUNCTION: Function = Function {
     resource: "Housekeeper",
     description: "The housekeeper: deletes what the retention policies no longer keep, on a schedule.",
     table: Some(TableRights {
-        // Restoring an experiment restores its runs without writing to them, so deleting a run
-        // permanently has to check the experiment.
+        // The rights include writes with checks of other items. A run is deleted permanently only
+        // together with a check of its experiment, because restoring an experiment restores its
+        // runs without writing to them.
         actions: TableActions::Write,
-        // LSI1: deleted entities, and blocks of traces. LSI2: all runs, by start and by end time.
+        // LSI1 contains deleted entities and blocks of traces. LSI2 contains all runs, by start and
+        // by end time.
         indexes: Indexes::Only(&["LSI1", "LSI2"]),
         why: "It finds what is deleted or expired, and removes it.",
     }),
     bucket: &[BucketRight::List, BucketRight::Delete],
     settings: &[EnvironmentSetting::Artifacts],
-    // A call has a limited time for as many removals as possible.
+    // The function gets a whole core, because a call should remove as much as possible within its
+    // limited time.
     memory: Function::WHOLE_CORE_MB,
     timeout: 300,
     ..Function::BASE

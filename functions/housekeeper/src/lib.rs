@@ -1,9 +1,9 @@
-//! The housekeeper of the stack. A schedule invokes this function once per hour. It deletes what
-//! the policies no longer keep: deleted entities, traces and metric histories. The work is done by
-//! `shared/storage/retention`.
+//! The housekeeper of the stack. A schedule invokes this function once per hour. It permanently
+//! deletes data that the retention policies no longer keep: deleted entities, traces and metric
+//! histories. The crate `shared/storage/retention` does the work.
 //!
-//! It is a function of its own because its permissions exceed those of every other function: it may
-//! delete any item of the table, and any file. It cannot be reached by requests.
+//! It is a separate function because its permissions exceed those of every other function: it may
+//! delete any item of the table, and any file. It cannot be reached by clients' requests.
 
 mod declaration;
 
@@ -11,6 +11,6 @@ use std::time::Duration;
 
 pub use declaration::FUNCTION;
 
-/// Maximum duration of a call. The next call continues. The function's timeout is a minute longer,
-/// for requests that are in flight.
+/// Maximum duration of a call. The next call continues where this one stopped. The function's
+/// timeout is a minute longer, so that requests in flight can complete.
 pub const MAX_DURATION: Duration = Duration::from_mins(4);

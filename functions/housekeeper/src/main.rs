@@ -27,11 +27,12 @@ async fn serve() -> Result<(), Error> {
     let handler = |event: LambdaEvent<Value>| {
         let (retention, workspaces) = (retention.clone(), workspaces.clone());
         async move {
-            // A deployment checks that every function starts (`tools/deploy/first_call.py`).
+            // A deployment sends this request to check that the function starts
+            // (`tools/deploy/first_call.py`).
             if event.payload["rawPath"] == "/health" {
                 return Ok(serde_json::json!({ "statusCode": 200 }));
             }
-            // Boxed, because the compiler fails on more deeply nested futures.
+            // The future is boxed, because the compiler fails on more deeply nested futures.
             Box::pin(answer(retention, workspaces)).await
         }
     };
@@ -42,7 +43,8 @@ async fn answer(retention: Retention, workspaces: Workspaces) -> Result<Value, E
     let work = retention.remove_for(MAX_DURATION, &workspaces, &LogReport);
     let is_done = Box::pin(service::log_work("housekeeper", work)).await.map_err(|error| format!("{error:?}"))?;
     if !is_done {
-        // A metric filter in `template.yaml` matches this message. The next call continues.
+        // A metric filter in `template.yaml` matches this message. The next call continues where
+        // this one stopped.
         tracing::warn!("housekeeping is behind");
     }
     Ok(serde_json::json!({ "is_done": is_done }))

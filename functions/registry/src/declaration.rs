@@ -25,7 +25,7 @@ pub const DOMAIN: Domain = Domain::of::<Registry>(Function {
         indexes: Indexes::Only(&["LSI1", "LSI2", "GSI1"]),
         why: "What the function does, and no Scan. It reads runs and logged models, to see whether a source is theirs.",
     }),
-    // The function signs URLs for downloading the files of versions.
+    // The bucket rights let the function sign URLs for downloading the files of model versions.
     bucket: &[BucketRight::List, BucketRight::Read],
     settings: &[EnvironmentSetting::Artifacts],
     ..Function::BASE

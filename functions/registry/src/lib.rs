@@ -2,22 +2,22 @@
 //! registered models with a tag.
 //!
 //! [`routes`] lists the whole API on one page. A handler parses its request and calls one method of
-//! the [`store`], which accesses the table and contains no HTTP. `source_uri.rs` defines which sources
-//! a version may have.
+//! the [`store`], which accesses the table and contains no HTTP. `source_uri.rs` defines which
+//! sources a version may have.
 //!
 //! The **model key** consists of the workspace and the name of a model, and is part of the keys of
-//! its rows. The **home** of a model is the partition of its versions, which is determined by the
-//! model's first name. A renamed model keeps its home.
+//! the model's rows. The **home** of a model is the partition that contains its versions. It is
+//! determined by the model's first name, and does not change when the model is renamed.
 //!
 //! # How a version is read by its alias
 //!
 //! `GET registered-models/alias` → `aliases::Get` → `Store::alias_get` (`store/alias.rs`).
 //!
 //! 1. One query of LSI1 in `RM#<name>` returns the model and up to 24 complete versions that have
-//!    aliases. Any other version takes one more request. `latest` is not an alias in the map, and
-//!    is read with two requests.
-//! 2. The model's map of aliases determines the version. For a renamed model, the item contains the
-//!    home, and the query is repeated there (`docs/adr/0014-model-homes.md`).
+//!    aliases. Any other version takes one more request. `latest` is not in the model's map of
+//!    aliases, and is read with two requests.
+//! 2. The model's map of aliases determines the version. If the model was renamed, its item
+//!    contains the home, and the query is repeated there (`docs/adr/0014-model-homes.md`).
 //! 3. Tags that are too large for the version's document are in rows, which take one more request.
 //!
 //! # How a version is created
@@ -28,13 +28,13 @@
 //! 1. `version_source` checks that the source, once decoded, still refers to the location that it
 //!    appears to refer to. A source that is a path of the server, or leads through the server, must
 //!    belong to the run or the logged model that the request names.
-//! 2. The model is read, because it has the count of its versions.
-//! 3. One transaction increments the count, on condition that it has not changed, and puts the
+//! 2. The model is read, because it contains the number of its versions.
+//! 3. One transaction increments this number, on condition that it has not changed, and puts the
 //!    version under the next number. A row in the run's partition refers to the version. If the
 //!    request names a logged model, the version is added to the list in that model's tag
 //!    (`store/logged_model.rs`).
-//! 4. A request that loses a race gets the current model from the failed condition, and tries the
-//!    next number.
+//! 4. If another request has created a version first, the condition fails and returns the current
+//!    model, and the request tries the next number.
 
 mod aliases;
 mod declaration;

@@ -131,7 +131,8 @@ impl Endpoint for Rename {
         Ok(Self { name, new_name })
     }
 
-    /// Only the model, as in MLflow. The transaction rejects a name that is in use.
+    /// As in MLflow, renaming requires permission on the model only, and not on the new name. The
+    /// transaction rejects a name that is in use.
     fn needs(&self) -> Needs {
         with_versions(Needs::update(Target::RegisteredModel(self.name.clone())), &self.name)
     }
@@ -164,15 +165,16 @@ impl Endpoint for Delete {
 }
 
 /// Returns the permissions that changing a tag of a model requires. One tag turns a model into a
-/// prompt or back, after which other grants apply. Changing that tag requires full rights.
+/// prompt or back. Changing this tag requires full rights, because other grants apply to the model
+/// afterwards.
 fn with_tag(name: &RegisteredModelName, key: &str) -> Needs {
     let model = Target::RegisteredModel(name.clone());
     let needs = Needs::update(model.clone());
     if key == IS_PROMPT_TAG { needs.and(Action::Manage, [model]) } else { needs }
 }
 
-/// Checks whether tags turn a model into a prompt, ignoring the case of the value. If a tag is
-/// repeated, its last value is used.
+/// Checks whether tags turn a model into a prompt. The case of the tag's value is ignored. If the
+/// tag is repeated, its last value is used.
 fn is_prompt(tags: &[(String, String)]) -> bool {
     let tag = tags.iter().rev().find(|(key, _)| key == IS_PROMPT_TAG);
     tag.is_some_and(|(_, value)| value.to_lowercase() == "true")
@@ -236,7 +238,8 @@ impl Endpoint for LatestVersions {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<LatestVersionsResponse> {
-        // MLflow looks up the model before it checks the stages.
+        // Stages are parsed after the model has been read, because MLflow looks up the model before
+        // it checks the stages.
         let stages = || self.0.stages.iter().map(|stage| ModelStage::parse(stage)).collect();
         let mut model_versions = store.model_latest_versions(&scope.registered_model(&self.0.name)?, stages).await?;
         if !scope.shows(Resource::Run) {

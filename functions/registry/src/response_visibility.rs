@@ -1,4 +1,5 @@
-//! The other entities that responses about models and versions contain, and the rights to see them.
+//! Related entities that responses about models and versions contain, and the permissions that are
+//! required to see them.
 
 use access::{Needs, Resource, Scope, Target};
 use mlflow_api::RegisteredModelName;
@@ -10,7 +11,7 @@ pub(crate) fn with_versions(needs: Needs, name: &RegisteredModelName) -> Needs {
     needs.showing([Resource::Run]).showing_in(Resource::ModelVersion, [Target::RegisteredModel(name.clone())])
 }
 
-/// Returns the response about the model that a request names, without the parts that its caller may
+/// Returns the response about the model that a request names, without the parts that the caller may
 /// not see.
 pub(crate) fn visible_model(
     scope: &Scope,
@@ -26,7 +27,8 @@ pub(crate) fn visible_model(
     RegisteredModelResponse { registered_model: model }
 }
 
-/// Returns the response about a version, without its run if the caller may not see runs.
+/// Returns the response about a version. The version's run is omitted if the caller may not see
+/// runs.
 pub(crate) fn visible_version(scope: &Scope, mut version: ModelVersion) -> ModelVersionResponse {
     if !scope.shows(Resource::Run) {
         version.hide_run();

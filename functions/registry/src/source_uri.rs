@@ -1,11 +1,11 @@
-//! Checks of the source of a model version, which is a URI. It must not lead anywhere else than it
-//! appears to. A path on the server's machine, or through the server, must belong to the run or to
-//! the logged model.
+//! Checks of the source of a model version, which is a URI. The source must not refer to another
+//! location than it appears to refer to. A path on the server's machine, or through the server,
+//! must belong to the run or to the logged model.
 //!
 //! The rules are MLflow's (`_validate_source_run`, `_validate_source_model`). Any other location
-//! may be recorded, because clients load the model with their own rights. The server itself only
-//! sends files from its own bucket, so these have to belong to the run or the logged model that the
-//! version names (`docs/adr/0018-locations.md`).
+//! may be recorded, because clients load the model with their own credentials. The server itself
+//! sends only files from its own bucket, so a source in the bucket has to belong to the run or the
+//! logged model that the version names (`docs/adr/0018-locations.md`).
 
 use mlflow_api::limits::normalized_path;
 use mlflow_api::{Error, Result};
@@ -22,7 +22,7 @@ pub(crate) struct SourceUri<'a> {
     pub(crate) uri: &'a str,
     /// The scheme as written, in upper or lower case. Empty for a path.
     pub(crate) scheme: &'a str,
-    /// The host, or whatever is in its place.
+    /// The host, or any other text between `//` and the path.
     pub(crate) authority: &'a str,
     pub(crate) path: &'a str,
     query: &'a str,
@@ -72,7 +72,7 @@ impl<'a> SourceUri<'a> {
         self.scheme.is_empty() || self.has_scheme("file")
     }
 
-    /// Checks whether the source leads through MLflow's artifact proxy
+    /// Checks whether the source refers to a location through MLflow's artifact proxy
     /// (`_is_mlflow_artifact_source`).
     pub(crate) fn is_proxied(&self) -> bool {
         const ROUTE: [&str; 4] = ["api", "2.0", "mlflow-artifacts", "artifacts"];
@@ -82,9 +82,9 @@ impl<'a> SourceUri<'a> {
                 && parts(self.path).is_some_and(|parts| parts.windows(ROUTE.len()).any(|window| window == ROUTE)))
     }
 
-    /// Rejects URIs that are not local and do not refer to their target plainly, in any number of
-    /// layers of encoding (`_validate_non_local_source_contains_relative_paths`). They must not
-    /// contain `.` and `..`, backslashes, control characters or fragments.
+    /// Rejects URIs that are not local and that could refer to another target than they appear to
+    /// refer to (`_validate_non_local_source_contains_relative_paths`). Such URIs contain `.` or
+    /// `..`, backslashes, control characters or fragments, in any layer of encoding.
     pub(crate) fn check_plain(&self) -> Result<()> {
         let (Some(decoded), Some(query)) = (decoded(&self.uri.replace('+', " ")), decoded(self.query)) else {
             return Err(self.relative_part_error());
@@ -109,15 +109,16 @@ impl<'a> SourceUri<'a> {
     }
 
     /// Checks whether the source is a location or is below it, comparing the decoded components of
-    /// the paths (`_is_uri_within_root`). Clients read object stores by the path as written, so for
-    /// these the path as written has to start with the location's as well.
+    /// the paths (`_is_uri_within_root`). For object stores, the undecoded path also has to start
+    /// with the location's path, because clients read objects by the undecoded path.
     pub(crate) fn is_below(&self, location: &str) -> bool {
         let root = SourceUri::parse(location);
         let (Some(root_parts), Some(own_parts)) = (root.target_parts(), self.target_parts()) else { return false };
         let same_host = if self.is_local() {
             root.is_local() && self.is_absolute()
         } else {
-            // Names of buckets are case-sensitive.
+            // The authority is compared case-sensitively, because names of buckets are
+            // case-sensitive.
             self.scheme.eq_ignore_ascii_case(root.scheme) && self.authority == root.authority
         };
         let has_root = !root_parts.is_empty() || !root.authority.is_empty();
@@ -136,8 +137,9 @@ impl<'a> SourceUri<'a> {
         self.authority.is_empty() && path.starts_with('/') && !path.starts_with("//")
     }
 
-    /// Checks that no component, in any layer of encoding, leads elsewhere. Python also decodes
-    /// paths without a scheme, and drops line feeds and tabs from all paths.
+    /// Checks that no component of the path, in any layer of encoding, refers to a location
+    /// outside. Python also decodes paths without a scheme, and drops line feeds and tabs from all
+    /// paths.
     fn stays_in_location(&self) -> bool {
         let path = if self.scheme.is_empty() { self.uri } else { self.path };
         decoded(path)
@@ -162,7 +164,7 @@ impl<'a> SourceUri<'a> {
     }
 
     /// Returns the error about a local path that belongs to neither a run nor a logged model. `id`
-    /// is the parameter that would name its owner.
+    /// is the name of the request parameter that could name its owner.
     pub(crate) fn local_path_error(path: &str, id: &str) -> Error {
         Error::invalid(format!(
             "Invalid model version source: '{path}'. To use a local path as a model version source, the {id} request parameter has \
@@ -180,14 +182,14 @@ impl<'a> SourceUri<'a> {
         ))
     }
 
-    /// Returns any other error about the source.
+    /// Returns an error about the source for any other reason.
     pub(crate) fn source_error(&self, reason: &str) -> Error {
         Error::invalid(format!("Invalid model version source: '{}'. {reason}", self.uri))
     }
 
     /// Parses a `models:` URI (`_parse_model_uri`).
     pub(crate) fn model_uri(&self) -> Option<ModelUri<'a>> {
-        // In these URIs, MLflow does not treat `#` as the start of a fragment.
+        // In `models:` URIs, MLflow does not treat `#` as the start of a fragment.
         let (_, rest) = self.uri.split_once(':')?;
         let path = rest.split_once('?').map_or(rest, |(path, _)| path);
         let path = path.strip_prefix('/')?.trim_start_matches('/');
@@ -235,20 +237,20 @@ fn has_relative_part(text: &str) -> bool {
     text.split(['/', '\\', '?', '#', ';']).any(|part| matches!(part, "." | ".."))
 }
 
-/// Returns the components of a path, each decoded through all layers. Returns `None` if there are
-/// too many layers.
+/// Returns the components of a path, each of them decoded through all layers of percent-encoding.
+/// Returns `None` if there are too many layers.
 fn parts(path: &str) -> Option<Vec<String>> {
     path.split('/').filter(|part| !part.is_empty()).map(decoded).collect()
 }
 
-/// Checks whether a path, as written, is equal to another path or below it.
+/// Checks whether a path is equal to another path or below it, without decoding either.
 fn begins_with_path(path: &str, root: &str) -> bool {
     path.strip_prefix(root.trim_end_matches('/'))
         .is_some_and(|rest| rest.is_empty() || (rest.starts_with('/') && !rest.starts_with("//")))
 }
 
-/// Decodes a text through all layers. Returns `None` if there are more layers than any legitimate
-/// text has.
+/// Decodes a text through all layers of percent-encoding. Returns `None` if there are more layers
+/// than any legitimate text has.
 fn decoded(text: &str) -> Option<String> {
     let mut text = text.to_owned();
     for _ in 0..MAX_LAYERS {

@@ -59,11 +59,11 @@ impl Endpoint for Create {
         Ok(Self { name: message.name, new })
     }
 
-    /// Includes the model, the run, the logged model (whose tag lists its versions), and the
-    /// version that is the source, because callers who may read the new version may read the files
-    /// of its source. An invalid id refers to an entity that does not exist. A version that the
-    /// request declares to be a prompt's also needs the rights for prompts, regardless of its
-    /// model.
+    /// The permissions cover the model, the run, the logged model (whose tag lists its versions),
+    /// and the version that is the source. The latter is needed because callers who may read the
+    /// new version may read the files of its source. An invalid id is treated as the id of an
+    /// entity that does not exist. A version that the request declares to be a prompt's requires
+    /// the permissions for prompts as well, regardless of its model.
     fn needs(&self) -> Needs {
         let VersionSource { run_id, model_id, .. } = &self.new.source;
         let model = Target::RegisteredModel(self.name.clone());
@@ -130,9 +130,10 @@ impl Endpoint for GetDownloadUri {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<DownloadUriResponse> {
         let version = store.version_stored(&scope.registered_model(&self.0.name)?, &self.0.version).await?;
-        // Clients read files using nothing but the location. Callers without permission to read the
-        // run or the logged model at the location get the version's own directory instead, which is
-        // readable with permission to read the version.
+        // The response contains the location of the files, which is all that clients need to read
+        // them. If the caller may not read the run or the logged model at that location, the
+        // response contains the version's own directory instead. Permission to read the version is
+        // enough for reading that directory.
         let artifact_uri = match version.needs_of_storage(store.artifacts()) {
             Some(needs) if !scope.is_allowed(service::DomainStore::table(store), &needs).await? => {
                 VersionDirectory { name: self.0.name, version: version.number }.uri()
@@ -143,14 +144,14 @@ impl Endpoint for GetDownloadUri {
     }
 }
 
-/// Sends a file of a version whose artifacts are managed by this server. Reads its arguments from
-/// the query string instead of parsing a message, as MLflow does.
+/// Sends a file of a version whose artifacts are managed by this server. As in MLflow, the
+/// arguments are read from the query string instead of a message.
 pub(crate) struct GetArtifact {
     name: RegisteredModelName,
     version: String,
     path: ArtifactPath,
-    /// Whether the client prefers to download the file itself through a presigned URL. Clients of
-    /// MLflow 3.18 request this.
+    /// Whether the client prefers to download the file itself through a presigned URL. MLflow
+    /// clients from version 3.18 request this.
     presigned: bool,
 }
 
@@ -193,8 +194,8 @@ impl Endpoint for Search {
         }))
     }
 
-    /// Requires permission to read all runs if the filter refers to runs, because the result would
-    /// otherwise reveal which versions these runs have. This includes filters on sources, which
+    /// If the filter refers to runs, permission to read all runs is required, because the result
+    /// would otherwise reveal which versions the runs have. This includes filters on sources, which
     /// contain ids of runs, and filters that cannot be parsed, which the store rejects later.
     fn needs(&self) -> Needs {
         let versions = Needs::list(Resource::ModelVersion).showing([Resource::Run]);

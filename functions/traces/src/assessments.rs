@@ -48,13 +48,13 @@ impl Endpoint for Create {
     }
 }
 
-/// Returns a digest of a request. Identical requests within the same millisecond create the same
-/// entity, so that a client that received no response may retry.
+/// Returns a digest of a request. Identical requests within one millisecond create one entity, so
+/// that a client that received no response may retry.
 fn digest(request: &Request, trace: &TraceId) -> u128 {
     sha256_128(&[trace.as_str().as_bytes(), &request.body].concat())
 }
 
-/// An assessment that a path names.
+/// An assessment, as named by the path of a request.
 struct AssessmentPath {
     trace: TraceId,
     id: String,

@@ -51,8 +51,8 @@ impl Endpoint for Delete {
         Ok(Self { experiment: ExperimentId::parse(&message.experiment_id)?, traces: which })
     }
 
-    /// Requires the right to delete assessments as well, because those of the traces are deleted
-    /// too.
+    /// Requires the right to delete assessments as well, because the assessments of a trace are
+    /// deleted with it.
     fn needs(&self) -> Needs {
         let experiment = Target::Experiment(self.experiment);
         let traces = Needs::of_in(Action::Delete, Resource::Trace, experiment.clone());

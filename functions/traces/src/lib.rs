@@ -1,16 +1,16 @@
 //! The traces function: traces, their spans and assessments.
 //!
 //! [`routes`] is its whole API on one page. A handler parses its request and makes one or two calls
-//! to the [`store`]. The store knows the table but nothing of HTTP. `docs/design/traces-at-rest.md`
+//! to the [`store`], which accesses the table and contains no HTTP. `docs/design/traces-at-rest.md`
 //! explains how traces are stored, searched, packed and removed.
 //!
 //! | file | contents |
 //! |---|---|
 //! | `otlp.rs`, `store/export.rs`, `store/export_batches.rs`, `store/span_items.rs` | ingestion of spans |
 //! | `start.rs`, `store/start.rs`, `store/document_draft.rs` | fields of a trace that clients send |
-//! | `assessments.rs`, `tags.rs`, `link.rs`, `delete.rs` and their files in `store` | changes to a trace |
+//! | `assessments.rs`, `tags.rs`, `link.rs`, `delete.rs` and the files with these names in `store` | changes to a trace |
 //! | `search.rs`, `trace_metrics.rs`, `store/search` | searches, metrics and charts |
-//! | `store/mark.rs` | marks, the time order of traces |
+//! | `store/mark.rs` | marks, which store the time order of traces |
 //! | `store/document_change.rs` | conditional updates of documents |
 //! | `store/search/partition_reader.rs`, `store/search/time_merge.rs` | reading the marks and blocks of a partition, and merging partitions |
 //! | `store/deletion_scan.rs` | reading partitions from the oldest trace on, for deletion by time |
@@ -18,7 +18,7 @@
 //! Every change to a document writes the trace's mark first, unless the mark is less than a minute
 //! old. `trace_change` does so for changes that are computed from the whole document, and
 //! `trace_update` for changes to one entry of a map or a set. `trace_start_v2` and `trace_remove`
-//! do it themselves.
+//! write the mark themselves.
 
 mod assessments;
 mod declaration;

@@ -48,8 +48,8 @@ impl Endpoint for LinkToRun {
             }
         }
         store.trace_link_to_run(&traces, self.run.as_str()).await?;
-        // If the run does not exist, there is no way to tell who may link traces to it, so nothing
-        // is stored.
+        // If the run does not exist, no permissions on it can be checked, so the link is not
+        // stored.
         if let Some(run) = scope.known_run(&self.run)? {
             store.traces_link_before_arrival(&awaited, &run).await?;
         }

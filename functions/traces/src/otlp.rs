@@ -1,5 +1,5 @@
-//! `POST /v1/traces`: the OpenTelemetry protocol. Responses are those of MLflow's server. They
-//! differ from MLflow's usual errors if the request cannot be parsed.
+//! `POST /v1/traces`: the OpenTelemetry protocol. Responses are those of MLflow's server. If the
+//! request cannot be parsed, they have another format than MLflow's usual errors.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,8 @@ fn missing_header(header: &str) -> String {
         .to_string()
 }
 
-/// Returns the reason if a request is rejected because it would cause too much work.
+/// Returns the reason for rejecting a request that would cause too much work, or `None` if the
+/// request is accepted.
 fn rejection_reason(exports: &[spans::TraceExport]) -> Option<String> {
     let ms = |export: &spans::TraceExport| {
         let start = export.spans.iter().map(|span| span.start_time_unix_nano).min().unwrap_or_default();
@@ -59,7 +60,7 @@ impl Endpoint for Export {
         if let Some(detail) = rejection_reason(&exports) {
             return Ok(Self::Rejected { status: 413, body: json!({ "detail": detail }).to_string() });
         }
-        // An invalid run id is ignored: the spans are stored, without the link.
+        // An invalid run id is ignored. The spans are stored, but not linked to a run.
         let run = request.header(RUN_HEADER).filter(|run| !run.is_empty()).and_then(RunId::parse);
         Ok(Self::Spans { experiment: ExperimentId::parse(experiment)?, run, exports, format })
     }
@@ -90,7 +91,7 @@ impl Endpoint for Export {
         let traces = exports.len();
         let may_change = may_change(scope, store, experiment).await?;
         let rejected = store.spans_log(&scope.experiment(experiment)?, run.as_ref(), exports, may_change).await?;
-        // If no spans were accepted, the response is an error, as for any other request.
+        // If all spans were rejected, the response is an error, as for any other request.
         if let (Some(first), true) = (rejected.first(), rejected.len() == traces) {
             return Err(first.error.clone());
         }

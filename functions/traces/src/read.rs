@@ -28,15 +28,15 @@ pub(crate) fn check_trace_count(traces: usize) -> Result<()> {
     }
 }
 
-/// Returns the permissions that reading a trace requires, including those for the other entities
+/// Returns the permissions that reading a trace requires, including those for the related entities
 /// that the response shows.
 fn read_needs(trace: &TraceId) -> Needs {
     let trace = Target::Trace(trace.clone());
     with_traces(Needs::read(trace.clone()), [trace])
 }
 
-/// Removes the parts of a trace that the caller may not see. The request's needs must include the
-/// trace.
+/// Removes the parts of a trace that the caller may not see. The trace must be one of the targets
+/// of the request's permission check.
 fn visible_info(scope: &Scope, info: TraceInfo) -> TraceInfo {
     response_visibility::visible_trace(scope, &Target::Trace(info.id.clone()), info)
 }
@@ -84,7 +84,8 @@ pub(crate) struct Get {
     allow_partial: bool,
 }
 
-/// Returns MLflow's error for a missing trace, whose wording differs from that of other endpoints.
+/// Returns MLflow's error for a missing trace. Its wording differs from the error that MLflow
+/// returns for other missing entities.
 pub(crate) fn trace_not_found(trace: &str) -> Error {
     Error::not_found(format!("Trace with ID {trace} is not found."))
 }
@@ -111,8 +112,8 @@ impl Endpoint for Get {
     }
 }
 
-/// The traces that a request names. Invalid ids are skipped, and so are traces of other experiments
-/// if the request is limited to some.
+/// The traces that a request names. Invalid ids are skipped. If the request is limited to some
+/// experiments, traces of all others are skipped too.
 struct RequestedTraces {
     traces: Vec<TraceId>,
     experiments: Option<HashSet<ExperimentId>>,

@@ -12,7 +12,8 @@ use crate::{assessments, delete, link, otlp, read, search, start, tags, trace_ar
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
     vec![
-        // OpenTelemetry's exporter gives up after 10 seconds, retries included.
+        // Clients are told to retry after a few seconds, because OpenTelemetry's exporter gives up
+        // after 10 seconds, retries included.
         Route::to::<otlp::Export>("POST", "/v1/traces", Create(Trace)).under(Bare).with_retry_after(1..=3),
         //
         Route::to::<start::Start>("POST", "traces", Create(Trace)).under(V3),
@@ -42,7 +43,7 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::to::<delete::Delete>("POST", "traces/delete-traces", Delete(Trace)),
         Route::to::<tags::Set>("PATCH", "traces/{request_id}/tags", Update(Trace)),
         Route::to::<tags::Delete>("DELETE", "traces/{request_id}/tags", Update(Trace)),
-        // As in MLflow, linking counts as a change to the run.
+        // As in MLflow, linking a trace to a run requires permission to update the run.
         Route::to::<link::LinkToRun>("POST", "traces/link-to-run", Update(Run)),
         Route::to::<link::LinkPrompts>("POST", "traces/link-prompts", Update(Trace)),
         //

@@ -47,7 +47,8 @@ impl Endpoint for Start {
         let mut assessments = Vec::new();
         for (place, said) in field(info, "assessments").and_then(Value::as_array).into_iter().flatten().enumerate() {
             let (assessment_id, assessment) = Assessment::read(said.as_object().unwrap_or(&empty), now)?;
-            // A retried request must result in the same assessment ids.
+            // The assessment ids are derived from the request, because a retried request must
+            // result in the same ids.
             let digest = || AssessmentId::new(sha256_128(format!("{id} {place} {said}").as_bytes()));
             assessments.push((assessment_id.unwrap_or_else(digest), assessment));
         }
@@ -67,8 +68,8 @@ impl Endpoint for Start {
         }))
     }
 
-    /// Clients may log assessments of the trace that they are creating, which needs a permission of
-    /// its own.
+    /// Clients may log assessments of the trace that they are creating. This requires a separate
+    /// permission.
     fn needs(&self) -> Needs {
         let experiment = Target::Experiment(self.0.experiment);
         let trace = with_traces(Needs::create_in(experiment.clone(), Resource::Trace), [experiment.clone()]);
@@ -87,7 +88,7 @@ impl Endpoint for Start {
 }
 
 /// Checks whether the caller may change traces of an experiment, rather than only add traces. Takes
-/// no request if the caller's permissions on this experiment have already been checked.
+/// no request if the caller's permissions on this experiment have already been loaded.
 pub(crate) async fn may_change(scope: &Scope, store: &Store, experiment: ExperimentId) -> Result<bool> {
     let needs = Needs::of_in(Action::Update, Resource::Trace, Target::Experiment(experiment));
     scope.is_allowed(service::DomainStore::table(store), &needs).await

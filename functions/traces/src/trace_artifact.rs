@@ -1,5 +1,5 @@
-//! `get-trace-artifact`: returns a trace's spans as the file that the user interface reads, or an
-//! attachment of the trace.
+//! `get-trace-artifact`: returns an attachment of a trace, or the trace's spans in the format of
+//! the file that the user interface reads.
 
 use access::{Needs, Scope, Target};
 use artifact_access::send_file;
@@ -55,15 +55,15 @@ impl Endpoint for Get {
     }
 }
 
-/// Returns a file of the trace's artifacts. Their location is derived from the experiment, because
-/// the trace's own tag is client-controlled.
+/// Returns a file of the trace's artifacts. The artifact location is derived from the experiment,
+/// because the trace's own tag is client-controlled.
 async fn send_attachment(store: &Store, info: &TraceInfo, path: &ArtifactPath) -> Result<EndpointResponse> {
     let location = store.trace_artifact_location(info).await?;
     send_file(&store.artifacts().at(&location)?, path).await
 }
 
-/// Returns the spans as the content of their file. Fails if it exceeds the maximum size of any
-/// response.
+/// Returns the spans of a trace as the content of a spans file. Fails if the content exceeds the
+/// maximum size of a response.
 fn text(trace: &WholeTrace) -> Result<String> {
     let mut text = String::from("{\"spans\":[");
     for (place, span) in trace.spans.iter().enumerate() {

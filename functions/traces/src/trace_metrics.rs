@@ -21,7 +21,7 @@ fn experiments(ids: &[String]) -> Result<Vec<ExperimentId>> {
 
 /// Validates an aggregation like MLflow's `MetricAggregation`.
 fn aggregation(sent: &message::MetricAggregation) -> Result<Aggregation> {
-    // MLflow defaults to the first aggregation type.
+    // As in MLflow, a missing aggregation type means the first one.
     let (plain, name) = match sent.aggregation_type.unwrap_or(AggregationType::Count) {
         AggregationType::Percentile => {
             return match sent.percentile_value {
@@ -60,7 +60,7 @@ impl Endpoint for Query {
         let view = match asked.view_type {
             Some(ViewOfMetrics::Spans) => MetricView::Spans,
             Some(ViewOfMetrics::Assessments) => MetricView::Assessments,
-            // MLflow defaults to the first view.
+            // As in MLflow, a missing view means the first one.
             Some(ViewOfMetrics::Traces) | None => MetricView::Traces,
         };
         let is_split =
@@ -104,7 +104,8 @@ impl Endpoint for Correlate {
         let asked: message::CalculateCorrelation = request.read()?;
         let experiments = experiments(&asked.experiment_ids)?;
         let base = asked.base_filter.filter(|base| !base.is_empty());
-        // MLflow parses the combined filter, and its error messages quote it.
+        // The two filters are combined into one text, because MLflow parses the combined filter and
+        // quotes it in its error messages.
         let with_base = |filter: &str| match &base {
             Some(base) => parse_trace_filter(&format!("{base} and {filter}")),
             None => parse_trace_filter(filter),

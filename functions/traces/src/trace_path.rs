@@ -2,7 +2,7 @@
 
 use mlflow_api::{Request, Result, TraceId};
 
-/// Returns the trace id in a path. Version 2 of the API calls it a request id.
+/// Returns the trace id in a path. In version 2 of the API, the parameter is named request id.
 pub(crate) fn raw_trace_id(request: &Request) -> &str {
     match request.path_part("trace_id") {
         "" => request.path_part("request_id"),

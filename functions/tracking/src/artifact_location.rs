@@ -23,7 +23,8 @@ pub(crate) async fn check_artifact_location(scope: &Scope, store: &Store, locati
     let resolved = store.artifacts().at(&location::with_lower_scheme(location));
     let path = match &resolved {
         Ok(place) => place.path(),
-        // The location is not in this server's artifact storage.
+        // The storage does not implement this location, so it is outside this server's artifact
+        // storage and not restricted.
         Err(error) if error.code == ErrorCode::NotImplemented => return Ok(()),
         Err(error) => return Err(error.clone()),
     };

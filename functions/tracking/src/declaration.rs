@@ -21,7 +21,8 @@ pub const DOMAIN: Domain = Domain::of::<Tracking>(Function {
         indexes: Indexes::All,
         why: "What the function does, and no Scan. A transaction is authorized by the actions of its parts.",
     }),
-    // The function lists the files of logged models, and signs URLs for downloading them.
+    // The bucket rights let the function list the files of logged models, and sign URLs for
+    // downloading them.
     bucket: &[BucketRight::List, BucketRight::Read],
     settings: &[EnvironmentSetting::Artifacts, EnvironmentSetting::PresignedOnly],
     has_concurrency: true,

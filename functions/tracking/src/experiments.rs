@@ -35,7 +35,8 @@ impl Endpoint for Create {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<CreateExperimentResponse> {
         if !self.0.artifact_location.is_empty() && scope.identity().has_workspaces {
-            // A location that a client chose might belong to another workspace.
+            // With workspaces, clients may not choose an artifact location, because it might belong
+            // to another workspace.
             return Err(Error::invalid("artifact_location cannot be specified when workspaces are enabled"));
         }
         if !self.0.artifact_location.is_empty() {
@@ -244,7 +245,7 @@ impl Endpoint for SetTag {
 
 pub(crate) struct DeleteTag {
     experiment: ExperimentId,
-    /// The id as the client sent it. MLflow's error message quotes it.
+    /// The experiment id as the client sent it, because MLflow's error message quotes it.
     text: String,
     key: String,
 }

@@ -21,49 +21,54 @@
 //! 1. `LogMetric::needs` names the run, and the logged model if the metric belongs to one. A run's
 //!    id contains its experiment, so finding the experiment takes no request.
 //! 2. `run_to_log` uses leases of 300 ms on the run and its experiment. If a lease has expired, it
-//!    reads what is missing in one request. It rejects deleted runs.
+//!    reads the run and the experiment in one request. It rejects deleted runs.
 //! 3. `metrics_log` writes the points to the run's document or to its journal.
-//!    `docs/design/run-metrics.md` describes the rest.
+//!    `docs/design/run-metrics.md` describes how points are stored and packed.
 //!
 //! # How a batch is logged
 //!
 //! `POST runs/log-batch` → `logging::LogBatch` → `Store::run_log_batch`.
 //!
 //! 1. `LogBatch::read` rejects what MLflow rejects, before anything is read or written.
-//! 2. Params and tags go into the run's document (`shared/storage/entities/src/documents`) with one optimistic
-//!    `UpdateItem`, if all of them are small. Its conditions: every param is absent or (for up to
-//!    20 params) has the same value, and the document is neither full nor has rows of params.
+//! 2. If all params and tags of the batch are small, they are written to the run's document
+//!    (`shared/storage/entities/src/documents`) with one optimistic `UpdateItem`. Its conditions
+//!    are that every param is absent or (for up to 20 params) has an equal value, that the document
+//!    is not full, and that the run has no rows of params.
 //! 3. If a condition fails, the response contains the document, and the next attempt is planned
 //!    from it. Params with equal values are dropped, and different values are an error. Large
-//!    values become rows in the same transaction.
-//! 4. Metrics follow as described above, or are part of the same update if the document has room
-//!    for them. Ten or more points of one metric become segments immediately.
+//!    values become rows in the transaction that updates the document.
+//! 4. Metrics are logged after the params and tags, in the way that a single metric is. If the
+//!    document has room for them, they are part of the update instead. Ten or more points of one
+//!    metric become segments immediately.
 //!
 //! # How experiments are listed
 //!
 //! `GET experiments/search` → `entities::experiments::Search` → `Store::experiment_search`
-//! (`store/experiment/search.rs`). The row that claims a name has two entries in lists of the
-//! workspace's partition: by creation (LSI1) and by last change (LSI2). `list_entry.rs` reads the
-//! fields that an entry contains.
+//! (`store/experiment/search.rs`). The row that claims an experiment's name is also the
+//! experiment's entry in two lists of the workspace's partition: by creation (LSI1) and by last
+//! change (LSI2). `list_entry.rs` reads the fields that an entry contains.
 //!
-//! 1. The user interface requests active experiments, ordered by one of these times. `time_lists.rs`
-//!    reads that list from the page token on, as far as the page needs it. Entries with the same
-//!    timestamp (in ms) are held back until all of them have been read.
+//! 1. The user interface requests active experiments, ordered by one of these two times.
+//!    `time_lists.rs` reads the corresponding list from the page token on, as far as the page needs
+//!    it. Entries with equal timestamps (in ms) are held back until all of them have been read.
 //! 2. For any other order or stage, or a filter by a prefix of the name, all matching names are
-//!    read. They are sorted up front if the entries contain every field that the search uses.
-//! 3. Either way, the experiments that may pass are read, a hundred per request, and checked.
+//!    read. They are sorted before experiments are read if the entries contain every field that the
+//!    search uses.
+//! 3. In both cases, the experiments that may pass are then read, a hundred per request, and
+//!    checked.
 //!
 //! # How an experiment is deleted
 //!
 //! `POST experiments/delete` → `entities::experiments::Delete` → `Store::experiment_delete`.
 //!
-//! 1. The experiment is read: its stage and its stage version, which counts deletions and
-//!    restorations.
-//! 2. One transaction deletes it, however many runs it has: the experiment gets `stage = deleted`
-//!    and the next version, and the row of its name gets the index key of deleted experiments.
+//! 1. The experiment is read. Its item contains its stage and its stage version, which counts
+//!    deletions and restorations.
+//! 2. One transaction deletes the experiment, regardless of its number of runs. The experiment gets
+//!    `stage = deleted` and the next stage version, and the row of its name gets the index key of
+//!    deleted experiments.
 //! 3. The call waits 300 ms, the length of a lease, before it returns. From then on every process
-//!    sees the deletion: a run's stage is computed from its own item and the experiment's version
-//!    (`entities::run_stage`).
+//!    sees the deletion, because a run's stage is computed from the run's item and the experiment's
+//!    stage version (`entities::run_stage`).
 //!
 //! Restoring is the reverse, without the wait. Runs that had been deleted individually become
 //! active again, as in MLflow.
@@ -77,11 +82,11 @@
 //!
 //! 1. Like a run, a model is a document whose id contains its experiment.
 //! 2. Every response about a model contains every point of its metrics. New points are collected in
-//!    sets in one metrics document. When it exceeds 8 KB, all its points are sealed into segments
-//!    in a partition of the model's own.
+//!    sets in one metrics document. When the document exceeds 8 KB, all its points are sealed, that
+//!    is, moved to segments in a separate partition of the model.
 //! 3. LSI1 lists the newest models, and LSI3 the models of a run. Any other search reads all models
 //!    of its experiments and keeps a page of them. There are no further indexes of models.
-//! 4. `shared/storage/artifact-store` lists and serves their artifacts.
+//! 4. `shared/storage/artifact-store` lists and serves the artifacts of models.
 
 mod artifact_location;
 mod declaration;

@@ -36,8 +36,8 @@ impl Endpoint for Create {
         Ok(Self { experiment: ExperimentId::parse(&message.experiment_id)?, new })
     }
 
-    /// The source run is only recorded in the model. Its existence is not checked, but the caller
-    /// needs permission to read it.
+    /// The source run is only recorded in the model. Whether the run exists is not checked, but the
+    /// caller needs permission to read it.
     fn needs(&self) -> Needs {
         let run = Some(&self.new.source_run_id).filter(|run| !run.is_empty());
         let run = run.map(|run| RunId::parse(run).map_or(Target::Nothing(Resource::Run), Target::Run));
@@ -73,8 +73,8 @@ impl Endpoint for Get {
     }
 }
 
-/// `PATCH logged-models/{model_id}`. The model is the one in the body, regardless of the path, as
-/// in MLflow.
+/// `PATCH logged-models/{model_id}`. As in MLflow, the model is identified by the request body, and
+/// the id in the path is ignored.
 pub(crate) struct Finalize {
     model: ModelId,
     status: ModelStatus,
@@ -118,8 +118,8 @@ impl Endpoint for Delete {
     }
 }
 
-/// `POST logged-models/{model_id}/params`. The model is the one in the path, but the body has to
-/// name a model too.
+/// `POST logged-models/{model_id}/params`. The model is identified by the path, but the request
+/// body has to contain a model id too.
 pub(crate) struct LogParams {
     model: ModelId,
     params: Vec<(String, String)>,
@@ -206,8 +206,8 @@ impl Endpoint for Search {
         let experiments = self.0.experiments.iter().copied().map(Target::Experiment);
         let models = Needs::nothing().and_in(Action::List, Resource::LoggedModel, experiments);
         let models = models.or(Needs::list(Resource::LoggedModel)).showing([Resource::Run]);
-        // If the filter names runs, the caller must be allowed to read some. Otherwise, the models
-        // found would reveal information about hidden runs.
+        // If the filter names runs, the caller must be allowed to read at least some runs.
+        // Otherwise, the models that match would reveal information about hidden runs.
         models.and(Action::Read, self.0.uses_runs().then_some(Target::Any(Resource::Run)))
     }
 
@@ -249,8 +249,8 @@ impl Endpoint for ListArtifacts {
 pub(crate) struct GetArtifact {
     model: ModelId,
     path: ArtifactPath,
-    /// Whether the client prefers to download the file itself through a presigned URL. Clients of
-    /// MLflow 3.18 request this.
+    /// Whether the client prefers to download the file itself through a presigned URL. MLflow
+    /// clients from version 3.18 request this.
     presigned: bool,
 }
 
@@ -277,8 +277,8 @@ impl Endpoint for GetArtifact {
     }
 }
 
-/// Returns the response about a logged model. Its runs are omitted if the caller may not read any
-/// runs.
+/// Returns the response about a logged model. The ids of runs are omitted if the caller may not
+/// read any runs.
 fn visible_model(scope: &Scope, mut model: LoggedModel) -> LoggedModelResponse {
     if !scope.shows(Resource::Run) {
         model.hide_runs();

@@ -47,8 +47,8 @@ impl Endpoint for History {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<MetricHistoryResponse> {
         let run = (self.run_id.clone(), known_run(scope, &self.run_id)?);
-        // Clients that set `max_results` follow page tokens. Other clients, such as those in R and
-        // Java, get either the whole history or an error.
+        // Clients that set `max_results` follow page tokens. Clients that do not set it, such as
+        // those in R and Java, get either the whole history or an error.
         let most = match self.max_results {
             Some(results) => results.min(points_on_page(&self.metric)?),
             None => points_in_response(&self.metric)?,
@@ -126,12 +126,13 @@ impl Endpoint for HistoryBulkInterval {
 
     fn read(request: &Request) -> Result<Self> {
         let message: GetHistoryBulkInterval = request.read()?;
-        // The message's own checks include this limit, but they do not apply to GraphQL requests.
+        // The limit on run ids is repeated here, because the message's own checks do not apply to
+        // GraphQL requests.
         if message.run_ids.len() > MAX_BULK_RUNS {
             return Err(Error::invalid(format!("At most {MAX_BULK_RUNS} run_ids can be specified.")));
         }
-        // MLflow always reads the following three arguments from the query string, even if the
-        // message contains them.
+        // MLflow always reads `max_results`, `start_step` and `end_step` from the query string,
+        // even if the message contains them.
         let argument = |name| request.argument(name).map(|text| integer_argument(name, text)).transpose();
         let max_results = argument("max_results")?.unwrap_or(MAX_SAMPLE_POINTS);
         let range = match (argument("start_step")?, argument("end_step")?) {
@@ -147,7 +148,8 @@ impl Endpoint for HistoryBulkInterval {
                 return Err(Error::invalid(message));
             }
         };
-        // A no-op if the message passed its own checks.
+        // The clamp changes nothing if the message passed its own checks, which GraphQL requests
+        // skip.
         let max_results = usize::try_from(max_results.clamp(1, MAX_SAMPLE_POINTS)).unwrap_or(1);
         Ok(Self { run_ids: message.run_ids, metric: message.metric_key, range, max_results })
     }
@@ -163,8 +165,8 @@ impl Endpoint for HistoryBulkInterval {
     }
 }
 
-/// Returns the permissions needed for reading these runs. An id that is not a valid run id has an
-/// empty history. The list of ids may be empty.
+/// Returns the permissions needed for reading the metrics of these runs. Ids that are not valid run
+/// ids need no permission, because their histories are empty. The list of ids may be empty.
 fn run_needs<'a>(run_ids: impl IntoIterator<Item = &'a String>) -> Needs {
     let run = |run_id: &String| RunId::parse(run_id).map_or(Target::Nothing(Resource::Run), Target::Run);
     Needs::of(Action::Read, run_ids.into_iter().map(run)).or(Needs::read(Target::Nothing(Resource::Run)))

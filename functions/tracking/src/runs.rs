@@ -22,7 +22,7 @@ impl Endpoint for Create {
         let message: message::CreateRun = request.read()?;
         if message.experiment_id.is_empty() {
             // If a request names no experiment, MLflow looks up the default experiment, but then
-            // fails to write the run.
+            // fails to write the run. This server rejects such a request.
             return Err(Error::new(ErrorCode::BadRequest, "A run needs the id of its experiment."));
         }
         let new = NewRun {

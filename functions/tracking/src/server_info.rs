@@ -11,7 +11,7 @@ use crate::store::Store;
 /// the server supports.
 pub const VERSION: &str = "3.17.2";
 
-/// The UI's telemetry settings: nothing is reported to anyone.
+/// The telemetry settings in the response to the UI. Telemetry is disabled.
 pub(crate) const TELEMETRY_SETTINGS: &str =
     r#"{"disable_ui_telemetry":true,"disable_ui_events":[],"ui_rollout_percentage":0}"#;
 
@@ -27,7 +27,8 @@ pub(crate) struct ServerInfo {
     presigned_upload_run_id_supported: bool,
     presigned_upload_model_id_supported: bool,
     features_enabled: Features,
-    /// Fields about artifacts in a bucket, which MLflow has returned since version 3.18.
+    /// Fields about artifacts that are stored in a bucket. MLflow has returned these fields since
+    /// version 3.18.
     #[serde(flatten)]
     in_bucket: Option<InBucket>,
 }
@@ -79,15 +80,15 @@ impl Endpoint for Info {
 }
 
 const INFO: ServerInfo = ServerInfo {
-    // The UI hides some features unless MLflow's SQL store is used. This server supports those
-    // features.
+    // The UI hides some features unless the server reports MLflow's SQL store. This server supports
+    // those features, so it reports that store type.
     store_type: "SqlStore",
     workspaces_enabled: false,
     trace_archival_enabled: false,
     multipart_uploads_enabled: false,
     multipart_downloads_enabled: false,
-    // The endpoint accepts run ids as well as model ids. Whether it returns a presigned URL depends
-    // on where the artifacts are stored.
+    // The endpoint for presigned uploads accepts run ids as well as model ids. Whether it returns a
+    // presigned URL depends on where the artifacts are stored.
     presigned_upload_run_id_supported: true,
     presigned_upload_model_id_supported: true,
     features_enabled: Features { gateway: false },

@@ -1,11 +1,11 @@
-//! Responses to the MLflow UI's requests for features that this server does not have. With these
-//! responses, pages show an empty or absent feature. With a 404, they would show an error
+//! Responses to the MLflow UI's requests for features that this server does not have. Because of
+//! these responses, pages show an empty feature or none. With a 404, they would show an error
 //! (`docs/guide/ui.md`).
 //!
-//! These routes are not endpoints: they are not in [`crate::routes`], count as missing in
-//! `docs/reference/coverage.md`, and are served only under `/ajax-api`. Under `/api`, a client that requests
-//! one of these paths gets MLflow's 404, so it never mistakes a missing feature for an empty
-//! result.
+//! The placeholder routes are not endpoints: they are not in [`crate::routes`], count as missing in
+//! `docs/reference/coverage.md`, and are served only under `/ajax-api`. Under `/api`, a client that
+//! requests one of these paths gets MLflow's 404, so it never mistakes a missing feature for an
+//! empty result.
 
 use service::Paths::{AjaxV2, AjaxV3};
 use service::Route;
@@ -21,8 +21,8 @@ const EMPTY_REVIEW_QUEUE: &str =
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
     vec![
-        // The Assistant. `functions/ui` also hides its button, because the page skips this request
-        // if it is served from a local address.
+        // Requests of the Assistant. `functions/ui` also hides the Assistant's button, because the
+        // page does not send this request if it is served from a local address.
         Route::json(
             "GET",
             "assistant/config",
@@ -30,21 +30,21 @@ pub fn routes() -> Vec<Route<Store>> {
             r#"{"providers":{},"projects":{},"remote_access_allowed":false}"#,
         ),
         Route::json("GET", "assistant/providers", AjaxV3, r#"{"providers":[]}"#),
-        // The AI gateway. `server-info` reports that the server has no gateway, which hides most of
-        // its UI.
+        // Requests of the AI gateway's pages. `server-info` reports that the server has no gateway,
+        // so the UI hides most of them.
         Route::json("GET", "gateway-proxy", AjaxV2, r#"{"endpoints":[]}"#),
         Route::json("GET", "gateway/endpoints/list", AjaxV3, r#"{"endpoints":[]}"#),
         Route::json("GET", "gateway/endpoints/bindings/list", AjaxV3, "{}"),
         Route::json("GET", "gateway/model-definitions/list", AjaxV3, "{}"),
         Route::json("GET", "gateway/secrets/list", AjaxV3, "{}"),
-        // The pages of experiments.
+        // Requests of the experiment pages.
         Route::json("POST", "issues/search", AjaxV3, "{}"),
-        // Reviews.
+        // Requests of the review pages.
         Route::json("GET", "label-schemas/list", AjaxV3, "{}"),
         Route::json("GET", "review-queues/list", AjaxV3, "{}"),
         Route::json("GET", "review-queues/items/list", AjaxV3, "{}"),
         Route::json("POST", "review-queues/get-or-create-user", AjaxV3, EMPTY_REVIEW_QUEUE),
-        // Settings and registries.
+        // Requests of the settings page and the registry pages.
         Route::json("GET", "webhooks", AjaxV2, "{}"),
         Route::json("GET", "mcp-servers", AjaxV3, r#"{"mcp_servers":[],"next_page_token":null}"#),
         Route::json("GET", "skills", AjaxV3, r#"{"skills":[],"next_page_token":null}"#),

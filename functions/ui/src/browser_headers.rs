@@ -12,10 +12,11 @@ const HASHED_FILES_PREFIX: &str = "/static-files/static/";
 /// another origin. The page requests only that trace from the API.
 const FRAMED_PAGE_PREFIX: &str = "/static-files/lib/notebook-trace-renderer/";
 
-/// Content security policy of the page. Its workers and images are loaded from `blob:` URLs, and
-/// its scripts create styles. Vega, Plotly and AJV compile functions from charts and schemas.
-/// Descriptions may show images of other sites. Requests may only go to this server and to the
-/// bucket with the artifacts, to which the server redirects the page.
+/// Content security policy of the page. It allows what MLflow's build needs: workers and images
+/// from `blob:` URLs, styles that scripts create, and code that Vega, Plotly and AJV compile from
+/// charts and schemas. Images may come from any site, because descriptions may contain them.
+/// Requests may go only to this server, and to the bucket with the artifacts, to which the server
+/// redirects the page.
 const CONTENT_SECURITY_POLICY_TEXT: &str = "default-src 'self'; script-src 'self' 'unsafe-eval' blob:; worker-src 'self' blob:; \
                       style-src 'self' 'unsafe-inline'; img-src 'self' data: blob: https:; font-src 'self' data:; \
                       media-src 'self' data: blob: https:; connect-src 'self' data: blob:{bucket}; \
@@ -27,7 +28,8 @@ const CROSS_ORIGIN_OPENER_POLICY: HeaderName = HeaderName::from_static("cross-or
 /// bucket.
 pub(crate) fn policy(bucket: Option<&str>) -> HeaderValue {
     let bucket = bucket.map(|origin| format!(" {origin}")).unwrap_or_default();
-    // A text that is not an origin could add other directives.
+    // The characters are checked, because a text that is not an origin could add other directives
+    // to the policy.
     let is_origin = bucket.chars().all(|character| character.is_ascii_alphanumeric() || " :/.-".contains(character));
     let policy = CONTENT_SECURITY_POLICY_TEXT.replace("{bucket}", if is_origin { &bucket } else { "" });
     HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
@@ -43,8 +45,8 @@ pub(crate) async fn add_headers(State(policy): State<HeaderValue>, request: Requ
     response
 }
 
-/// Returns the `Cache-Control` header. Files with a digest in their names never change. All others
-/// are revalidated, because an update replaces them all at once.
+/// Returns the `Cache-Control` header. Files with a digest in their names never change, so they are
+/// cached. All other files are revalidated, because an update replaces all of them at once.
 fn cache_control(path: &str, is_there: bool) -> &'static str {
     if !is_there || path == "/" {
         "no-store"
@@ -57,7 +59,8 @@ fn cache_control(path: &str, is_there: bool) -> &'static str {
 
 fn add_security_headers(headers: &mut HeaderMap, policy: HeaderValue, may_be_framed: bool) {
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // A document with its own policies keeps them (`html_preview.rs`).
+    // These headers do not replace existing ones, because a document may have its own policies
+    // (`html_preview.rs`).
     headers.entry(REFERRER_POLICY).or_insert(HeaderValue::from_static("same-origin"));
     headers.entry(CONTENT_SECURITY_POLICY).or_insert(policy);
     if !may_be_framed {

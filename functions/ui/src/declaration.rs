@@ -5,7 +5,7 @@ use domain::{Domain, EndpointInfo, Environment, EnvironmentSetting, Function, Mo
 use futures::future::{BoxFuture, ready};
 use service::InternalCalls;
 
-/// MLflow's user interface. The function serves files from its layer and has no other rights.
+/// MLflow's user interface. The function serves files from its layer and has no permissions in AWS.
 pub const DOMAIN: Domain = Domain::with_router(
     Function {
         name: "ui",
@@ -23,8 +23,8 @@ pub const DOMAIN: Domain = Domain::with_router(
 
 fn endpoints() -> Vec<EndpointInfo> {
     let endpoint = |path: &str| {
-        // As in MLflow, a client that has to sign in for a page may still load the files of the
-        // user interface.
+        // As in MLflow, the page requires signing in, but the files of the user interface can be
+        // loaded without it.
         let permission = if path == "/" { Permission::SignedIn } else { Permission::Open };
         EndpointInfo { method: "GET", paths: vec![path.to_owned()], permission }
     };

@@ -68,7 +68,7 @@ impl File {
     }
 }
 
-/// Checks whether a client accepts gzip. Browsers do.
+/// Checks whether a client accepts gzip, which all browsers do.
 fn takes_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(ACCEPT_ENCODING).into_iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|value| value.split(',')).any(|coding| {

@@ -18,8 +18,8 @@ pub(crate) const DOCUMENT_PATH: &str = "/static-files/preview.html";
 const SCRIPT: &str = include_str!("preview.js");
 const DOCUMENT: &str = include_str!("preview.html");
 
-/// The hosts from which Plotly, Bokeh, Altair, folium and pyvis load their scripts by default.
-/// Plotly figures that `log_figure` writes need the first one.
+/// The hosts from which Plotly, Bokeh, Altair, folium and pyvis load their scripts by default. The
+/// first host is needed for Plotly figures that `log_figure` writes.
 macro_rules! cdns {
     () => {
         "https://cdn.plot.ly https://cdn.bokeh.org https://cdn.jsdelivr.net https://cdnjs.cloudflare.com \
@@ -27,10 +27,10 @@ macro_rules! cdns {
     };
 }
 
-/// Content security policy of a report. Reports are written by anyone who may log an artifact, so a
-/// report gets an opaque origin wherever it is opened: no cookies, no storage, and no access to the
-/// page. It may send requests only to the CDNs, and thus cannot reach the API. Navigation of the
-/// frame is restricted by the page's `frame-src`, which never allows other sites.
+/// Content security policy of a report. Anyone who may log an artifact can write a report, so a
+/// report gets an opaque origin wherever it is opened. It has no cookies, no storage, and no access
+/// to the page. It may send requests only to the CDNs, and thus cannot reach the API. Navigation of
+/// the frame is restricted by the page's `frame-src`, which never allows other sites.
 const POLICY: &str = concat!(
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' data: blob: ",
     cdns!(),

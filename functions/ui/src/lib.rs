@@ -25,17 +25,17 @@ use tower_http::services::ServeDir;
 
 pub use declaration::DOMAIN;
 
-/// The paths that are served to GET requests, as in MLflow's list of endpoints. Our additions to
-/// the page are not included.
+/// The paths that are served to GET requests, as in MLflow's list of endpoints. The files that this
+/// server adds to the page are not included.
 pub const PATHS: [&str; 2] = [INDEX, "/static-files/{path}"];
 const INDEX: &str = "/";
 
 /// Whether a build is embedded in this program.
 pub const IS_EMBEDDED: bool = cfg!(feature = "embedded");
 
-/// Returns the routes of the user interface for a build in a directory. If there is no build, `/`
-/// explains how to install it. If artifacts are in a bucket, `bucket` is its origin, from which the
-/// page may read files.
+/// Returns the routes of the user interface for a build in a directory. If the directory contains
+/// no build, `/` explains how to install it. If artifacts are in a bucket, `bucket` is its origin,
+/// and the page may read files from it.
 pub fn router(directory: &Path, bucket: Option<&str>) -> Router {
     let build = directory.to_owned();
     let files = directory_files::serve(
@@ -51,7 +51,7 @@ pub fn router(directory: &Path, bucket: Option<&str>) -> Router {
     with_layers(with_page(page).nest_service("/static-files", files), bucket)
 }
 
-/// Returns the routes for the embedded build, or `None` if there is none.
+/// Returns the routes for the embedded build, or `None` if the program does not contain one.
 #[must_use]
 pub fn embedded_router(bucket: Option<&str>) -> Option<Router> {
     #[cfg(feature = "embedded")]
@@ -66,7 +66,7 @@ pub fn embedded_router(bucket: Option<&str>) -> Option<Router> {
     }
 }
 
-/// Returns the routes of the page and of our additions to it.
+/// Returns the routes of the page and of the files that this server adds to it.
 fn with_page(page: MethodRouter) -> Router {
     Router::new()
         .route(INDEX, page)

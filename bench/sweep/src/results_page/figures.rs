@@ -1,4 +1,4 @@
-//! Figures of a scenario that several parts of the page need, and their formats.
+//! Values of a scenario that several parts of the page need, and functions that format them.
 
 use std::time::Duration;
 
@@ -19,7 +19,8 @@ pub(super) const MAX_COLLECTION_BYTES: f64 = 10e9;
 pub(super) const NEW_TABLE_WRITES: f64 = 4_000.0;
 pub(super) const NEW_TABLE_READS: f64 = 12_000.0;
 
-/// Returns how many times longer a function with this memory computes than on a whole core.
+/// Returns the factor by which a function with this memory computes more slowly than on a whole
+/// core.
 pub(super) fn slowdown(rule: CpuRule, memory_mb: u32) -> f64 {
     rule.slowed(Duration::from_secs(1), memory_mb).as_secs_f64()
 }
@@ -31,13 +32,13 @@ pub(super) fn table_units(measured: &ScenarioResult) -> (f64, f64) {
     (tally.sum(|calls| calls.usage.write_units) / seconds, tally.sum(|calls| calls.usage.read_units) / seconds)
 }
 
-/// Returns the part of the time that an indexer with this memory is busy.
+/// Returns the fraction of the time for which an indexer with this memory is busy.
 pub(super) fn busy_part(measured: &ScenarioResult, work: IndexerWork, memory_mb: u32) -> f64 {
     let busy = work.waits + measured.rule.slowed(work.computed, memory_mb);
     busy.as_secs_f64() / measured.scenario.sample.as_secs_f64()
 }
 
-/// Returns the part of the time that the busiest indexer is busy, if it has this memory.
+/// Returns the fraction of the time for which the busiest indexer would be busy with this memory.
 pub(super) fn busiest_indexer(measured: &ScenarioResult, memory_mb: u32) -> f64 {
     measured.indexers.iter().map(|work| busy_part(measured, *work, memory_mb)).fold(0.0, f64::max)
 }
@@ -47,8 +48,8 @@ pub(super) fn has_runs(measured: &ScenarioResult) -> bool {
     !matches!(measured.scenario.load, Load::Traces { .. })
 }
 
-/// For traces, whose partitions belong to a day: returns the kind with the largest partition, and
-/// the size in bytes that it reaches after a day of this load.
+/// Returns the kind with the largest partition, and the size in bytes that this partition reaches
+/// after a day of the load. Applies to traces only, because their partitions are assigned to days.
 pub(super) fn day_size(measured: &ScenarioResult) -> Option<(&str, f64)> {
     let Load::Traces { .. } = measured.scenario.load else { return None };
     let seconds = (measured.scenario.warm_up + measured.scenario.sample).as_secs_f64();

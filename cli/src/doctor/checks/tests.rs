@@ -126,7 +126,7 @@ fn of_table(facts: &mut StackFacts, change: impl FnOnce(&mut TableFacts)) {
 #[test]
 fn nothing_is_found_in_a_stack_that_is_well() {
     assert_eq!(findings_after(|_| {}), Vec::<String>::new());
-    // Nor in a stack that has never been called.
+    // A stack that has never been called has no findings either.
     let idle = findings_after(|facts| {
         facts.layout = Ok(None);
         facts.oldest_due = Ok(None);
@@ -219,7 +219,8 @@ fn a_bucket_of_ones_own_is_known_by_its_path() {
     let found = findings_after(|facts| {
         facts.description.parameters.insert("ArtifactRoot".to_owned(), "s3://own/a/b".to_owned());
     });
-    // Both are reported because the roles and rules are still those of the stack's own bucket.
+    // The role and the lifecycle rules are still those of the stack's own bucket, so both are
+    // reported.
     assert!(found.iter().any(|one| one.contains("s3:GetObject on arn:aws:s3:::own/a/b/any")), "{found:?}");
     assert!(found.iter().any(|one| one.contains("removes objects below a/b/.answers/")), "{found:?}");
 }

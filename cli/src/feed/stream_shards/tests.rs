@@ -25,7 +25,7 @@ const TABLE: &str = "table";
 struct FakeStream {
     shards: BTreeMap<String, (Vec<String>, bool)>,
     is_on: bool,
-    /// Number of requests that are still refused with an expired iterator.
+    /// Number of requests that are yet to be refused with the error for an expired iterator.
     expired: usize,
     request_counts: HashMap<String, usize>,
 }
@@ -56,7 +56,7 @@ impl FakeDynamoDb {
                     json!({})
                 }})
             }
-            // One shard per page.
+            // The simulated stream lists one shard per page.
             "DynamoDBStreams_20120810.DescribeStream" => {
                 let after = request["ExclusiveStartShardId"].as_str().unwrap_or_default();
                 let mut rest = stream.shards.keys().filter(|name| name.as_str() > after);
@@ -81,7 +81,7 @@ impl FakeDynamoDb {
                 let (name, begin) = request["ShardIterator"].as_str().unwrap().split_once(' ').unwrap();
                 let begin: usize = begin.parse().unwrap();
                 let (keys, is_closed) = &stream.shards[name];
-                // Two records per page.
+                // The simulated stream returns two records per page.
                 let end = keys.len().min(begin + 2);
                 let records: Vec<_> = (begin..end).map(|number| record(&keys[number], number)).collect();
                 let is_end = *is_closed && end == keys.len();

@@ -25,8 +25,8 @@ use crate::faults::write_faults::{client_view, faulty_write};
 const DAY: i64 = 86_400_000;
 /// Retention in days, much longer than this test lasts by its simulated clock.
 const KEPT: i64 = 100;
-/// Numbers and ages in days of traces past their retention: four of one day, and one of the day
-/// before.
+/// Traces past their retention, as numbers and ages in days: four traces of one day, and one trace
+/// of the day before.
 const EXPIRED: [(u32, i64); 5] = [(1, 200), (2, 200), (3, 200), (4, 200), (5, 201)];
 /// Traces within their retention: one started today, the other is in another experiment.
 const KEPT_TRACES: [u32; 2] = [6, 7];
@@ -43,8 +43,8 @@ pub(crate) async fn remove(table: &Table, artifacts: &ArtifactStore) -> Result<(
     removed.await.map_err(|error| format!("{error:?}"))
 }
 
-/// Returns a predicate for partitions: whether some traces of the partition's day are within their
-/// retention.
+/// Returns a predicate for trace partitions. It is true if some traces of the partition's day are
+/// within their retention.
 pub(crate) async fn is_kept(site: &TestEnvironment) -> impl Fn(&TracePartition) -> bool + use<> {
     let partitions = keys(site).await.iter().filter_map(TracePartition::of_key).collect::<BTreeSet<_>>();
     let experiments: BTreeSet<_> = partitions.iter().map(|partition| partition.experiment).collect();
@@ -205,8 +205,8 @@ fn an_expiry_survives_a_fault_at_each_of_its_requests() {
                     assert!(left(&site).await == after, "{course}");
                     ground.check_files();
                 } else if met.insert((tables.state(&site).await.kind, is_there)) {
-                    // The rest of this case depends only on the content of the table and on the
-                    // files.
+                    // The remaining steps depend only on the content of the table and on the files,
+                    // so they are skipped if both have occurred before.
                     let packed = site.copy();
                     ends(&ground, &site, &seen, &after).await.unwrap_or_else(wrong);
                     ground.put_files();

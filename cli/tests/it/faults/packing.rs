@@ -12,8 +12,8 @@ use table::{Item, Table, number};
 use test_site::{TABLE, TestEnvironment, key_of};
 use trace_blocks::TracePartition;
 
-/// Time that passes at once. It is long enough for quiet traces to be packed, and for postponed
-/// partitions to be checked.
+/// Step by which a test lets time pass. It is long enough for quiet traces to be packed, and for
+/// postponed partitions to be checked.
 pub(crate) const STEP: Duration = Duration::from_mins(5);
 
 /// Runs a test on a simulated clock, which jumps to the next time that a task waits for.
@@ -62,8 +62,8 @@ pub(crate) async fn counts(site: &TestEnvironment) -> Counts {
     }
 }
 
-/// Lets time pass, and packs all partitions with marks, as if the requests had arrived over the
-/// stream.
+/// Lets time pass, and packs all partitions that have marks, as if the packing requests had arrived
+/// over the stream.
 pub(crate) async fn pass(site: &TestEnvironment) {
     runtime::clock::sleep(STEP).await;
     let keys = keys(site).await;

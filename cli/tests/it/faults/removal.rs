@@ -76,7 +76,8 @@ async fn log_more(site: &TestEnvironment, run: &str) {
     let row = rows::MetricChart::key(&RunId::parse(run).unwrap(), &"m".into(), &Ordinal(1), &Ordinal(0));
     site.table.put(Item::new(row), &Condition::item_missing()).await.unwrap();
     let api = faulty_write::api_with_journal(&site.table);
-    // One call shares an item with other calls, and the other has an item of its own.
+    // The points of the first call share an item with other calls. The points of the second call
+    // have an item of their own.
     for names in [vec!["j".to_owned()], vec!["j".repeat(250), "k".repeat(250), "l".repeat(250)]] {
         let point = |name| json!({ "key": name, "value": 1, "timestamp": 1, "step": 1 });
         let metrics: Vec<_> = names.into_iter().map(point).collect();
@@ -138,8 +139,8 @@ async fn found(site: &TestEnvironment) -> BTreeMap<String, Value> {
     lists.into_iter().flatten().collect()
 }
 
-/// Returns all items, except those that schedule another check of a run. For removed runs, these
-/// are deleted when they are due.
+/// Returns all items, except those that schedule another check of a run. Such items outlive a
+/// removed run, and are deleted when they are due.
 async fn left(site: &TestEnvironment) -> BTreeMap<String, Value> {
     site.dump().await.into_iter().filter(|(key, _)| !key.starts_with("LATER#")).collect()
 }
@@ -167,7 +168,8 @@ async fn removals() {
             copy.faults.trouble_at(trouble, nth, calls);
             let outcome = all(&copy.impatient()).await;
             copy.faults.work_again();
-            // The rest of this case depends only on the content of the table.
+            // The remaining steps depend only on the content of the table, so they are skipped if
+            // it has occurred before.
             let state = seen.state(&copy).await;
             let found = if let Some(found) = seen.found(&state) {
                 found

@@ -15,7 +15,7 @@ struct Whole<'a> {
     marks: BTreeMap<TracePartition, BTreeSet<TraceKey>>,
     /// Traces that a mark or a block refers to, by experiment.
     named: BTreeSet<(ExperimentId, TraceId)>,
-    /// Whether an export may have been interrupted. In this case, the block of its trace may lack
+    /// Whether an export may have been interrupted. If so, the block of the exported trace may lack
     /// spans.
     is_cut_off: bool,
     /// Traces that are read from a block.

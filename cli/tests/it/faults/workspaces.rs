@@ -118,7 +118,7 @@ async fn deletions() {
                 assert_eq!(listed(&all_items(&copy).await), before, "{course}: everything is in one of the two");
                 if outcome.is_err() {
                     match delete(&copy.table, mode).await {
-                        // Only the response was lost.
+                        // The deletion had succeeded, and only its response was lost.
                         Err(error) if error.code == ErrorCode::ResourceDoesNotExist => {}
                         again => again.unwrap_or_else(|error| panic!("{course}: {error:?}")),
                     }

@@ -84,14 +84,14 @@ fn reading_everything() -> Vec<Grant> {
     CONTAINERS.map(|kind| (kind, ALL_RESOURCES, PermissionLevel::Read)).to_vec()
 }
 
-/// Users with each grant, once alone and once together with grants to read everything. The reduced
-/// set has one of both for each grant.
+/// Returns users with one grant each. For each grant, one user has only this grant, and another one
+/// also has grants to read everything. The reduced set has one of the two for each grant.
 fn singles(workspace: &'static str) -> impl Iterator<Item = User> {
     let grants = targets().flat_map(|(kind, of)| LEVELS.map(|level| (kind, of, level))).filter(is_grantable);
     let user = move |grants: Vec<Grant>| User { granted_in: workspace, grants, asks_in: workspace };
     grants.enumerate().flat_map(move |(number, grant)| {
         let with_all = reading_everything().into_iter().chain([grant]).collect();
-        // Denying is most effective for a user who may otherwise read everything.
+        // A denial has the most effect on a user who can otherwise read everything.
         let means_less = usize::from((grant.2 == PermissionLevel::Deny) == number.is_multiple_of(9));
         let mut users = vec![user(vec![grant]), user(with_all)];
         if !all_troubles() {
@@ -154,8 +154,8 @@ pub(super) async fn users(world: &World, workspace: &'static str, has_singles: b
     callers
 }
 
-/// Creates a user with these grants. Users with odd numbers get all of them by a role, the others
-/// only those for workspaces.
+/// Creates a user with these grants. A user with an odd number gets all grants by a role. Other
+/// users get only the grants for workspaces by a role.
 async fn made(world: &World, name: &str, number: usize, user: &User) -> Caller {
     let User { granted_in, grants, asks_in } = user;
     world.user(name).await;

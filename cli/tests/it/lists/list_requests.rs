@@ -13,11 +13,11 @@ pub(super) enum Scope {
     /// No condition: the list is shown to every caller, or only refused to those who may not read
     /// anything in it.
     Anybody,
-    /// The caller may read these entities, to which the request refers.
+    /// The caller may read the given entities, to which the request refers.
     Readers(Vec<Entity>),
     /// The caller is an administrator of the server.
     Administrators,
-    /// The caller may search by entities of another kind, which may be refused by itself.
+    /// The caller may search by entities of another kind, which may itself be refused.
     Selector,
 }
 

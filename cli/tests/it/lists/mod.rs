@@ -86,12 +86,13 @@ impl View {
         (answer.status, shown)
     }
 
-    /// Returns the differences between what lists show to a caller and what single reads allow.
+    /// Returns the differences between the entities that lists show to a caller and the entities
+    /// that the caller can read individually.
     async fn differences(&mut self, caller: &Caller) -> Vec<String> {
         let readable = self.readable(caller).await;
         let mut differences = Vec::new();
         for (list, whole) in &self.lists {
-            // Narrowed tokens show the workspaces of their user.
+            // With a narrowed token, the list of workspaces shows those of the token's user.
             if caller.is_narrowed && list.shows.iter().any(|(kind, _)| *kind == Kind::Workspace) {
                 continue;
             }

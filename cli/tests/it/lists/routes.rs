@@ -21,13 +21,14 @@ use super::test_servers::Ids;
 use crate::access_page::{all_rows, row_of};
 use crate::test_server::{ROOT, TABLE, routes, with_files};
 
-/// A single read, with which the lists are compared.
+/// Reason for a route that reads a single entity. The lists are compared with such routes.
 const SINGLE: &str = "a single read";
-/// Data of one entity, which the request identifies by its id.
+/// Reason for a route that returns data of one entity, which the request identifies by its id.
 const PART: &str = "a part of an entity that the request names";
-/// Requests that are refused unless the caller may read all entities to which they refer.
+/// Reason for a route that refuses a request unless the caller may read all entities to which it
+/// refers.
 const NAMED: &str = "about entities that the request names, and refused unless all may be read";
-/// The callers' own data, or data that does not belong to anybody.
+/// Reason for a route that returns the caller's own data, or data that does not belong to any user.
 const OWN: &str = "the caller's own data, or data that belongs to no user";
 
 /// Routes that read and are not lists, with the reason.

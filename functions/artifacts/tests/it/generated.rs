@@ -1,5 +1,5 @@
 //! Generates `docs/reference/capacity-artifacts.md`: the metered costs of calls about artifacts in
-//! a bucket. `UPDATE_DOCS=1` rewrites it. A call that exceeds its budget fails the test.
+//! a bucket. `UPDATE_DOCS=1` writes the file. The test fails if a call exceeds its budget.
 
 use std::sync::{LazyLock, Mutex};
 
@@ -36,8 +36,8 @@ const PROXY: &str = "/api/2.0/mlflow-artifacts";
 /// The requests that the bucket has received since the last check.
 static RECEIVED_REQUESTS: LazyLock<Mutex<Vec<&'static str>>> = LazyLock::new(Mutex::default);
 
-/// A bucket in which every requested file exists with 1,000 bytes, and whose lists contain 1,000
-/// files.
+/// A simulated bucket. Every requested file exists and has 1,000 bytes, and every list contains
+/// 1,000 files.
 #[derive(Debug)]
 struct AnyFile;
 
@@ -82,8 +82,7 @@ const fn parts() -> &'static str {
     "<ListPartsResult><IsTruncated>false</IsTruncated><Part><Size>1000</Size></Part></ListPartsResult>"
 }
 
-/// Returns a process with the functions that handle artifacts. Its entities have their artifacts
-/// below `root`.
+/// Returns a process with the functions that handle artifacts. Artifact locations are below `root`.
 fn process(table: Table, root: &str) -> TestClient {
     let artifacts = ArtifactStore::in_bucket(BucketPrefix::whole(Bucket::over(AnyFile)));
     let tracking = tracking::store::Store::new(table.clone(), root).with_artifacts(artifacts.clone());
@@ -94,8 +93,8 @@ fn process(table: Table, root: &str) -> TestClient {
     TestClient(service::join_routers(artifacts::router(&artifacts, test_site::everybody()), others))
 }
 
-/// A run, a logged model and a version of it, with their artifacts in the bucket; and a run whose
-/// artifacts pass through the server.
+/// The entities that are measured. A run, a logged model and a version of the model have their
+/// artifacts in the bucket. Another run has artifacts that pass through the server.
 struct CreatedEntities {
     run: String,
     proxied: String,
@@ -122,7 +121,7 @@ async fn make(table: &Table, name: &str) -> CreatedEntities {
     CreatedEntities { run, proxied, model, name: name.to_owned() }
 }
 
-/// Adds a row for a call, with its requests to the bucket.
+/// Adds a row for a call to the ledger, including its requests to the bucket.
 async fn row(
     ledger: &mut CostLedger,
     bench: &MeteredProcesses<TestClient>,

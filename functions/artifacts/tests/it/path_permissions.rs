@@ -1,5 +1,5 @@
-//! Permissions for paths. A path belongs to its experiment, and callers without rights to it are
-//! rejected before anything is read or written.
+//! Permissions for paths. A path belongs to the experiment that it names, and callers without
+//! permissions on this experiment are rejected before anything is read or written.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use test_site::{TestAuthorizer, TestClient, TestEnvironment};
 
 use crate::server::PROXY;
 
-/// Returns the artifacts function over a directory, for callers with these rights.
+/// Returns the artifacts function over a directory, for callers with only these permissions.
 fn guarded(table: &Table, directory: &Path, allowed: Vec<(Action, Guard)>) -> TestClient {
     let store = artifacts::store::Store::new(table.clone(), ArtifactStore::in_directory(directory));
     let only = TestAuthorizer::new(Visibility::Everything, move |wanted| allowed.contains(wanted));
     TestClient(service::router(artifacts::routes(), &service::FunctionContext::new(store, Arc::new(only))))
 }
 
-/// Returns the statuses of the proxy's endpoints below a prefix: of those that write, of those that
-/// read, and of deletion.
+/// Returns the status codes of the proxy's endpoints below a prefix, for endpoints that write, for
+/// endpoints that read, and for deletion.
 async fn statuses(api: &TestClient, ajax: bool, path: &str) -> ([u16; 4], [u16; 3], u16) {
     let served = if ajax { PROXY.replace("/api/", "/ajax-api/") } else { PROXY.to_owned() };
     let base = served.strip_suffix("/artifacts").unwrap();
@@ -49,8 +49,8 @@ async fn a_path_needs_the_right_to_its_experiment_or_to_all_of_them() {
     let api = |allowed| guarded(&table, directory.path(), allowed);
     let seven = Guard::Experiment(ExperimentId::parse("7").unwrap());
     let all = Guard::Workspace(Resource::Experiment);
-    // A directory supports neither multipart uploads nor URLs. Callers with the right to the path
-    // learn that (501).
+    // A directory supports neither multipart uploads nor presigned URLs. Only callers with
+    // permission on the path get the corresponding error (501).
     let (may_write, may_read) = ([200, 501, 501, 501], [200, 200, 501]);
     let editor = api(vec![(Action::Read, seven.clone()), (Action::Update, seven.clone())]);
     let reader = api(vec![(Action::Read, seven)]);
@@ -104,7 +104,7 @@ async fn who_may_read_no_runs_is_shown_none_of_their_ids() {
     }
 }
 
-/// In a multipart upload, the name of the file is in the body. It cannot refer to another
+/// In a multipart upload, the name of the file is in the body. It must not refer to another
 /// experiment.
 #[tokio::test]
 async fn the_name_of_an_upload_in_parts_changes_nothing_of_whose_it_is() {
@@ -153,8 +153,8 @@ async fn artifacts_of_a_run_or_a_model_need_the_right_to_its_experiment() {
         let allowed = actions.iter().map(|action| (*action, mine.clone())).collect();
         guarded(&table, directory.path(), allowed)
     };
-    // First the endpoints that write, then those that read. Presigned URLs are only for files in a
-    // bucket (400).
+    // The first statuses are those of endpoints that write, and the others those of endpoints that
+    // read. Presigned URLs exist only for files in a bucket, so the status is 400.
     let statuses = async |api: &TestClient, (_, run, model): &(String, String, String)| {
         let post = async |path: &str, body: serde_json::Value| api.post(path, body).await.status;
         let (of_run, of_model) = (json!({ "run_id": run, "path": "x" }), json!({ "model_id": model, "path": "x" }));

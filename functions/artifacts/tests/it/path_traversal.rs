@@ -11,12 +11,13 @@ use serde_json::json;
 
 use crate::server::{PROXY, Server};
 
-/// Paths as an attacker writes them. `{up}` stands for enough steps upwards to leave the directory,
-/// and the other placeholders for the same in other encodings. They are inserted into URLs
-/// unchanged. The tests of `serve`, over a directory and over a bucket, use them as well.
+/// Paths as an attacker would write them. `{up}` stands for enough steps upwards to leave the
+/// directory, and the other placeholders for the same steps in other encodings. The paths are
+/// inserted into URLs unchanged. The tests of `serve` use them as well, over a directory and over a
+/// bucket.
 const ATTACKS: &str = include_str!("../attacks.json");
 
-/// Traps: entries that exist, but that the server must neither follow nor open.
+/// Traps, which are entries in the file system that the server must neither follow nor open.
 const TRAPS: [&str; 5] = ["link/secret", "direct", "pipe", "device", "link/new"];
 
 fn attacks() -> Vec<String> {
@@ -36,8 +37,8 @@ fn attacks() -> Vec<String> {
     attacks.chain(TRAPS.map(str::to_owned)).chain(long).collect()
 }
 
-/// Attacks that are plain names below another path component. As in MLflow, consecutive slashes
-/// count as one.
+/// Attacks that result in a plain name below another path component, because consecutive slashes
+/// are treated as one, as in MLflow.
 const BELOW: [&str; 8] = [
     "/etc/passwd",
     "//etc/passwd",
@@ -49,8 +50,8 @@ const BELOW: [&str; 8] = [
     "file:%2f%2f/etc/passwd",
 ];
 
-/// Returns each endpoint that takes a path: a method, a URL in which `{attack}` is the path, and a
-/// body that may contain it, too.
+/// Returns each endpoint that takes a path, as a method, a URL in which `{attack}` stands for the
+/// path, and a body that may contain `{attack}`, too.
 fn endpoints(run: &str, other: &str, model: &str) -> Vec<(Method, String, String)> {
     let base = PROXY.strip_suffix("/artifacts").unwrap();
     let ajax = base.replace("/api/", "/ajax-api/");
@@ -92,7 +93,7 @@ fn endpoints(run: &str, other: &str, model: &str) -> Vec<(Method, String, String
 }
 
 /// Starts a server with a run, another run whose files are secret, a logged model, a version, and
-/// traps next to the files of each.
+/// traps next to the files of each of them.
 async fn trapped() -> (Server, [String; 3]) {
     let server = Server::new().await;
     let ((run, _), (other, _), (model, uri)) = (server.run().await, server.run().await, server.logged_model().await);
@@ -119,7 +120,8 @@ async fn no_path_leads_elsewhere() {
     let of_other = [format!("../../{other}/artifacts/mine"), format!("..%2f..%2f{other}%2fartifacts%2fmine")];
     let mut refused = 0;
     for (method, url, body) in endpoints(&run, &other, &model) {
-        // Another test covers deleting and overwriting the traps themselves.
+        // Requests that delete or overwrite the traps themselves are skipped, because another test
+        // covers them.
         let changes = method == Method::DELETE || method == Method::PUT || url.contains("upload-artifact");
         let is_of_a_run =
             !url.starts_with("/api/2.0/mlflow-artifacts") && !url.starts_with("/ajax-api/2.0/mlflow-artifacts");
@@ -142,7 +144,7 @@ async fn no_path_leads_elsewhere() {
                 !text.contains("secret of") && !text.contains("root:") && text != "\"secret\"",
                 "{method} {uri}: {text}"
             );
-            // An empty list, or a deletion that finds nothing.
+            // The response is an empty list, or reports a deletion that found nothing.
             let is_nothing = answer.status == 200 && answer.body.get("files").is_none() && !text.contains("attack");
             let is_refused = matches!(answer.status, 400 | 404 | 405 | 501);
             let is_below = answer.status == 200 && url.ends_with("/0/{attack}") && BELOW.contains(&attack.as_str());
@@ -152,8 +154,8 @@ async fn no_path_leads_elsewhere() {
                     || (is_nothing && (method == Method::GET || method == Method::DELETE)),
                 "{method} {uri}: {answer:?}"
             );
-            // Responses with 501 prove little, because a directory does not support the operation.
-            // The tests of `serve` cover it over a bucket.
+            // Responses with 501 are not counted, because they only show that a directory does not
+            // support the operation. The tests of `serve` cover the operation over a bucket.
             refused += usize::from(is_refused && answer.status != 501);
         }
     }
@@ -176,7 +178,7 @@ async fn links_and_pipes_are_replaced_and_deleted_themselves() {
         assert!(!server.at(name).is_symlink() && !server.at(name).exists(), "{name}");
     }
     assert_eq!(fs::read_to_string(server.at("../outside/secret")).unwrap(), "secret");
-    // Names that other programs might interpret differently stay in their directory. Control
+    // Names that other programs might interpret as paths stay in their directory. Control
     // characters are percent-encoded.
     for (sent, written) in [
         ("0/a%00b%0ac", "0/a%00b%0ac"),

@@ -35,7 +35,7 @@ async fn files_are_put_listed_read_and_deleted() {
     assert_eq!(server.delete("0/r/artifacts/none").await.ok(), json!({}));
     assert_eq!(server.delete("0/r/artifacts/").await.ok(), json!({}));
     assert_eq!(server.listed("0/r").await, json!([{ "path": "x", "is_dir": false, "file_size": 0 }]));
-    // The paths of the user interface lead to the same endpoints.
+    // The paths that the user interface requests are served by the same endpoints.
     let ajax = PROXY.replace("/api/", "/ajax-api/");
     assert_eq!(server.get_at(&format!("{ajax}/0/r/x"), &[]).await.ok(), "");
 }
@@ -51,7 +51,8 @@ async fn a_file_needs_a_name_and_a_place() {
     assert_eq!(server.listed("0").await, json!([{ "path": "file", "is_dir": false, "file_size": 1 }]));
 }
 
-/// Clients send a file called `a b` as `a%20b`, and MLflow removes all layers of encoding.
+/// Clients send a file called `a b` as `a%20b`, and MLflow decodes all layers of encoding. A name
+/// that would be decoded to another name is therefore rejected.
 #[tokio::test]
 async fn a_name_that_would_be_read_as_another_is_not_written() {
     let server = Server::new().await;
@@ -104,8 +105,8 @@ async fn a_part_of_a_file_may_be_asked_for() {
     let (status, headers, body) = server.get_with(&path, &[("range", "bytes=10-")]).await;
     assert_eq!((status, body.as_str(), headers["content-range"].to_str().unwrap()), (416, "", "bytes */10"));
     assert_eq!(server.get_with(&path, &[("if-none-match", &tag)]).await.0, 304);
-    // The file was replaced with one of the same length, so a part of the old one cannot be
-    // combined with it.
+    // The file was replaced by one of equal length. The server must not return a part of the new
+    // file as a continuation of the old one.
     server.put("0/page.html", "abcdefghij").await.ok();
     let (status, _, body) = server.get_with(&path, &[("range", "bytes=4-"), ("if-range", &tag)]).await;
     assert_eq!((status, body.as_str()), (200, "abcdefghij"));
@@ -130,7 +131,8 @@ async fn a_file_of_any_size_is_taken_unless_a_setting_says_otherwise() {
     assert_eq!(server.tree(), ["artifacts", "artifacts/0", "artifacts/0/most", "outside", "outside/secret"]);
 }
 
-/// API Gateway replaces bytes that are not UTF-8 in bodies that are declared as text.
+/// If a body is declared as text, API Gateway replaces bytes in it that are not UTF-8. Such a file
+/// must be rejected.
 #[tokio::test]
 async fn a_file_that_was_changed_on_its_way_is_refused() {
     let server = Server::new().await;

@@ -13,7 +13,7 @@ async fn upload(server: &Server, arguments: &str, body: impl Into<Body>) -> test
     server.send(Request::post(path).body(body.into()).unwrap()).await
 }
 
-/// Covers proxied artifacts, and a directory that clients write to themselves.
+/// Covers artifacts that pass through the server, and a directory that clients write to directly.
 #[tokio::test]
 async fn artifacts_of_a_run_are_listed_sent_and_uploaded() {
     for root in ["mlflow-artifacts:/", "directory"] {
@@ -28,7 +28,7 @@ async fn artifacts_of_a_run_are_listed_sent_and_uploaded() {
         let answer = server.get("artifacts/list", &[("run_id", &run)]).await.ok();
         assert_eq!(answer["files"], files);
         assert_eq!(list("sub").await["files"], json!([{ "path": "sub/a.png", "is_dir": false, "file_size": 5 }]));
-        // The user interface also requests lists of files.
+        // The user interface requests the list of files at a path even if the path is a file.
         assert_eq!(list("sub/a.png").await["files"], Value::Null);
         let get = async |path: &str| server.get_at("/get-artifact", &[("path", path), ("run_uuid", &run)]).await;
         assert_eq!(get("sub/a.png").await.ok(), "image");
@@ -76,7 +76,7 @@ async fn an_upload_of_the_page_is_no_longer_than_the_server_takes_or_mlflow_does
         let arguments = format!("run_uuid={run}&path=x");
         let told = upload(&server, &arguments, vec![7; most + 1]).await;
         assert_eq!(told.refused(400, "INVALID_PARAMETER_VALUE"), message);
-        // An upload without a declared length.
+        // The client uploads without declaring a length.
         let chunks = [vec![7; most], vec![7]].map(|chunk| Ok::<_, std::convert::Infallible>(Bytes::from(chunk)));
         let untold = upload(&server, &arguments, Body::from_stream(futures::stream::iter(chunks))).await;
         assert_eq!(untold.refused(400, "INVALID_PARAMETER_VALUE"), message);

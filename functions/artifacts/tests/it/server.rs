@@ -29,13 +29,13 @@ impl Deref for Server {
 }
 
 impl Server {
-    /// Starts a server whose experiments have their artifacts at `mlflow-artifacts:/`.
+    /// Starts a server whose experiments have artifact locations at `mlflow-artifacts:/`.
     pub(crate) async fn new() -> Self {
         Self::with("mlflow-artifacts:/", None).await
     }
 
-    /// Starts a server with this artifact root, which accepts uploads of up to `longest` bytes. The
-    /// root `directory` stands for the directory itself.
+    /// Starts a server with this artifact root, which accepts uploads of up to `longest` bytes. If
+    /// `root` is the word `directory`, the artifact root is the local directory itself.
     pub(crate) async fn with(root: &str, longest: Option<u64>) -> Self {
         let parent = tempfile::tempdir().unwrap();
         let directory = parent.path().join("artifacts");
@@ -61,8 +61,8 @@ impl Server {
         self.parent.path().join("artifacts").join(path)
     }
 
-    /// Returns all files and directories next to and below the directory of artifacts, except the
-    /// staging directory.
+    /// Returns the paths of all files and directories below the artifact directory and next to it,
+    /// except the staging directory.
     pub(crate) fn tree(&self) -> Vec<String> {
         fn walk(directory: &std::path::Path, found: &mut Vec<PathBuf>) {
             for entry in fs::read_dir(directory).unwrap() {

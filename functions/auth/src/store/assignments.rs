@@ -17,11 +17,11 @@ use crate::parameters::IntegerParameter;
 const MAX_ROLES: usize = 50;
 
 impl Store {
-    /// Assigns a role to a user. Six requests.
+    /// Assigns a role to a user. Takes six requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, `RESOURCE_ALREADY_EXISTS`, and `INVALID_PARAMETER_VALUE` if the
-    /// user has the maximum number of roles.
+    /// Returns `RESOURCE_DOES_NOT_EXIST`, `RESOURCE_ALREADY_EXISTS`, and `INVALID_PARAMETER_VALUE`
+    /// if the user has the maximum number of roles.
     pub(crate) async fn role_assign(&self, user: &UserName, role: &IntegerParameter) -> Result<RoleAssignment> {
         self.user_get(user).await?;
         self.role_get(role).await?;
@@ -60,10 +60,10 @@ impl Store {
             .await
     }
 
-    /// Removes a role from a user. Three requests.
+    /// Removes a role from a user. Takes three requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`.
+    /// Returns `RESOURCE_DOES_NOT_EXIST`.
     pub(crate) async fn role_unassign(&self, user: &UserName, role: &IntegerParameter) -> Result<()> {
         let found = self.user_get(user).await?;
         let id = role.id().filter(|id| found.user.roles.contains(id)).ok_or_else(|| {
@@ -72,10 +72,10 @@ impl Store {
         self.remove_assignment(user, id).await
     }
 
-    /// Returns the users of a role, in the order of their assignment. Two requests.
+    /// Returns the users of a role, in the order of their assignment. Takes two requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`.
+    /// Returns `RESOURCE_DOES_NOT_EXIST`.
     pub(crate) async fn role_users(&self, role: &IntegerParameter) -> Result<Vec<RoleAssignment>> {
         let found = self.role_get(role).await?;
         let members = self.access.query(Query::of(access_rows::RoleMember::all(&Ordinal(found.id)))).await?;

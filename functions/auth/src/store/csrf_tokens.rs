@@ -16,11 +16,11 @@ use super::Store;
 const PERIOD_MS: i64 = 3_600_000;
 
 impl Store {
-    /// Returns a token for a form that is shown to this user. One request, and two the first time
-    /// ever.
+    /// Returns a token for a form that is shown to this user. Takes one request, and two if the
+    /// secret has to be created.
     ///
     /// # Errors
-    /// The table cannot be read.
+    /// Returns an error if the table cannot be read.
     pub async fn form_token(&self, user: &UserName) -> Result<Vec<u8>> {
         Ok(token(&self.form_secret().await?, user, runtime::clock::now_ms() / PERIOD_MS))
     }
@@ -28,7 +28,7 @@ impl Store {
     /// Checks whether a token was issued to this user within the last one to two hours.
     ///
     /// # Errors
-    /// The table cannot be read.
+    /// Returns an error if the table cannot be read.
     pub async fn is_form_token(&self, user: &UserName, shown: &[u8]) -> Result<bool> {
         let secret = self.form_secret().await?;
         let period = runtime::clock::now_ms() / PERIOD_MS;
@@ -47,7 +47,7 @@ impl Store {
         let item = Item::new(key.clone()).with(SECRET, bytes(secret.clone()));
         match self.access.put(item, &Condition::item_missing()).await {
             Ok(()) => Ok(secret),
-            // Another process has created it first, or an earlier attempt succeeded and its
+            // Another process has created the secret first, or an earlier attempt succeeded and its
             // response was lost.
             Err(Failure::Refused { .. }) => {
                 let item = self.access.get(&key).await?;

@@ -30,7 +30,7 @@ impl Store {
     /// requests per role.
     ///
     /// # Errors
-    /// The table cannot be written.
+    /// Returns an error if the table cannot be written.
     pub(crate) async fn default_roles(
         &self,
         roles: &[(&'static str, PermissionLevel, &'static str)],

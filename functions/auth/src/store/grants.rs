@@ -19,8 +19,9 @@ use table::{
 
 use super::Store;
 
-/// Bit that marks the ids of pseudo-roles. A user's direct grants are returned as a role of the
-/// user's own, whose id is this bit and the user's id, or a hash outside the default workspace.
+/// Bit that is set in the ids of pseudo-roles. A user's direct grants in a workspace are returned
+/// as a pseudo-role. The other bits of its id are the user's id in the default workspace, and a
+/// hash in any other workspace.
 const DIRECT_GRANTS_BIT: u32 = 1 << 31;
 
 /// A direct grant of a user.
@@ -32,9 +33,9 @@ struct DirectGrant {
 }
 
 impl Store {
-    /// Finds the resource that a pattern names, and the id that distinguishes it from other
-    /// resources of the same name. One request, and none if the pattern means all resources of a
-    /// type.
+    /// Finds the resource that a pattern names, and the id that distinguishes the resource from
+    /// other resources of the same name. Takes one request, and none if the pattern matches all
+    /// resources of a type.
     pub(super) async fn find_resource(
         &self,
         along: &AuthorizerWrites,
@@ -56,7 +57,8 @@ impl Store {
         };
         let Some(key) = key else { return Ok(None) };
         let Some(item) = self.data.get(&key).await? else { return Ok(None) };
-        // Long names are truncated in keys, so the item may belong to another name.
+        // The name in the item is compared, because long names are truncated in keys, so the item
+        // may belong to another name.
         let is_named = |name: &str| item.get(NAME) == Some(name);
         let text = |attribute: Attribute<Text>| item.get(attribute).map(str::to_owned);
         Ok(match kind {
@@ -78,21 +80,22 @@ impl Store {
                 } else {
                     GrantedResource::RegisteredModel(home)
                 };
-                // A caller may share only the model that the request was authorized for. By now its
-                // name may belong to another model.
+                // The id is checked because a caller may share only the model that the request was
+                // authorized for, and the model's name may have been reused by another model.
                 text(ID).filter(|id| along.is_authorized_model(pattern, id)).map(|id| (kept, id))
             }
             _ => None,
         })
     }
 
-    /// Checks whether a resource exists in the workspace of a request. One or two requests.
+    /// Checks whether a resource exists in the workspace of a request. Takes one or two requests.
     pub(crate) async fn has_resource(&self, scope: &Scope, kind: GrantType, pattern: &str) -> Result<bool> {
         let workspace = scope.workspace();
         let Some((on, _)) = self.find_resource(&AuthorizerWrites::nothing(), workspace, kind, pattern).await? else {
             return Ok(false);
         };
-        // The ids of experiments and scorers do not contain the workspace.
+        // The workspace has to be read, because the ids of experiments and scorers do not contain
+        // it.
         let (GrantedResource::Experiment(experiment) | GrantedResource::Scorer(experiment, _)) = on else {
             return Ok(true);
         };
@@ -101,11 +104,11 @@ impl Store {
         Ok(of.as_ref() == Some(workspace))
     }
 
-    /// Grants a permission to a user. Three requests.
+    /// Grants a permission to a user. Takes three requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST` if the user does not exist; `RESOURCE_ALREADY_EXISTS` if the user
-    /// has a grant for the resource already.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the user does not exist; `RESOURCE_ALREADY_EXISTS` if
+    /// the user has a grant for the resource already.
     pub async fn grant(
         &self,
         along: &AuthorizerWrites,
@@ -142,8 +145,8 @@ impl Store {
             let value = item.0.get(attribute)?.clone();
             Some(Condition::Not(Box::new(Condition::Equals(attribute.into(), value))))
         };
-        // The write replaces a grant that belongs to an earlier user or an earlier resource of the
-        // same name.
+        // The write replaces an existing grant if it belongs to an earlier user or an earlier
+        // resource of the same name.
         let others = [is_other(USER_ID.name()), is_other(RESOURCE.name())].into_iter().flatten();
         let condition = Condition::Any(std::iter::once(Condition::item_missing()).chain(others).collect());
         let writes: Vec<_> = std::iter::once(Write::Put(item, condition)).chain(is_open).collect();
@@ -211,10 +214,10 @@ impl Store {
             .await
     }
 
-    /// Revokes a user's grant. At most four requests.
+    /// Revokes a user's grant. Takes at most four requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST` if the user or the grant does not exist.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the user or the grant does not exist.
     pub async fn revoke(
         &self,
         along: &AuthorizerWrites,
@@ -242,7 +245,8 @@ impl Store {
                 Some(known) => self.write_once(known).await?,
                 None => false,
             };
-            // The user may have received the grant before the resource existed.
+            // If the current resource has no such grant, there may be one that the user received
+            // before the resource existed.
             is_revoked || self.write_once(unknown).await?
         };
         if is_revoked {
@@ -255,11 +259,12 @@ impl Store {
     }
 
     /// Revokes all grants of users in a workspace, including those from earlier workspaces of the
-    /// same name. The workspace is being deleted, so no grants are added in the meantime. One
-    /// request per user and MB of grants, and one more per user who has grants there.
+    /// same name. No grants are added in the meantime, because the workspace is being deleted.
+    /// Takes one request per user and MB of grants, and one more per user who has grants in the
+    /// workspace.
     ///
     /// # Errors
-    /// The table cannot be read or written. The call may be repeated.
+    /// Returns an error if the table cannot be read or written. The call may be repeated.
     pub(crate) async fn grants_revoke_in(&self, workspace: &Workspace) -> Result<()> {
         for account in self.users().await? {
             let key = rows::TypePermissions::key(&account.user.name);
@@ -310,8 +315,8 @@ impl Store {
                 own.push((place, kind, item.get(NAME).unwrap_or_default().to_owned(), level));
             }
         }
-        // Grants for single resources come first. They contain only the name of their workspace,
-        // not its id.
+        // The first grants in the list are those for single resources. They contain only the name
+        // of their workspace, not its id, so the ids are looked up.
         let places = self.authorizer.workspace_refs(own.iter().map(|(place, ..)| &place.workspace)).await?;
         let counts = |index: usize, place: &WorkspaceRef| {
             if index < of_one { places.has_named(&place.workspace) } else { places.has(place) }
@@ -330,7 +335,7 @@ impl Store {
     /// workspace.
     ///
     /// # Errors
-    /// The tables cannot be read.
+    /// Returns an error if the tables cannot be read.
     pub async fn roles_of(&self, account: &Account) -> Result<Vec<Role>> {
         let roles = self.roles_with(account.user.roles.iter().copied()).await?;
         let mut roles: Vec<_> = roles.iter().map(super::StoredRole::answer).collect();
@@ -359,7 +364,7 @@ impl Store {
     /// Returns all permissions of a user, from roles and direct grants.
     ///
     /// # Errors
-    /// The tables cannot be read.
+    /// Returns an error if the tables cannot be read.
     pub async fn permissions_of(&self, account: &Account) -> Result<Vec<UserPermission>> {
         Ok(self.roles_of(account).await?.into_iter().flat_map(permissions_of).collect())
     }
@@ -367,7 +372,7 @@ impl Store {
     /// Returns the effective level of a user's permission for a resource.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST` if the user does not exist.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the user does not exist.
     pub async fn effective_level(
         &self,
         identity: &Identity,

@@ -30,11 +30,12 @@ impl IdKind {
     }
 }
 
-/// Name of the counter of administrators. Once there is one, the counter never drops to 0.
+/// Name of the counter of administrators. After the first administrator has been created, the
+/// counter never drops to 0.
 const ADMINISTRATORS: &str = "administrators";
 
 impl Store {
-    /// Allocates the next id of a kind. One request. If the request is retried, an id may be
+    /// Allocates the next id of a kind. Takes one request. If the request is retried, an id may be
     /// skipped.
     pub(super) async fn next_id(&self, kind: IdKind) -> Result<u32> {
         let counter = access_rows::Counter::key(&kind.name().into());

@@ -8,10 +8,10 @@ use table::{Condition, Item, number, text};
 use super::Store;
 
 impl Store {
-    /// Maps an IAM principal ([`access::principal_of`]) to a user. Two requests.
+    /// Maps an IAM principal ([`access::principal_of`]) to a user. Takes two requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST` if the user does not exist.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the user does not exist.
     pub async fn principal_map(&self, principal: &str, user: &UserName) -> Result<()> {
         let id = self.user_get(user).await?.user.id;
         let item = Item::new(access_rows::Principal::key(&principal.into()));
@@ -19,19 +19,19 @@ impl Store {
         Ok(self.access.put(item, &Condition::Always).await?)
     }
 
-    /// Denies access to an IAM principal. One request.
+    /// Denies access to an IAM principal. Takes one request.
     ///
     /// # Errors
-    /// The table cannot be written.
+    /// Returns an error if the table cannot be written.
     pub async fn principal_refuse(&self, principal: &str) -> Result<()> {
         let item = Item::new(access_rows::Principal::key(&principal.into()));
         Ok(self.access.put(item, &Condition::Always).await?)
     }
 
-    /// Removes the mapping of an IAM principal. One request.
+    /// Removes the mapping of an IAM principal. Takes one request.
     ///
     /// # Errors
-    /// The table cannot be written.
+    /// Returns an error if the table cannot be written.
     pub async fn principal_forget(&self, principal: &str) -> Result<()> {
         Ok(self.access.delete(&access_rows::Principal::key(&principal.into()), &Condition::Always).await?)
     }

@@ -17,8 +17,8 @@ use super::Store;
 use super::integer_ids::IdKind;
 use crate::parameters::IntegerParameter;
 
-/// Maximum number of grants per role. They are all in the role's item, which every request of its
-/// users reads.
+/// Maximum number of grants per role. The limit is needed because the grants are all in the role's
+/// item, and every request of a user with the role reads this item.
 const MAX_GRANTS: usize = 500;
 /// Maximum size of a role's grants in bytes. An item in DynamoDB is limited to 400 KB.
 const MAX_GRANTS_BYTES: usize = 300_000;
@@ -103,7 +103,7 @@ fn name_row(key: Key, name: &str, role: u32) -> Item {
 }
 
 /// Returns the writes that create a role: its item, and the other writes of the transaction. The
-/// first of these reserves the name and fails if it is taken.
+/// first of the other writes reserves the role's name and fails if the name is taken.
 pub(super) fn new_role(
     id: u32,
     place: &WorkspaceRef,
@@ -148,11 +148,11 @@ fn no_grant(grant: &IntegerParameter) -> Error {
 
 impl Store {
     /// Returns the identity of a workspace in which a role may be created, or `None` for the
-    /// default workspace. One request, and none for the default workspace.
+    /// default workspace. Takes one request, or none for the default workspace.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST` if the workspace does not exist, and `ABORTED` if it is being
-    /// deleted.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the workspace does not exist, and `ABORTED` if it is
+    /// being deleted.
     async fn workspace_of(&self, workspace: &Workspace) -> Result<Option<WorkspaceIdentity>> {
         if *workspace == Workspace::default() {
             return Ok(None);
@@ -163,13 +163,13 @@ impl Store {
         Ok(Some(identity))
     }
 
-    /// Returns the part of a transaction which checks that the role's workspace still exists with
-    /// the same id and is not being deleted. `None` in the default workspace. One request outside
-    /// the default workspace.
+    /// Returns a check, to be part of a transaction, that the role's workspace still exists with
+    /// the same id and is not being deleted. Returns `None` in the default workspace. Takes one
+    /// request in any other workspace.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST` if the role's workspace is gone, and `ABORTED` if it is being
-    /// deleted.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the role's workspace no longer exists, and `ABORTED` if
+    /// it is being deleted.
     pub(super) async fn workspace_check(&self, role: &StoredRole) -> Result<Option<Write>> {
         let gone = || no_role(&IntegerParameter(role.id.to_string()));
         let place = role.workspace_ref.as_ref().ok_or_else(gone)?;
@@ -180,10 +180,10 @@ impl Store {
         Ok(identity.map(|identity| self.data.of_others(identity.is_open())))
     }
 
-    /// Creates a role. Two requests, and three outside the default workspace.
+    /// Creates a role. Takes two requests in the default workspace, and three in any other.
     ///
     /// # Errors
-    /// `RESOURCE_ALREADY_EXISTS` if the workspace has a role of this name,
+    /// Returns `RESOURCE_ALREADY_EXISTS` if the workspace has a role of this name,
     /// `RESOURCE_DOES_NOT_EXIST` if the workspace does not exist, and `ABORTED` if it is being
     /// deleted.
     pub async fn role_create(&self, name: &str, workspace: &str, description: Option<&str>) -> Result<StoredRole> {
@@ -207,29 +207,29 @@ impl Store {
         }
     }
 
-    /// Returns a role. One request. Outside the default workspace, one more unless the workspace
-    /// was read within the lease.
+    /// Returns a role. Takes one request, and one more if the role is not in the default workspace
+    /// and its workspace was not read within the lease.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, also if the role's workspace is gone.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the role or its workspace does not exist.
     pub(crate) async fn role_get(&self, role: &IntegerParameter) -> Result<StoredRole> {
         let Some(id) = role.id() else { return Err(no_role(role)) };
         self.roles_with(std::iter::once(id)).await?.pop().ok_or_else(|| no_role(role))
     }
 
-    /// Returns the name of a role's workspace. One or two requests, as [`Self::role_get`].
+    /// Returns the name of a role's workspace. Takes one or two requests, like [`Self::role_get`].
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the role or its workspace does not exist.
     pub(crate) async fn role_workspace(&self, role: &IntegerParameter) -> Result<String> {
         Ok(self.role_get(role).await?.workspace)
     }
 
-    /// Returns the name of the workspace of the role that a grant belongs to. Two requests, and one
-    /// more to read the workspace.
+    /// Returns the name of the workspace of the role that a grant belongs to. Takes two requests,
+    /// and one more to read the workspace.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the grant, its role or the workspace does not exist.
     pub(crate) async fn grant_workspace(&self, grant: &IntegerParameter) -> Result<String> {
         Ok(self.role_of(grant).await?.0.workspace)
     }
@@ -238,7 +238,7 @@ impl Store {
     /// server, who need no role.
     ///
     /// # Errors
-    /// The table cannot be read.
+    /// Returns an error if the table cannot be read.
     pub(crate) async fn memberships(&self, scope: &Scope) -> Result<Option<Memberships>> {
         match scope.caller() {
             Caller::User(user) if !user.is_admin => Ok(Some(self.authorizer.memberships(user).await?)),
@@ -250,28 +250,28 @@ impl Store {
     /// server.
     ///
     /// # Errors
-    /// The table cannot be read.
+    /// Returns an error if the table cannot be read.
     pub(crate) async fn administered_by(&self, user: &User) -> Result<BTreeSet<String>> {
         Ok(self.authorizer.memberships(user).await?.administered)
     }
 
-    /// Returns all roles of existing workspaces, ordered by id. One request, one more per hundred
-    /// roles, and one per hundred workspaces that were not read within the lease.
+    /// Returns all roles of existing workspaces, ordered by id. Takes one request, one more per
+    /// hundred roles, and one per hundred workspaces that were not read within the lease.
     ///
     /// # Errors
-    /// The table cannot be read.
+    /// Returns an error if the table cannot be read.
     pub async fn roles(&self) -> Result<Vec<StoredRole>> {
         self.in_existing_workspaces(self.all_roles().await?).await
     }
 
-    /// Returns all roles, including those whose workspace is gone.
+    /// Returns all roles, including those whose workspace no longer exists.
     async fn all_roles(&self) -> Result<Vec<StoredRole>> {
         let listed = self.access.query(Query::of(access_rows::ListedRole::all())).await?;
         let ids = listed.iter().filter_map(|item| access_rows::ListedRole::parse(&item.key()?));
         self.stored_roles(ids.map(|row| row.role.0)).await
     }
 
-    /// Removes the roles whose workspace is gone from a list.
+    /// Removes the roles whose workspace no longer exists from a list.
     async fn in_existing_workspaces(&self, mut roles: Vec<StoredRole>) -> Result<Vec<StoredRole>> {
         let workspaces = roles.iter().filter_map(|role| role.workspace_ref.as_ref()).map(|place| &place.workspace);
         let places = self.authorizer.workspace_refs(workspaces).await?;
@@ -279,7 +279,8 @@ impl Store {
         Ok(roles)
     }
 
-    /// Returns the roles with these ids that exist in existing workspaces, ordered by id.
+    /// Returns the roles with these ids, ordered by id. Roles that do not exist, or whose workspace
+    /// no longer exists, are left out.
     pub(super) async fn roles_with(&self, ids: impl Iterator<Item = u32>) -> Result<Vec<StoredRole>> {
         self.in_existing_workspaces(self.stored_roles(ids).await?).await
     }
@@ -292,10 +293,11 @@ impl Store {
         Ok(roles)
     }
 
-    /// Changes the name or the description of a role. Two requests.
+    /// Changes the name or the description of a role. Takes two requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, and `RESOURCE_ALREADY_EXISTS` if another role has the name.
+    /// Returns `RESOURCE_DOES_NOT_EXIST`, and `RESOURCE_ALREADY_EXISTS` if another role has the
+    /// name.
     pub(crate) async fn role_change(
         &self,
         role: &IntegerParameter,
@@ -332,16 +334,17 @@ impl Store {
             .await
     }
 
-    /// Removes a role from its users and deletes it. It is then without effect in every process. A
-    /// call that is interrupted has removed it from some users, and the next call continues.
+    /// Removes a role from its users and deletes it. When the call returns, the role has no effect
+    /// in any process. If a call is interrupted, the role has been removed from some users, and the
+    /// next call continues.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the role does not exist.
     pub(crate) async fn role_delete(&self, role: &IntegerParameter) -> Result<()> {
         self.remove_role(self.role_get(role).await?).await
     }
 
-    /// Deletes a role that was read before, even if its workspace is gone.
+    /// Deletes a role that has already been read, even if its workspace no longer exists.
     async fn remove_role(&self, found: StoredRole) -> Result<()> {
         let id = found.id;
         for member in self.members(found.id).await? {
@@ -365,12 +368,13 @@ impl Store {
             .await
     }
 
-    /// Deletes all roles of a workspace, and removes them from their users, until none is left. A
-    /// few requests per role. The workspace is being deleted, so no roles are created in it in the
-    /// meantime. Roles that remain from earlier workspaces of the same name are deleted, too.
+    /// Deletes all roles of a workspace, and removes them from their users, until no role is left.
+    /// Roles that remain from earlier workspaces of the same name are deleted, too. No roles are
+    /// created in the meantime, because the workspace is being deleted. Takes a few requests per
+    /// role.
     ///
     /// # Errors
-    /// The table cannot be read or written. The call may be repeated.
+    /// Returns an error if the table cannot be read or written. The call may be repeated.
     pub(crate) async fn roles_delete_of(&self, workspace: &Workspace) -> Result<()> {
         loop {
             let mut roles = self.all_roles().await?;
@@ -384,11 +388,11 @@ impl Store {
         }
     }
 
-    /// Adds a grant to a role. Four requests, and one more to look up the resource.
+    /// Adds a grant to a role. Takes four requests, and one more to look up the resource.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, `RESOURCE_ALREADY_EXISTS`, and `INVALID_PARAMETER_VALUE` if the
-    /// role has the maximum number of grants.
+    /// Returns `RESOURCE_DOES_NOT_EXIST`, `RESOURCE_ALREADY_EXISTS`, and `INVALID_PARAMETER_VALUE`
+    /// if the role has the maximum number of grants.
     pub(crate) async fn role_grant(
         &self,
         role: &IntegerParameter,
@@ -396,7 +400,7 @@ impl Store {
         pattern: &str,
         level: PermissionLevel,
     ) -> Result<RolePermission> {
-        // Checks that the role exists before an id is allocated.
+        // The role is read first, so that no id is allocated if it does not exist.
         let workspace = Workspace::parse(&self.role_get(role).await?.workspace).unwrap_or_default();
         let found = self.find_resource(&AuthorizerWrites::nothing(), &workspace, kind, pattern).await?;
         let resource = found.map(|(_, id)| id).unwrap_or_default();
@@ -437,10 +441,10 @@ impl Store {
         Ok((role, found.ok_or_else(|| no_grant(grant))?))
     }
 
-    /// Removes a grant from its role. Three requests.
+    /// Removes a grant from its role. Takes three requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`.
+    /// Returns `RESOURCE_DOES_NOT_EXIST`.
     pub(crate) async fn role_revoke(&self, grant: &IntegerParameter) -> Result<()> {
         self.access
             .change("a role", async |_: RefusedWrites| {
@@ -452,11 +456,11 @@ impl Store {
             .await
     }
 
-    /// Changes the level of a role's grant. Three requests.
+    /// Changes the level of a role's grant. Takes three requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, and `INVALID_PARAMETER_VALUE` for a level that the resource type
-    /// does not support.
+    /// Returns `RESOURCE_DOES_NOT_EXIST`, and `INVALID_PARAMETER_VALUE` for a level that the
+    /// resource type does not support.
     pub(crate) async fn role_change_grant(&self, grant: &IntegerParameter, level: &str) -> Result<RolePermission> {
         self.access
             .change("a role", async |_: RefusedWrites| {

@@ -11,7 +11,8 @@ use table::{Condition, Failure, Item, Query, Update, Write, number, text};
 
 use super::Store;
 
-/// Lifetime of a session in seconds: a day of work, however long it is. It is not extended by use.
+/// Lifetime of a session in seconds. It is long enough for a working day, and is not extended by
+/// use.
 pub const SESSION_SECONDS: u64 = 24 * 3_600;
 
 /// Maximum number of concurrent sessions per user.
@@ -27,13 +28,13 @@ pub struct EndedCredentials {
 }
 
 impl Store {
-    /// Opens a session if the password is correct and the user is not disabled; otherwise returns
+    /// Opens a session if the password is correct and the user is not disabled. Otherwise returns
     /// `None`. `from` is the caller's address. If the user already has [`MAX_SESSIONS`] sessions,
-    /// the oldest one is ended. Three requests, with about one read unit per 15 sessions of the
-    /// user, and one more request if a session is ended.
+    /// the oldest one is ended. Takes three requests, with about one read unit per 15 sessions of
+    /// the user, and one more request if a session is ended.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED` if there are too many attempts to sign in.
+    /// Returns `RESOURCE_EXHAUSTED` if there are too many attempts to sign in.
     pub async fn session_open(
         &self,
         name: &UserName,
@@ -64,7 +65,7 @@ impl Store {
     /// times at once, there may briefly be a few more than [`MAX_SESSIONS`].
     async fn end_oldest(&self, name: &UserName) -> Result<()> {
         let mut sessions = self.access.query(Query::of(access_rows::Session::all(name))).await?;
-        // All sessions have the same lifetime, so the first to expire is the oldest.
+        // The first session to expire is the oldest, because all sessions have the same lifetime.
         sessions.sort_by_key(|session| session.get(EXPIRES));
         let ended = (sessions.len() + 1).saturating_sub(MAX_SESSIONS);
         let ended: Vec<_> = sessions.iter().take(ended).filter_map(Item::key).collect();
@@ -75,10 +76,10 @@ impl Store {
         Ok(self.access.write_many(Vec::new(), &ended).await?)
     }
 
-    /// Ends a session in every process. One request.
+    /// Ends a session in every process. Takes one request.
     ///
     /// # Errors
-    /// The table cannot be written.
+    /// Returns an error if the table cannot be written.
     pub async fn session_end(&self, secret: &UserSecret) -> Result<()> {
         let key = session_key(secret.user(), &secret.digest());
         match self.access.delete(&key, &Condition::item_exists()).await {
@@ -97,7 +98,7 @@ impl Store {
     /// Checks whether a request has valid credentials.
     ///
     /// # Errors
-    /// The tables cannot be read.
+    /// Returns an error if the tables cannot be read.
     pub async fn has_valid_credentials(&self, arrived: &RequestHead) -> Result<bool> {
         let known = match self.authorizer.authenticate(arrived).await {
             Ok(identity) => self.authorizer.confirm(identity).await,
@@ -111,12 +112,12 @@ impl Store {
     }
 
     /// Ends all sessions and tokens of all users, in every process. Passwords remain valid. Meant
-    /// for a restored table, which contains sessions and tokens that were ended after the backup.
-    /// One request per hundred users, and at least two per user. A call that is interrupted has
-    /// ended some of them, and the next call continues.
+    /// for a restored table, in which sessions and tokens that were ended after the backup are
+    /// valid again. Takes one request per hundred users, and at least two per user. If a call is
+    /// interrupted, some sessions and tokens have been ended, and the next call continues.
     ///
     /// # Errors
-    /// The table cannot be read or written.
+    /// Returns an error if the table cannot be read or written.
     pub async fn all_end(&self) -> Result<EndedCredentials> {
         let mut ended = EndedCredentials::default();
         for user in self.users().await? {
@@ -134,10 +135,11 @@ impl Store {
     }
 
     /// Changes a user's password and keeps the current session. All other sessions end, in every
-    /// process. One request.
+    /// process. Takes one request.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST` if the user does not exist, or the session has ended.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the user does not exist, or the current session has
+    /// ended.
     pub(crate) async fn user_set_password_in(&self, name: &UserName, password: String, digest: &str) -> Result<()> {
         let hash = self.passwords().hash(password).await?;
         let user = Update::new(access_rows::User::key(name));

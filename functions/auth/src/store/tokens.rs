@@ -10,7 +10,7 @@ use table::{Condition, Item, Query, number, text};
 use super::Store;
 use super::integer_ids::IdKind;
 
-/// Maximum number of tokens per user. Expired tokens do not count.
+/// Maximum number of unexpired tokens per user.
 pub const MAX_TOKENS: usize = 100;
 /// Maximum length of a token's name in bytes.
 const MAX_NAME_BYTES: usize = 200;
@@ -29,11 +29,11 @@ pub struct NewToken {
 }
 
 impl Store {
-    /// Creates a token. Its secret is returned only once. Four requests.
+    /// Creates a token. Its secret is returned only once. Takes four requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST` if the user does not exist; `INVALID_PARAMETER_VALUE` for an
-    /// invalid name or lifetime, or if the user has the maximum number of tokens.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the user does not exist; `INVALID_PARAMETER_VALUE` for
+    /// an invalid name or lifetime, or if the user has the maximum number of tokens.
     pub async fn token_create(&self, user: &UserName, new: NewToken) -> Result<(UserSecret, Token)> {
         let name = new.name.trim().to_owned();
         if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
@@ -77,7 +77,7 @@ impl Store {
     /// requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST` if the user does not exist.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the user does not exist.
     pub async fn tokens(&self, user: &UserName) -> Result<Vec<Token>> {
         let id = self.user_get(user).await?.user.id;
         self.tokens_of(user, id).await
@@ -91,10 +91,10 @@ impl Store {
         Ok(tokens)
     }
 
-    /// Revokes a token in every process. Three requests.
+    /// Revokes a token in every process. Takes three requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`.
+    /// Returns `RESOURCE_DOES_NOT_EXIST`.
     pub async fn token_revoke(&self, user: &UserName, id: u32) -> Result<()> {
         let tokens = self.tokens(user).await?;
         let token = tokens.iter().find(|token| token.id == id);

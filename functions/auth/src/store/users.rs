@@ -35,21 +35,21 @@ impl StoredUser {
 }
 
 impl Store {
-    /// Creates a user. Two requests, and about 30 ms of CPU time for the password hash.
+    /// Creates a user. Takes two requests, and about 30 ms of CPU time for the password hash.
     ///
     /// # Errors
-    /// `RESOURCE_ALREADY_EXISTS`.
+    /// Returns `RESOURCE_ALREADY_EXISTS`.
     pub async fn user_create(&self, name: &UserName, password: String, is_admin: bool) -> Result<User> {
         let hash = self.passwords().hash(password).await?;
         self.user_put(name, Some(&hash), is_admin).await
     }
 
-    /// Creates a user without a password, which can authenticate with tokens only (a service). Two
-    /// requests.
+    /// Creates a service, which is a user without a password that can authenticate with tokens
+    /// only. Takes two requests.
     ///
     /// # Errors
-    /// `RESOURCE_ALREADY_EXISTS`, and `INVALID_PARAMETER_VALUE` for a name that new users may not
-    /// have.
+    /// Returns `RESOURCE_ALREADY_EXISTS` if the name is in use, and `INVALID_PARAMETER_VALUE` for a
+    /// name that new users may not have.
     pub async fn service_create(&self, name: &UserName) -> Result<User> {
         if let Err(error) = new_user_name(name.as_str())
             && Account::find(&self.access, name).await?.is_none()
@@ -83,28 +83,28 @@ impl Store {
         }
     }
 
-    /// Checks whether any user exists. One request.
+    /// Checks whether any user exists. Takes one request.
     ///
     /// # Errors
-    /// The table cannot be read.
+    /// Returns an error if the table cannot be read.
     pub async fn has_users(&self) -> Result<bool> {
         let listed = Query::of(access_rows::ListedUser::all()).limit(1);
         Ok(!self.access.query_page(&listed).await?.items.is_empty())
     }
 
-    /// Returns a user. One request.
+    /// Returns a user. Takes one request.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`.
+    /// Returns `RESOURCE_DOES_NOT_EXIST`.
     pub async fn user_get(&self, name: &UserName) -> Result<StoredUser> {
         let account = Account::find(&self.access, name).await?;
         account.map(StoredUser).ok_or_else(|| UserName::not_found(name.as_str()))
     }
 
-    /// Returns all users, ordered by id. One request, and one more per hundred users.
+    /// Returns all users, ordered by id. Takes one request, and one more per hundred users.
     ///
     /// # Errors
-    /// The table cannot be read.
+    /// Returns an error if the table cannot be read.
     pub async fn users(&self) -> Result<Vec<StoredUser>> {
         let listed = self.access.query(Query::of(access_rows::ListedUser::all())).await?;
         let names = listed.iter().filter_map(|item| UserName::named(item.get(USER)?));
@@ -120,17 +120,18 @@ impl Store {
     /// Checks a user's password. `from` is the address of the caller.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED` after too many wrong passwords.
+    /// Returns `RESOURCE_EXHAUSTED` after too many wrong passwords.
     pub async fn has_password(&self, name: &UserName, password: String, from: Option<IpAddr>) -> Result<bool> {
         let account = Account::find(&self.access, name).await?;
         let hash = account.as_ref().and_then(|account| account.password.as_ref());
         self.passwords().check(name, hash, password, from).await
     }
 
-    /// Changes a user's password. The previous password is rejected in every process. One request.
+    /// Changes a user's password. The previous password is rejected in every process. Takes one
+    /// request.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`.
+    /// Returns `RESOURCE_DOES_NOT_EXIST`.
     pub async fn user_set_password(&self, name: &UserName, password: String) -> Result<()> {
         let hash = self.passwords().hash(password).await?;
         let update = Update::new(access_rows::User::key(name));
@@ -145,7 +146,7 @@ impl Store {
     /// requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, and `BAD_REQUEST` for the last administrator.
+    /// Returns `RESOURCE_DOES_NOT_EXIST`, and `BAD_REQUEST` for the last administrator.
     pub async fn user_set_disabled(&self, name: &UserName, is_disabled: bool) -> Result<()> {
         self.access
             .change("a user", async |refusal: table::RefusedWrites| {
@@ -161,7 +162,8 @@ impl Store {
                     .add(VERSION, number(1))
                     .only_if(unchanged(&found));
                 let mut writes = vec![Write::Update(update)];
-                // Disabled users do not count as administrators.
+                // The number of administrators is adjusted, because it does not include disabled
+                // users.
                 if found.user.is_admin {
                     writes.push(if is_disabled { decrement_administrators() } else { increment_administrators() });
                 }
@@ -170,10 +172,11 @@ impl Store {
             .await
     }
 
-    /// Makes a user an administrator of the server, or revokes that. Two requests.
+    /// Makes a user an administrator of the server, or revokes that right. Takes two requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, and `BAD_REQUEST` for the last administrator.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the user does not exist, and `BAD_REQUEST` if the last
+    /// administrator would lose the right.
     pub async fn user_set_admin(&self, name: &UserName, is_admin: bool) -> Result<()> {
         self.access
             .change("a user", async |refusal: table::RefusedWrites| {
@@ -198,11 +201,12 @@ impl Store {
     }
 
     /// Deletes a user's grants, sessions and tokens, and then the user. Afterwards, the password is
-    /// rejected in every process. A call that is interrupted has deleted some of them, and the next
-    /// call continues. Grants that are added in the meantime remain, but have no effect.
+    /// rejected in every process. If a call is interrupted, some of them have been deleted, and the
+    /// next call continues. Grants that are added in the meantime remain, but have no effect.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, and `BAD_REQUEST` for the last administrator.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the user does not exist, and `BAD_REQUEST` for the last
+    /// administrator.
     pub async fn user_delete(&self, name: &UserName) -> Result<()> {
         let found = self.user_get(name).await?;
         let granted = self.data.query(Query::of(rows::TypePermissions::partition(name))).await?;

@@ -41,7 +41,7 @@ impl WorkspaceStore {
     /// request.
     ///
     /// # Errors
-    /// The table cannot be read.
+    /// Returns an error if the table cannot be read.
     pub(crate) async fn workspace_of(&self, experiment: ExperimentId) -> Result<Option<Workspace>> {
         let item = self.table.get(&rows::Experiment::key(&experiment)).await?;
         item.map(|item| workspace_named(item.get(WORKSPACE))).transpose()

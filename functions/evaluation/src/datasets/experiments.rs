@@ -24,8 +24,8 @@ impl Endpoint for Experiments {
         Needs::of(Action::Read, self.0.targets())
     }
 
-    /// Returns only the experiments that the caller may read. Texts that are not ids of experiments
-    /// need no permission.
+    /// Returns only the experiments that the caller may read. Texts that are not experiment ids are
+    /// returned without a check.
     async fn act(self, scope: &Scope, store: &Store) -> Result<DatasetExperimentsResponse> {
         let asked = self.0.granted(scope)?;
         let mut experiment_ids = store.dataset_experiments(&asked).await?;
@@ -52,8 +52,8 @@ impl Endpoint for AddExperiments {
         Ok(Self { dataset: DatasetTarget::of(request), experiments: message.experiment_ids })
     }
 
-    /// Adding a dataset to experiments also requires permission on these experiments, which will
-    /// list it.
+    /// Adding a dataset to experiments also requires permission on the experiments, because they
+    /// will list the dataset.
     fn needs(&self) -> Needs {
         let experiments = experiments(&self.experiments).map(Target::Experiment);
         Needs::of(Action::Update, self.dataset.targets()).and(Action::Update, experiments)
@@ -80,8 +80,8 @@ impl Endpoint for RemoveExperiments {
         Ok(Self { dataset: DatasetTarget::of(request), experiments: message.experiment_ids })
     }
 
-    /// Removing a dataset from experiments also requires permission on these experiments, which
-    /// list it.
+    /// Removing a dataset from experiments also requires permission on the experiments, because
+    /// they list the dataset.
     fn needs(&self) -> Needs {
         let experiments = experiments(&self.experiments).map(Target::Experiment);
         Needs::of(Action::Update, self.dataset.targets()).and(Action::Update, experiments)

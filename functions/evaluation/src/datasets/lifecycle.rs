@@ -12,7 +12,7 @@ use crate::store::{DatasetSearch, NewDataset, Store, column};
 
 /// Page size for requests without `max_results` (`SearchEvaluationDatasets` in `service.proto`).
 const DEFAULT_PAGE: i64 = 1_000;
-/// The tag that holds the name of a user.
+/// The tag that contains the name of the user who created a dataset.
 const USER_TAG: &str = "mlflow.user";
 
 /// Returns the valid experiment ids among a client's texts. MLflow does not check whether the
@@ -56,7 +56,7 @@ impl Endpoint for Create {
                     new.tags.push((key, value));
                 }
             }
-            // Python treats all other empty values as no tags.
+            // Empty values of other types are falsy in Python, so MLflow treats them as no tags.
             other if !other.is_true() => {}
             other => {
                 let message = format!("The value of 'tags' must be a JSON object, got {}.", other.type_name());
@@ -67,7 +67,7 @@ impl Endpoint for Create {
     }
 
     /// Creating a dataset requires permission on the experiments that will list it, or on the whole
-    /// workspace if there are none.
+    /// workspace if the request names no experiments.
     fn needs(&self) -> Needs {
         let experiments = experiments(&self.0.experiment_ids).map(Target::Experiment);
         Needs::nothing()
@@ -133,7 +133,8 @@ impl Endpoint for Search {
         let message: message::SearchEvaluationDatasets = request.read()?;
         let max_results = message.max_results.map_or(DEFAULT_PAGE, i64::from);
         if max_results == 0 {
-            // In Python, 0 is falsy and treated like `None`, which is not a number.
+            // MLflow replaces 0 by `None`, because 0 is falsy in Python, and then reports that
+            // `None` is not a number.
             let message = "Invalid value None for parameter 'max_results' supplied. It must be a positive integer";
             return Err(Error::invalid(message));
         }
@@ -148,8 +149,8 @@ impl Endpoint for Search {
         Ok(Self { experiments: experiments(&search.experiment_ids).collect(), search })
     }
 
-    /// A request without experiments searches the datasets of all experiments. Searching by texts
-    /// that are not IDs of experiments requires permission to read all of them.
+    /// A request without experiments searches the datasets of all experiments. If the request
+    /// contains texts that are not experiment IDs, it requires permission to read all experiments.
     fn needs(&self) -> Needs {
         let experiments = self.experiments.iter().copied().map(Target::Experiment);
         Needs::nothing()

@@ -1,5 +1,5 @@
-//! Online configurations, which determine the traces that scorers run on automatically. No protobuf
-//! message describes these requests.
+//! Online configurations, each of which determines the traces that a scorer runs on automatically.
+//! MLflow has no protobuf messages for these requests.
 
 use access::{Action, MAX_NAMED_ENTITIES, Needs, Resource, Scope, Target};
 use mlflow_api::checks::Check::{List, Required, Text, TextItems};
@@ -74,7 +74,8 @@ impl Endpoint for OnlineConfigs {
         Ok(Self(ids.iter().filter_map(Value::as_str).filter_map(ScorerId::parse).collect()))
     }
 
-    /// The permission is checked on the experiment, which is part of the scorer's id.
+    /// The permission is checked on the experiment, because a scorer is identified by its
+    /// experiment and name.
     fn needs(&self) -> Needs {
         let experiments = self.0.iter().map(ScorerId::experiment);
         let experiments = experiments.map(|experiment| match experiment {
@@ -101,7 +102,7 @@ fn text(fields: &Map<String, Value>, field: &str) -> String {
     fields.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// Converts a value to a number like Python's `float`.
+/// Converts a value to a number with the rules of Python's `float`.
 fn rate(value: &Value) -> Result<f64> {
     let rate = match value {
         Value::Number(number) => number.as_f64(),

@@ -49,7 +49,7 @@ impl Endpoint for Delete {
         Ok(Self { scorer: ScorerTarget::of(message.experiment_id, message.name)?, version: message.version })
     }
 
-    /// Deleting a single version only requires permission to read the scorer.
+    /// Deleting a single version requires only permission to read the scorer.
     fn needs(&self) -> Needs {
         let scorer = self.scorer.target();
         match self.version {

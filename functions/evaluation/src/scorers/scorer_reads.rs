@@ -9,7 +9,7 @@ use service::Endpoint;
 use crate::request_targets::ScorerTarget;
 use crate::store::Store;
 
-/// `scorers/list`. The variants say which experiments' scorers are listed.
+/// `scorers/list`. The variant determines which experiments' scorers are listed.
 pub(crate) enum List {
     Everything,
     Experiment(ExperimentId),
@@ -37,7 +37,7 @@ impl Endpoint for List {
         limits::searched_experiments(texts.len())?;
         texts.iter().try_for_each(|id| limits::experiment_id(id))?;
         let ids = texts.iter().map(|id| ExperimentId::parse(id));
-        // Ids that no experiment can have are ignored.
+        // Numbers that are out of range for experiment ids are ignored.
         let ids = ids.filter(|id| !matches!(id, Err(error) if error.code.http_status() == 404));
         ids.collect::<Result<_>>().map(Self::Experiments)
     }
@@ -46,7 +46,7 @@ impl Endpoint for List {
         let all = Needs::list(Resource::Scorer);
         match self {
             Self::Everything => all,
-            // A caller who may not read this one experiment gets an error.
+            // If the request names a single experiment, a caller who may not read it gets an error.
             Self::Experiment(experiment) => all.and(Action::Read, [Target::Experiment(*experiment)]),
             Self::Experiments(experiments) => {
                 all.and_in(Action::List, Resource::Scorer, experiments.iter().copied().map(Target::Experiment))

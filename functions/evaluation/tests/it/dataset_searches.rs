@@ -40,7 +40,8 @@ async fn searches_keep_their_place() {
     let mut ids = Vec::new();
     for number in 0..25 {
         ids.push(dataset(server, &format!("name {}", number % 4)).await);
-        // Ids with the same creation time in ms are in random order.
+        // The test waits between datasets, because ids with equal creation times in ms are in
+        // random order.
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     }
     ids.reverse();
@@ -67,8 +68,8 @@ async fn searches_keep_their_place() {
     }
 }
 
-/// Experiment ids of datasets may be any text, not only valid ids. The lists of long texts are
-/// found by a hash.
+/// Experiment ids of datasets may be any text, not only valid ids. The keys of the lists for long
+/// texts contain a hash, which may collide.
 #[tokio::test]
 async fn a_dataset_in_the_list_of_another_text_is_not_found() {
     let site = Site::new().await;
@@ -86,7 +87,7 @@ async fn a_dataset_in_the_list_of_another_text_is_not_found() {
     };
     assert_eq!(found(&one).await, [&one[800..]]);
     assert_eq!(found(&other).await, [&other[800..]]);
-    // No request can cause this state, so the test writes it directly.
+    // Requests cannot cause this state, so the test writes it directly.
     let list = |experiment: &str| key_schema::rows::ExperimentEvaluationDataset::all(&experiment.into());
     let rows = site.table.query(table::Query::of(list(&other))).await.unwrap();
     let key = rows[0].key().unwrap();

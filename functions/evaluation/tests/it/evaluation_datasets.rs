@@ -1,5 +1,5 @@
-//! Evaluation datasets and their records: large, numerous, and merged concurrently over a table
-//! that throttles and loses responses.
+//! Evaluation datasets and their records. Records may be large or numerous, and are merged
+//! concurrently over a table that throttles requests and loses responses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -99,7 +99,7 @@ async fn many_clients_merge_each_record_once() {
         site.faults.refuse_every(refuse);
         site.faults.lose_answer_every(lose);
         let (server, dataset) = (&site.server, dataset.as_str());
-        // Each client sends 60 records. Half of them are also sent by the other clients.
+        // Each client sends 60 records, of which half are also sent by the other clients.
         let merged = join_all((0..6).map(|task: i64| async move {
             let sent: Vec<_> = (0..60)
                 .map(|number| {
@@ -145,7 +145,8 @@ async fn a_dataset_lives_and_dies_once_whatever_is_lost() {
         site.faults.lose_answer_every(lose);
         let dataset = dataset(server, "d").await;
         let path = |rest: &str| format!("datasets/{dataset}{rest}");
-        // Leases on the experiments have expired, and one experiment is named twice.
+        // The leases on the experiments expire before this request, which names one experiment
+        // twice.
         tokio::time::sleep(std::time::Duration::from_millis(30)).await;
         let experiments = json!({ "experiment_ids": [experiment, "0", "0"] });
         call(server, "POST", &path("/add-experiments"), &experiments).await.ok();
@@ -155,7 +156,7 @@ async fn a_dataset_lives_and_dies_once_whatever_is_lost() {
         assert_eq!(counts(&merge(server, &dataset, &sent).await.ok()), (120, 0));
         assert_eq!(counts(&merge(server, &dataset, &sent).await.ok()), (0, 120));
         let found = records(server, &dataset, 1_000).await;
-        // Records of one request keep its order.
+        // The records of a request are stored in the order of the request.
         assert!(found.iter().enumerate().all(|(place, record)| record["inputs"]["n"] == json!(place)));
         let half: Vec<_> = found.iter().step_by(2).map(id).collect();
         let deletion = json!({ "dataset_record_ids": half });
@@ -190,7 +191,7 @@ async fn what_changes_while_it_is_read_is_of_one_moment() {
     };
     merge(server, &dataset, &record(1)).await.ok();
     for (seed, path) in [(2, path.clone()), (3, format!("{path}/records"))] {
-        // Times have a resolution of one ms.
+        // The test waits, because times have a resolution of one ms.
         tokio::time::sleep(std::time::Duration::from_millis(3)).await;
         let mut gate = site.faults.pause_before("BatchGetItem", 1);
         let slow = async { call(server, "GET", &path, &json!({})).await.ok() };
@@ -223,7 +224,7 @@ async fn many_records_are_deleted_in_portions() {
         let deleted = call(server, "DELETE", &format!("datasets/{dataset}/records"), &deletion).await.ok();
         assert_eq!(deleted["deleted_count"], 420);
         if refuse + lose == 0 {
-            // 420 records in portions of 196 take 4 + 4 + 1 transactions.
+            // 420 records are processed in portions of 196, which take 4 + 4 + 1 transactions.
             assert_eq!(site.faults.calls("TransactWriteItems"), 9);
         }
         let left = records(server, &dataset, 1_000).await;
@@ -296,13 +297,13 @@ async fn what_is_refused_changes_nothing() {
     }
     let twice = json!({ "name": "x", "experiment_ids": ["0", "0"] });
     call(server, "POST", "datasets/create", &twice).await.refused(400, "BAD_REQUEST");
-    // A hundred experiments do not fit into one transaction.
+    // The dataset has more than a hundred experiments, which do not fit into one transaction.
     let many: Vec<_> = (0..150).map(|number| number.to_string()).collect();
     for long in [1_001, 70_000] {
         let experiments = [many.clone(), vec!["é".repeat(long)]].concat();
         let new = json!({ "name": "x", "experiment_ids": experiments });
         call(server, "POST", "datasets/create", &new).await.refused(400, "INVALID_PARAMETER_VALUE");
-        // No experiment has such an id.
+        // No experiment can have such an id.
         let path = format!("datasets/{dataset}/add-experiments");
         let answer = call(server, "POST", &path, &json!({ "experiment_ids": ["0", "é".repeat(long)] })).await;
         answer.refused(404, "RESOURCE_DOES_NOT_EXIST");

@@ -1,5 +1,5 @@
-//! Records of evaluation datasets: contents that may be larger than an item, and merges that are
-//! refused or interrupted.
+//! Records of evaluation datasets whose contents may be larger than an item, and merges that are
+//! rejected or interrupted.
 
 use key_schema::Key;
 use mlflow_api::response_size::{MAX_BODY_BYTES, ResponseSize};
@@ -14,7 +14,8 @@ async fn records_larger_than_an_item_are_merged_and_paged() {
     site.faults.lose_answer_every(5);
     let server = &site.server;
     let dataset = dataset(server, "big").await;
-    // 3 MB each, so two do not fit on a page. The others together do not fit into a transaction.
+    // Each of these two records has 3 MB, so both do not fit on one page. The other records
+    // together do not fit into one transaction.
     let sent: Vec<_> = (0..2_u64).map(|seed| json!({ "inputs": { "text": noise(seed, 3 << 20) } })).collect();
     for record in &sent {
         assert_eq!(counts(&merge(server, &dataset, &json!([record])).await.ok()), (1, 0));
@@ -27,7 +28,7 @@ async fn records_larger_than_an_item_are_merged_and_paged() {
     let expected: Vec<_> = sent.iter().chain(&medium).map(|record| &record["inputs"]).collect();
     assert_eq!(found.iter().map(|record| &record["inputs"]).collect::<Vec<_>>(), expected);
 
-    // Merging writes new parts, and deleting leaves none.
+    // Merging writes new parts, and deleting the records leaves no parts.
     let more = json!([{ "inputs": sent[0]["inputs"], "outputs": noise(99, 1 << 20) }]);
     assert_eq!(counts(&merge(server, &dataset, &more).await.ok()), (0, 1));
     let (first, _) = page(server, &dataset, 1, None).await;
@@ -48,8 +49,8 @@ async fn a_page_of_records_ends_by_what_the_answer_has() {
     let site = Site::new().await;
     let server = &site.server;
     let dataset = dataset(server, "quotes").await;
-    // Each quote has one backslash in the record and three in the response, in which all records
-    // are one string.
+    // Each quote is escaped with one backslash in the record. In the response, it takes three,
+    // because all records are one JSON string.
     let quotes = "\"".repeat(100_000);
     let sent: Vec<_> = (0..40).map(|number| json!({ "inputs": { "n": number }, "outputs": quotes })).collect();
     merge(server, &dataset, &json!(sent)).await.ok();
@@ -92,10 +93,10 @@ async fn parts_of_a_content_that_comes_back_are_others() {
     assert!(!first.is_empty());
     merge(server, &dataset, &record(2)).await.ok();
     merge(server, &dataset, &record(1)).await.ok();
-    // The parts of the first content may be deleted late, and twice.
+    // The old parts may be deleted late and twice, which must not affect the new content.
     site.table.write_many(Vec::new(), &first).await.unwrap();
     assert_eq!(records(server, &dataset, 10).await[0]["outputs"], record(1)[0]["outputs"]);
-    // Setting the same content again does not delete its parts either.
+    // Setting the same content again must not delete its parts.
     let before = parts(&site).await;
     merge(server, &dataset, &record(1)).await.ok();
     let after = parts(&site).await;
@@ -124,7 +125,7 @@ async fn refused_merges_leave_no_parts() {
     assert_eq!(records(server, &dataset, 10).await[0]["outputs"], record(1)[0]["outputs"]);
     assert_eq!(parts(&site).await.len(), count);
 
-    // A record that is deleted while it is merged leaves no parts either.
+    // If a record is deleted while it is merged, no parts are left either.
     let ids: Vec<_> = records(server, &dataset, 10).await.iter().map(|record| id(record).to_owned()).collect();
     let mut gate = site.faults.pause_before("TransactWriteItems", 1);
     let deletion = json!({ "dataset_record_ids": ids });
@@ -180,8 +181,8 @@ async fn a_merge_that_is_cut_off_goes_on_with_what_is_new() {
     let sent = |last: u64| (0..last).map(|number| json!({ "inputs": { "n": number } })).collect::<Value>();
     merge(server, &dataset, &sent(150)).await.ok();
     for expected in [199, 248] {
-        // The requests are those for claims, dataset and records, then a transaction with 49 new
-        // records, and then no more.
+        // The first seven requests succeed: those for claims, dataset and records, and a
+        // transaction with 49 new records.
         site.faults.cut_off_at(7);
         assert_eq!(merge(server, &dataset, &sent(260)).await.status, 429);
         site.faults.work_again();
@@ -206,7 +207,8 @@ async fn contents_are_merged_as_many_at_a_time_as_there_is_room_for() {
     site.faults.reset_calls();
     let sent: Value = (0..23).map(|number| json!({ "inputs": { "n": number }, "tags": { "t": number } })).collect();
     assert_eq!(counts(&merge(server, &dataset, &sent).await.ok()), (0, 23));
-    // The claims are read once, and the records in two requests, because 21 of them have 63 MB.
+    // The claims are read once. The records take two requests, because the 21 of them have 63 MB
+    // together.
     assert_eq!((site.faults.calls("BatchGetItem"), site.faults.calls("TransactWriteItems")), (3, 2));
     let found = records(server, &dataset, 1_000).await;
     assert_eq!(found.len(), 23);

@@ -81,7 +81,7 @@ async fn versions_are_deleted_and_registered_at_once() {
     let (_, deleted) = futures::future::join(registering, deleting).await;
     assert!(deleted.iter().all(|answer| answer.status == 200), "{deleted:?}");
     assert_eq!(versions(server, &experiment, "s").await, [1, 2, 10, 11, 12, 13, 14]);
-    // The number of the latest version is reused once that version is deleted, as in MLflow.
+    // As in MLflow, the number of the latest version is reused after that version is deleted.
     delete(server, &experiment, "s", Some(14)).await.ok();
     delete(server, &experiment, "s", Some(14)).await.refused(404, "RESOURCE_DOES_NOT_EXIST");
     assert_eq!(register(server, &experiment, "s", &json!({})).await.ok()["version"], 14);
@@ -100,7 +100,7 @@ async fn the_latest_version_is_never_one_that_is_gone() {
         let found = get(server, "get", &[("experiment_id", &experiment), ("name", name)]).await.ok()["scorer"].clone();
         (found["scorer_version"].as_u64().unwrap(), found["serialized_scorer"].as_str().unwrap().to_owned())
     };
-    // While the latest version is being deleted, the previous one is deleted.
+    // While a request deletes the latest version, another request deletes the previous version.
     register_all("a").await;
     let mut gate = site.faults.pause_before("TransactWriteItems", 1);
     let slow = async { delete(server, &experiment, "a", Some(3)).await.ok() };
@@ -113,8 +113,8 @@ async fn the_latest_version_is_never_one_that_is_gone() {
     assert_eq!(versions(server, &experiment, "a").await, [1]);
     assert_eq!(latest("a").await, (1, json!({ "v": 1 }).to_string()));
 
-    // While the latest version is being deleted, both that version and the previous one are
-    // replaced by other versions with the same numbers.
+    // While a request deletes the latest version, other requests replace both this version and the
+    // previous one by versions with equal numbers.
     register_all("b").await;
     let mut gate = site.faults.pause_before("TransactWriteItems", 1);
     let slow = async { delete(server, &experiment, "b", Some(3)).await.ok() };
@@ -123,7 +123,8 @@ async fn the_latest_version_is_never_one_that_is_gone() {
         for version in [3, 2] {
             delete(&other, &experiment, "b", Some(version)).await.ok();
         }
-        // Versions are distinguished by their creation times.
+        // The test waits, because versions with equal numbers are distinguished by their creation
+        // times.
         tokio::time::sleep(std::time::Duration::from_millis(3)).await;
         for version in [2, 3] {
             register(&other, &experiment, "b", &json!({ "new": version })).await.ok();
@@ -143,7 +144,7 @@ async fn a_scorer_that_changes_while_it_is_read_is_of_one_moment() {
     register(server, &experiment, "s", &scorer(1)).await.ok();
     let arguments = [("experiment_id", experiment.as_str()), ("name", "s")];
     for (version, new) in [(Some(1), Some(2)), (None, Some(3)), (Some(1), None)] {
-        // Times have a resolution of one ms.
+        // The test waits, because times have a resolution of one ms.
         tokio::time::sleep(std::time::Duration::from_millis(3)).await;
         let mut gate = site.faults.pause_before("BatchGetItem", 1);
         let slow = async { get(server, "get", &arguments).await };
@@ -204,13 +205,13 @@ async fn parts_of_a_version_that_comes_back_are_others() {
     assert!(!kept.is_empty() && !second.is_empty());
     delete(server, &experiment, "s", Some(2)).await.ok();
     assert_eq!(register(server, &experiment, "s", &scorer(2)).await.ok()["version"], 2);
-    // The parts of the earlier content may be deleted late, and twice.
+    // The old parts may be deleted late and twice, which must not affect the new content.
     site.table.write_many(Vec::new(), &second).await.unwrap();
     let latest = get(server, "get", &[("experiment_id", &experiment), ("name", "s")]).await.ok();
     assert_eq!(latest["scorer"]["serialized_scorer"], scorer(2).to_string());
 
-    // If two requests register the same version, the slower one leaves only the parts of the
-    // version that it gets.
+    // If two requests register a version concurrently, the slower one gets the next number. It
+    // leaves only the parts of the version that it finally writes.
     let (before, other) = (parts(&site).await.len(), site.other().await);
     let mut gate = site.faults.pause_before("TransactWriteItems", 1);
     let slow = async { register(server, &experiment, "s", &scorer(3)).await.ok() };
@@ -284,7 +285,7 @@ async fn scorers_of_many_experiments_are_read_together() {
         register(server, &server.experiment(name).await, "s", &json!({})).await.ok();
     }
     site.faults.reset_calls();
-    // The first query reads the workspace's list.
+    // The first query reads the workspace's list, so the second one is paused.
     let mut gate = site.faults.pause_before("Query", 2);
     let listing = async { get(server, "list", &[]).await.ok() };
     let others = async {
@@ -324,8 +325,8 @@ async fn what_is_refused_changes_nothing() {
     assert_eq!(site.dump().await, before);
 }
 
-/// MLflow's lists of scorers have no pages, so lists that exceed a response are rejected before
-/// they are decompressed.
+/// MLflow's lists of scorers have no pages. Lists that exceed the maximum size of a response are
+/// therefore rejected, before they are decompressed.
 #[tokio::test]
 #[ignore = "registers 30 MB of scorers; part of `make test-slow`"]
 async fn lists_that_no_answer_holds_are_refused() {
@@ -350,7 +351,7 @@ async fn lists_that_no_answer_holds_are_refused() {
     register(server, &experiment, "seven", &long).await.ok();
     refused(get(server, "list", &arguments).await);
     refused(get(server, "list", &[]).await);
-    // A scorer in a list that is rejected can still be read on its own.
+    // Even if the list is rejected, a single scorer in it can be read.
     get(server, "get", &[arguments[0], ("name", "one")]).await.ok();
 }
 
@@ -362,7 +363,7 @@ async fn a_row_of_another_name_is_not_the_scorers() {
     for name in [&one, &other] {
         assert_eq!(register(server, "0", name, &json!({ "of": name })).await.ok()["version"], 1);
     }
-    // No request can cause this state, so the test writes it directly.
+    // Requests cannot cause this state, so the test writes it directly.
     let key = key_schema::rows::Scorer::key(&mlflow_api::ExperimentId::DEFAULT, &one.as_str().into());
     let row = site.table.get(&key).await.unwrap().unwrap().with("name", table::text(&other));
     site.table.put(row, &table::Condition::Always).await.unwrap();

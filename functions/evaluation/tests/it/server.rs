@@ -9,14 +9,15 @@ use table::Table;
 use test_site::{ROOT, TestClient};
 pub(crate) use test_site::{TABLE, TestResponse};
 
-/// Length of the leases. Short, because most tests only wait for them to expire.
+/// Length of the leases. It is short, because most tests wait for leases to expire.
 const LEASE: Duration = Duration::from_millis(20);
 
-/// One process of the server, with this function and the one that stores experiments.
+/// One process of the server, with this function and the tracking function, which stores
+/// experiments.
 #[derive(Clone)]
 pub(crate) struct Server(TestClient);
 
-/// A server over a table of its own, with an engine that injects faults.
+/// A server over a private table, with an engine that injects faults.
 pub(crate) struct Site {
     base: test_site::TestEnvironment,
     /// The server whose requests are subject to the injected faults.
@@ -44,7 +45,8 @@ impl Site {
         Server::on(&self.table, LEASE).await
     }
 
-    /// Starts a server whose requests meet the faults, and that gives up soon.
+    /// Starts a server whose requests are subject to the injected faults, and that gives up after
+    /// few retries.
     pub(crate) async fn impatient(&self) -> Server {
         Server::on(&self.base.impatient(), LEASE).await
     }

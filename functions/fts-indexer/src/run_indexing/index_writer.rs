@@ -15,19 +15,20 @@ use crate::run_ownership;
 
 /// Number of concurrent requests.
 const CONCURRENCY: usize = 16;
-/// Number of entries that are written together: as many requests of 25 as run concurrently.
+/// Number of entries that are written together. This is as many as the concurrent requests can
+/// write, with 25 entries each.
 const ENTRY_BATCH: usize = 25 * CONCURRENCY;
 
 impl Indexer {
-    /// Writes the copies of the runs. Returns the plans without those of runs that are too large for
-    /// the index.
+    /// Writes the copies of the runs. Returns the plans, except those for runs that are too large
+    /// for the index.
     pub(super) async fn write_copies(&self, plans: Vec<IndexingPlan>) -> Result<Vec<IndexingPlan>> {
         let written = plans.into_iter().map(|plan| async {
             self.ownership.begin(&plan.at, &plan.indexed.indexing);
             match write_copy(&self.table, &plan).await {
                 Ok(()) => Ok(Some(plan)),
                 Err(Failure::TooLarge) => {
-                    // The run stays marked, so searches read it themselves.
+                    // A run that is too large stays marked, so searches read it from its documents.
                     tracing::warn!(key = ?plan.copy.0.key(), "a run is too large for the index");
                     Ok(None)
                 }
@@ -50,8 +51,8 @@ impl Indexer {
         }
         let mut puts: Vec<_> = plans.iter_mut().flat_map(|plan| std::mem::take(&mut plan.puts)).collect();
         let mut deletes: Vec<_> = plans.iter_mut().flat_map(|plan| std::mem::take(&mut plan.deletes)).collect();
-        // Neighbors in a list are written together, so that a local database writes their page
-        // once.
+        // Neighbors in a list are written together, because a local database then writes the page
+        // that contains them only once.
         puts.sort_by_cached_key(Item::key);
         deletes.sort();
         while !puts.is_empty() {
@@ -66,20 +67,22 @@ impl Indexer {
         Ok(())
     }
 
-    /// Records in the documents of the runs that they are indexed. Returns the runs whose mark is
-    /// gone, paired with `None`, and the runs whose mark calls must stop relying on, paired with
-    /// the time in ms at which they have to be checked.
+    /// Records in the documents of the runs that they have been indexed. Returns the runs whose
+    /// mark was removed, paired with `None`, and the runs that keep their mark for now because
+    /// calls have to stop relying on it first, paired with the time in ms at which they have to be
+    /// checked.
     pub(super) async fn conclude_runs(&self, plans: Vec<IndexingPlan>) -> Result<Vec<(RunLocation, Option<i64>)>> {
         let concluded = plans.iter().map(|plan| self.conclude(plan));
         let concluded = stream::iter(concluded.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY);
         Ok(concluded.try_collect::<Vec<_>>().await?.into_iter().flatten().collect())
     }
 
-    /// Records in a run's document that it is indexed. A document that has changed since keeps its
-    /// mark, and has a record of its own in the stream: the result is `None`.
+    /// Records in a run's document that the run has been indexed. If the document has changed since
+    /// it was read, it keeps its mark, and the result is `None`. The stream contains a separate
+    /// record of that change.
     async fn conclude(&self, plan: &IndexingPlan) -> Result<Option<(RunLocation, Option<i64>)>> {
-        // Computed now: calls that have read the run before this write may rely on the mark for some
-        // time.
+        // The time is computed now and not earlier, because calls that have read the run before
+        // this write may rely on the mark for some time.
         let closing = self.schedule.closing();
         match self.table.apply(&plan.conclusion(closing)).await {
             Ok(()) => self.ownership.end(&plan.at),
@@ -95,12 +98,13 @@ impl Indexer {
     }
 }
 
-/// Writes the new copy. If the old copy has another key, deletes it in the same transaction: a run
-/// never has two copies.
+/// Writes the new copy. If the old copy has another key, deletes it in the same transaction, so
+/// that a run never has two copies.
 async fn write_copy(table: &Table, plan: &IndexingPlan) -> Result<()> {
     if plan.moved.is_empty() {
         return match table.put(plan.copy.0.clone(), &plan.condition).await {
-            // The copy was written, and the response was lost.
+            // The copy in the table is the new one, because an earlier attempt wrote it and its
+            // response was lost.
             Err(Failure::Refused { item: Some(found), .. })
                 if found.get(INDEXED) == Some(plan.indexed.indexing.as_str()) =>
             {

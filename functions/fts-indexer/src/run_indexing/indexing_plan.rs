@@ -19,8 +19,8 @@ use super::run_reader::ReadRun;
 use crate::Indexer;
 use crate::run_ownership::RunOwnership;
 
-/// Maximum number of metrics whose points the last update removes from a run's document, because an
-/// expression may have at most 4 KB.
+/// Maximum number of metrics whose points the final update removes from a run's document. The limit
+/// is needed because an update expression may have at most 4 KB.
 const MAX_UPDATE_METRICS: usize = 60;
 
 /// The plan for indexing one run.
@@ -29,27 +29,28 @@ pub(super) struct IndexingPlan {
     pub(super) copy: RunCopy,
     /// Condition for writing the run's copy: the stored copy is still the one that was read.
     pub(super) condition: Condition,
-    /// The previous copy, if the run has been deleted or restored since that copy was written. It
-    /// has another key, and is deleted in the same transaction.
+    /// The previous copy, if the run has been deleted or restored since that copy was written. Its
+    /// key differs from the new copy's, so it is deleted in the same transaction.
     pub(super) moved: Vec<(Key, Condition)>,
     pub(super) puts: Vec<Item>,
-    /// The lists in which the entries in `puts` are.
+    /// The lists that contain the entries in `puts`.
     pub(super) lists: BTreeSet<ListIdentity>,
     pub(super) deletes: Vec<Key>,
-    /// Result to record in the run's document at the end.
+    /// The result of the indexing. It is recorded in the run's document at the end.
     pub(super) indexed: IndexingResult,
-    /// How calls rely on the mark of the run.
+    /// Whether calls may rely on the run's mark after this indexing.
     pub(super) reliance: Reliance,
     packing: JournalPacking,
-    /// How often the run's metrics have been packed, this time included.
+    /// How many times the run's metrics have been packed, including this time.
     packing_count: i64,
 }
 
 impl IndexingPlan {
-    /// Returns the last write, which also removes the packed points from the document.
+    /// Returns the final update of the run's document, which also removes the packed points.
     pub(super) fn conclusion(&self, closing: i64) -> Update {
         let update = self.indexed.update(&self.at, self.packing_count, closing);
-        // Points beyond the limit are also in the metrics documents, so readers deduplicate them.
+        // At most `MAX_UPDATE_METRICS` metrics are removed. Readers ignore the remaining points in
+        // the document, because they are also in the metrics documents.
         let JournalPacking::Done(packed) = &self.packing else { return update };
         let points = packed.from_document.iter().take(MAX_UPDATE_METRICS);
         points.fold(update, |update, (metric, points)| update.delete(metric_attribute(metric), pack_set(points)))
@@ -57,9 +58,10 @@ impl IndexingPlan {
 }
 
 impl Indexer {
-    /// Plans the indexing of a run. `packing` is `None` if the run has no mark, or has to keep it
-    /// because it cannot be packed. Returns the plan, if there is something to do, and the time in ms
-    /// at which the run has to be checked, if nothing in the stream will say so.
+    /// Plans the indexing of a run. `packing` is `None` if the run has no mark, or if it has to
+    /// keep its mark because it cannot be packed. Returns the plan, if there is something to do,
+    /// and the time in ms at which the run has to be checked, if the stream will not contain a
+    /// record that causes the check.
     pub(super) fn plan_run(
         &self,
         run: &ReadRun,
@@ -79,12 +81,13 @@ impl Indexer {
         let timing = IndexingTime { due, mark, name: RunOwnership::name(self.schedule.now()) };
         let plan = packing.and_then(|packing| {
             plan(run, packing, fields.as_ref(), timing).unwrap_or_else(|error| {
-                // The run stays marked. Searches read it themselves, and report the error.
+                // The run stays marked, so searches read it from its documents, and report the
+                // error.
                 tracing::error!(%error, "a run cannot be indexed");
                 None
             })
         });
-        // The stream has no record of what calls added to the journal, so the run has to be checked
+        // What calls add to the journal does not appear in the stream, so the run has to be checked
         // later.
         let check = (state.is_relied_on() || leaves_some).then(|| match due {
             Some(due) => due - self.schedule.early_ms(&state),
@@ -95,7 +98,8 @@ impl Indexer {
     }
 }
 
-/// When an indexing takes place, and what follows it.
+/// The parameters of an indexing: its name, when the run is due again, and what happens to the
+/// run's mark.
 struct IndexingTime {
     /// Time in ms at which the run has to be indexed again.
     due: Option<i64>,

@@ -15,22 +15,22 @@ const CONCURRENCY: usize = 16;
 
 /// What happened to the journal of a marked run.
 pub(super) enum JournalPacking {
-    /// It did not have to be packed.
+    /// The journal did not have to be packed.
     NotDue,
-    /// It was packed.
+    /// The journal was packed.
     Done(PackingResult),
 }
 
 impl JournalPacking {
-    /// Whether points are left that have to be packed soon.
+    /// Checks whether points are left that have to be packed soon.
     pub(super) fn has_points_left(&self) -> bool {
         matches!(self, Self::Done(packed) if packed.leaves_some)
     }
 }
 
 impl Indexer {
-    /// Packs the marked runs that are due for packing. The result lacks runs without a mark, and runs
-    /// that cannot be packed: the latter keep their mark.
+    /// Packs the journals of those marked runs that are due for packing. The result contains
+    /// neither runs without a mark nor runs that cannot be packed. The latter keep their mark.
     pub(super) async fn pack_runs(&self, runs: &[&ReadRun]) -> Result<HashMap<RunLocation, JournalPacking>> {
         let marked = runs.iter().filter(|run| run.state().is_marked);
         let packed = marked.map(|run| async move {

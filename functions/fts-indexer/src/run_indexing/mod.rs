@@ -1,22 +1,25 @@
 //! Indexes runs.
 //!
-//! A run's current entries in the index follow from its copy, and its new entries from its
-//! documents. Indexing may be interrupted anywhere and repeated, because its steps have this order:
+//! The entries that a run currently has in the index are derived from its copy, and the entries
+//! that it should have from its documents. Indexing may be interrupted anywhere and repeated,
+//! because its steps have this order:
 //!
 //! 1. The run's journal is packed (the crate `metric-packing`).
 //! 2. The new copy is written, with a list of stale entries. From then on it is known what the
 //!    index may contain.
 //! 3. Missing entries are written, and then stale entries are deleted.
-//! 4. The mark is removed from the run's document, if that has not changed since it was read. The
-//!    document gets the name of this indexing.
+//! 4. The mark is removed from the run's document, if the document has not changed since it was
+//!    read. The document gets the name of this indexing.
 //!
-//! A document with the same indexing name as its copy shows that step 3 was completed. Otherwise,
-//! every entry is written again.
+//! If a document has the same indexing name as its copy, step 3 was completed. Otherwise, every
+//! entry is written again.
 //!
-//! A run whose copy another indexer has just written is postponed ([`run_ownership`](crate::run_ownership)).
+//! A run whose copy another indexer has just written is postponed
+//! ([`run_ownership`](crate::run_ownership)).
 //!
-//! While calls add to a run's journal, its mark is kept ([`MarkOutcome`](entities::MarkOutcome)), because they rely on it and
-//! write nothing to the document.
+//! While calls add to a run's journal, the run's mark is kept
+//! ([`MarkOutcome`](entities::MarkOutcome)), because these calls rely on the mark and write nothing
+//! to the document.
 
 mod index_writer;
 mod indexing_plan;
@@ -30,13 +33,13 @@ use table::Result;
 use crate::Indexer;
 
 impl Indexer {
-    /// Indexes runs, except those that are not due. Returns the runs that were postponed or keep
-    /// their mark, and when they have to be checked.
+    /// Indexes runs, except those that are not due. Returns the runs that were postponed or that
+    /// keep their mark, and when these runs have to be checked.
     ///
-    /// Runs and copies are read with three requests per 100 runs. Each run takes one request for
-    /// its journal, those of packing, one for its new copy, and one for its mark. Entries take one
-    /// request per 25. The first run of an experiment in a process takes one request for its
-    /// directory of lists.
+    /// Reading the runs and their copies takes three requests per 100 runs. For each run, there is
+    /// one request to read its journal, those for packing it, one to write the new copy, and one to
+    /// remove the mark. Entries take one request per 25. The first run of an experiment in a
+    /// process takes one request for the experiment's directory of lists.
     pub(crate) async fn index_runs(
         &self,
         runs: &[RunLocation],
@@ -54,7 +57,8 @@ impl Indexer {
             checks.extend(check.map(|time| (run.at.clone(), time)));
         }
         for at in &batch.deleted {
-            // The deletion is a record of its own.
+            // If the run was deleted in the meantime, the stream contains a separate record of the
+            // deletion, and its entries are removed then.
             self.index.clear_up_run(at, None).await?;
         }
         let mut plans = self.write_copies(plans).await?;

@@ -27,7 +27,7 @@ pub(super) struct ReadRun {
 }
 
 impl ReadRun {
-    /// Returns the state of indexing that the run's document has.
+    /// Returns the indexing state in the run's document.
     pub(super) fn state(&self) -> IndexingState<'_> {
         IndexingState::of(&self.items.run)
     }
@@ -54,15 +54,16 @@ impl Indexer {
         Ok(batch)
     }
 
-    /// Returns the runs that must not be indexed yet, because they are not due or another indexer is
-    /// at work on them, and the times in ms until which they are postponed.
+    /// Returns the runs that must not be indexed yet, either because they are not due or because
+    /// another indexer is processing them, and the times in ms until which they are postponed.
     pub(super) fn postponed(&self, runs: &[ReadRun]) -> HashMap<RunLocation, i64> {
         let until = |run: &ReadRun| self.schedule.not_before(&run.state()).or_else(|| self.other_indexer_until(run));
         runs.iter().filter_map(|run| Some((run.at.clone(), until(run)?))).collect()
     }
 
-    /// Returns the time in ms until which a run is left to another indexer, by the names of the
-    /// indexings in its copies. Returns `None` if there is no other indexer, or it has finished.
+    /// Returns the time in ms until which a run is left to another indexer. The time is derived
+    /// from the names of the indexings in the run's copies. Returns `None` if there is no other
+    /// indexer, or if it has finished.
     fn other_indexer_until(&self, run: &ReadRun) -> Option<i64> {
         let mut names = run.copies.iter().filter_map(|copy| copy.0.get(INDEXED));
         names.find_map(|name| {

@@ -1,4 +1,5 @@
-//! Finds the block that owns a place, using the index of blocks' ends.
+//! Finds the block whose range contains a position in the time order, using the index of blocks'
+//! ends.
 
 use key_schema::index::TraceBlocks;
 use table::{Query, Result};
@@ -6,10 +7,10 @@ use trace_blocks::TraceKey;
 
 use crate::trace_packing::Packer;
 
-/// Number of ends that are read at a time. Takes about one read unit.
+/// Number of block ends that are read at a time, which costs about one read unit.
 const BATCH_SIZE: usize = 40;
 
-/// The block that owns a place.
+/// The block whose range contains a position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OwnerBlock {
     /// End of the block.
@@ -18,12 +19,12 @@ pub(super) struct OwnerBlock {
     pub(super) is_newest: bool,
 }
 
-/// A cache of some of the ends. Places must be requested from the oldest to the newest.
+/// A cache of some of the blocks' ends. Positions must be looked up from the oldest to the newest.
 #[derive(Debug, Default)]
 pub(super) struct BlockEnds {
     /// Ends, from the oldest to the newest.
     known: Vec<TraceKey>,
-    /// The newest place up to which all ends are known. `None` if nothing has been read.
+    /// The newest position up to which all ends are cached. `None` if nothing has been read.
     known_until: Option<KnownUntil>,
 }
 
@@ -34,8 +35,8 @@ enum KnownUntil {
 }
 
 impl BlockEnds {
-    /// Returns the block that owns a place, or `None` if all blocks end before it. Two requests,
-    /// together one read unit, per about forty blocks.
+    /// Returns the block whose range contains a position, or `None` if all blocks end before the
+    /// position. Takes two requests, which together cost one read unit, per about forty blocks.
     pub(super) async fn owner(&mut self, packer: &Packer<'_>, place: &TraceKey) -> Result<Option<OwnerBlock>> {
         let is_known = match &self.known_until {
             None => false,
@@ -45,7 +46,8 @@ impl BlockEnds {
         if !is_known {
             self.read(packer, place).await?;
         }
-        // The newest of the blocks that end at or after the place.
+        // The number of cached ends that are at the position or after it. The last of them is the
+        // end of the block that contains the position.
         let newer = self.known.partition_point(|end| end >= place);
         let Some(end) = newer.checked_sub(1).and_then(|at| self.known.get(at)) else { return Ok(None) };
         let is_newest = newer == self.known.len() && matches!(self.known_until, Some(KnownUntil::Newest));
@@ -67,7 +69,8 @@ impl BlockEnds {
             Some(last) if page.next.is_some() => Some(KnownUntil::TraceKey(last.clone())),
             _ => Some(KnownUntil::Newest),
         };
-        // The place itself may be an end, and would then occur twice.
+        // If the position is itself an end, that end has already been added, so it is filtered out
+        // here.
         self.known.extend(newer.into_iter().filter(|end| end < place));
         Ok(())
     }

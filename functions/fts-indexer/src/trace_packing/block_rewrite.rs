@@ -11,24 +11,25 @@ use trace_blocks::{Block, SpansToPack, TraceKey, TraceToPack, read_spans_to_pack
 use crate::trace_packing::block_writer::BlockContent;
 use crate::trace_packing::{Mark, Packer, block_sizes};
 
-/// A trace that the block will contain.
+/// A trace that the rewritten block will contain.
 struct BlockEntry {
     trace: StoredTrace,
     packed_bytes: usize,
-    /// The trace's spans, if the block has them and they are unchanged.
+    /// The trace's spans, if the old block contains them and they have not changed.
     known_spans: Option<SpansToPack>,
 }
 
 impl Packer<'_> {
-    /// Rewrites a block. It then contains these traces, updated with those that are marked at
-    /// places of the block, and the marks are deleted. A block that would be too large is split
-    /// into several. A block without traces is deleted. Returns the time, in ms, within which some
-    /// traces have to be checked again.
+    /// Rewrites a block, so that it contains the given traces, updated with those that are marked
+    /// at positions of the block. The marks are deleted. A block that would be too large is split
+    /// into several, and a block without traces is deleted. Returns the time, in ms, within which
+    /// some traces have to be checked again.
     pub(super) async fn rewrite(&self, block: &Block, traces: Vec<StoredTrace>, marks: &[Mark]) -> Result<Option<i64>> {
         let documents = self.documents(marks).await?;
         let nothing = documents.live.is_empty() && documents.dead.is_empty();
         if nothing && documents.recheck_within.is_some() {
-            // Waiting traces keep their marks, so the block's copies of them do not count.
+            // Traces that are not packed yet keep their marks, so readers ignore the block's copies
+            // of these traces, and nothing has to be written.
             return Ok(documents.recheck_within);
         }
         let marked: HashSet<&TraceKey> = marks.iter().map(|mark| &mark.place).collect();
@@ -40,7 +41,7 @@ impl Packer<'_> {
                 entries.push((place, BlockEntry { trace, packed_bytes: room, known_spans: None }));
             }
         }
-        // These traces may also have received spans.
+        // The spans of live traces may have changed as well, so their spans are read again.
         let mut done = documents.dead;
         let mut changed = HashSet::new();
         for live in documents.live {
@@ -66,7 +67,8 @@ impl Packer<'_> {
         for count in counts {
             let entries: Vec<_> = entries.by_ref().take(count).collect();
             let Some((oldest, _)) = entries.first() else { continue };
-            // The oldest piece keeps the block's end. The others are new blocks.
+            // The oldest piece keeps the end of the original block and replaces it. The other
+            // pieces are new blocks.
             let (end, replaces) =
                 if pieces.is_empty() { (block.end().clone(), Some(block.edits())) } else { (oldest.clone(), None) };
             let traces = entries.into_iter().map(|(_, entry)| TraceToPack {
@@ -84,7 +86,7 @@ impl Packer<'_> {
             self.remove(block).await?;
             HashSet::new()
         } else {
-            // Unreadable spans are written again.
+            // If the spans in the block could not be read, all spans are written again.
             let are_there = if is_sound { &before } else { &HashSet::new() };
             let blocks = self.write(pieces, are_there).await?;
             blocks.iter().flat_map(Block::groups).filter_map(|group| group.digest).collect()
@@ -95,9 +97,9 @@ impl Packer<'_> {
         Ok(documents.recheck_within)
     }
 
-    /// Finds the spans that the block has for traces that have not changed. A group of spans is
-    /// kept if no mark lies in it and all of it stays in one block. Other groups are read. Returns
-    /// whether the block's spans could be read. One request.
+    /// Finds the spans that the block already contains for traces that have not changed. A group of
+    /// spans is kept if no mark lies within it and all of it stays in one block. The spans of other
+    /// groups are read again. Returns whether the block's spans could be read. Takes one request.
     async fn find_known_spans(
         &self,
         block: &Block,
@@ -131,7 +133,8 @@ impl Packer<'_> {
         let asked: Vec<_> = wanted.iter().map(|place| (block, &place.trace)).collect();
         let mut is_sound = true;
         let mut read = match read_spans_to_pack(self.table, &asked).await {
-            // The spans are also stored with their traces.
+            // If the block's spans cannot be read, they are read from the traces, which also store
+            // them.
             Err(failure @ (Failure::Unreadable(_) | Failure::Unexpected(_))) => {
                 tracing::error!(?failure, "spans of a block cannot be read, and are packed again from their traces");
                 is_sound = false;

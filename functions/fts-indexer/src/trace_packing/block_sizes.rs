@@ -2,8 +2,8 @@
 
 use trace_blocks::MAX_BLOCK_BYTES;
 
-/// Returns how many of the traces, counted from the first, fit into a block of at most `most`
-/// traces. Returns at least one.
+/// Returns how many traces, counted from the first one, fit into a block of at most `most` traces.
+/// `rooms` contains the packed size of each trace. Returns at least one.
 pub(super) fn count_fitting(rooms: impl IntoIterator<Item = usize>, most: usize) -> usize {
     let mut left = MAX_BLOCK_BYTES;
     let fitting = rooms.into_iter().take(most).take_while(|room| match left.checked_sub(*room) {
@@ -16,8 +16,8 @@ pub(super) fn count_fitting(rooms: impl IntoIterator<Item = usize>, most: usize)
     fitting.count().max(1)
 }
 
-/// Splits traces evenly into as few blocks as possible, each with at most `most` traces. Returns
-/// the number of traces in each.
+/// Splits traces evenly into as few blocks as possible, each with at most `most` traces. `rooms`
+/// contains the packed size of each trace. Returns the number of traces in each block.
 pub(super) fn split_evenly(rooms: &[usize], most: usize) -> Vec<usize> {
     let greedy = split_greedily(rooms, most);
     match greedy.len() {

@@ -14,7 +14,7 @@ use trace_blocks::{Block, TraceKey, TraceToPack, pack};
 
 use crate::trace_packing::{CONCURRENCY, Mark, Packer};
 
-/// How long a pass may write blocks after it took its lock, which expires after
+/// How long a pass may write blocks after it acquired its lock. The lock expires after
 /// [`trace_blocks::LOCK_DURATION_MS`].
 const MAX_WRITE_DURATION: Duration = Duration::from_mins(1);
 
@@ -24,11 +24,12 @@ pub(super) struct BlockContent {
     pub(super) traces: Vec<TraceToPack>,
     /// The block's edit counter when the block was read. `None` for a new block.
     pub(super) replaces: Option<i64>,
-    /// End of the block before this one, if that block is being split off from it.
+    /// End of the block before this one in the time order, if this block is being split off from
+    /// it.
     pub(super) previous_end: Option<TraceKey>,
 }
 
-/// Whether an experiment may have blocks.
+/// Whether traces of an experiment may be packed into blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExperimentStatus {
     /// The experiment is active.
@@ -40,7 +41,7 @@ pub(super) enum ExperimentStatus {
 }
 
 impl Packer<'_> {
-    /// Returns the state of the experiment. One request.
+    /// Returns the state of the experiment. Takes one request.
     pub(super) async fn experiment_status(&self) -> Result<ExperimentStatus> {
         let experiment = self.table.get(&rows::Experiment::key(&self.partition.experiment)).await?;
         Ok(match experiment.map(|item| experiment_state(&item).stage) {
@@ -50,10 +51,10 @@ impl Packer<'_> {
         })
     }
 
-    /// Writes blocks. If there are several, all or none of them are written. Their spans are
-    /// written first, except those in `are_there`. One request per 25 items of spans, and one for
-    /// the blocks. One write unit per KB, or two if there are several blocks, and two more for a
-    /// new block.
+    /// Writes blocks. If there are several, they are written atomically. Their spans are written
+    /// before that, except for the items in `are_there`. Takes one request per 25 items of spans,
+    /// and one for the blocks. Costs one write unit per KB, or two if there are several blocks, and
+    /// two more for each new block.
     ///
     /// # Errors
     /// Returns [`Failure::Unexpected`] if another process has packed the partition in the meantime.
@@ -93,7 +94,7 @@ impl Packer<'_> {
 
     async fn put(&self, block: Item, condition: &Condition) -> Result<()> {
         match self.table.put(block.clone(), condition).await {
-            // The response to an earlier attempt was lost.
+            // The block was already written by an earlier attempt whose response was lost.
             Err(Failure::Refused { item: Some(found), .. }) if found == block => Ok(()),
             outcome => outcome.map_err(as_conflict),
         }
@@ -103,14 +104,14 @@ impl Packer<'_> {
     /// read.
     pub(super) async fn remove(&self, block: &Block) -> Result<()> {
         match self.table.delete(&block.key(), &is_as_read(block.edits())).await {
-            // The response to an earlier attempt was lost.
+            // The block was already deleted by an earlier attempt whose response was lost.
             Err(Failure::Refused { item: None, .. }) => Ok(()),
             outcome => outcome.map_err(as_conflict),
         }
     }
 
-    /// Deletes marks, except those that have been put again since they were read. One request for
-    /// each.
+    /// Deletes marks, except those that have been put again since they were read. Takes one request
+    /// per mark.
     pub(super) async fn unmark(&self, marks: Vec<Mark>) -> Result<()> {
         let deletions = marks.into_iter().map(|mark| async move {
             let is_as_read = Condition::Equals(MARKED_AT.into(), number(mark.put));
@@ -123,14 +124,15 @@ impl Packer<'_> {
         Ok(())
     }
 
-    /// Deletes items of spans that no block refers to any more. One request per 25.
+    /// Deletes items of spans that no block refers to any more. Takes one request per 25 items.
     pub(super) async fn delete_spans(&self, digests: impl IntoIterator<Item = WideDigest>) -> Result<()> {
         let keys: Vec<_> = digests.into_iter().map(|digest| self.partition.spans_key(&digest)).collect();
         self.table.write_many(Vec::new(), &keys).await
     }
 
-    /// Deletes what packing has left in the partition of an experiment that is gone. The removal of
-    /// the experiment may have searched the partition before it was written.
+    /// Deletes the blocks and spans that packing has written to the partition of an experiment that
+    /// no longer exists. The removal of the experiment does not find them if it searched the
+    /// partition before they were written.
     pub(super) async fn delete_leftovers(&self) -> Result<()> {
         for range in std::iter::once(self.partition.blocks()).chain(self.partition.spans()) {
             self.table.delete_range(range).await?;

@@ -1,9 +1,9 @@
 //! Counts the traces that a partition receives.
 //!
-//! A partition handles 1,000 write units per second. A trace takes about three of them: for its
-//! mark, the deletion of the mark, and its share of a block. Records of the stream contain the time
-//! when a mark was put, so the consumer of a partition's records can count its traces without a
-//! request.
+//! A partition handles 1,000 write units per second. A trace takes about three write units: one for
+//! its mark, one for the deletion of the mark, and its share of a block. Records of the stream
+//! contain the time when a mark was put. The consumer of a partition's records can therefore count
+//! the partition's traces without a request.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,22 +12,23 @@ use mlflow_api::ExperimentId;
 use serde_json::Value;
 use trace_blocks::TracePartition;
 
-/// Maximum number of marks per second that one partition handles, in addition to the deletions and
-/// blocks that they cause.
+/// Maximum number of marks per second that one partition handles, together with the deletions and
+/// blocks that these marks cause.
 const MAX_MARKS_PER_SECOND: usize = 250;
-/// Times at which marks were put into partitions, according to the records of a batch.
+/// Times at which marks were put, by partition, according to the records of a batch.
 #[derive(Debug, Default)]
 pub(crate) struct MarkTimes(HashMap<TracePartition, Vec<i64>>);
 
 impl MarkTimes {
-    /// Adds the record of a mark.
+    /// Adds the time of a mark, given the mark's record.
     pub(crate) fn add(&mut self, partition: TracePartition, record: &Value) {
         let at = record.pointer(&format!("/dynamodb/NewImage/{MARKED_AT}/N"));
         let at = at.and_then(Value::as_str).and_then(|at| at.parse().ok());
         self.0.entry(partition).or_default().extend::<Option<i64>>(at);
     }
 
-    /// Returns the days that have a partition with more marks than it can handle.
+    /// Returns the days that have a partition with more marks per second than a partition can
+    /// handle.
     #[must_use]
     pub(crate) fn crowded_days(&self) -> BTreeSet<(ExperimentId, i64)> {
         let crowded = self.0.iter().filter(|(_, times)| is_crowded(times));
@@ -36,7 +37,7 @@ impl MarkTimes {
 }
 
 /// Checks whether marks that were put at these times exceed the limit per second. A period of less
-/// than one second counts as one second.
+/// than one second is treated as one second.
 fn is_crowded(times: &[i64]) -> bool {
     let (Some(first), Some(last)) = (times.iter().min(), times.iter().max()) else { return false };
     let ms = usize::try_from(last.saturating_sub(*first)).unwrap_or(usize::MAX).max(1_000);

@@ -1,19 +1,21 @@
 //! Packs traces into blocks, which searches read instead of documents
 //! (`docs/adr/0034-blocks-of-traces.md`).
 //!
-//! The stream brings marks, and [`packing_requests`] schedules their partition to be packed some minutes later.
-//! A tick then requests packing, and the stream brings this request to its consumer, so that no
-//! other process packs the partition at the same time. [`packing_pass`] groups the partition's marks by the
-//! blocks that own their places ([`block_ends`]). [`new_blocks`] creates new blocks, and [`block_rewrite`] changes
-//! existing ones. [`trace_documents`] and [`span_reader`] read the traces, [`block_sizes`] calculates what fits, and
-//! [`write`] writes. [`mark_rate`] counts the marks that a partition receives, and [`add_partitions()`] gives a
-//! day more partitions.
+//! When the stream delivers marks, [`packing_requests`] schedules their partition to be packed some
+//! minutes later. At that time, a tick requests packing, and the stream delivers this request to
+//! its consumer, so that no other process packs the partition at the same time. [`packing_pass`]
+//! groups the partition's marks by the blocks whose ranges contain them ([`block_ends`]).
+//! [`new_blocks`] creates new blocks, and [`block_rewrite`] changes existing ones.
+//! [`trace_documents`] and [`span_reader`] read the traces, [`block_sizes`] calculates what fits,
+//! and [`write`] writes. [`mark_rate`] counts the marks that a partition receives, and
+//! [`add_partitions()`] gives a day more partitions.
 //!
-//! One rule holds at any moment, no matter where a pass is interrupted: at the place of each trace
-//! there is a mark, or the block that owns the place has the current version of the trace.
-//! Therefore spans are written first, and then the block. After that, the marks are deleted that
-//! were quiet when the traces were read, each on condition that it has not been put again. A lock
-//! keeps out a second packer, and the removal of the experiment or of expired traces.
+//! One invariant holds at any moment, no matter where a pass is interrupted: for each trace, either
+//! there is a mark at its position in the time order, or the block whose range contains the
+//! position has the current version of the trace. Therefore spans are written first, and then the
+//! block. After that, the marks of the packed traces are deleted, each on condition that it has not
+//! been put again. A mark is packed only if it is quiet, that is, if it was put some minutes ago. A
+//! lock excludes a second packer, and also the removal of the experiment or of expired traces.
 
 mod block_ends;
 mod block_rewrite;
@@ -38,24 +40,26 @@ pub(crate) use packing_pass::pack_partition;
 pub(crate) use packing_requests::{PackingSchedule, packing_request, partition_of_row, row_of};
 pub(crate) use partition_growth::add_partitions;
 
-/// Maximum number of marks of a block that are processed together. With the block's own traces,
-/// they make no more blocks than fit into a transaction.
+/// Maximum number of marks of a block that are processed together. Together with the block's
+/// existing traces, they result in no more blocks than fit into a transaction.
 const MAX_MARKS_PER_BLOCK: usize = 128;
-/// Default duration of a pass.
+/// Default limit on the duration of a pass.
 const DEFAULT_PASS_DURATION: Duration = Duration::from_secs(20);
 /// Number of concurrent requests.
 const CONCURRENCY: usize = 16;
 
-/// The thresholds of packing. Tests use smaller ones.
+/// The thresholds for packing traces. Tests use smaller values.
 #[derive(Clone, Copy, Debug)]
 pub struct PackingThresholds {
-    /// Minimum number of marks for new blocks. Fewer marks wait.
+    /// Minimum number of marks for creating new blocks. If there are fewer, they wait for more.
     pub min_new_marks: usize,
-    /// Minimum number of marks within a block for rewriting it. Fewer marks wait.
+    /// Minimum number of marks within a block for rewriting the block. If there are fewer, they
+    /// wait for more.
     pub min_changed_marks: usize,
     /// Maximum number of traces in a block.
     pub max_traces: usize,
-    /// Maximum duration of a pass. Changes of other entities wait for it.
+    /// Maximum duration of a pass. The stream's records about other entities wait until the pass
+    /// ends.
     pub max_duration: Duration,
     /// Pause after each block, because clients write to the same partition, which handles 1,000
     /// write units per second.
@@ -64,8 +68,9 @@ pub struct PackingThresholds {
 
 impl Default for PackingThresholds {
     fn default() -> Self {
-        // A block has about 30 KB. In the worst case, a trace costs one write unit, and a block has
-        // 15 marks whose traces readers read individually.
+        // With these thresholds, a block has about 30 KB. In the worst case, packing costs one
+        // write unit per trace, and readers have to read the documents of 15 marked traces per
+        // block.
         Self {
             min_new_marks: 32,
             min_changed_marks: 16,
@@ -76,7 +81,7 @@ impl Default for PackingThresholds {
     }
 }
 
-/// A quiet mark.
+/// A quiet mark, that is, a mark that was put long enough ago for its trace to be packed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mark {
     place: TraceKey,
@@ -89,7 +94,7 @@ struct Packer<'a> {
     table: &'a Table,
     partition: TracePartition,
     thresholds: PackingThresholds,
-    /// Start of the pass, in ms and by this process's monotonic clock.
+    /// Start of the pass, in ms. `begin` is the start according to this process's monotonic clock.
     now: i64,
     begin: Moment,
 }

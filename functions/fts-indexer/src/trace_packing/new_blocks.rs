@@ -1,4 +1,4 @@
-//! Creation of new blocks from marks at places that no block owns.
+//! Creation of new blocks from marks at positions that are in the range of no block.
 
 use std::collections::HashSet;
 
@@ -15,20 +15,20 @@ const BATCH_SIZE: usize = 100;
 /// The result of packing marks into new blocks.
 #[derive(Debug, Default)]
 pub(super) struct AppendResult {
-    /// Marks that are too few for a block, oldest first.
+    /// Marks that are too few to fill a block, oldest first.
     pub(super) left: Vec<Mark>,
     /// Time in ms within which some marks have to be checked again.
     pub(super) recheck_within: Option<i64>,
     /// Whether the experiment was deleted in the meantime.
     pub(super) is_over: bool,
-    /// Place of the oldest mark that was not processed, either because the pass ran out of time, or
-    /// because it waits together with such marks.
+    /// Position of the oldest mark that was not processed, either because the pass ran out of time,
+    /// or because the mark has to be processed together with one for which time ran out.
     pub(super) resume_at: Option<TraceKey>,
 }
 
 impl Packer<'_> {
-    /// Creates blocks from marks, given oldest first. No block owns their places or the places
-    /// between them. Marks that are no longer valid are deleted.
+    /// Creates blocks from marks, given oldest first. Neither their positions nor the positions
+    /// between them may be in the range of a block. Marks that are no longer valid are deleted.
     pub(super) async fn append(&self, marks: &[Mark]) -> Result<AppendResult> {
         let (mut live, mut appended): (Vec<LiveTrace>, _) = (Vec::new(), AppendResult::default());
         for (portion, marks) in marks.chunks(BATCH_SIZE).enumerate() {
@@ -43,7 +43,7 @@ impl Packer<'_> {
             loop {
                 let count =
                     block_sizes::count_fitting(live.iter().map(|trace| trace.packed_bytes), self.thresholds.max_traces);
-                // More traces may be added to a block that is not full.
+                // If the last block is not full, more traces are read before it is written.
                 if live.len() <= count && count < self.thresholds.max_traces {
                     break;
                 }
@@ -63,9 +63,10 @@ impl Packer<'_> {
         Ok(appended)
     }
 
-    /// Creates a block of traces, given oldest first, which must fit, and deletes their marks.
-    /// Returns whether the experiment is still active. If it is not, the block is deleted again,
-    /// since the process that removes the experiment may already have searched for blocks.
+    /// Creates a block from traces, given oldest first, and deletes their marks. The traces must
+    /// fit into one block. Returns whether the experiment is still active. If it is not, the block
+    /// is deleted again, because the process that removes the experiment may already have searched
+    /// for blocks.
     async fn create(&self, live: Vec<LiveTrace>) -> Result<bool> {
         let Some(end) = live.first().map(|oldest| oldest.mark.place.clone()) else { return Ok(true) };
         let spans = self.spans(live.iter().map(|trace| trace.trace.id().clone()).collect()).await?;

@@ -12,20 +12,20 @@ use crate::trace_packing::{MAX_MARKS_PER_BLOCK, Mark, Packer, PackingThresholds}
 
 /// Number of marks that are read at a time.
 const BATCH_SIZE: usize = 1_000;
-/// Maximum number of marks with the same owner that are collected.
+/// Maximum number of marks in the range of one block that are collected.
 const MAX_COLLECTED_MARKS: usize = 4_096;
-/// Age, in ms, of a block's oldest mark at which the block is rewritten, regardless of its number
-/// of marks.
+/// Maximum age, in ms, of a mark in the range of a block. When it is reached, the block is
+/// rewritten, even if it has few marks.
 const MAX_MARK_AGE_MS: i64 = 86_400_000;
-/// Age, in ms, from which a mark has certainly been checked by an earlier pass.
+/// Age, in ms, from which it is certain that an earlier pass has checked a mark.
 const RECENT_AGE_MS: i64 = 900_000;
 
 /// When a partition has to be checked again, unless something else requests it earlier.
 #[derive(Debug, Default)]
 pub(crate) struct NextCheck {
-    /// Time in ms, counted from the beginning of the pass.
+    /// Delay in ms, counted from the beginning of the pass.
     pub(crate) within: Option<i64>,
-    /// Mark at which to continue at once, because the pass ran out of time.
+    /// Mark at which to continue immediately, because the pass ran out of time.
     pub(crate) from: Option<TraceKey>,
 }
 
@@ -41,12 +41,12 @@ impl NextCheck {
     }
 
     fn resume_at(&mut self, place: TraceKey) {
-        // Keeps the oldest of the places.
+        // Of several positions, the oldest is kept. Positions are ordered newest first.
         self.from = self.from.take().max(Some(place));
     }
 }
 
-/// Marks, oldest first, whose places are owned by the same block or by none.
+/// Marks, oldest first, whose positions are in the range of one block, or in the range of none.
 #[derive(Debug, Default)]
 struct MarkGroup {
     ends: BlockEnds,
@@ -54,10 +54,10 @@ struct MarkGroup {
     marks: Vec<Mark>,
 }
 
-/// Packs the quiet traces of a partition, beginning at a mark or at the oldest one. Returns when
-/// the partition has to be checked again, if marks are left. One read unit per 30 marks, and one
-/// per 4 KB of each document and its spans, with one request for the spans of each trace. For the
-/// writes, see `block_writer.rs`.
+/// Packs the quiet traces of a partition, beginning at a mark or at the oldest one. If marks are
+/// left, returns when the partition has to be checked again. Costs one read unit per 30 marks, and
+/// one per 4 KB of each document and its spans. Reading the spans takes one request per trace.
+/// `block_writer.rs` describes the costs of the writes.
 ///
 /// # Errors
 /// Returns failures of the table. The call can then be repeated.
@@ -75,7 +75,8 @@ pub(crate) async fn pack_partition(
     };
     let packer = Packer { table, partition, thresholds: sizes, now, begin };
     let outcome = packer.pack_locked(from).await;
-    // If a write failed, it may still be in flight. The lock is then left to expire.
+    // After a failed write, the lock is not released but left to expire, because the write may
+    // still be in flight.
     let again = outcome?;
     if let Err(failure) = lock.give_back(table).await {
         tracing::warn!(?failure, "a partition lock could not be released, and will expire");
@@ -83,9 +84,9 @@ pub(crate) async fn pack_partition(
     Ok(again)
 }
 
-/// Whether a pass continues. It ends if the experiment was deleted in the meantime.
+/// Whether a pass continues. It ends early if the experiment was deleted in the meantime.
 enum PassProgress {
-    /// Marks that are too few to fill a block, and wait for more.
+    /// Marks that wait for more marks, because they are too few to fill a block.
     Left(Vec<Mark>),
     Ended,
 }
@@ -102,8 +103,8 @@ impl Packer<'_> {
         }
     }
 
-    /// Returns when the partition of a deleted experiment, which may be restored, has to be checked
-    /// again. Returns no time if nothing is left to pack. One request.
+    /// Returns when the partition of a deleted experiment has to be checked again, because the
+    /// experiment may be restored. Returns no time if nothing is left to pack. Takes one request.
     async fn next_check_of_deleted(&self) -> Result<NextCheck> {
         let marks = self.table.query_page(&Query::of(self.partition.marks()).limit(1)).await?;
         Ok(NextCheck { within: (!marks.items.is_empty()).then_some(MAX_MARK_AGE_MS), from: None })
@@ -131,7 +132,7 @@ impl Packer<'_> {
                 is_further |= !gathered.marks.is_empty();
                 let PassProgress::Left(left) = self.pack(&mut gathered, &mut again).await? else { return Ok(again) };
                 gathered.marks = if is_same { left } else { Vec::new() };
-                // The blocks may have changed.
+                // The block is looked up again, because packing may have changed the blocks.
                 gathered.owner = gathered.ends.owner(self, &mark.place).await?;
                 gathered.marks.push(mark);
             }
@@ -151,7 +152,7 @@ impl Packer<'_> {
             return None;
         }
         if put > self.now.saturating_sub(QUIET_MARK_AGE) {
-            // By then, all marks that exist now are quiet.
+            // The next check takes place when all marks that exist now are quiet.
             again.within(QUIET_MARK_AGE);
             return None;
         }
@@ -173,15 +174,17 @@ impl Packer<'_> {
             again.within(MAX_MARK_AGE_MS);
             return Ok(PassProgress::Left(Vec::new()));
         };
-        // Traces that began later than the newest trace of the newest block make new blocks, or
-        // fill that block up.
+        // Only marks within the block's time range change the block. Traces that began later than
+        // the newest trace of the newest block are packed into new blocks, or fill up that block.
         let is_within = |mark: &Mark| !owner.is_newest || mark.place.time <= block.newest();
         let (mut change, mut new): (Vec<_>, Vec<_>) = marks.into_iter().partition(is_within);
         if change.len() > MAX_MARKS_PER_BLOCK {
             change.truncate(MAX_MARKS_PER_BLOCK);
             again.within(QUIET_MARK_AGE);
         }
-        // Deleted traces must not stay in the block, and a few marks must not stay forever.
+        // Few marks are enough for rewriting the block if one of them is old, so that marks do not
+        // stay forever, or if the trace of a mark was deleted, because deleted traces must not stay
+        // in the block.
         let oldest = change.iter().map(|mark| mark.put).min().unwrap_or(self.now);
         let mut is_due = oldest <= self.now.saturating_sub(MAX_MARK_AGE_MS);
         if !is_due && !change.is_empty() && change.len() < self.thresholds.min_changed_marks {
@@ -200,9 +203,9 @@ impl Packer<'_> {
         self.pack_new(gathered, new, again).await
     }
 
-    /// Reads a block and its traces. Returns `None` if it cannot be read, which does not prevent
-    /// others from being packed. Its marks are kept, and readers of its traces without a mark get
-    /// the error.
+    /// Reads a block and its traces. Returns `None` if the block cannot be read, so that other
+    /// blocks are packed nevertheless. Its marks are kept, and requests for its unmarked traces
+    /// return the error.
     async fn block(&self, end: &TraceKey) -> Result<Option<(Block, Vec<StoredTrace>)>> {
         let gone = || Failure::Unexpected("another process is packing the partition".to_owned());
         let read = match self.table.get(&self.partition.block_key(end)).await {
@@ -214,7 +217,7 @@ impl Packer<'_> {
         Ok(read.inspect_err(|what| tracing::error!(what, "a block of traces cannot be read, and is not packed")).ok())
     }
 
-    /// Creates new blocks from marks at places that no block owns.
+    /// Creates new blocks from marks at positions that are in the range of no block.
     async fn pack_new(
         &self,
         gathered: &mut MarkGroup,

@@ -1,5 +1,5 @@
-//! The time at which a partition of traces is packed: some time after a mark was put into it, and
-//! again if marks are left that are not quiet yet.
+//! Schedules the packing of partitions of traces: some minutes after a mark was put into a
+//! partition, and again if marks are left that are not quiet yet.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,20 +10,20 @@ use key_schema::{Ascending, Key, Segment, Shard, rows};
 use table::{Item, number, text};
 use trace_blocks::{TraceKey, TracePartition};
 
-/// Type name in the rows of partitions that are postponed.
+/// Name of this kind of entity in the rows of postponed entities.
 const TRACES_KIND: &str = "traces";
-/// Maximum number of partitions with a row that are cached. If one is evicted, its row is written
-/// once more.
+/// Maximum number of partitions whose rows are cached. If a partition is evicted, its row is
+/// written once more.
 const MAX_CACHED_PARTITIONS: usize = 50_000;
 
-/// A per-process cache of the partitions that have a row with the time when they are packed. Cheap
-/// to clone.
+/// A per-process cache of the partitions that have a row which schedules their packing. Cheap to
+/// clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PackingSchedule(Arc<Mutex<HashMap<TracePartition, i64>>>);
 
 impl PackingSchedule {
-    /// Checks whether the cache has no row by which a partition is packed at this time or earlier.
-    /// Times are in ms.
+    /// Checks whether the cache contains no row that schedules packing of a partition at the time
+    /// `by` or earlier. Times are in ms.
     #[must_use]
     pub(crate) fn is_missing(&self, partition: &TracePartition, now: i64, by: i64) -> bool {
         self.all().get(partition).is_none_or(|due| *due <= now || *due > by)
@@ -46,7 +46,8 @@ impl PackingSchedule {
     }
 }
 
-/// Returns the key of the row with the time when a partition is packed.
+/// Returns the key of the row that schedules packing of a partition. `due` is the time of packing
+/// in ms.
 #[must_use]
 pub(crate) fn row_of(partition: &TracePartition, due: i64) -> Key {
     let name = format!("{}.{}", Ascending(partition.day).text(), partition.shard);
@@ -63,9 +64,9 @@ pub(crate) fn partition_of_row(key: &Key) -> Option<TracePartition> {
     Some(TracePartition { experiment: row.experiment, day: Ascending::read(day)?.0, shard: shard.parse().ok()? })
 }
 
-/// Returns the row that requests the stream's consumer to pack a partition, beginning at this mark
-/// or at the oldest one. It contains the current time, so that each request changes the row and
-/// appears in the stream.
+/// Returns the row that requests the stream's consumer to pack a partition, beginning at the given
+/// mark or at the oldest one. The row contains the current time, so that each request changes it
+/// and therefore appears in the stream.
 #[must_use]
 pub(crate) fn packing_request(partition: &TracePartition, from: Option<&TraceKey>) -> Item {
     let item = Item::new(partition.packing_key()).with(TO_PACK, number(now_ms()));

@@ -15,15 +15,15 @@ use crate::trace_packing::{CONCURRENCY, Mark, Packer};
 
 /// Number of documents that are read in one request.
 const BATCH_SIZE: usize = 100;
-/// How long, in ms, a trace in progress is expected to run.
+/// How long, in ms, a trace in progress is expected to run at most.
 const MAX_PROGRESS_MS: i64 = 3_600_000;
 
-/// Delay, in ms, after which a trace is checked again that the index of clients' request IDs does
-/// not contain yet. Usually, entries appear within seconds.
+/// Delay, in ms, after which a trace is checked again because the index of clients' request IDs did
+/// not contain it yet. Usually, entries appear within seconds.
 const INDEX_DELAY_MS: i64 = 900_000;
 
-/// Age, in ms, after which spans without a trace are deleted. No request relies on them any more,
-/// because a request only relies on spans that it has written itself.
+/// Age, in ms, after which spans without a trace are deleted. After this time no request relies on
+/// them, because a request relies only on spans that it has written itself.
 const ORPHAN_AGE_MS: i64 = 600_000;
 
 /// The documents of marked traces.
@@ -33,8 +33,9 @@ pub(super) struct TraceDocuments {
     pub(super) live: Vec<LiveTrace>,
     /// Marks that are no longer valid.
     pub(super) dead: Vec<Mark>,
-    /// Time in ms within which the remaining traces have to be checked again: traces in progress,
-    /// and traces that the index of clients' request IDs does not contain yet.
+    /// Time in ms within which the traces that may not be packed yet have to be checked again.
+    /// These are traces in progress, and traces that the index of clients' request IDs does not
+    /// contain yet.
     pub(super) recheck_within: Option<i64>,
 }
 
@@ -53,21 +54,23 @@ pub(super) struct LiveTrace {
     pub(super) packed_bytes: usize,
 }
 
-/// Checks whether an item is the document of a trace, and not the stub of a trace that has not
-/// arrived.
+/// Checks whether an item is the document of a trace. Otherwise, it is a stub, which stores links
+/// to a trace before it arrives.
 fn is_document(item: &Item) -> bool {
     TraceStub::of(item).is_none()
 }
 
 impl Packer<'_> {
-    /// Reads the documents of marks. One request per hundred documents, one read unit per 4 KB of
-    /// each. One more request for each document that is missing or turns out to be too large.
+    /// Reads the documents of marked traces. Takes one request per hundred documents, and costs one
+    /// read unit per 4 KB of each document. Takes one more request for each document that is
+    /// missing or turns out to be too large.
     pub(super) async fn documents(&self, marks: &[Mark]) -> Result<TraceDocuments> {
         let (mut found, mut waiting) = (TraceDocuments::default(), Vec::new());
         for marks in marks.chunks(BATCH_SIZE) {
             let documents = self.read_documents(marks).await?;
             for mark in marks {
-                // A trace that has moved has two marks.
+                // A trace whose start time has changed has two marks, of which only one has the
+                // current time.
                 let trace = documents.get(&mark.place.trace);
                 let mark = mark.clone();
                 let room_of = |trace: &StoredTrace| room(trace).ok().filter(|room| *room <= MAX_TRACE_BYTES);
@@ -99,9 +102,9 @@ impl Packer<'_> {
         self.without_unindexed(found).await
     }
 
-    /// Leaves out traces that are not in the index of clients' request IDs yet, because searches by
-    /// request ID would not find them without their marks. One request of half a read unit for each
-    /// trace with such an ID.
+    /// Removes traces that are not in the index of clients' request IDs yet, because searches by
+    /// request ID find such traces only by their marks. Takes one request of half a read unit for
+    /// each trace with a client request ID.
     async fn without_unindexed(&self, mut found: TraceDocuments) -> Result<TraceDocuments> {
         let checks = std::mem::take(&mut found.live).into_iter().map(|live| async move {
             Ok::<_, Failure>((is_found_by_client_request(self.table, &live.trace).await?, live))
@@ -118,7 +121,7 @@ impl Packer<'_> {
     }
 
     /// Reads the traces of marks. Traces that do not exist are left out. A trace that cannot be
-    /// read is `None`, and does not prevent others from being packed.
+    /// read is `None`, so that other traces are packed nevertheless.
     async fn read_documents(&self, marks: &[Mark]) -> Result<HashMap<TraceId, Option<StoredTrace>>> {
         let keys: Vec<_> = marks.iter().map(|mark| rows::Trace::key(&mark.place.trace)).collect();
         let mut found = HashMap::new();
@@ -144,23 +147,23 @@ impl Packer<'_> {
         Ok(found)
     }
 
-    /// Checks whether a trace is in progress and may still end.
+    /// Checks whether a trace is in progress and was started so recently that it may still end.
     fn is_young(&self, trace: &StoredTrace) -> bool {
         let is_in_progress = trace.item().get(STATE) == Some(TraceState::InProgress);
         is_in_progress && self.now.saturating_sub(trace.request_time()) < MAX_PROGRESS_MS
     }
 
-    /// Deletes this experiment's spans of a trace that is not in the experiment: an export was
-    /// interrupted or rejected, and only the mark shows where its spans are. Returns false if spans
-    /// are left that are too young, because they may belong to a request in flight. One request,
-    /// and one for each item of spans.
+    /// Deletes this experiment's spans of a trace that is not in the experiment. Such spans remain
+    /// if an export was interrupted or rejected, and only the mark shows where they are. Returns
+    /// `false` if some spans are kept because they are so recent that they may belong to a request
+    /// in flight. Takes one request, and one for each item of spans.
     async fn delete_orphans(&self, mark: &Mark) -> Result<bool> {
         let spans = rows::TraceSpans::all(&self.partition.experiment, &mark.place.trace);
         let mut query = Query::of(spans).for_removal();
         loop {
             let page = self.table.query_page(&query).await?;
-            // A request may have created the trace in the meantime. Later requests write the spans
-            // that they rely on themselves.
+            // A request may have created the trace since it was checked, so it is read again.
+            // Requests after this point write the spans that they rely on themselves.
             let trace = match page.items.as_slice() {
                 [] => None,
                 _ => self.table.get(&rows::Trace::key(&mark.place.trace)).await?,
@@ -177,7 +180,8 @@ impl Packer<'_> {
                 }
                 let is_as_read = Condition::Equals(ARRIVED.into(), number(arrived));
                 match self.table.delete(&key, &is_as_read).await {
-                    // The item is already gone if the response to an earlier attempt was lost.
+                    // The item does not exist any more if the response to an earlier attempt was
+                    // lost.
                     Ok(()) | Err(Failure::Refused { item: None, .. }) => {}
                     Err(Failure::Refused { .. }) => return Ok(false),
                     Err(failure) => return Err(failure),

@@ -1,5 +1,5 @@
-//! Two indexers of one table. The stream feeds only one at a time, but there is no guarantee that
-//! the previous one has stopped.
+//! Two indexers of one table. The stream delivers records to only one indexer at a time, but there
+//! is no guarantee that the previous one has stopped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -15,7 +15,7 @@ use table::Table;
 
 use crate::{Site, TABLE, TIME, changed};
 
-/// Two indexers with a common clock. The requests of the first one are subject to the injected
+/// Two indexers with a common clock. Only the requests of the first one are subject to the injected
 /// faults.
 struct TwoIndexers {
     site: Site,
@@ -26,7 +26,7 @@ struct TwoIndexers {
 }
 
 impl TwoIndexers {
-    /// Sets up a run that was indexed with one value, and has been given another one since.
+    /// Sets up a run that was indexed with one value of a metric, and then got another value.
     async fn new() -> Self {
         let site = Site::new().await;
         let time = Arc::new(AtomicI64::new(TIME));
@@ -49,13 +49,14 @@ impl TwoIndexers {
         assert!(answer.batch_item_failures.is_empty(), "{answer:?}");
     }
 
-    /// Has the first indexer run until its `nth` call of an operation. Returns `None` if it makes
+    /// Makes the first indexer run until its `nth` call of an operation. Returns `None` if it makes
     /// no such call.
     async fn late_waits_before(&self, operation: &str, nth: u64) -> Option<(Gate, tokio::task::JoinHandle<()>)> {
         let mut gate = self.site.faults.pause_before(operation, nth);
         let (late, records) = (self.late.clone(), changed(&self.at));
         let mut indexing = tokio::spawn(async move {
-            // If the other indexer was faster, these records have to be delivered again.
+            // If the other indexer has processed the run first, these records are reported for
+            // redelivery.
             late.handle(StreamBatch { records }).await;
         });
         tokio::select! {
@@ -82,7 +83,7 @@ impl TwoIndexers {
         assert!(self.site.sort_keys("DUE#").await.is_empty());
     }
 
-    /// Returns the index as a single indexer creates it from the same changes.
+    /// Returns the index that a single indexer creates from these changes.
     async fn undisturbed() -> Vec<(String, Value)> {
         let two = Self::new().await;
         two.other_indexes().await;
@@ -92,8 +93,8 @@ impl TwoIndexers {
     }
 }
 
-/// The run gets its old value back while the first indexer is paused. The entry that this indexer
-/// deletes late is the one that the second indexer has written.
+/// While the first indexer is paused, the metric gets its old value back, and the second indexer
+/// writes the old entry again. The first indexer must not delete this entry when it continues.
 #[tokio::test]
 async fn a_late_indexer_takes_nothing_away() {
     let expected = TwoIndexers::undisturbed().await;
@@ -114,8 +115,8 @@ async fn a_late_indexer_takes_nothing_away() {
     }
 }
 
-/// The second indexer leaves the run alone while the first indexer may be active, and takes over if
-/// the first one never finishes.
+/// The second indexer postpones the run while the first indexer may be active. If the first one
+/// never finishes, the second one takes over.
 #[tokio::test]
 async fn a_run_of_another_indexer_waits_for_its_turn() {
     let two = TwoIndexers::new().await;
@@ -132,8 +133,9 @@ async fn a_run_of_another_indexer_waits_for_its_turn() {
     assert!(after.len() == 1 && after != before, "{after:?}");
 }
 
-/// On a laptop, a lock keeps other processes out. A server that is restarted does not wait for the
-/// one that was killed.
+/// If an indexer knows that it is the only one, because a lock excludes other processes, it does
+/// not wait. A server that is restarted on a laptop continues immediately after one that was
+/// killed.
 #[tokio::test]
 async fn an_indexer_that_is_alone_waits_for_nobody() {
     let two = TwoIndexers::new().await;

@@ -13,7 +13,7 @@ async fn a_rebuild_puts_what_is_missing_and_sweeps_what_is_stray() {
     site.log(&at, "loss", 1, 0.5).await;
     assert!(site.handle(changed(&at)).await.is_empty());
     let whole = site.index().await;
-    // Simulates a manual change.
+    // Simulates an entry that was deleted manually.
     let lost = rows::RankByParam::key(&at.experiment, &"lr".into(), &"0.1".into(), &Descending(TIME), &at.run);
     let stray = rows::RankByParam::key(&at.experiment, &"lr".into(), &"9".into(), &Descending(TIME), &at.run);
     site.table.write_many(vec![Item::new(stray)], &[lost]).await.unwrap();
@@ -47,8 +47,8 @@ async fn runs_are_marked_some_at_a_time() {
     assert!(site.rebuilding().mark_runs(&mut unmarked, 2).await.unwrap().is_empty());
 }
 
-/// A rebuild removes stray entries before the first run, between the runs, of existing runs, and
-/// after the last run.
+/// A rebuild removes stray entries, no matter whether they are before the first run, between runs,
+/// of existing runs, or after the last run.
 #[tokio::test]
 async fn a_sweep_in_parts_finds_every_stray_entry_and_no_other() {
     let site = Site::new().await;

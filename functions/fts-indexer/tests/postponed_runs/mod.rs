@@ -1,5 +1,5 @@
-//! A run that is being logged to is indexed at intervals, when it ends, and also when it just
-//! stops.
+//! A run that is being logged to is indexed at intervals, when it ends, and also when it is no
+//! longer logged to without having ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -138,7 +138,8 @@ async fn it_is_indexed_once_a_minute() {
     assert_ne!(value(course.entry().await), first);
 }
 
-/// Once a run is known to be postponed, further changes within the same minute take no request.
+/// Once a process has cached that a run is postponed, further changes within the minute take no
+/// request.
 #[tokio::test]
 async fn what_was_put_off_is_remembered() {
     let course = TestIndexer::new().await;
@@ -180,8 +181,8 @@ async fn it_is_indexed_when_it_ends() {
     course.settles().await;
 }
 
-/// If the job of a run was killed, the stream has no more records of the run. The indexer that
-/// postponed the run may be gone, too.
+/// If the job of a run was killed, the stream has no more records of the run. The process that
+/// postponed the run may have stopped, too. The run must be indexed nevertheless.
 #[tokio::test]
 async fn it_is_indexed_when_it_just_stops() {
     let course = TestIndexer::new().await;
@@ -201,7 +202,8 @@ async fn it_is_indexed_when_it_just_stops() {
     course.settles().await;
 }
 
-/// A late tick finds that the run has been indexed, and does not have it indexed again.
+/// A delayed tick finds that the run has been indexed in the meantime, and does not request
+/// indexing again.
 #[tokio::test]
 async fn a_tick_has_only_those_indexed_that_need_it() {
     let course = TestIndexer::new().await;
@@ -221,8 +223,8 @@ async fn a_tick_has_only_those_indexed_that_need_it() {
     course.settles().await;
 }
 
-/// One process remembers that a run was postponed, and another process has since indexed the end of
-/// the run.
+/// One process has cached that a run was postponed, and another process has indexed the end of the
+/// run in the meantime.
 #[tokio::test]
 async fn what_one_process_remembers_another_may_have_done() {
     let course = TestIndexer::new().await;
@@ -276,8 +278,8 @@ async fn a_tick_may_stop_anywhere() {
     assert!(whole > 0 && whole < 10, "some were interrupted, some were not");
 }
 
-/// While a tick is paused before any of its requests, the run is changed, and indexed or postponed.
-/// While the indexer is paused before any of its own, a tick runs.
+/// Pauses a tick before each of its requests, while the run is changed, and indexed or postponed.
+/// Also pauses the indexer before each of its requests, while a tick runs.
 #[tokio::test]
 async fn a_tick_and_the_indexer_may_meet_anywhere() {
     const REQUESTS: [&str; 5] = ["Query", "BatchGetItem", "BatchWriteItem", "UpdateItem", "PutItem"];
@@ -313,7 +315,7 @@ async fn a_tick_and_the_indexer_may_meet_anywhere() {
                 gate.open();
                 waits.await;
             }
-            // There is no such request.
+            // This branch is taken if the pass makes no such request.
             () = &mut waits => passes.await,
         }
         course.site.log(&at, "loss", 4, 1.0).await;

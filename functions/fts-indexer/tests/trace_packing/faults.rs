@@ -1,5 +1,5 @@
-//! Interrupts or throttles each request of a pass, or loses its response. All rules hold at every
-//! moment, and the next pass ends in the state of an undisturbed one.
+//! Interrupts or throttles each request of a pass, or loses its response. All invariants must hold
+//! at every moment, and the next pass must result in the state of an undisturbed one.
 
 use embedded_engine::faults::InjectedFault;
 
@@ -7,8 +7,9 @@ use super::test_packer::{TIME, TestPacker};
 use super::{MINUTE, small};
 use crate::Logged;
 
-/// Sets up traces in three blocks of three, and new ones. Of the packed traces, two are then
-/// changed and one is deleted. Another one arrives late, so that a block is split in two.
+/// Sets up three blocks of three traces, and new traces. Of the packed traces, two are then changed
+/// and one is deleted. One of the new traces is older than existing blocks, so a block is split in
+/// two.
 async fn lab() -> TestPacker {
     let lab = TestPacker::with_sizes(small()).await;
     for number in 0..9 {
@@ -51,8 +52,8 @@ async fn passes_end_at(step: usize, step_of_others: usize) {
     let calls: u64 = undisturbed.faults().all_calls().iter().map(|(_, calls)| calls).sum();
     let (expected, spans) = (undisturbed.counts().await, undisturbed.spans().await.len());
     assert!(undisturbed.marks().await.is_empty());
-    // Interrupted before or after a request; throttled, response lost or refused once; and half a
-    // batch done.
+    // The faults: interrupted before or after a request; throttled, response lost or refused once;
+    // and a batch that is executed only in part.
     let troubles = [
         (InjectedFault::Throttled, u64::MAX),
         (InjectedFault::AnswerLost, u64::MAX),
@@ -70,9 +71,10 @@ async fn passes_end_at(step: usize, step_of_others: usize) {
             lab.faults().work_again();
             lab.check().await;
             let said = format!("{trouble:?} at {failing}, {times} times");
-            // The last request releases the lock, which would expire otherwise.
+            // If only the last request fails, the pass has done its work, because this request
+            // releases the lock, which expires anyway.
             assert_eq!(is_done, times == 1 || failing == calls, "{said}");
-            // The lock of an interrupted pass lasts for some time.
+            // The next pass starts after the lock of the interrupted one has expired.
             lab.passes(5 * MINUTE);
             lab.ask().await;
             lab.carry_over().await;
@@ -85,8 +87,8 @@ async fn passes_end_at(step: usize, step_of_others: usize) {
     }
 }
 
-/// A pass that has no access to the table is repeated. It logs nothing itself, because the indexer
-/// logs a line.
+/// A pass that cannot access the table is repeated. It logs nothing itself, because the indexer
+/// logs the error once.
 #[tokio::test]
 async fn passes_wait_while_the_table_cannot_be_used() {
     let begin = lab().await;

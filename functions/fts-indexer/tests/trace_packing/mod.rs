@@ -1,4 +1,5 @@
-//! Packing traces: blocks and marks always agree with the documents, no matter where a pass ends.
+//! Packing traces: blocks and marks always agree with the documents, no matter where a pass is
+//! interrupted.
 
 mod faults;
 mod partition_growth;
@@ -19,7 +20,7 @@ const MINUTE: i64 = 60_000;
 async fn quiet_traces_are_packed_and_their_marks_go() {
     let lab = TestPacker::new().await;
     lab.put_all(0..300, |number| TIME + i64::from(number) / 3).await;
-    // The first batch schedules the partition, and only once.
+    // The first batch schedules packing of the partition exactly once.
     lab.carry_over().await;
     assert_eq!((lab.rows("DUE#").await, lab.rows("P").await), (1, 0));
     lab.tick().await;
@@ -30,16 +31,17 @@ async fn quiet_traces_are_packed_and_their_marks_go() {
     assert_eq!(lab.rows("DUE#").await, 1, "the partition has a row already");
     lab.passes(2 * MINUTE);
     lab.pack().await;
-    // 128, 128 and 44. The last trace is not quiet, so the partition is scheduled again.
+    // The blocks have 128, 128 and 44 traces. The last trace was changed too recently to be packed,
+    // so the partition is scheduled again.
     assert_eq!(lab.counts().await, [44, 128, 128]);
     assert_eq!((lab.marks().await.len(), lab.rows("DUE#").await, lab.rows("L").await), (1, 1, 0));
     lab.check().await;
 
-    // A single mark waits until there are more.
+    // A single mark waits until there are more marks.
     lab.passes(5 * MINUTE);
     lab.pack().await;
     assert_eq!((lab.marks().await.len(), lab.rows("DUE#").await), (1, 0));
-    // The newest block is filled up, and its existing spans stay in their item.
+    // The newest block is filled up with new traces, and its existing spans stay in their item.
     let before = lab.spans().await;
     lab.put_all(301..340, |number| TIME + 500 + i64::from(number)).await;
     lab.pack_after(5 * MINUTE).await;
@@ -68,7 +70,8 @@ async fn they_are_in_blocks_of_the_usual_size() {
     Box::pin(are_packed_again(&lab, 4)).await;
 }
 
-/// Blocks have at most 32 traces, and new ones at least eight. Four changed traces are enough to
+/// Changes packed traces, and checks how they are packed again. With the thresholds of the test,
+/// blocks have at most 32 traces, and new ones at least eight. Four changed traces are enough to
 /// rewrite a block. All numbers are multiplied by `times`.
 async fn are_packed_again(lab: &TestPacker, times: u32) {
     let size = |traces: u32| usize::try_from(traces * times).unwrap();
@@ -76,7 +79,7 @@ async fn are_packed_again(lab: &TestPacker, times: u32) {
     lab.put_all(first.clone(), |number| TIME + 10 * i64::from(number)).await;
     lab.pack_after(5 * MINUTE).await;
     assert_eq!(lab.counts().await, [size(32), size(32)]);
-    // One trace fewer than required: all of them wait.
+    // One trace fewer than required is changed, so all changed traces wait.
     let enough = 4 * times;
     for number in 0..enough - 1 {
         lab.tag(number, "changed").await;
@@ -90,7 +93,8 @@ async fn are_packed_again(lab: &TestPacker, times: u32) {
     assert_eq!((lab.marks().await.len(), lab.spans().await), (0, before), "the spans are the same");
     lab.check().await;
 
-    // A trace that moves away, a deleted one, and late ones that no longer fit into the block.
+    // One trace is moved away, another one is deleted, and late ones are added that no longer fit
+    // into the block.
     lab.delete(25 * times).await;
     lab.put_again(25 * times + 1, TIME + 2).await;
     lab.put_all(late.clone(), |number| TIME + i64::from(number)).await;
@@ -100,13 +104,13 @@ async fn are_packed_again(lab: &TestPacker, times: u32) {
     assert_eq!(lab.items("T#SPANS").await.len(), size(72) - 1, "a trace that has moved keeps its spans");
     lab.check().await;
 
-    // Late traces that are older than all blocks.
+    // Late traces are added that are older than all blocks.
     lab.put_all(older.clone(), |number| TIME - 1_000 + i64::from(number)).await;
     lab.pack_after(5 * MINUTE).await;
     assert_eq!(lab.counts().await, [size(32), size(20) - 1, size(20), size(10)]);
     lab.check().await;
 
-    // A block without traces is deleted with its spans.
+    // When all traces of a block are deleted, the block is deleted with its spans.
     for number in first.chain(late).chain(older) {
         lab.delete(number).await;
     }
@@ -128,8 +132,8 @@ async fn some_wait_and_few_do_not_wait_for_ever() {
     let waiting: Vec<_> = lab.items("M#").await.into_iter().filter(|item| item.get(WAITS.name()).is_some()).collect();
     assert!(waiting.len() == 1 && waiting[0].get(TO_PACK.name()).is_none());
     lab.check().await;
-    // After an hour, a trace in progress is packed as it is. A single mark waits for a day,
-    // however.
+    // After an hour, a trace that is still in progress is packed as it is. Its block is rewritten
+    // only a day later, because it has only a single mark.
     assert_eq!(lab.rows("DUE#").await, 1);
     lab.pack_after(90 * MINUTE).await;
     assert_eq!((lab.counts().await, lab.marks().await.len()), (vec![98], 2));
@@ -143,7 +147,8 @@ async fn what_is_deleted_does_not_stay_in_a_block() {
     let lab = TestPacker::new().await;
     lab.put_all(0..40, |number| TIME + i64::from(number)).await;
     lab.pack_after(5 * MINUTE).await;
-    // A single mark of a deleted trace is enough. Spans without a document are deleted, too.
+    // If the trace of a mark was deleted, the single mark is enough to rewrite a block. Spans
+    // without a document are deleted, too.
     lab.delete(3).await;
     lab.delete_but_spans(4).await;
     lab.pack_after(5 * MINUTE).await;
@@ -182,8 +187,8 @@ async fn one_packs_at_a_time_and_none_what_is_removed() {
     assert_eq!((lab.counts().await.len(), lab.rows("DUE#").await), (0, 1));
     lock.give_back(lab.table()).await.unwrap();
 
-    // The experiment is deleted before the block is written: the block is deleted again, with its
-    // spans.
+    // The experiment is deleted before the block is written, so the block is deleted again, with
+    // its spans.
     lab.passes(5 * MINUTE);
     let mut gate = lab.faults().pause_before("PutItem", 2);
     let packing = lab.pack_through_faults();
@@ -194,7 +199,7 @@ async fn one_packs_at_a_time_and_none_what_is_removed() {
     };
     tokio::join!(packing, removal);
     assert_eq!((lab.counts().await.len(), lab.spans().await.len(), lab.marks().await.len()), (0, 0, 40));
-    // Leftovers in the partition of an experiment that is gone are deleted.
+    // Leftovers in the partition of an experiment that no longer exists are deleted.
     lab.remove_experiment().await;
     lab.ask().await;
     lab.carry_over().await;
@@ -211,7 +216,7 @@ async fn traces_of_a_restored_experiment_are_packed() {
     lab.restore_experiment().await;
     lab.pack_after(DAY + 90 * MINUTE).await;
     assert_eq!((lab.counts().await, lab.marks().await.len()), (vec![40], 0));
-    // Without a mark, the partition is not scheduled again.
+    // If there is no mark, the partition of a deleted experiment is not scheduled again.
     lab.delete_experiment().await;
     lab.ask().await;
     lab.pack().await;
@@ -234,7 +239,8 @@ async fn a_block_that_cannot_be_read_keeps_no_other_from_being_packed() {
     for number in 20..23 {
         lab.put(number, TIME + 1_000 + i64::from(number)).await;
     }
-    // Spans of the next block are damaged as well. They are also stored with their traces.
+    // The spans in the next block are damaged as well. They can be restored, because they are also
+    // stored with their traces.
     let middle = lab.blocks_of(&partition()).await.remove(1);
     let spans = partition().spans_key(&middle.groups()[0].digest.unwrap());
     let spoiled = lab.table().get(&spans).await.unwrap().unwrap().with("content", bytes(vec![1]));
@@ -259,7 +265,7 @@ async fn a_partition_is_packed_by_itself() {
     lab.check().await;
 }
 
-/// Each block has a recent mark, and a pass only has time for one block.
+/// Each block has a recent mark, and a pass has time for only one block.
 #[tokio::test]
 async fn a_pass_goes_on_where_the_last_one_ended() {
     let sizes = PackingThresholds { min_new_marks: 2, min_changed_marks: 2, max_duration: Duration::ZERO, ..small() };
@@ -278,14 +284,14 @@ async fn a_pass_goes_on_where_the_last_one_ended() {
     lab.pack_after(5 * MINUTE).await;
     assert_eq!(lab.counts().await, [3, 3, 3, 3, 3, 3]);
     lab.check().await;
-    // Marks that the first passes have left are not forgotten.
+    // Marks that the first passes have not processed are processed later.
     assert_eq!((lab.marks().await.len(), lab.rows("DUE#").await), (4, 1));
     lab.pack_after(30 * 60 * MINUTE).await;
     assert!(lab.marks().await.is_empty());
     lab.check().await;
 }
 
-/// Small blocks, for cases that would otherwise need many traces.
+/// Thresholds for small blocks, so that tests need few traces.
 fn small() -> PackingThresholds {
     PackingThresholds {
         min_new_marks: 1,

@@ -20,7 +20,8 @@ impl TestPacker {
         self.table().get(&key).await.unwrap()?.get(SHARDS)
     }
 
-    /// Writes the marks of new traces within a short time. Only marks are counted.
+    /// Writes the marks of new traces within a short time. Documents are not needed, because only
+    /// marks are counted.
     async fn get(&self, traces: std::ops::Range<u32>) {
         let place = |trace: u32| TraceKey { time: TIME + i64::from(trace), trace: id(trace) };
         self.write(traces.map(|trace| self.mark(&place(trace)))).await;
@@ -37,7 +38,7 @@ async fn a_day_gets_more_partitions_when_one_gets_too_many_traces() {
     lab.passes(10_000);
     lab.get(250..510).await;
     assert_eq!(lab.partitions().await, Some(2));
-    // Processes continue to use the old number for some seconds.
+    // Processes continue to use the old number of partitions for some seconds.
     lab.passes(30_000);
     lab.get(510..770).await;
     assert_eq!(lab.partitions().await, Some(2));

@@ -1,4 +1,5 @@
-//! Traces as the traces function writes them, a packer, and the rules to check.
+//! A packer, traces in the form in which the traces function writes them, and checks of the
+//! invariants of packing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -119,13 +120,14 @@ impl TestPacker {
         self.table().delete(&rows::Experiment::key(&ExperimentId::DEFAULT), &Condition::Always).await.unwrap();
     }
 
-    /// Returns the mark of a place.
+    /// Returns the mark for a position in the time order.
     pub(super) fn mark(&self, place: &TraceKey) -> Item {
         let day = TracePartition { day: day_of(place.time), ..partition() };
         Item::new(day.mark_key(place)).with("marked", number(self.now())).with("to_pack", number(1))
     }
 
-    /// Returns the mark of a document's place, and the document as it is written with that mark.
+    /// Returns the mark for a document's position in the time order, and the document as it is
+    /// written with that mark.
     fn marked(&self, item: Item) -> [Item; 2] {
         let trace = StoredTrace::of(item.clone()).unwrap();
         let item = item.with("marked", number(self.now())).with("edits", number(trace.edits() + 1));
@@ -178,7 +180,7 @@ impl TestPacker {
         self.with(number_of, "response", value).await;
     }
 
-    /// Moves a trace in time. Marks at both places are written first.
+    /// Moves a trace to another time. The marks at its old and new positions are written first.
     pub(super) async fn put_again(&self, number_of: u32, time: i64) {
         let item = self.document(number_of).await.unwrap();
         let left = self.mark(&TraceKey::of(&StoredTrace::of(item.clone()).unwrap()));
@@ -204,7 +206,7 @@ impl TestPacker {
         self.table().write_many(Vec::new(), &keys).await.unwrap();
     }
 
-    /// Delivers the records of the stream, and those that result from them.
+    /// Delivers the records of the stream, and the records that result from them.
     pub(super) async fn carry_over(&self) {
         self.carry_over_by(&self.indexer).await;
     }
@@ -228,7 +230,7 @@ impl TestPacker {
 
     /// Requests packing of the partition.
     pub(super) async fn ask(&self) {
-        // Makes every request different.
+        // The clock is advanced, so that each request for packing differs from the previous one.
         self.passes(1);
         let row = Item::new(partition().packing_key()).with("to_pack", number(self.now()));
         self.table().put(row, &Condition::Always).await.unwrap();
@@ -288,8 +290,9 @@ impl TestPacker {
         self.marks_of(&partition()).await.into_iter().map(|place| place.trace).collect()
     }
 
-    /// Checks that each trace has a mark at its place, or is up to date in its block. A place where
-    /// a block contains anything else must have a mark.
+    /// Checks that each trace has a mark at its position in the time order, or is up to date in its
+    /// block. If a block contains an outdated or deleted trace, there must be a mark at its
+    /// position.
     pub(super) async fn check(&self) {
         let documents = self.items("T#HEAD").await;
         let id = |item: &Value| TraceId::parse(item["PK"]["S"].as_str().unwrap().trim_start_matches("TRACE#")).unwrap();

@@ -1,5 +1,5 @@
 //! Generates `docs/reference/capacity-graphql.md`: the metered costs of the user interface's
-//! queries. `UPDATE_DOCS=1` rewrites it. A query that exceeds its budget fails the test.
+//! queries. `UPDATE_DOCS=1` writes the file. The test fails if a query exceeds its budget.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ The cost of a query is that of the endpoints that it calls. The experiments and 
 them: each experiment once, and the versions of each run once.
 ";
 
-/// Number of runs in the experiment, all of which fit on one page of a search.
+/// Number of runs in the experiment. All of them fit on one page of a search.
 const RUNS: usize = 50;
 const POINTS: i64 = 500;
 const DATASETS: usize = 20;
@@ -36,8 +36,8 @@ const OF_RUN: &str = "experiment { name } modelVersions { name }";
 fn process(table: Table) -> TestClient {
     let tracking = tracking::store::Store::new(table.clone(), ROOT);
     let registry = registry::store::Store::new(table.clone(), ROOT);
-    // There are no artifacts. The page about artifacts includes the cost of listing files in a
-    // bucket.
+    // The artifact directory does not exist, so lists of artifacts are empty.
+    // `docs/reference/capacity-artifacts.md` contains the cost of listing files in a bucket.
     let files = artifacts::store::Store::new(table.clone(), ArtifactStore::in_directory(Path::new("/nothing is here")));
     let calls = InternalCalls::default()
         .with(tracking::routes(), &FunctionContext::new(tracking.clone(), everybody()))
@@ -78,8 +78,8 @@ async fn experiment(api: &TestClient, name: &str) -> (String, Vec<String>) {
     (id, runs)
 }
 
-/// Creates a run with 20 datasets, and with proxied artifacts. Returns the ids of its experiment
-/// and of the run.
+/// Creates a run with 20 datasets, and with artifacts that pass through the server. Returns the ids
+/// of the experiment and of the run.
 async fn run_with_datasets(api: &TestClient, name: &str) -> (String, String) {
     let text = |value: &Value, pointer: &str| value.pointer(pointer).unwrap().as_str().unwrap().to_owned();
     let new = json!({ "name": format!("{name} with datasets"), "artifact_location": "mlflow-artifacts:/x" });
@@ -172,7 +172,7 @@ async fn the_ledger_of_graphql_is_up_to_date_and_within_its_budgets() {
     ledger.check("capacity-graphql.md", HEAD);
 }
 
-/// Measures queries for the other endpoints.
+/// Measures queries for a run's list of files, and for the datasets of the run's experiment.
 async fn of_one_run(ledger: &mut CostLedger, bench: &MeteredProcesses<TestClient>) {
     let [first, second] = [run_with_datasets(&bench.store, "one").await, run_with_datasets(&bench.store, "two").await];
     let on = || [&first, &second];

@@ -1,5 +1,5 @@
-//! Permissions of queries. A query returns only what its caller may read through the endpoints that
-//! it calls.
+//! Permissions of queries. A query must return only data that its caller may read through the
+//! endpoints that the query calls.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -13,11 +13,11 @@ use service::{FunctionContext, InternalCalls};
 use table::Table;
 use test_site::{ROOT, TestAuthorizer, TestClient, TestEnvironment};
 
-/// Returns the endpoints that queries call, each in its own frame.
+/// Returns the endpoints that queries call, each with its own authorization.
 fn calls(table: &Table, guard: &Arc<dyn Authorizer>) -> InternalCalls {
     let tracking = FunctionContext::new(tracking::store::Store::new(table.clone(), ROOT), Arc::clone(guard));
     let registry = FunctionContext::new(registry::store::Store::new(table.clone(), ROOT), Arc::clone(guard));
-    // There are no artifacts.
+    // The artifact directory does not exist, so lists of artifacts are empty.
     let files = ArtifactStore::in_directory(Path::new("/nothing is here"));
     let artifacts = FunctionContext::new(artifacts::store::Store::new(table.clone(), files), Arc::clone(guard));
     let calls = InternalCalls::default().with(tracking::routes(), &tracking).with(registry::routes(), &registry);
@@ -50,7 +50,7 @@ async fn a_query_shows_what_its_caller_may_read() {
         made.push((id, run));
     }
     let open = Guard::Experiment(ExperimentId::parse(&made[0].0).unwrap());
-    // The caller may only read and list this experiment, and search versions by their runs.
+    // The caller may only read and list this experiment, and search model versions by their runs.
     let open = Arc::new(HashSet::from([open]));
     let runs = Guard::Workspace(Resource::Run);
     let guard = TestAuthorizer::new(Visibility::Only(Arc::clone(&open)), move |(action, what)| {

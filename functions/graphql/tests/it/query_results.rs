@@ -14,8 +14,8 @@ use tokio::task::JoinSet;
 
 /// Starts a process with GraphQL and all domains that queries call.
 async fn process(table: Table) -> TestClient {
-    // There are no artifacts. The page about artifacts includes the cost of listing files in a
-    // bucket.
+    // The artifact directory does not exist, so lists of artifacts are empty.
+    // `docs/reference/capacity-artifacts.md` contains the cost of listing files in a bucket.
     let files = ArtifactStore::in_directory(Path::new("/nothing is here"));
     let around = Environment::new(everybody(), table).with_artifacts(ROOT, files);
     let around = Environment { is_new_table: true, ..around };
@@ -42,7 +42,7 @@ impl Server {
         self.send(json!({ "query": query })).await.ok()
     }
 
-    /// Returns the only error of a query without data.
+    /// Returns the error of a query that must have exactly one error and no data.
     async fn refusal(&self, query: &str) -> String {
         let mut answer = self.query(query).await;
         assert_eq!(answer["data"], Value::Null, "{query}: {answer}");
@@ -103,7 +103,8 @@ async fn errors_are_texts_beside_the_data_of_the_other_roots() {
     assert_eq!(server.query(query).await, expected);
 }
 
-/// Each query occupies a blocking thread while it waits for the engine, which also needs one.
+/// Each query occupies a blocking thread while it waits for the engine, which also needs a blocking
+/// thread. More queries than there are threads must not deadlock.
 #[test]
 fn more_queries_at_once_than_there_are_threads_end() {
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().max_blocking_threads(20).build().unwrap();
@@ -168,7 +169,8 @@ async fn each_run_of_a_search_has_its_model_versions() {
         expected.entry(run.clone()).or_default().push(version);
     }
     assert_eq!(found().await, expected);
-    // All versions together exceed one page of the search for versions, but those of each run fit.
+    // The versions of all runs together exceed one page of the search for versions, but the
+    // versions of each run fit on a page.
     let tags = json!([{ "key": "long", "value": "x".repeat(95_000) }]);
     for number in 0..80 {
         let run = if number % 2 == 0 { &one } else { &two };
@@ -221,8 +223,8 @@ async fn operations_are_refused_as_mlflow_does() {
     }
 }
 
-/// Queries that expand when they are processed: nested fragments, endless levels, and fields to be
-/// merged.
+/// Short queries that expand when they are processed: nested fragments, endless nesting, and fields
+/// that have to be merged.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_short_query_takes_long() {
     let server = Server::new().await;
@@ -261,7 +263,7 @@ async fn no_short_query_takes_long() {
         format!("{{ test(inputString: {}\"x\"{}) {{ output }} }}", "[".repeat(60), "]".repeat(60)),
         format!("{{ {} }}", "x ".repeat(30_000)),
     ] {
-        // Without limits, these would take years.
+        // Without limits, these queries would take years.
         let answered = tokio::time::timeout(Duration::from_mins(5), server.send(json!({ "query": query }))).await;
         let head: String = query.chars().take(100).collect();
         assert!(answered.is_ok(), "takes too long: {head}");

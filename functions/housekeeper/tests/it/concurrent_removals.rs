@@ -1,4 +1,4 @@
-//! Removal while clients restore entities, and while another removal runs.
+//! Permanent removal of entities while clients restore them, and while another removal runs.
 
 use serde_json::json;
 use table::Table;
@@ -6,7 +6,7 @@ use test_site::TABLE;
 
 use crate::test_server::{Outcome, TestServer, collect};
 
-/// Removes everything that is deleted, in a task whose requests are subject to the gates.
+/// Starts a task that removes everything that is deleted. A test can pause its requests.
 fn collecting(lab: &TestServer) -> tokio::task::JoinHandle<Outcome> {
     let retention = lab.retention_over(Table::new(lab.site.faults.client(), TABLE));
     tokio::spawn(async move { collect(&retention, None).await })
@@ -82,7 +82,8 @@ async fn an_experiment_is_restored_before_or_not_at_all() {
     }
 }
 
-/// A run that was itself deleted is active again after its experiment was deleted and restored.
+/// A run that was deleted individually becomes active again when its experiment is deleted and
+/// restored, even during a removal.
 #[tokio::test]
 async fn a_run_that_its_experiment_restores_meanwhile_stays() {
     let lab = TestServer::new().await;
@@ -122,8 +123,8 @@ async fn two_removals_at_a_time_do_no_harm() {
     }
 }
 
-/// The indexer writes a run's copy and entries after the run is gone. A record of the stream then
-/// triggers their deletion.
+/// The indexer writes a run's copy and entries after the run was removed. A record of the stream
+/// then triggers their deletion.
 #[tokio::test]
 async fn what_the_indexer_writes_late_is_cleared_up() {
     let lab = TestServer::new().await;

@@ -40,7 +40,7 @@ async fn a_policy_that_cannot_be_read_removes_nothing() {
     }
 }
 
-/// If a slice of the removal runs out of time, it stops anywhere, and the next slices continue.
+/// If a call of the removal runs out of time, it may stop anywhere, and the next calls continue.
 /// Until an entity is gone, it is complete.
 #[tokio::test]
 async fn slices_that_run_out_of_time_come_to_an_end_together() {
@@ -62,7 +62,7 @@ async fn slices_that_run_out_of_time_come_to_an_end_together() {
     let (mut slices, mut longest) = (0, Duration::ZERO);
     while !lab.retention().remove_for(longest, &workspaces, &LogReport).await.unwrap() {
         slices += 1;
-        // Longer in each slice, so that slices are interrupted in different places.
+        // The time limit grows with each call, so that calls are interrupted at different points.
         longest = longest.mul_f64(1.3) + Duration::from_millis(1);
         assert!(slices < 100, "it never ends");
     }

@@ -1,4 +1,4 @@
-//! An experiment whose partition is full and cannot grow.
+//! An experiment whose partition has reached its maximum size.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use tracing::subscriber::DefaultGuard;
 
 use crate::test_server::{TestServer, collect, remove_named, text};
 
-/// Makes the experiment's partition full.
+/// Limits the partition of the experiment to its current size.
 fn full(lab: TestServer, experiment: &str) -> (TestServer, Table) {
     let limits = EngineLimits::new(&lab.site.engine);
     let partition = format!("EXP#{experiment}");
@@ -44,7 +44,7 @@ async fn logging_is_refused_and_a_run_can_be_ended() {
         let found = lab.api.get("runs/get", &[("run_id", run)]).await.ok();
         assert_eq!(found["run"]["info"]["status"], "FINISHED");
         assert_eq!(found["run"]["info"]["end_time"], 1_700_000_000_000_i64);
-        // A client that received no response sends the request again.
+        // The request is sent again, as by a client that received no response.
         lab.post("runs/update", end).await;
     }
     let asked = json!({ "experiment_ids": [experiment], "filter": "attributes.status = 'FINISHED'" });
@@ -68,7 +68,7 @@ impl Write for Log {
 }
 
 impl Log {
-    /// Captures the log of this thread from now on. The test is the only one on this thread.
+    /// Captures the log of this thread from now on. No other test runs on this thread.
     fn begin() -> (Self, DefaultGuard) {
         let log = Self::default();
         let writer = log.clone();
@@ -76,7 +76,7 @@ impl Log {
         (log, tracing::subscriber::set_default(subscriber))
     }
 
-    /// Returns the lines about partitions that are nearly full.
+    /// Returns the lines of the log about partitions that are nearly full.
     fn said(&self) -> Vec<String> {
         let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
         text.lines().filter(|line| line.contains("a partition is nearly full")).map(str::to_owned).collect()
@@ -104,7 +104,8 @@ async fn the_log_tells_of_a_partition_that_is_nearly_full() {
     assert!(said[0].contains(&format!("EXP#{experiment}")) && said[0].contains("gigabytes=8"), "{said:?}");
 }
 
-/// Only the indexer writes to the lists, and only in batches.
+/// Only the indexer writes to the partitions of lists, and only in batches. Their size must be
+/// logged too.
 #[tokio::test]
 async fn the_log_tells_of_a_list_that_is_nearly_full() {
     let lab = TestServer::new().await;
@@ -117,7 +118,7 @@ async fn the_log_tells_of_a_list_that_is_nearly_full() {
     let (log, _logging) = Log::begin();
     let mut size = 0;
     while size < 900 {
-        // The run is in a single list.
+        // This run appears in a single list.
         let new = json!({ "experiment_id": experiment, "start_time": 1 });
         let run = text(&lab.post("runs/create", new).await["run"]["info"]["run_id"]);
         let point = |at: i64| json!({ "key": "loss", "value": at, "timestamp": at, "step": at });
@@ -142,7 +143,7 @@ async fn removing_makes_room_for_runs_and_points() {
     let partition = format!("EXP#{experiment}");
     let limits = EngineLimits::new(&lab.site.engine);
     let size = usize::try_from(limits.collection_bytes(TABLE, &partition).await.unwrap()).unwrap();
-    // The partition has reached its limit.
+    // From here on, the partition is at its maximum size.
     limits.set_collection_limit(move |of| (of == partition).then_some(size));
     let table = Table::new(limits.client(), TABLE);
     let lab = lab.over(&table);
@@ -178,7 +179,8 @@ async fn removing_makes_room() {
     assert_eq!(collect(&retention, None).await.removed.len(), 2);
     assert!(lab.items(&deleted).await.is_empty() && lab.items(&model).await.len() <= 1);
 
-    // Deleting a run adds data to the partition. Permanent deletion does not.
+    // Deleting a run fails, because it adds data to the partition. Permanent deletion does not add
+    // data.
     refused(&lab, "runs/delete", json!({ "run_id": active })).await;
     let named = NamedEntities { runs: vec![active.clone()], even_active: true, ..NamedEntities::default() };
     assert_eq!(remove_named(&retention, &named).await.removed.len(), 1);

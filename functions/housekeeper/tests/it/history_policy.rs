@@ -12,10 +12,10 @@ use test_site::{TABLE, all_troubles};
 
 use crate::test_server::{TestServer, remove_histories};
 
-/// Number of points of a history that is long enough to be charted from chart rows.
+/// Number of points of a history. It is so long that charts are read from chart rows.
 const LOSS: i64 = 11_500;
 
-/// Runs a test on a clock that jumps to the next time that a task waits for.
+/// Runs a test with a simulated clock that jumps to the next time that a task waits for.
 fn timed(test: impl Future<Output = ()>) {
     let simulation = SimulatedClock::begin();
     let test = Box::pin(test);
@@ -29,7 +29,8 @@ async fn set(lab: &TestServer, age: &str) {
     RetentionPolicy::Histories.write(&lab.site.table, Some(&DeletionAge::parse(age).unwrap())).await.unwrap();
 }
 
-/// Logs points of the metric `loss`, with one call per thousand. `time` is the time of step 0.
+/// Logs points of the metric `loss`, one per step, with one call per thousand points. `time` is the
+/// timestamp of step 0.
 async fn log_from(lab: &TestServer, run: &str, time: i64, steps: std::ops::Range<i64>) {
     let steps: Vec<_> = steps.collect();
     for steps in steps.chunks(1_000) {
@@ -69,7 +70,8 @@ async fn history(lab: &TestServer, run: &str) -> Vec<i64> {
     found["metrics"].as_array().into_iter().flatten().map(|point| point["step"].as_i64().unwrap()).collect()
 }
 
-/// Checks whether only the latest point is left, and some points that waited for a segment.
+/// Checks whether a history was shortened to its latest point, and some points that were not in a
+/// segment yet.
 fn is_short(history: &[i64], latest: i64) -> bool {
     history.len() < 10 && history.last() == Some(&latest)
 }
@@ -130,7 +132,7 @@ fn what_a_policy_keeps_no_longer_is_gone_and_the_latest_points_stay() {
         let part = chart(&lab, &run, Some(("2000", "2099"))).await;
         assert!((15..100).contains(&part.len()) && part.iter().all(|step| (2_000..2_100).contains(step)), "{part:?}");
 
-        // The run is resumed, and has a history again.
+        // When the run is resumed, it has a history again.
         log(&lab, &run, LOSS..2 * LOSS).await;
         lab.index().await;
         lab.rest().await;
@@ -160,7 +162,8 @@ fn a_run_that_goes_on_again_keeps_its_history() {
     });
 }
 
-/// Clients set the timestamps of points, and also the end time of a run.
+/// Points that are newer than the end of their run are kept. They exist because clients set the
+/// timestamps of points, and also the end time of a run.
 #[test]
 fn points_that_are_newer_than_the_end_of_their_run_stay() {
     timed(async {
@@ -191,7 +194,7 @@ fn it_may_stop_at_any_request_and_be_done_again() {
                 .remove_old_histories(&Workspace::default(), now_ms(), &LogReport)
                 .await;
             lab.site.faults.work_again();
-            // Readers see the complete history or a part of it, and never an error.
+            // Readers get the complete history or a part of it, and never an error.
             assert!(history(&lab, &run).await.ends_with(&[1_099]));
             assert!(!chart(&lab, &run, None).await.is_empty());
             remove_histories(&lab.retention().looking(HistoryScans::AtNewOnes)).await;
@@ -205,8 +208,8 @@ fn it_may_stop_at_any_request_and_be_done_again() {
     });
 }
 
-/// Points arrive while the history is being deleted. New points are kept. Old points may be
-/// deleted, but there are no errors, and the latest point is kept.
+/// Points are logged while the history is being deleted. New points must be kept. Old points may be
+/// deleted, but there must be no errors, and the latest point must be kept.
 #[test]
 fn a_run_that_is_logged_to_and_packed_meanwhile_is_whole() {
     timed(async {
@@ -214,8 +217,8 @@ fn a_run_that_is_logged_to_and_packed_meanwhile_is_whole() {
         for (at, is_new, is_packed) in places
             .into_iter()
             .flat_map(|at| [(at, true, false), (at, true, true), (at, false, false), (at, false, true)])
-            // By default, only half of the cases run: new and old points, and packed and unpacked
-            // ones, at each place.
+            // By default, only half of the cases run. At each place, they cover new and old points,
+            // and packed and unpacked ones.
             .filter(|((operation, _), is_new, is_packed)| {
                 all_troubles() || (*is_new == *is_packed) == (*operation == "Query")
             })
@@ -223,14 +226,15 @@ fn a_run_that_is_logged_to_and_packed_meanwhile_is_whole() {
             let lab = TestServer::new().await;
             let run = ended(&lab, LOSS).await;
             set(&lab, "1h").await;
-            // The removal is about to query the segments, or to delete those that it has found.
+            // The removal is paused before it queries the segments, or before it deletes those that
+            // it has found.
             let mut gate = lab.site.faults.pause_before(at.0, at.1);
             let retention = lab.retention_over(Table::new(lab.site.faults.client(), TABLE));
             let removing = tokio::spawn(async move { remove_histories(&retention).await });
             gate.reached().await;
             let (first, last) = (LOSS, LOSS + 1_000);
             log_from(&lab, &run, if is_new { now_ms() } else { 1_000 }, first..last).await;
-            // Points before others that are in chart rows.
+            // These points come before others that are represented by chart rows.
             log_from(&lab, &run, if is_new { now_ms() } else { 500 }, 20..60).await;
             if is_packed {
                 lab.index().await;
@@ -254,13 +258,14 @@ fn a_run_that_is_logged_to_and_packed_meanwhile_is_whole() {
     });
 }
 
-/// Neither the indexer nor a chart depends on a segment that the journal refers to.
+/// Neither the indexer nor a chart fails if a segment that the journal refers to has been deleted.
 #[test]
 fn a_segment_that_is_gone_stops_nobody() {
     timed(async {
         let lab = TestServer::new().await;
         let run = ended(&lab, LOSS).await;
-        // Late points, before others that are in chart rows.
+        // These points are late, because they come before others that are represented by chart
+        // rows.
         log_from(&lab, &run, 500, 20..60).await;
         for key in segments(&lab, &run).await {
             lab.site.table.delete(&self::key(&key), &Condition::Always).await.unwrap();
@@ -289,7 +294,7 @@ fn a_segment_that_cannot_be_read_stays_and_stops_no_other() {
     });
 }
 
-/// A long-running process only scans runs that ended since its last scan.
+/// A long-running process scans only runs that ended since its previous scan.
 #[test]
 fn a_look_goes_on_where_the_last_one_ended() {
     timed(async {
@@ -305,7 +310,7 @@ fn a_look_goes_on_where_the_last_one_ended() {
         lab.rest().await;
         assert_eq!(remove_histories(&looking).await.removed.iter().collect::<Vec<_>>(), ["histories of 1 runs of 0"]);
         assert!(segments(&lab, &second).await.is_empty() && !segments(&lab, &first).await.is_empty());
-        // Extending and restoring the policy is not an error.
+        // Extending the retention period, and setting it back, causes no error.
         set(&lab, "36500d").await;
         assert!(remove_histories(&looking).await.removed.is_empty());
         set(&lab, "1h").await;
@@ -317,7 +322,7 @@ fn a_look_goes_on_where_the_last_one_ended() {
     });
 }
 
-/// If a run fails, it is retried, and the scan does not continue after it.
+/// If the removal fails for a run, the next scan starts with this run again instead of after it.
 #[test]
 fn a_look_does_not_go_on_after_a_run_that_failed() {
     timed(async {

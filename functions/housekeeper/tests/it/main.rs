@@ -9,6 +9,6 @@ mod rejected_removals;
 mod removal;
 mod test_server;
 
-/// Replaces libc's allocator, which took a fifth of the time of such tests.
+/// Replaces libc's allocator, because such tests spent a fifth of their time in it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

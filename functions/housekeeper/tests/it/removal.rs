@@ -1,4 +1,4 @@
-//! The entities that are removed, and those that are kept.
+//! Tests which entities are removed, and which are kept.
 
 use entities::indexed_fields_setting::{ExperimentFieldPatterns, ExperimentFieldsSetting};
 use entities::{StoredTrace, now_ms};
@@ -64,7 +64,7 @@ async fn a_logged_model_leaves_nothing() {
     assert_eq!((lab.artifacts(&model).len(), lab.artifacts(&other).len()), (0, 3));
 }
 
-/// Writes the rows of a trace like the traces function.
+/// Writes the rows of a trace in the form in which the traces function writes them.
 async fn trace(lab: &TestServer, experiment: &str) {
     let (id, trace) = (ExperimentId::parse(experiment).unwrap(), TraceId::new(7));
     let (day, time) = (Ascending(3), 3 * DAY + 1);
@@ -85,7 +85,7 @@ async fn trace(lab: &TestServer, experiment: &str) {
     let mark = rows::TraceMark::key(&id, &day, &Ordinal(0), &Descending(time), &trace);
     let day = Item::new(rows::TraceDay::key(&id, &day)).with("shards", number(1));
     let mut items = vec![head.clone(), spans, Item::new(mark).with("marked", number(time)), day];
-    // Another trace, which was packed, and the leftovers of an interrupted packer.
+    // Rows of another trace, which was packed, and leftovers of a packer that was interrupted.
     let partition = TracePartition { experiment: id, day: 3, shard: 0 };
     let key = Item::new(rows::Trace::key(&TraceId::new(8)));
     let packed = Item(head.0.into_iter().chain(key.0).collect());
@@ -138,7 +138,7 @@ async fn an_experiment_leaves_nothing() {
         assert_eq!((lab.items(id).await.len(), lab.artifacts(id).len()), (0, 0));
     }
     lab.api.get("experiments/get", &[("experiment_id", &experiment)]).await.missing();
-    // The name can be reused.
+    // The name of the experiment can be reused.
     lab.experiment("e").await;
 }
 
@@ -147,7 +147,7 @@ async fn blocks_that_cannot_be_read_stay_and_others_go() {
     let lab = TestServer::new().await;
     let experiment = lab.experiment("e").await;
     trace(&lab, &experiment).await;
-    // A newer block.
+    // A block that is newer than the first one.
     let partition = TracePartition { experiment: ExperimentId::parse(&experiment).unwrap(), day: 3, shard: 0 };
     let key = partition.block_key(&TraceKey { time: 3 * DAY + 2, trace: TraceId::new(9) });
     lab.site.table.put(Item::new(key.clone()).with("core", bytes(vec![1])), &Condition::Always).await.unwrap();
@@ -162,7 +162,7 @@ async fn blocks_that_cannot_be_read_stay_and_others_go() {
     );
     let is_lost = |left: &String| left.contains(" M#") || left.starts_with("TRACE#") || left.starts_with("SPANS#");
     assert!(!left.iter().any(is_lost), "{left:?}");
-    // Deleted manually.
+    // The item is deleted directly, as by an operator.
     lab.site.table.delete(&key, &Condition::Always).await.unwrap();
     let outcome = lab.collect(None).await;
     assert_eq!(outcome.kept, []);
@@ -195,7 +195,8 @@ async fn what_was_restored_stays() {
         lab.post(&format!("runs/{verb}"), json!({ "run_id": run })).await;
     }
     assert!(lab.items(DELETED_TIME.name()).await.is_empty(), "a run that is not deleted has no such time");
-    // The run was itself deleted, and is active again with its experiment.
+    // The run was deleted individually, and becomes active again when its experiment is deleted and
+    // restored.
     lab.post("runs/delete", json!({ "run_id": of_kept })).await;
     for verb in ["delete", "restore"] {
         lab.post(&format!("experiments/{verb}"), json!({ "experiment_id": kept })).await;

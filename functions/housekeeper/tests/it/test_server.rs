@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use test_site::{TABLE, TableDump, TestClient, TestEnvironment};
 use tracking::store::Store;
 
-/// As short as possible, because every deletion waits this long.
+/// Length of the leases. It is as short as possible, because every deletion waits for this time.
 const LEASE: Duration = Duration::from_millis(2);
 
 pub(crate) struct TestServer {
@@ -72,7 +72,7 @@ impl TestServer {
         }
     }
 
-    /// Returns this server with another connection to the table.
+    /// Returns this server, changed to access the table through the given handle.
     pub(crate) fn over(self, table: &Table) -> Self {
         Self { api: TestClient(tracking::router(&store(table), test_site::everybody())), ..self }
     }
@@ -85,7 +85,7 @@ impl TestServer {
         Retention::new(table, ArtifactStore::in_directory(self.directory.path()))
     }
 
-    /// Permanently removes the entities that are deleted, or only those that were deleted before a
+    /// Permanently removes all deleted entities, or only those that were deleted before the given
     /// time.
     pub(crate) async fn collect(&self, before: Option<i64>) -> Outcome {
         collect(&self.retention(), before).await
@@ -125,7 +125,7 @@ impl TestServer {
             "experiment_id": experiment, "name": "m", "source_run_id": run, "params": entries("p"), "tags": entries("t"),
         });
         let model = text(&self.post("logged-models", new).await["model"]["info"]["model_id"]);
-        // More points than its document has room for.
+        // The model gets more points than its metrics document has room for.
         for portion in 0..2 {
             let point = |at: i64| json!({ "key": format!("{:0>200}", at), "value": at, "timestamp": at, "step": portion, "model_id": model });
             let metrics: Vec<_> = (0..100).map(point).collect();
@@ -166,7 +166,7 @@ impl TestServer {
         self.index_over(self.site.table.clone()).await;
     }
 
-    /// Lets time pass until ended runs are packed and have no waiting points.
+    /// Lets time pass until ended runs have been packed, and all of their points are in segments.
     pub(crate) async fn rest(&self) {
         for _ in 0..3 {
             runtime::clock::sleep(Duration::from_mins(2)).await;

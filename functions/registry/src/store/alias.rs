@@ -1,7 +1,7 @@
 //! Aliases of models.
 //!
-//! The model's document has the version of each alias. A local index lists the versions with
-//! aliases next to the model, so that one request reads both.
+//! The model's document contains the version of each alias. A local index contains the model and
+//! its versions with aliases, so that one request reads both.
 
 use access::Granted;
 use key_schema::index::AliasedVersions;
@@ -19,9 +19,9 @@ use super::version_item::VersionItem;
 const MAX_ITEMS: usize = 25;
 
 impl Store {
-    /// Reads the version of an alias. Takes one request. One more is needed if the model was
-    /// renamed, if more than 24 of its versions have aliases, or if the version has tags that are
-    /// too large for its document. `latest` takes two requests.
+    /// Reads the version of an alias. Takes one request, and one more in each of these cases: the
+    /// model was renamed; more than 24 of its versions have aliases; the version has tags that are
+    /// too large for its document. The alias `latest` takes two requests.
     pub async fn alias_get(&self, name: &Granted<RegisteredModelName>, alias: &str) -> Result<ModelVersion> {
         let name = name.as_str();
         limits::model_name(name)?;
@@ -47,8 +47,8 @@ impl Store {
         self.version_from_item(&VersionItem { model, number, item }).await
     }
 
-    /// Reads the model, if it is in this partition, and versions that have aliases. Takes one
-    /// request.
+    /// Reads the versions of a model that have aliases, and the model itself if its item is in this
+    /// partition. Takes one request.
     async fn aliased(&self, key: &ModelKey) -> Result<Vec<Item>> {
         let query = Query::of(AliasedVersions::all(key)).whole().limit(MAX_ITEMS);
         Ok(self.table.query_page(&query).await?.items)
@@ -107,7 +107,7 @@ impl Store {
 }
 
 /// Returns the write that removes a version from the list of versions with aliases. Returns `None`
-/// if the version has further aliases.
+/// if the version still has other aliases.
 fn without_alias(model: &Model, version: u32) -> Option<Write> {
     if model.aliases_of(version).len() > 1 {
         return None;

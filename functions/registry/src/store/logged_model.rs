@@ -1,5 +1,5 @@
-//! Logged models that versions of registered models are created from. Their items belong to the
-//! tracking function.
+//! Logged models that versions of registered models are created from. The tracking function owns
+//! their items.
 
 use access::Granted;
 use entities::ModelLocation;

@@ -1,9 +1,9 @@
 //! Access to the model registry's data in the table. There is one file per resource, and the names
 //! of methods start with the resource.
 //!
-//! A model is found by its name. The rest of its rows are in the partition of its **home**. This is
-//! the partition of its name, unless the model was renamed or another model had the name before
-//! (`docs/adr/0014-model-homes.md`).
+//! A model's item is found by the model's name. Its other rows are in the partition of its
+//! **home**. The home is the partition of the name, unless the model was renamed, or another model
+//! had the name before (`docs/adr/0014-model-homes.md`).
 
 mod alias;
 mod logged_model;
@@ -59,9 +59,9 @@ pub struct RegistrySearch {
 }
 
 impl Store {
-    /// Creates a store over the table. The server manages the artifacts below `artifact_root`. A
-    /// version whose source it manages must name the run or the logged model that the source
-    /// belongs to.
+    /// Creates a store over the table. The server manages the artifacts below `artifact_root`. If
+    /// the source of a version is managed by the server, the version must name the run or the
+    /// logged model that the source belongs to.
     #[must_use]
     pub fn new(table: Table, artifact_root: &str) -> Self {
         Self {
@@ -72,7 +72,8 @@ impl Store {
         }
     }
 
-    /// Returns the key of the rows of the model with this name, unless its home is elsewhere.
+    /// Returns the key of the rows of the model with this name, assuming that the model's home is
+    /// the partition of its name.
     fn key_of(&self, name: &str) -> ModelKey {
         ModelKey::of(&self.authorizer_writes.workspace(), name)
     }
@@ -83,7 +84,7 @@ impl Store {
         Self { artifacts, ..self }
     }
 
-    /// Returns the artifact storage that the server manages.
+    /// Returns the artifact storage that this server manages.
     #[must_use]
     pub fn artifacts(&self) -> &ArtifactStore {
         &self.artifacts

@@ -69,8 +69,8 @@ impl Store {
             let (mut item, tag_rows) =
                 entities::documents::new_document(item, &new.tags, |tag| rows::ModelTag::key(&home, tag));
             if let (ModelKind::Prompt, Some(Value::M(tags))) = (kind, item.0.get_mut(TAGS.name())) {
-                // The kind of a model is read from its document, so this tag is always there,
-                // regardless of the number of tags.
+                // The prompt tag is always stored in the document, regardless of the number of
+                // tags, because the kind of a model is read from its document.
                 tags.entry(IS_PROMPT_TAG.to_owned()).or_insert_with(|| text("true"));
             }
             let mut others = vec![
@@ -118,8 +118,8 @@ impl Store {
         self.model_named(name, self.table.get(&model_key(&self.key_of(name))).await?)
     }
 
-    /// Returns the model of an item, if it is the model that the request was authorized for. The
-    /// name may have been reused by another model in the meantime.
+    /// Returns the model of an item, if it is the model that the request was authorized for. This
+    /// is checked because the name may have been reused by another model in the meantime.
     pub(super) fn model_named(&self, name: &str, item: Option<Item>) -> Result<Model> {
         let model = Model::named(name, item)?;
         if self.authorizer_writes.is_authorized_model(name, model.id()) {
@@ -129,8 +129,9 @@ impl Store {
         }
     }
 
-    /// Reads a model. Takes one request, one more if it has versions, and one for each part of it
-    /// that has tags that are too large for its document.
+    /// Reads a model. Takes one request, and one more if it has versions. Takes one more for the
+    /// model, and for each of its latest versions, if it has tags that are too large for its
+    /// document.
     pub async fn model_get(&self, name: &Granted<RegisteredModelName>) -> Result<RegisteredModel> {
         let name = name.as_str();
         let model = self.model_find(name).await?;
@@ -161,8 +162,8 @@ impl Store {
         self.model_from_item(&model).await
     }
 
-    /// Renames a model and returns it. Takes two requests, regardless of the number of versions, in
-    /// addition to those for reading the model.
+    /// Renames a model and returns it. Takes two requests in addition to those for reading the
+    /// model, regardless of the number of versions.
     pub async fn model_rename(
         &self,
         workspace: &Workspace,
@@ -222,7 +223,7 @@ impl Store {
         self.model_from_item(&model).await
     }
 
-    /// Returns the version with the highest number in each stage, or in each of the stages that
+    /// Returns the version with the highest number in each stage, or only in the stages that
     /// `stages` returns. Takes one request, and one more if there are such versions.
     pub async fn model_latest_versions(
         &self,
@@ -241,15 +242,16 @@ impl Store {
         Ok(versions)
     }
 
-    /// Builds a model from its item. Reads its rows of tags and its latest versions, if there are
-    /// any.
+    /// Builds a model from its item. Takes further requests if the model has rows of tags, or
+    /// latest versions.
     pub(super) async fn model_from_item(&self, model: &Model) -> Result<RegisteredModel> {
         let versions = self.versions_of(model, model.latest().into_values().collect()).await?;
         let rows = self.model_tag_rows(model).await?;
         model_entity(model, &rows, versions)
     }
 
-    /// Reads the rows of a model's tags. Takes one request, or none if it has no rows.
+    /// Reads the rows that contain a model's large tags. Takes one request, or none if it has no
+    /// such rows.
     pub(super) async fn model_tag_rows(&self, model: &Model) -> Result<Vec<Item>> {
         if !model.item.has(TAG_ROWS) {
             return Ok(Vec::new());

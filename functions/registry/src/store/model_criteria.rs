@@ -50,14 +50,14 @@ impl RegisteredModelFields for SearchableModel {
     }
 }
 
-/// Checks whether a list may show either a model or a prompt with this name. Which of the two it is
-/// can only be read from its item.
+/// Checks whether a list may show a model or a prompt with this name. Whether the name belongs to a
+/// model or a prompt is not known at this point, because it can only be read from the item.
 pub(super) fn may_be_visible(visible: &Visibility, name: &str) -> bool {
     let guarded = Guard::RegisteredModel(RegisteredModelName::named(name));
     [Resource::RegisteredModel, Resource::Prompt].into_iter().any(|kind| visible.shows_as(kind, &guarded))
 }
 
-/// Checks whether a list may show this model, or its versions.
+/// Checks whether a list may show this model or, if `versions` is set, its versions.
 pub(super) fn is_visible(visible: &Visibility, model: &Model, versions: bool) -> bool {
     let kind = match (model.kind(), versions) {
         (ModelKind::Model, false) => Resource::RegisteredModel,
@@ -81,12 +81,12 @@ pub(super) struct ModelCriteria<'a> {
 }
 
 impl ModelCriteria<'_> {
-    /// Checks whether a model with this name may match the search, and may be visible.
+    /// Checks whether a model with this name may match the search and may be visible.
     pub(super) fn name_passes(&self, name: &str) -> bool {
         self.filter.name_passes(name) && may_be_visible(self.visible, name)
     }
 
-    /// Checks whether a model may be on the page, as far as its entry in the list shows.
+    /// Checks whether a model may be on the page, judging only by its list entry.
     pub(super) fn may_be_on_page(&self, listed: &ModelEntry) -> bool {
         self.name_passes(&listed.name) && self.after.as_ref().is_none_or(|after| self.order.key(listed) > *after)
     }
@@ -96,8 +96,8 @@ impl ModelCriteria<'_> {
         self.filter.names.is_empty() && !self.may_reject_models() && matches!(self.visible, Visibility::Everything)
     }
 
-    /// Checks whether models may be rejected for reasons that their entries in the lists do not
-    /// show.
+    /// Checks whether models may be rejected because of fields that their list entries do not
+    /// contain.
     pub(super) fn may_reject_models(&self) -> bool {
         !self.filter.tags.tests.is_empty() || !matches!(self.visible, Visibility::Everything)
     }
@@ -110,7 +110,8 @@ impl Candidates for ModelCriteria<'_> {
 
     async fn read(&self, listed: &[ModelEntry]) -> Result<Vec<(SortKey, SearchableModel, usize)>> {
         let names: Vec<_> = listed.iter().map(|listed| listed.name.clone()).collect();
-        // A model that has been changed since the list was read keeps its position.
+        // The position of a model is taken from its list entry, so that a model that has been
+        // changed since the list was read keeps its position.
         let in_list = listed.iter().filter(|listed| listed.changed.is_some());
         let in_list: HashMap<_, _> = in_list.map(|listed| (listed.name.as_str(), listed)).collect();
         let models = self.store.models_named(&names).await?;

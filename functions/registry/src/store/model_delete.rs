@@ -12,15 +12,15 @@ use super::model_item::{list_key, model_key};
 
 /// Maximum number of deletions in one transaction, in addition to the check of the home.
 const MAX_DELETIONS: usize = 98;
-/// Maximum number of bytes of items in one transaction. DynamoDB's limit is 4 MB.
+/// Maximum number of bytes of items that are put into one transaction. DynamoDB allows 4 MB.
 const MAX_TRANSACTION_BYTES: usize = 3 << 20;
 
 impl Store {
-    /// Deletes a model. From the second request on, the model is invisible to all clients,
-    /// regardless of the number of its versions. Then its rows are deleted, 100 per request. If
-    /// this is interrupted, the remaining rows are never shown, because a new model with the name
-    /// gets another home. Deleting the model again completes the deletion, unless the model had
-    /// been renamed, in which case its home can no longer be found.
+    /// Deletes a model. Once the second request has completed, the model is invisible to all
+    /// clients, regardless of the number of its versions. After that, its rows are deleted, 100 per
+    /// request. If the deletion is interrupted, the remaining rows are never shown, because a new
+    /// model with this name gets another home. Repeating the call completes the deletion, unless
+    /// the model had been renamed, in which case its home can no longer be found.
     pub async fn model_delete(&self, workspace: &Workspace, name: &Granted<RegisteredModelName>) -> Result<()> {
         let along =
             self.authorizer_writes.writes_of_deletion(&Guard::RegisteredModel(RegisteredModelName::clone(name)));
@@ -57,12 +57,12 @@ impl Store {
         }
     }
 
-    /// Deletes all rows of a home whose model has been deleted, and finally the home itself. Each
-    /// step checks that the home still belongs to that model.
+    /// Deletes all rows of a home whose model has been deleted, and finally the home's own row.
+    /// Each step checks that the home still belongs to the deleted model.
     async fn home_clear(&self, workspace: &Workspace, home: &ModelKey, id: &str) -> Result<()> {
         let deserted = Condition::Equals(ID.into(), text(id)).and(Condition::Missing(NAME.into()));
-        // Versions with their tags, and tags of the model. The home's own row is deleted last. A
-        // new model with the name is kept.
+        // The ranges contain versions with their tags, and tags of the model. The home's own row is
+        // deleted last. The item of a new model with this name is kept.
         for range in [rows::ModelVersion::all(home).range(), rows::ModelTag::all(home).range()] {
             let query = Query::of(range);
             loop {
@@ -90,8 +90,8 @@ impl Store {
     }
 }
 
-/// Returns the keys of items, and of the rows that find versions by their runs, in parts that each
-/// fit into a transaction.
+/// Returns the keys of items, and of the rows that find versions by their runs, split into portions
+/// that each fit into one transaction.
 fn transactions(workspace: &Workspace, home: &ModelKey, items: &[Item]) -> Vec<Vec<Key>> {
     let mut parts: Vec<Vec<Key>> = Vec::new();
     let mut bytes = usize::MAX;

@@ -9,8 +9,9 @@ pub(super) struct ModelEntry {
     pub(super) name: String,
     /// Time of the last change, in ms, if the list is ordered by it.
     pub(super) changed: Option<i64>,
-    /// The group of the entry. Within a group, the list has no order: either the names are
-    /// truncated in the keys, or the models were changed at the same time.
+    /// The group of the entry. Entries of one group have no defined order in the list, either
+    /// because their names are truncated in the keys, or because the models were changed at the
+    /// same time.
     pub(super) group: String,
 }
 
@@ -36,8 +37,7 @@ impl RegisteredModelFields for ModelEntry {
     }
 }
 
-/// Returns the prefix of keys that this name shares with all names that are truncated in the same
-/// way.
+/// Returns the key prefix that this name shares with all names that have the same truncated form.
 pub(super) fn group_of(name: &str) -> String {
     Name::from(name).beginning()
 }

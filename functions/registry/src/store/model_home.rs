@@ -1,7 +1,8 @@
-//! Homes: the partitions of the rows of models.
+//! Homes: the partitions that contain the rows of models.
 //!
-//! The row of a home contains its model's current name. Writes to a version that only know the name
-//! check this row. So a model that was renamed or deleted is never changed under its old name.
+//! The row of a home contains its model's current name. A write to a version that knows only the
+//! name of the model checks this row. Therefore a model that was renamed or deleted is never
+//! changed under its old name.
 
 use entities::{in_workspace, workspace_named};
 use key_schema::{Key, ModelKey, rows};
@@ -15,8 +16,8 @@ pub(super) fn home_row(workspace: &Workspace, home: &ModelKey, id: &str, name: &
     in_workspace(Item::new(home_key(home)).with(ID, text(id)).with(NAME, text(name)), workspace)
 }
 
-/// Checks whether the item of a model, or of its home, belongs to this workspace. The key of a home
-/// only contains its original workspace.
+/// Checks whether the item of a model, or of its home, belongs to this workspace. The key does not
+/// show that, because the key of a home contains only its original workspace.
 pub(super) fn is_in(item: &Item, workspace: &Workspace) -> Result<bool> {
     Ok(workspace_named(item.get(WORKSPACE)).map_err(Error::internal)? == *workspace)
 }
@@ -29,8 +30,8 @@ pub(super) fn home_key(home: &ModelKey) -> Key {
 /// with this name, and with this id if it is given.
 pub(super) fn is_at_home(key: &ModelKey, name: &str, id: Option<&str>) -> Write {
     let is_named = Condition::Equals(NAME.into(), text(name));
-    // The key contains the workspace in which the model was created. The model may have moved to
-    // another one since, and another model may have its name here.
+    // The key contains the workspace in which the model was created. The model may have been moved
+    // to another workspace since then, and a model of the original workspace may now have its name.
     let is_here = match key.workspace() {
         Some(workspace) => Condition::Equals(WORKSPACE.into(), text(workspace)),
         None => Condition::Missing(WORKSPACE.into()),

@@ -15,7 +15,7 @@ use super::attributes::{
     WORKSPACE,
 };
 
-/// A model as it was found by its name.
+/// A model that was read by its name.
 #[derive(Clone, Debug)]
 pub(super) struct Model {
     pub(super) name: String,
@@ -54,8 +54,8 @@ pub(super) fn list_changed(workspace: &Workspace, model: &Model, changed: i64) -
     Write::Update(update.indexed(ModelsByChange::key(&kind, &Descending(changed))))
 }
 
-/// Returns the kind of a model for searches, given the value of its prompt tag. Only this exact
-/// value makes it a prompt (`_update_query_to_exclude_prompts`).
+/// Returns the kind of a model for searches, given the value of its prompt tag. Only the exact
+/// value `true` makes it a prompt (`_update_query_to_exclude_prompts`).
 pub(super) fn kind_of_tag(value: Option<&str>) -> ModelKind {
     if value == Some("true") { ModelKind::Prompt } else { ModelKind::Model }
 }
@@ -91,8 +91,8 @@ impl Model {
         self.item.get(UPDATED).unwrap_or_default()
     }
 
-    /// Reads a model from the item under the key of this name, if there is one. An item with
-    /// another name does not belong to the model: the key of a long name contains a hash, which may
+    /// Reads a model from the item under the key of this name, if there is one. An item that
+    /// contains another name is ignored, because the key of a long name contains a hash, which may
     /// collide.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl Model {
         self.item.get(ID).unwrap_or_default()
     }
 
-    /// Returns the key that the model is found by.
+    /// Returns the key under which the model is found by its name.
     pub(super) fn key(&self) -> ModelKey {
         ModelKey::of(&self.workspace, &self.name)
     }
@@ -121,7 +121,7 @@ impl Model {
         !self.item.has(HOME)
     }
 
-    /// Returns the number of versions that the model has had.
+    /// Returns the number of versions that the model has ever had.
     pub(super) fn count(&self) -> u32 {
         self.item.get(VERSIONS).unwrap_or_default()
     }
@@ -154,7 +154,7 @@ impl Model {
         versions
     }
 
-    /// Checks whether the model's tag says that it is a prompt, ignoring case
+    /// Checks whether the model's tag marks it as a prompt, ignoring the case of the value
     /// (`RegisteredModel._is_prompt`).
     pub(super) fn is_prompt(&self) -> bool {
         self.prompt_tag().is_some_and(|tag| tag.to_lowercase() == "true")

@@ -1,6 +1,6 @@
-//! The lists of a workspace's models, ordered by name and by last change, like their searches. A
-//! list is read from either end, and only as far as the page needs it, however many models there
-//! are.
+//! The lists of a workspace's models: one is ordered by name, and one by last change. Searches in
+//! these orders read a list from either end, and only as far as the page needs it, regardless of
+//! the number of models.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,10 +22,11 @@ use super::model_item::list_key;
 
 /// Minimum number of entries to read if the filter may reject some.
 const MIN_BATCH_SIZE: usize = 100;
-/// Number of models with a common prefix up to which all of them are read, regardless of the order.
+/// Maximum number of models with a common prefix for which all of these models are read, regardless
+/// of the order.
 const MAX_NAMES_READ: usize = 100;
 
-/// A list in the order of a search.
+/// A list of models whose order is the order of a search.
 pub(super) struct ModelList {
     kind: ModelKind,
     by: RegisteredModelSortBy,
@@ -33,14 +34,15 @@ pub(super) struct ModelList {
 }
 
 impl ModelList {
-    /// Returns the list of models of one kind that is sorted like the search.
+    /// Returns the list of models of one kind whose order is the order of the search, if there is
+    /// one.
     pub(super) fn of(kind: ModelKind, wanted: &ModelCriteria<'_>) -> Option<Self> {
         let OrderTerm { by, direction } = wanted.order.terms.first().cloned()?;
         Some(Self { kind, by, direction })
     }
 
-    /// Checks whether a filter restricts the name to a prefix that so few names have that reading
-    /// these names is cheaper than reading this list.
+    /// Checks whether the filter requires a prefix of the name, and so few names have this prefix
+    /// that reading their models is cheaper than reading this list.
     pub(super) async fn prefers_names(&self, wanted: &ModelCriteria<'_>) -> Result<bool> {
         let Some(beginning) = wanted.filter.name_beginning() else { return Ok(false) };
         if self.by == RegisteredModelSortBy::Name {
@@ -81,8 +83,8 @@ impl ModelList {
         }
     }
 
-    /// Returns the entries of a page of the list. Names that are truncated in the keys are looked
-    /// up. Models that have been deleted by then have no entry.
+    /// Returns the entries of a page of the list. Names that are truncated in the keys are read
+    /// from the models. Models that were deleted in the meantime have no entry.
     async fn entries(&self, wanted: &ModelCriteria<'_>, rows: &[Item]) -> Result<Vec<ModelEntry>> {
         let mut whole = HashMap::new();
         if self.by == RegisteredModelSortBy::LastUpdated {
@@ -111,9 +113,10 @@ impl ModelList {
         Ok(entries)
     }
 
-    /// Returns a page of a search. Takes one request for the list, one per 100 models and one per
+    /// Returns a page of a search. Takes one request for the list, one per 100 models, and one per
     /// 100 of their latest versions, or more if the filter rejects models. A model that is changed
-    /// while the list by last change is read may be missed: it has moved to the top.
+    /// while the list by last change is read may be missing from the results, because it moves to
+    /// the start of the list, which has already been read.
     pub(super) async fn page(
         &self,
         wanted: &ModelCriteria<'_>,
@@ -125,21 +128,23 @@ impl ModelList {
         if self.direction == self.end_of_list() {
             query = query.backwards();
         }
-        // A model that is changed between two pages of the list may be on both.
+        // The set removes duplicates, because a model that is changed while the list is read may
+        // appear on two pages of the list.
         let (mut entries, mut seen) = (Vec::new(), HashSet::new());
         let (mut entries_read, mut models_read) = (0, 0);
         loop {
-            // Two more entries show whether there is another page, because the second one shows
-            // that the group of the first one is complete. The first entry may also be the last one
-            // of the previous page. If entries may be rejected, the number read doubles each time,
+            // Two entries are read in addition to the missing ones. The second one shows that the
+            // group of the first one is complete, and thus whether there is another page. One more
+            // is read after the first page, because the first entry may be the last one of the
+            // previous page. If the filter may reject entries, the number read doubles each time,
             // so that few sequential requests are needed even if few entries pass.
             let few = page.missing() + 2 + usize::from(wanted.after.is_some());
             query = query.limit(if wanted.passes_all() { few } else { few.max(MIN_BATCH_SIZE + 1).max(entries_read) });
             let rows = wanted.store.table.query_page(&query).await?;
             entries_read += rows.items.len();
             entries.extend(self.entries(wanted, &rows.items).await?);
-            // Entries of a group can only be put in the search's order once all of them have been
-            // read.
+            // Entries of a group can be sorted only after all of them have been read, so those of
+            // the last group wait for the next request.
             let last = entries.last().map(|entry: &ModelEntry| entry.group.clone()).filter(|_| rows.next.is_some());
             let whole = entries.iter().take_while(|entry| Some(&entry.group) != last.as_ref()).count();
             let of_page = entries.drain(..whole).filter(|entry| wanted.may_be_on_page(entry));
@@ -159,8 +164,8 @@ impl ModelList {
         }
     }
 
-    /// Returns the direction in which the list is read from its end. Names ascend in the list, and
-    /// times descend.
+    /// Returns the direction of a search that reads the list from its end. Names are ascending in
+    /// the list, and times are descending.
     fn end_of_list(&self) -> SortDirection {
         match self.by {
             RegisteredModelSortBy::Name => SortDirection::Descending,
@@ -169,8 +174,8 @@ impl ModelList {
     }
 }
 
-/// Returns the range of the list by name for models of a kind, or the part with names that have the
-/// given prefix. The range may include a few other names.
+/// Returns the range of the list by name that contains the models of a kind. If a prefix is given,
+/// returns only the part with names that have the prefix. The range may include a few other names.
 pub(super) fn names_of(workspace: &Workspace, kind: ModelKind, beginning: Option<&str>) -> KeyRange {
     let names = rows::ModelName::all(&workspace.as_str().into()).kind(&kind);
     match beginning {
@@ -180,8 +185,8 @@ pub(super) fn names_of(workspace: &Workspace, kind: ModelKind, beginning: Option
 }
 
 impl Store {
-    /// Returns the names of models of a kind, or those with the given prefix and perhaps a few
-    /// others. Takes one request per MB of names.
+    /// Returns the names of models of a kind. If a prefix is given, returns the names that have the
+    /// prefix, and perhaps a few others. Takes one request per MB of names.
     pub(super) async fn model_names(
         &self,
         workspace: &Workspace,

@@ -20,9 +20,10 @@ use super::{RegistrySearch, Store};
 
 impl Store {
     /// Searches registered models, ordered by name or last change, in either direction. Takes one
-    /// request for the page's part of that list, one per 100 models of the page, and one per 100 of
-    /// their latest versions. Models that the filter rejects cost the same again. A search for
-    /// models and prompts at once reads all of those whose names may pass.
+    /// request for the relevant part of the list in this order, one per 100 models of the page, and
+    /// one per 100 of their latest versions. Models that the filter rejects take as many requests
+    /// again. A search for models and prompts at once reads all models and prompts whose names may
+    /// pass.
     pub async fn model_search(
         &self,
         workspace: &Workspace,
@@ -116,7 +117,7 @@ impl Store {
     }
 }
 
-/// Returns the kinds of models that may match the search. There is a list for each kind.
+/// Returns the kinds of models that may match the search. Each kind has separate lists.
 fn kinds(filter: &RegisteredModelFilter) -> &'static [ModelKind] {
     if filter.tags.prompts_only() {
         &[ModelKind::Prompt]

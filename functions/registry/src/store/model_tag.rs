@@ -13,7 +13,8 @@ use super::Store;
 use super::attributes::{EDITS, ID, NAME, TAGS};
 use super::model_item::{Model, kind_of_tag, list_key, list_row, model_key, model_not_found};
 
-/// The document of a model. Only the model's item says where its rows are.
+/// The document of a model. The document has to be read before the model's other rows, because only
+/// its item contains the home.
 pub(super) struct ModelDocument<'a> {
     name: &'a str,
     key: ModelKey,
@@ -33,8 +34,8 @@ impl Document for ModelDocument<'_> {
         rows::ModelTag::key(&home, tag)
     }
 
-    /// Makes sure that a change that was planned for one model is not applied to another model with
-    /// its name, and that a change by name is not applied to another name.
+    /// Returns a condition that prevents a change that was planned for one model from being applied
+    /// to another model with its name, or to a model that has another name.
     fn writable(&self) -> Condition {
         match self.model.get() {
             Some(model) => Condition::Equals(ID.into(), text(model.id())),
@@ -109,9 +110,9 @@ impl Store {
         Ok(())
     }
 
-    /// Sets or removes the tag that turns a model into a prompt. The same transaction moves the
-    /// model from one list to the other, so with concurrent requests, tag and list always come from
-    /// the same one. The tag is stored in the document, regardless of its length.
+    /// Sets or removes the tag that turns a model into a prompt. The transaction also moves the
+    /// model from one list to the other, so that tag and list agree even after concurrent requests.
+    /// The tag is stored in the document, regardless of its length.
     async fn model_set_kind(&self, workspace: &Workspace, name: &str, value: Option<&str>) -> Result<()> {
         let kind = kind_of_tag(value);
         self.table
@@ -124,7 +125,8 @@ impl Store {
                     Some(value) => update.set(path, text(value)),
                     None => update.remove(path),
                 };
-                // If the value was long when the model was created, it has a row.
+                // If the value of the tag was long when the model was created, there is a row for
+                // it.
                 let row = rows::ModelTag::key(&model.home(), &IS_PROMPT_TAG.into());
                 let mut writes = vec![Write::Update(update), Write::Delete(row, Condition::Always)];
                 if before != kind {

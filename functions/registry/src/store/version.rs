@@ -16,9 +16,9 @@ use super::model_item::{Model, list_changed};
 use super::version_item::{VersionItem, version_entity};
 use super::version_source::{Owners, ResolvedSource, VersionSource};
 
-/// Maximum size of a tag, in bytes, that goes into a version's document while the document is not
-/// full. It is large because versions are rarely written and always read as a whole, and because
-/// the text of a prompt is a tag.
+/// Maximum size, in bytes, of a tag that is stored in a version's document, as long as the document
+/// is not full. The size is large for two reasons: versions are rarely written and always read as a
+/// whole, and the text of a prompt is stored as a tag.
 pub(super) const MAX_INLINE_VALUE_BYTES: usize = 32 << 10;
 
 /// A version to create.
@@ -39,7 +39,8 @@ pub struct NewVersion {
 impl Store {
     /// Creates a version. Takes two requests, and more to check a source that is managed by this
     /// server or belongs to a logged model. Costs ten to twelve write units for up to 1 KB.
-    /// Versions are counted in the model, in the same transaction, so that numbers are neither
+    ///
+    /// The transaction also counts the version in the model, so that version numbers are neither
     /// repeated nor skipped. A request that loses a race continues from the model's new state.
     pub async fn version_create(
         &self,
@@ -85,7 +86,8 @@ impl Store {
             .await
     }
 
-    /// Reads a version and its model. Takes one request, or two if the model's home is elsewhere.
+    /// Reads a version and its model. Takes one request, or two if the model's home is not the
+    /// partition of its name.
     pub(super) async fn version_find(&self, name: &str, wanted: &VersionNumber) -> Result<VersionItem> {
         let not_found = || wanted.not_found(name);
         let number = wanted.number.ok_or_else(not_found)?;
@@ -116,7 +118,7 @@ impl Store {
         read_version(&self.table, &self.authorizer_writes, name, number).await?.ok_or_else(not_found)
     }
 
-    /// Builds a version from its item. Reads its rows of tags, if there are any.
+    /// Builds a version from its item. Takes one more request if the version has rows of tags.
     pub(super) async fn version_from_item(&self, found: &VersionItem) -> Result<ModelVersion> {
         let model = &found.model;
         let rows = self.version_tag_rows(&model.home(), found.number, &found.item).await?;
@@ -124,7 +126,8 @@ impl Store {
         Ok(ModelVersion { aliases: model.aliases_of(found.number), ..version })
     }
 
-    /// Reads the rows of a version's tags. Takes one request, or none if it has no rows.
+    /// Reads the rows that contain a version's large tags. Takes one request, or none if it has no
+    /// such rows.
     pub(super) async fn version_tag_rows(&self, home: &ModelKey, version: u32, item: &Item) -> Result<Vec<Item>> {
         if !item.has(TAG_ROWS) {
             return Ok(Vec::new());

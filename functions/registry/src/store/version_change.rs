@@ -20,7 +20,7 @@ use super::version_tag::VersionDocument;
 /// Maximum number of versions that are archived in one transaction. A transaction has up to 100
 /// writes.
 const MAX_ARCHIVED: usize = 90;
-/// Page size for finding the version with the highest number that is in no stage.
+/// Page size for finding the version with the highest number among those without a stage.
 const PAGE_SIZE: usize = 50;
 
 impl Store {
@@ -59,7 +59,7 @@ impl Store {
         let name = name.as_str();
         let to = ModelStage::parse(stage)?;
         if archive_others && !to.is_active() {
-            // MLflow raises this error without a code.
+            // As in MLflow, the error has no specific code.
             let message = format!(
                 "Model version transition cannot archive existing model versions because '{stage}' is not an Active stage. \
                  Valid stages are ['Staging', 'Production']"
@@ -147,8 +147,8 @@ impl Store {
         Ok(self.table.write_many(Vec::new(), &keys).await?)
     }
 
-    /// Moves versions between stages, and updates the model's record of the highest version in
-    /// each. Returns `false` if another request changed the model or a version concurrently.
+    /// Moves versions between stages, and updates the model's map of the highest version in each
+    /// stage. Returns `false` if another request changed the model or a version concurrently.
     async fn versions_move(&self, workspace: &Workspace, model: &Model, moves: &[StageMove]) -> Result<bool> {
         let leaving: Vec<_> = moves.iter().map(|one| (one.version, one.from)).collect();
         let mut latest = self.latest_without(model, &leaving).await?;
@@ -179,8 +179,8 @@ impl Store {
         }
     }
 
-    /// Returns the highest version in each stage, once these versions have left theirs. Takes one
-    /// request for each stage that loses its highest version.
+    /// Returns the highest version in each stage after the given versions have left their stages.
+    /// Takes one request for each stage that loses its highest version.
     async fn latest_without(&self, model: &Model, leaving: &[(u32, ModelStage)]) -> Result<BTreeMap<ModelStage, u32>> {
         let mut latest = model.latest();
         for (version, stage) in leaving {
@@ -202,8 +202,8 @@ impl Store {
             let versions = self.versions_in_stage(model, stage).await?;
             return Ok(versions.into_iter().rev().find(|version| !but_for.contains(version)));
         }
-        // There is no index of versions without a stage. Most versions have none, so the next one
-        // is usually near.
+        // There is no index of versions without a stage, so the versions are read from the highest
+        // number down. Most versions have no stage, so few of them have to be read.
         let mut query = Query::of(rows::ModelVersion::all(&model.home())).backwards().limit(PAGE_SIZE);
         loop {
             let page = self.table.query_page(&query).await?;

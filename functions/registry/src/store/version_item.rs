@@ -41,8 +41,8 @@ pub(super) fn storage_of(item: &Item) -> &str {
     item.get(STORAGE).or_else(|| item.get(SOURCE)).unwrap_or_default()
 }
 
-/// Builds a version from its item and its rows of tags, without its aliases. In MLflow, renaming a
-/// model counts as a change of its versions.
+/// Builds a version from its item and its rows of tags, without its aliases. As in MLflow, the time
+/// of the last change takes the renaming of the model into account.
 ///
 /// # Errors
 /// Returns an internal error if a tag is invalid.

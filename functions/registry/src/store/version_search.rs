@@ -44,7 +44,7 @@ struct SearchableVersion {
 struct MatchingVersion {
     number: i64,
     version: ModelVersion,
-    /// The home of the version's model, if the version has aliases that have not been read yet.
+    /// The home of the version's model, if the version has aliases that still have to be read.
     aliases_home: Option<String>,
 }
 
@@ -109,7 +109,8 @@ impl Store {
         let after: Option<SortKey> = decode_page_token(fingerprint, &search.page_token)?;
         let page_size = usize::try_from(search.max_results).unwrap_or_default();
         let wanted = VersionCriteria { workspace, filter, order, after, page_size, visible: visible.clone() };
-        // There is no list of the versions without a run.
+        // Runs in the filter can be used only if none is empty, because versions without a run are
+        // in no list.
         let found = match wanted.filter.among_runs().filter(|runs| !runs.contains(&"")) {
             Some(runs) => self.versions_of_runs(&runs, &wanted).await?,
             None => self.versions_of_models(&wanted).await?,
@@ -181,7 +182,7 @@ impl Store {
             of_model.add_if_passing(candidate, None);
             Ok::<_, Error>(())
         };
-        // A version, and the rows of tags that follow it.
+        // The items of one version: its own item, and the rows of tags that follow it.
         let mut items: Vec<Item> = Vec::new();
         let number = |items: &[Item]| items.first().and_then(version_of);
         let mut pace = CooperativeYield::default();
@@ -220,7 +221,7 @@ impl Store {
         let places: BTreeSet<(String, u32)> = places.into_iter().flatten().collect();
         let places: Vec<_> = places.into_iter().collect();
         let mut top = FirstEntities::new(wanted.page_size);
-        // The versions of one model follow each other.
+        // Versions are grouped by model, because the versions of one model follow each other.
         let mut of_model = (String::new(), ModelVersionsFilter::new(wanted));
         let mut pace = CooperativeYield::default();
         for places in places.chunks(VERSION_BATCH_SIZE) {
@@ -253,7 +254,7 @@ impl Store {
                 else {
                     continue;
                 };
-                // A home without a name belonged to a model that was deleted.
+                // A home whose row contains no name belonged to a model that was deleted.
                 let is_shown = |name: &&str| shown.as_ref().is_none_or(|shown| shown.contains(*name));
                 let Some(name) = home.get(NAME).filter(is_shown) else { continue };
                 if !is_in(home, wanted.workspace)? {
@@ -268,8 +269,8 @@ impl Store {
         Ok(top.finish())
     }
 
-    /// Reads the missing aliases of the versions that were found. Returns them by home and version
-    /// number. Takes one request per 100 models.
+    /// Reads the aliases that are still missing for the versions that were found. Returns them by
+    /// home and version number. Takes one request per 100 models.
     async fn aliases_of_hits(
         &self,
         found: &SelectedEntities<SortKey, MatchingVersion>,
@@ -298,9 +299,9 @@ struct VersionCriteria<'a> {
     visible: Visibility,
 }
 
-/// The versions of one model that pass, as far as they have been examined. If one version is a
-/// prompt's, all versions of the model are treated as prompts, which are found only by searches for
-/// prompts.
+/// The versions of one model that pass, among those that have been examined. If one version is a
+/// version of a prompt, all versions of the model are treated as such, and only searches for
+/// prompts find them.
 struct ModelVersionsFilter<'a> {
     wanted: &'a VersionCriteria<'a>,
     top: FirstEntities<SortKey, MatchingVersion>,
@@ -312,8 +313,8 @@ impl<'a> ModelVersionsFilter<'a> {
         Self { wanted, top: FirstEntities::new(wanted.page_size), has_prompt: false }
     }
 
-    /// Adds a version if it passes. If a home is given, the version's aliases have not been read
-    /// yet.
+    /// Adds a version if it passes. If a home is given, the version has aliases that still have to
+    /// be read.
     fn add_if_passing(&mut self, candidate: SearchableVersion, home: Option<&str>) {
         let VersionCriteria { filter, order, after, .. } = self.wanted;
         self.has_prompt |= candidate.tag(IS_PROMPT_TAG) == Some("true");
@@ -350,8 +351,8 @@ fn version_key((home, version): &(String, u32)) -> Key {
     rows::ModelVersion::key(&ModelKey::from(home.as_str()), &Ordinal(*version))
 }
 
-/// Returns the home and the number of the version that a run's row refers to. The home in the key
-/// may be truncated.
+/// Returns the home and the version number in a row that links a run to a version. They are not
+/// parsed from the key, because the home in the key may be truncated.
 fn place(row: &Item) -> Option<(String, u32)> {
     Some((row.get(HOME)?.to_owned(), key_parts::version_of_run(&row.key()?.sk)?))
 }

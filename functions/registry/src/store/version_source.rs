@@ -184,16 +184,17 @@ impl Store {
             return Ok(());
         }
         if run.is_none() {
-            // Such an object may be recorded, because `StoredVersion::artifacts` sends no objects of
-            // versions that name neither a run nor a logged model.
+            // A source in the bucket may be recorded without an owner, because
+            // `StoredVersion::artifacts` sends no files of versions that name neither a run nor a
+            // logged model.
             return if source.is_proxied() { Err(source.owner_error("run_id")) } else { Ok(()) };
         }
         let artifacts = self.run_artifacts(source, owners).await?;
         if source.is_below(&artifacts) { Ok(()) } else { Err(source.owner_error("run_id")) }
     }
 
-    /// Resolves a source that is a version of a registered model: its artifacts, and its run unless
-    /// the request names the same one.
+    /// Resolves a source that is a version of a registered model. The new version gets that
+    /// version's artifact location, and its run unless the request names a run.
     async fn source_registered(
         &self,
         source: &SourceUri<'_>,
@@ -252,9 +253,9 @@ impl Store {
     }
 }
 
-/// Gives a version without a run the run of its logged model. As in MLflow, the caller's permission
-/// to read the run is not checked. It was checked when the logged model was created, and nothing is
-/// written to the run's partition.
+/// Sets the run of a version that names none to the run of its logged model. As in MLflow, the
+/// caller's permission to read the run is not checked here: it was checked when the logged model
+/// was created, and nothing is written to the run's partition.
 fn take_run(resolved: &mut ResolvedSource, run: Option<String>) {
     if resolved.run_id.as_deref().unwrap_or_default().is_empty() && run.is_some() {
         resolved.run_id = run;
@@ -264,7 +265,7 @@ fn take_run(resolved: &mut ResolvedSource, run: Option<String>) {
 fn latest(name: &str, stage: Option<&str>, version: Option<u32>) -> Result<String> {
     version.map(|version| version.to_string()).ok_or_else(|| {
         let stage = stage.map(|stage| format!(" and stage '{stage}'")).unwrap_or_default();
-        // MLflow raises this error without a code.
+        // As in MLflow, the error has no specific code.
         Error::new(ErrorCode::InternalError, format!("No versions of model with name '{name}'{stage} found"))
     })
 }

@@ -52,8 +52,9 @@ impl Document for VersionDocument<'_> {
 }
 
 impl Store {
-    /// Sets a tag of a version. Takes one request if the model is at home, the version is not full
-    /// and the value has at most 1 KB. Otherwise, it takes three or more.
+    /// Sets a tag of a version. Takes one request if the model's home is the partition of its name,
+    /// the version's document is not full, and the value has at most 1 KB. Otherwise, it takes
+    /// three or more.
     pub async fn version_set_tag(
         &self,
         name: &Granted<RegisteredModelName>,
@@ -80,13 +81,14 @@ impl Store {
         let document = VersionDocument { name, home, version: &version };
         let tags = vec![(key.to_owned(), value.to_owned())];
         let change = DocumentChange { tags, set: vec![(UNSEEN.name(), number(0))], ..DocumentChange::default() };
-        // Planned from the document, which is then marked as full if it is.
+        // The change is planned from the current document. If the document turns out to be full, it
+        // is marked as such.
         entities::documents::change(&self.table, &document, change).await?;
         Ok(())
     }
 
-    /// Deletes a tag of a version, if the tag exists. Takes one request if the model is at home and
-    /// the version has no rows of tags.
+    /// Deletes a tag of a version, if the tag exists. Takes one request if the model's home is the
+    /// partition of its name and the version has no rows of tags.
     pub async fn version_delete_tag(
         &self,
         name: &Granted<RegisteredModelName>,

@@ -1,4 +1,4 @@
-//! Aliases and stages, both few and many.
+//! Aliases and stages of models with few and with many versions.
 
 use key_schema::IndexEntry;
 use key_schema::index::AliasedVersions;
@@ -77,7 +77,7 @@ async fn a_search_shows_aliases() {
     assert_eq!(found["model_versions"][0]["aliases"], json!(["best", "champion"]));
 }
 
-/// More versions than fit into one transaction.
+/// There are more versions than fit into one transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn hundreds_of_versions_are_archived() {
     let site = Site::new().await;
@@ -122,7 +122,7 @@ async fn the_latest_of_each_stage_is_that_of_all_versions() {
     let mut stages = std::collections::BTreeMap::new();
     let names = ["None", "Staging", "Production", "Archived"];
     for step in 0..150_u32 {
-        // A deterministic walk that visits every stage and every version.
+        // A deterministic sequence of transitions that covers every stage and every version.
         let (chosen, stage) = ((step * 7) % 12 + 1, names[(step as usize * 5 + step as usize / 4) % 4]);
         match step % 5 {
             0 => {

@@ -50,7 +50,7 @@ async fn versions_are_counted_where_transactions_conflict() {
     assert!(site.faults.calls("TransactWriteItems") > 2 * u64::from(CLIENTS), "transactions conflict");
 }
 
-/// Each client changes its own part, and no change is lost.
+/// Each client changes another part of the model, and no change is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_of_many_clients_all_stay() {
     for (conflicts, refuse, lose) in [(false, 0, 0), (false, 10, 0), (false, 0, 7), (true, 0, 0), (true, 0, 7)] {
@@ -88,7 +88,7 @@ async fn changes_of_many_clients_all_stay() {
             let aliases = version["aliases"].as_array().unwrap().len();
             assert_eq!(aliases, if shared == number.to_string() { 2 } else { 1 });
         }
-        // The list next to the model contains exactly the versions with aliases.
+        // The index next to the model's item contains exactly the versions with aliases.
         let listed =
             site.dump().await.into_values().filter(|item| item.get(AliasedVersions::INDEX.sort).is_some()).count();
         assert_eq!(listed, 9);

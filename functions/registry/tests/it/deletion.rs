@@ -1,4 +1,4 @@
-//! Deletion of a model with everything that belongs to it, which is immediate and permanent.
+//! Deletion of a model with all its rows, which takes effect immediately and is permanent.
 
 use futures::future::join_all;
 use serde_json::json;
@@ -60,7 +60,7 @@ async fn a_deletion_that_is_broken_off_is_whole_to_everybody() {
                 site.other.set_version_tag("m", number, "k", "v").await.missing();
             }
             site.other.by_alias("m", "a1").await.missing();
-            // A new model with the name has none of the old rows.
+            // A new model with this name has none of the old rows.
             site.other.model("m").await;
             assert_eq!(site.other.version_of_run("m", "new").await, 1);
             assert_eq!(site.other.versions("").await, [("m".to_owned(), 1)]);
@@ -71,7 +71,7 @@ async fn a_deletion_that_is_broken_off_is_whole_to_everybody() {
             );
             assert_eq!(delete(&site.other).await, 200);
         }
-        // Deleting the model again completes the deletion.
+        // Repeating the deletion completes it.
         assert_eq!(delete(&site.other).await, 404);
         assert_eq!(site.dump().await.into_keys().collect::<Vec<_>>(), Vec::<String>::new(), "{call}");
     }
@@ -103,7 +103,7 @@ async fn a_version_goes_with_its_aliases_and_its_number_is_not_used_again() {
     assert!(!site.dump().await.keys().any(|key| key.contains("M#V#0000000003") || key.contains("#0000000005")));
 }
 
-/// After the deletion has read the model, the model gets another version.
+/// The model gets another version after the deletion has read the model.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_beside_a_deletion_goes_with_it() {
     let site = Site::new().await;

@@ -81,7 +81,7 @@ async fn hundreds_of_tags() {
     assert_eq!(tags(&model["latest_versions"][0]), expected);
     let found = server.get("model-versions/search", &[("filter", "tags.k399 LIKE '399%' AND tags.k0 LIKE '0%'")]).await;
     assert_eq!(tags(&found.ok()["model_versions"][0]), expected);
-    // Neither document exceeds its intended size by much.
+    // No document exceeds its intended size by much.
     for (key, item) in site.dump().await {
         if let Some(held) = item["tags"]["M"].as_object() {
             let bytes: usize = held.iter().map(|(key, value)| key.len() + value["S"].as_str().unwrap().len()).sum();
@@ -90,8 +90,7 @@ async fn hundreds_of_tags() {
     }
 }
 
-/// Creates a model and versions with tags that are more numerous and larger than one transaction
-/// allows.
+/// Creates a model and versions whose tags are too numerous and too large for one transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn all_at_once() {
     for (refuse, lose) in [(0, 0), (10, 0), (0, 7)] {

@@ -38,7 +38,7 @@ async fn a_source_that_names_a_run_is_hidden_with_the_run() {
         assert_eq!(shown(&all).await, [source.as_str(); 3]);
         let expected = if is_hidden { Value::Null } else { source.as_str().into() };
         assert_eq!(shown(&without_runs).await, [(); 3].map(|()| expected.clone()));
-        // Filters must not allow a caller to guess the source either.
+        // Filters must not allow a caller to guess the source.
         let filter = format!("source_path = '{source}'");
         assert_eq!(all.get("model-versions/search", &[("filter", &filter)]).await.status, 200);
         assert_eq!(without_runs.get("model-versions/search", &[("filter", &filter)]).await.status, 403);

@@ -1,5 +1,5 @@
-//! Versions that are created from logged models. The models' items are like those that the tracking
-//! function writes.
+//! Versions that are created from logged models. The test writes the items of the logged models in
+//! the form in which the tracking function writes them.
 
 use key_schema::rows;
 use mlflow_api::{ExperimentId, ModelId};
@@ -68,8 +68,7 @@ async fn a_deleted_logged_model_is_no_source_and_its_tag_is_a_list() {
     let tagged = |tag: &str| Update::new(key.clone()).set(("tags", "mlflow.modelVersions"), text(tag));
     site.table.update(&tagged("")).await.unwrap();
     server.post("model-versions/create", source()).await.ok();
-    // A client has set the tag, so it no longer lists the versions that were created from the
-    // model.
+    // A client has replaced the value of the tag, so that it is no longer a list of versions.
     site.table.update(&tagged("no list")).await.unwrap();
     let before = site.dump().await;
     server.post("model-versions/create", source()).await.refused(400, "INVALID_PARAMETER_VALUE");
@@ -103,8 +102,8 @@ async fn what_is_not_of_the_logged_model_is_refused() {
     assert_eq!(site.dump().await, before);
 }
 
-/// The server stores artifacts in its own bucket, and sends files from there to callers who may
-/// read the version.
+/// The server sends files from its own bucket to callers who may read a version, but only files of
+/// the run or the logged model that the version names.
 #[tokio::test]
 async fn an_object_of_the_server_is_only_sent_as_part_of_what_the_version_names() {
     let site = Site::new().await;
@@ -114,7 +113,7 @@ async fn an_object_of_the_server_is_only_sent_as_part_of_what_the_version_names(
     let create = async |body: Value| server.post("model-versions/create", body).await;
     let foreign = json!({ "name": "m", "source": object, "run_id": "some-run" });
     create(foreign).await.refused(400, "INVALID_PARAMETER_VALUE");
-    // Stock MLflow records these sources.
+    // Stock MLflow records these sources, and so does this server.
     create(json!({ "name": "m", "source": object })).await.ok();
     create(json!({ "name": "m", "source": "models:/m/1" })).await.ok();
     for version in ["1", "2"] {

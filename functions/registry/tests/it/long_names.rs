@@ -1,5 +1,5 @@
-//! Long names, whose keys contain a prefix and a hash. An item under the key of a name belongs to
-//! its model only if the item has that name.
+//! Long names, whose keys contain a prefix and a hash. An item under the key of a name is used only
+//! if the item contains that name.
 
 use serde_json::json;
 use table::{Condition, Item, text};
@@ -23,8 +23,8 @@ async fn models_whose_names_have_one_fnv_hash_are_two() {
     assert_eq!(server.models(&[]).await, [other]);
 }
 
-/// Stores an item with a different name under the key of this name. No request can cause this, so
-/// the test writes the item directly.
+/// Stores an item that contains another name under the key of this name. Requests cannot cause this
+/// state, so the test writes it directly.
 #[tokio::test]
 async fn an_item_of_another_name_is_not_the_models() {
     let site = Site::new().await;

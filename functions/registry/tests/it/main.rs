@@ -16,6 +16,6 @@ mod renaming;
 mod search;
 mod server;
 
-/// Replaces libc's allocator, in which such tests spent a fifth of their time.
+/// Replaces libc's allocator, because such tests spent a fifth of their time in it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

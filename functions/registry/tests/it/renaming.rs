@@ -1,4 +1,4 @@
-//! Renaming moves a model with all its versions, regardless of what happens at the same time.
+//! Renaming applies to a model with all its versions, regardless of concurrent requests.
 
 use futures::future::join_all;
 use rand::rngs::StdRng;
@@ -16,7 +16,7 @@ async fn filled(site: &Site, name: &str, versions: u32) {
     }
 }
 
-/// Checks that the model exists under exactly one of two names, and has its last version.
+/// Checks that the model exists under only one of two names, and has its last version.
 async fn expect_one(server: &Server, name: &str, gone: &str, versions: u32) {
     assert_eq!(server.models(&[]).await, [name]);
     let model = server.model_of(name).await.ok();
@@ -28,7 +28,7 @@ async fn expect_one(server: &Server, name: &str, gone: &str, versions: u32) {
     server.by_alias(gone, "first").await.missing();
 }
 
-/// Checks that all versions are found by one name, and none by the other.
+/// Checks that all versions are found by one name, and none by the other name.
 async fn expect_whole(server: &Server, name: &str, gone: &str, versions: u32) {
     let all: Vec<_> = (1..=versions).map(|number| (name.to_owned(), number)).collect();
     expect_one(server, name, gone, versions).await;
@@ -41,7 +41,7 @@ async fn expect_whole(server: &Server, name: &str, gone: &str, versions: u32) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rename_that_is_broken_off_has_happened_or_not() {
-    // More versions than fit into a transaction.
+    // There are more versions than fit into one transaction.
     let versions = if all_troubles() { 300 } else { 120 };
     let site = Site::new().await;
     filled(&site, "old", versions).await;
@@ -87,7 +87,8 @@ async fn names_are_passed_on_without_their_versions() {
     }
     server.set_alias("a", "x", 3).await.ok();
     server.rename("a", "b").await.ok();
-    // A second model gets the name, and therefore the partition, that the first one had.
+    // A second model gets the first one's original name, and the first one's rows are still in the
+    // partition of this name.
     server.model("a").await;
     assert_eq!(server.version_of_run("a", "second").await, 1);
     server.set_version_tag("a", 1, "of", "second").await.ok();
@@ -105,7 +106,7 @@ async fn names_are_passed_on_without_their_versions() {
         assert_eq!(tags(&model).len(), versions as usize / 4 + 1);
     }
     assert!(tags(&server.version_at("b", 1).await.ok()["model_version"]).is_empty());
-    // The first model gets its original name back, by way of a third name.
+    // The second model is renamed to `c`, so that the first model can get its original name back.
     server.rename("a", "c").await.ok();
     server.rename("b", "a").await.ok();
     assert_eq!(server.by_alias("a", "x").await.ok()["model_version"]["run_id"], "first");
@@ -125,7 +126,7 @@ async fn changes_beside_a_rename_are_not_lost() {
     let site = Site::new().await;
     site.other.model("a").await;
     site.other.version("a").await;
-    // The rename has read the model. Then the model gets a tag and a version.
+    // After the rename has read the model, the model gets a tag and a version.
     let mut gate = site.faults.pause_before("TransactWriteItems", 1);
     let server = site.server.clone();
     let rename = tokio::spawn(async move { server.rename("a", "b").await });

@@ -1,4 +1,5 @@
-//! Searches see every write immediately, page by page, separately for models and prompts.
+//! Searches return the effects of every write immediately, on every page, and for models and
+//! prompts separately.
 
 use serde_json::json;
 use test_site::all_troubles;
@@ -32,8 +33,8 @@ async fn pages_have_every_model_once_in_any_order() {
                 ("tags.n = '1'", of(&|number| number % 10 != 0 && number % 3 == 1)),
                 ("name LIKE 'm 1%'", of(&|number| number % 10 != 0 && names[number].starts_with("m 1"))),
             ] {
-                // Pages of one model take as long as all the others. They are tested with one order
-                // only, and by default with the shortest list.
+                // A page size of 1 takes as long as all other page sizes together. It is tested
+                // with only one order, and by default only with the shortest list.
                 let is_short = all_troubles() || filter == prompts;
                 if size == "1" && (order != "name" || !is_short) {
                     continue;
@@ -51,8 +52,8 @@ async fn pages_have_every_model_once_in_any_order() {
     }
 }
 
-/// Every change of a model's time moves the model in the list by time. This applies to both models
-/// and prompts.
+/// Every change that updates a model's last-change time moves the model in the list by time. This
+/// applies to models and prompts.
 #[tokio::test]
 async fn the_model_that_was_changed_last_comes_first() {
     let site = Site::new().await;
@@ -111,7 +112,7 @@ async fn tick() {
     }
 }
 
-/// Even if few models match a filter, and whatever the page size is, many models are read at once.
+/// If few models match a filter, many models are read per request, regardless of the page size.
 #[tokio::test]
 async fn a_filter_that_refuses_nearly_all_takes_few_requests() {
     let site = Site::new().await;
@@ -153,7 +154,7 @@ async fn pages_go_on_where_models_come_and_go() {
     server.get("registered-models/search", &other).await.refused(400, "INVALID_PARAMETER_VALUE");
 }
 
-/// No search reads an index that may lag behind the table.
+/// Searches do not use global indexes, which may lag behind the table.
 #[tokio::test]
 async fn writes_are_seen_while_global_indexes_stand_still() {
     let site = Site::new().await;

@@ -16,12 +16,12 @@ pub(crate) use test_site::{ROOT, TestResponse};
 #[derive(Clone)]
 pub(crate) struct Server(TestClient);
 
-/// A server over a table of its own, with an engine that injects faults.
+/// A server over a private table, with an engine that injects faults.
 pub(crate) struct Site {
     base: test_site::TestEnvironment,
     /// The server whose requests are subject to the injected faults.
     pub(crate) server: Server,
-    /// Another process on the same table, whose requests are not subject to faults.
+    /// Another process on this table, whose requests are not subject to faults.
     pub(crate) other: Server,
 }
 
@@ -40,14 +40,15 @@ impl Site {
         Self { base: site, server, other }
     }
 
-    /// Creates a site in which transactions with a common item conflict, as in DynamoDB, even if
-    /// they only check that item. A write takes a while.
+    /// Creates a site in which writes take a while, and in which transactions that have an item in
+    /// common conflict. As in DynamoDB, this includes transactions that only check the item.
     pub(crate) async fn with_conflicts() -> Self {
         let mut base = test_site::TestEnvironment::new().await;
         let limits = EngineLimits::new(&base.engine);
         limits.set_latency(Duration::from_millis(2));
         base.faults = FaultInjector::new(limits.http_client());
-        // Allows for a busy machine, on which conflicts may take long to resolve.
+        // The retry limit is high, because on a busy machine it may take long until conflicts are
+        // resolved.
         let retry =
             RetryPolicy { attempts: 100, patience: Duration::from_mins(2), changes: 500, ..base.faulty().retry() };
         let server = Server::on(&base.faulty().with_retry(retry.in_background()));
@@ -61,7 +62,8 @@ impl Site {
         Self { base, server, other }
     }
 
-    /// Starts a server whose requests meet the faults, and that gives up soon.
+    /// Starts a server whose requests are subject to the injected faults, and that gives up after
+    /// few retries.
     pub(crate) fn impatient(&self) -> Server {
         Server::on(&self.base.impatient())
     }
@@ -136,7 +138,7 @@ impl Server {
         self.post("registered-models/rename", json!({ "name": name, "new_name": new_name })).await
     }
 
-    /// Returns the versions that a filter finds, as names and numbers, ordered by both.
+    /// Returns the versions that a filter finds, as pairs of name and number, ordered by both.
     pub(crate) async fn versions(&self, filter: &str) -> Vec<(String, u32)> {
         let order = [("filter", filter), ("order_by", "name"), ("order_by", "version_number")];
         let found = self.get("model-versions/search", &order).await.ok();

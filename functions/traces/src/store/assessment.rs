@@ -14,7 +14,7 @@ fn no_assessment(trace: &TraceId, id: &str) -> Error {
     Error::not_found(format!("Assessment with ID '{id}' not found for trace '{trace}'"))
 }
 
-/// Returns the assessment that another one overrides, with its id.
+/// Returns the assessment that another assessment overrides, together with its id.
 fn overridden(stored: &StoredTrace, overrides: Option<&str>) -> Result<Option<(AssessmentId, Assessment)>> {
     let Some(id) = overrides.and_then(AssessmentId::parse) else { return Ok(None) };
     Ok(stored.assessment(&id)?.map(|assessment| (id, assessment)))
@@ -36,7 +36,7 @@ impl DocumentChange for Create<'_> {
         let stored = check_experiment(stored, self.trace)?;
         let mut draft = TraceDraft::of(stored);
         match stored.assessment(self.id)? {
-            // The request is a retry.
+            // The assessment exists already with equal fields, because the request is a retry.
             Some(known) if is_same(&known, self.assessment) => return Ok(draft),
             Some(_) => {
                 let trace = self.trace.id();
@@ -94,7 +94,8 @@ impl DocumentChange for Delete<'_> {
 
 impl Store {
     /// Adds an assessment to a trace, under an id that the client or the endpoint has chosen, and
-    /// returns it as stored. One request, and one more if the trace has to be marked.
+    /// returns it as stored. Takes one request, or two if the trace's mark is more than a minute
+    /// old.
     pub async fn assessment_create(
         &self,
         trace: &Granted<StoredTrace>,
@@ -106,7 +107,7 @@ impl Store {
         written.assessment(id)?.ok_or_else(|| no_assessment(trace.id(), id.as_str()))
     }
 
-    /// Returns an assessment of a trace. No request.
+    /// Returns an assessment of a trace. Takes no request.
     pub fn assessment_get(&self, trace: &Granted<StoredTrace>, id: &str) -> Result<(AssessmentId, Assessment)> {
         let missing = || no_assessment(trace.id(), id);
         let id = AssessmentId::parse(id).ok_or_else(missing)?;
@@ -114,7 +115,8 @@ impl Store {
         Ok((id, assessment))
     }
 
-    /// Changes an assessment. One request, and one more if the trace has to be marked.
+    /// Changes an assessment. Takes one request, or two if the trace's mark is more than a minute
+    /// old.
     pub async fn assessment_update(
         &self,
         trace: &Granted<StoredTrace>,
@@ -128,8 +130,9 @@ impl Store {
         Ok((id, assessment))
     }
 
-    /// Deletes an assessment if it exists. An assessment that it overrides becomes valid again. One
-    /// request, and one more if the trace has to be marked.
+    /// Deletes an assessment if it exists. If it overrides another assessment, the other one
+    /// becomes valid again. Takes one request, or two if the trace's mark is more than a minute
+    /// old.
     pub async fn assessment_delete(&self, trace: &Granted<StoredTrace>, id: &str) -> Result<()> {
         let Some(id) = AssessmentId::parse(id) else { return Ok(()) };
         let delete = Delete { trace, id: &id };

@@ -1,10 +1,12 @@
 //! Deletion of traces.
 //!
 //! A trace's document and its spans are deleted in one transaction, on condition that the document
-//! has not changed since it was read. If there are too many spans, the first ones are deleted in
-//! the transaction, and the rest after it. The mark remains: it tells readers who find the trace in
-//! a block that it has been deleted. The packer removes both later. Spans that arrive in the
-//! meantime are ignored.
+//! has not changed since it was read. If there are too many spans for one transaction, the first
+//! ones are deleted in the transaction, and the rest after it.
+//!
+//! The trace's mark, which is its entry in the time order, remains. Readers who find the trace in a
+//! block see from the mark that it has been deleted. The packer later removes the mark and the
+//! block's copy of the trace. Spans that arrive in the meantime are ignored.
 
 use access::Granted;
 use entities::attributes::EDITS;
@@ -25,9 +27,11 @@ const CONCURRENCY: usize = 8;
 const MAX_DURATION: std::time::Duration = std::time::Duration::from_secs(20);
 
 impl Store {
-    /// Deletes the given traces if they belong to the experiment, and returns how many existed. One
-    /// request per hundred traces. Two more per trace, to read and delete its spans; one more per
-    /// 25 items of spans; and one to mark the trace if it was marked more than a minute ago.
+    /// Deletes the given traces if they belong to the experiment, and returns how many existed.
+    ///
+    /// Takes one request per hundred traces. Each trace takes two more to read and delete its
+    /// spans, one more per 25 items of spans, and one to write its mark if the mark is more than a
+    /// minute old.
     pub async fn traces_delete(&self, experiment: &Granted<ExperimentId>, ids: &[TraceId]) -> Result<u64> {
         let mut heads = self.trace_unexpired_documents(&ids.iter().collect::<Vec<_>>()).await?;
         heads.retain(|_, trace| trace.experiment() == **experiment);
@@ -36,9 +40,9 @@ impl Store {
     }
 
     /// Deletes at most `most` traces of the experiment that began no later than `latest`, oldest
-    /// first, and returns their number. Stops after 20 seconds; the client may repeat the request
-    /// to delete the rest. Two requests per hundred marks or per block, and one for the traces of
-    /// these marks. Two or three more per deleted trace.
+    /// first, and returns their number. Stops after 20 seconds. The client may repeat the request
+    /// to delete the remaining traces. Takes two requests per hundred marks or per block, one to
+    /// read the traces of a hundred marks, and two or three per deleted trace.
     pub async fn traces_delete_until(
         &self,
         experiment: &Granted<ExperimentId>,
@@ -48,7 +52,7 @@ impl Store {
         let (begun, id) = (Moment::now(), **experiment);
         let mut left = most.unwrap_or(usize::MAX);
         let mut deleted = 0;
-        // Expired traces count as deleted. `gc` removes them.
+        // Expired traces are treated as deleted, and `gc` removes them.
         let since = self.retention_cache.since([id]).await?.of(id).unwrap_or(i64::MIN);
         let mut days = self.trace_days(id).await?;
         days.retain(|day| day.day <= day_of(latest) && day.day >= day_of(since));
@@ -65,7 +69,8 @@ impl Store {
                     return Ok(deleted);
                 }
                 if begun.age() > MAX_DURATION {
-                    // A result of 0 would mean that no traces are left.
+                    // An error is returned here, because clients would conclude from a result of 0
+                    // that no traces are left.
                     return Err(Error::unavailable("found no trace in time, because too many were deleted recently"));
                 }
             }
@@ -73,8 +78,8 @@ impl Store {
         Ok(deleted)
     }
 
-    /// Returns the traces at these places. One request per hundred marks. Marks of traces that this
-    /// process has deleted are skipped.
+    /// Returns the traces at these positions in the time order. Takes one request per hundred
+    /// marks. Marks of traces that this process has deleted are skipped.
     async fn traces_at_places(&self, places: Vec<OccupiedPlace>) -> Result<Vec<StoredTrace>> {
         let may_be_there = |there: &OccupiedPlace| match there.occupied_by {
             OccupiedBy::Mark(at) => !self.trace_cache.was_deleted(&there.partition, &there.place, at),
@@ -98,15 +103,15 @@ impl Store {
         is_wanted: impl Fn(&StoredTrace) -> bool + Sync,
     ) -> Result<u64> {
         let removals: Vec<_> = traces.into_iter().map(|trace| self.trace_remove(trace, &is_wanted)).collect();
-        // Every removal has to complete. One that is interrupted would leave spans behind until the
-        // packer processes the trace's mark.
+        // Every removal runs to completion, even if another one fails. A removal that is
+        // interrupted would leave spans behind until the packer processes the trace's mark.
         let removed: Vec<Result<bool>> = stream::iter(removals).buffer_unordered(CONCURRENCY).collect().await;
         let removed = removed.into_iter().collect::<Result<Vec<_>>>()?;
         Ok(removed.into_iter().filter(|is_removed| *is_removed).count() as u64)
     }
 
-    /// Returns the keys of a trace's spans: those that are deleted in the transaction with the
-    /// document, and the rest. One request per MB.
+    /// Returns the keys of a trace's spans: first those that are deleted in the transaction with
+    /// the document, then the remaining ones. Takes one request per MB.
     async fn keys_of_spans(&self, trace: &StoredTrace) -> Result<(Vec<Key>, Vec<Key>)> {
         let mut query = Query::of(rows::TraceSpans::all(&trace.experiment(), trace.id())).for_removal();
         let (mut together, mut rest, mut bytes) = (Vec::new(), Vec::new(), 0);
@@ -125,8 +130,9 @@ impl Store {
     }
 
     /// Deletes a trace with its spans, unless it has been replaced by a trace that must not be
-    /// deleted. Returns whether it was deleted. Two requests. One more per 25 items beyond the
-    /// first hundred, per MB of spans, and to write a mark.
+    /// deleted. Returns whether it was deleted. Takes two requests, and one more per 25 items
+    /// beyond the first hundred, per MB of spans, and to write the mark if it is more than a minute
+    /// old.
     async fn trace_remove(
         &self,
         trace: StoredTrace,
@@ -157,8 +163,8 @@ impl Store {
                 }
                 Err(Failure::Cancelled(reasons)) => match reasons.into_iter().next() {
                     Some(WriteRefusal::Refused(Some(item))) => {
-                        // If the item is a stub of links, another request has deleted the trace in
-                        // the meantime.
+                        // If the item is a stub, which stores links to a trace before it arrives,
+                        // then another request has deleted the trace in the meantime.
                         let Some(now) = TraceItem::of(item)?.trace() else { return Ok(false) };
                         trace = now;
                         if !is_wanted(&trace) {
@@ -174,9 +180,9 @@ impl Store {
     }
 }
 
-/// Maximum number of span items in the transaction that deletes a trace: a transaction has up to a
-/// hundred writes, and one is the document's.
+/// Maximum number of span items in the transaction that deletes a trace. A transaction has up to a
+/// hundred writes, and one of them deletes the document.
 const MAX_SPANS_IN_TRANSACTION: usize = 99;
-/// Maximum size in bytes of the span items in the transaction that deletes a trace. A transaction
-/// may have 4 MB, but each KB takes two write units, all of one partition.
+/// Maximum size in bytes of the span items in the transaction that deletes a trace. DynamoDB allows
+/// 4 MB, but each KB takes two write units, all of them in one partition.
 const MAX_SPAN_BYTES_IN_TRANSACTION: usize = 400 << 10;

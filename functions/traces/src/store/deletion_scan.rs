@@ -1,4 +1,4 @@
-//! Reads the places of a day from the oldest on, for deletion.
+//! Reads the traces of a day in their time order from the oldest on, for deletion.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -12,17 +12,17 @@ use trace_blocks::{Block, TraceKey, TracePartition};
 use super::mark::TraceDay;
 use super::store::Store;
 
-/// Number of places per page, and of marks per read.
+/// Number of positions per page, and of marks per read.
 const PAGE_SIZE: usize = 100;
 
-/// A place with a mark, or with a trace in a block.
+/// A position in the time order that has a mark, or a trace in a block.
 pub(super) struct OccupiedPlace {
     pub(super) partition: TracePartition,
     pub(super) place: TraceKey,
     pub(super) occupied_by: OccupiedBy,
 }
 
-/// The entry at a place.
+/// The entry at a position in the time order.
 pub(super) enum OccupiedBy {
     /// A mark, with the time in ms when it was written.
     Mark(i64),
@@ -30,8 +30,8 @@ pub(super) enum OccupiedBy {
     Packed(StoredTrace),
 }
 
-/// Iterator over the places of a day up to a time, oldest first. Places of the same time are in
-/// descending order of their ids.
+/// Iterator over the positions in a day's time order up to a given time, oldest first. Positions
+/// with equal times are in descending order of their ids.
 pub(super) struct OldestPlaces {
     each: Vec<PartitionScan>,
 }
@@ -40,7 +40,7 @@ pub(super) struct OldestPlaces {
 struct PartitionScan {
     partition: TracePartition,
     latest: i64,
-    /// Places that were read but not returned yet. Everything up to `before` has been read.
+    /// Positions that were read but not returned yet. Everything up to `before` has been read.
     ready: VecDeque<OccupiedPlace>,
     before: Option<TraceKey>,
     /// The end of the last block that was read, and whether all traces of that block were returned.
@@ -62,8 +62,8 @@ impl OldestPlaces {
         Self { each: each.collect() }
     }
 
-    /// Returns the next places, at most a hundred, or `None` at the end. Two requests per partition
-    /// of the day, for a hundred marks or one block.
+    /// Returns the next positions, at most a hundred, or `None` at the end. Takes two requests per
+    /// partition of the day, each of which returns up to a hundred marks or one block.
     pub(super) async fn next(&mut self, store: &Store) -> Result<Option<Vec<OccupiedPlace>>> {
         let mut next = Vec::new();
         while next.len() < PAGE_SIZE {
@@ -83,7 +83,7 @@ impl OldestPlaces {
 }
 
 impl PartitionScan {
-    /// Reads on: the marks first, then the next block. If a place has a mark, the block's copy of
+    /// Reads the next marks, and then the next block. If a position has a mark, the block's copy of
     /// the trace is ignored.
     async fn read(&mut self, store: &Store) -> Result<()> {
         let (partition, latest) = (self.partition, self.latest);
@@ -92,7 +92,8 @@ impl PartitionScan {
             Some(place) => marks.until(&place.text()),
             None => marks,
         };
-        // The range includes the last place, so it is read again.
+        // One additional mark is requested, because the range includes the last position, which is
+        // read again.
         let (marks, has_more_marks) = store.trace_marks(marks, true, PAGE_SIZE + 1).await?;
         let (block, has_more_blocks) = self.next_block(store).await?;
         let traces = block.as_ref().map(Block::traces).transpose()?.unwrap_or_default();
@@ -100,7 +101,7 @@ impl PartitionScan {
         let is_last = newest.as_ref().is_some_and(|newest| newest.time > latest);
         let marks_end = marks.last().filter(|_| has_more_marks).map(|mark| &mark.place);
         let block_end = newest.as_ref().filter(|_| has_more_blocks && !is_last);
-        // Everything up to the older of both ends has been read.
+        // Both marks and blocks have been read up to the older one of their two ends.
         let end = marks_end.into_iter().chain(block_end).max().cloned();
         let is_within = |place: &TraceKey| end.as_ref().is_none_or(|end| place >= end);
         let is_new =
@@ -114,27 +115,30 @@ impl PartitionScan {
             .map(|(place, standing)| OccupiedPlace { partition, place, occupied_by: standing })
             .collect();
         ready.sort_by(|one, other| other.place.cmp(&one.place));
-        // A block without traces in the range is read again, because other blocks may be created
-        // before it in the meantime.
+        // A block without traces in the range will be read again, because other blocks may be
+        // created before it in the meantime.
         if let Some(block) = block.filter(|block| is_within(block.end())) {
             let is_read = newest.as_ref().is_none_or(is_within);
             self.block = Some((block.end().clone(), is_read));
         }
         self.ready = ready.into();
         self.is_done = end.is_none();
-        // A block that was split in the meantime may end before places that were already returned.
+        // The block that was read before may have been split in the meantime. The new block then
+        // ends before positions that were already returned.
         self.before = end.map(|end| self.before.take().map_or(end.clone(), |before| before.min(end)));
         Ok(())
     }
 
-    /// Returns the oldest block that has not been read completely, and whether there may be more.
+    /// Returns the oldest block that has not been read completely, and whether there may be more
+    /// blocks.
     async fn next_block(&self, store: &Store) -> Result<(Option<Block>, bool)> {
         let all = self.partition.blocks();
         let (range, known) = match &self.block {
             Some((end, is_read)) => (all.until(&end.text()), Some(end).filter(|_| *is_read)),
             None => (all, None),
         };
-        // The range includes the last block, so it is read again.
+        // One additional block is requested, because the range includes the last block, which is
+        // read again.
         let query = Query::of(range).backwards().limit(1 + usize::from(known.is_some()));
         let page = store.table.query_page(&query).await?;
         let blocks = page.items.into_iter().map(Block::of).collect::<Result<Vec<_>>>()?;

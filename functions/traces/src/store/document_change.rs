@@ -10,8 +10,8 @@ use super::document_draft::TraceDraft;
 use super::mark::{PutMark, reliable_since};
 use super::store::Store;
 
-/// Maximum size in bytes of a document with data of clients. The rest of DynamoDB's 400 KB is
-/// reserved for data of the server.
+/// Maximum size in bytes of a document that consists of clients' data. The rest of DynamoDB's 400
+/// KB is reserved for data of the server.
 pub(super) const MAX_DOCUMENT_BYTES: usize = 320 << 10;
 
 /// Returns the error for a change that would make a document too large.
@@ -37,15 +37,16 @@ impl KnownDocument {
     }
 }
 
-/// Checks that the stored trace is still in the experiment to which access was granted. In the
-/// meantime, it may have been deleted and created again in another experiment.
+/// Checks that the stored trace is still in the experiment to which the caller was granted access.
+/// The trace may have been deleted and created again in another experiment since access was
+/// checked.
 pub(super) fn check_experiment<'a>(stored: Option<&'a StoredTrace>, granted: &StoredTrace) -> Result<&'a StoredTrace> {
     let stored = stored.filter(|stored| stored.experiment() == granted.experiment());
     stored.ok_or_else(|| TraceId::not_found(granted.id().as_str()))
 }
 
-/// A change to a trace's document. It may be planned several times, so it must be idempotent. It
-/// has to check that the document belongs to the experiment that the request may change.
+/// A change to a trace's document. It may be planned several times, so planning must be idempotent.
+/// The plan has to check that the document belongs to the experiment that the request may change.
 pub(super) trait DocumentChange: Sync {
     /// Plans the change, given the current document, if there is one.
     fn plan(&self, store: &Store, stored: Option<&StoredTrace>) -> impl Future<Output = Result<TraceDraft>> + Send;
@@ -55,14 +56,15 @@ pub(super) trait DocumentChange: Sync {
         false
     }
 
-    /// Whether this request has written spans of the trace. If so, its mark is renewed even if the
-    /// document does not change.
+    /// Whether this request has written spans of the trace. If so, the trace's mark is renewed even
+    /// if the document does not change.
     fn brings_spans(&self) -> bool {
         false
     }
 }
 
-/// Splits an item into the trace, or the stub that stores links to a trace before it arrives.
+/// Splits an item into the trace and the stub, of which an item can only be one. A stub stores
+/// links to a trace before it arrives.
 fn parts(item: Option<TraceItem>) -> (Option<StoredTrace>, Option<TraceStub>) {
     match item {
         Some(TraceItem::Trace(trace)) => (Some(trace), None),
@@ -72,11 +74,12 @@ fn parts(item: Option<TraceItem>) -> (Option<StoredTrace>, Option<TraceStub>) {
 }
 
 impl Store {
-    /// Changes a trace's document, given its known state and the marks that this request has
-    /// written for it. One request if the known state is current and no other request changes the
-    /// document. One more if the remembered state already includes the change, or if the trace was
-    /// linked to a run before it arrived. One more to write marks if the trace was marked more than
-    /// a minute ago, or if its time changes.
+    /// Changes a trace's document, given the state of the document that is known, and the marks
+    /// that this request has written for the trace. Takes one request if the known state is current
+    /// and no other request changes the document. Takes one more in each of these cases: the cached
+    /// state already includes the change; the trace was linked to a run before it arrived; marks
+    /// have to be written, because the trace's mark is more than a minute old or the trace's time
+    /// changes.
     pub(super) async fn trace_change(
         &self,
         trace: &TraceId,
@@ -95,8 +98,9 @@ impl Store {
             let planned = change.plan(self, stored.as_ref()).await;
             let changes = planned.as_ref().is_ok_and(|draft| stored.is_none() || draft.is_changed());
             if !changes && !is_read {
-                // According to the remembered document, there is nothing to do or the change is
-                // rejected. Read it again, because it may have changed or be gone.
+                // According to the cached document, there is nothing to do or the change is
+                // rejected. The document is read again, because it may have been changed or deleted
+                // since it was cached.
                 self.trace_cache.forget_trace(trace);
                 (stored, awaited) = parts(read_trace_item(&self.table, trace).await?);
                 is_read = true;
@@ -137,13 +141,13 @@ impl Store {
         }
     }
 
-    /// Makes sure that the marks at the current and the new place of a trace are not deleted while
-    /// it is changed. Returns the mark at its place after the change, if this request has written
-    /// it. One request, or none.
+    /// Makes sure that the marks at the current and the new position of a trace are not deleted
+    /// while the trace is changed. Returns the mark at the trace's position after the change, if
+    /// this request has written that mark. Takes at most one request.
     async fn trace_keep_marks(&self, draft: &TraceDraft, marked: &mut Vec<PutMark>) -> Result<Option<PutMark>> {
         let experiment = draft.experiment();
-        // The process may have been suspended for hours, so even marks of this request can be too
-        // old.
+        // Even marks that this request has written can be too old to rely on, because the process
+        // may have been suspended for hours.
         let of_request = || marked.iter().filter(|put| put.at >= reliable_since());
         let mut new = Vec::new();
         let mut own = None;

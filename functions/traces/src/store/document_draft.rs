@@ -14,12 +14,11 @@ use table::{Condition, Item, Map, Value, bytes_set, map, number, text};
 
 use super::mark::PutMark;
 
-/// Size in bytes of a map entry, in addition to its name and its value, as counted by
-/// [`Item::size`].
+/// Size in bytes of a map entry, without its name and its value, as counted by [`Item::size`].
 const ENTRY_OVERHEAD: usize = 1;
 
-/// The new state of a document. The whole document is written, on condition that it has not changed
-/// since it was read.
+/// The new state of a document. It is written as a whole, on condition that the stored document has
+/// not changed since it was read.
 #[derive(Clone, Debug)]
 pub(super) struct TraceDraft {
     trace: TraceId,
@@ -88,7 +87,7 @@ impl TraceDraft {
         self.item.get(STATE).unwrap_or_default()
     }
 
-    /// Checks whether the trace's root has not ended yet, as far as is known.
+    /// Checks whether the trace's root span has not ended yet, as far as is known.
     pub(super) fn is_in_progress(&self) -> bool {
         matches!(self.state(), TraceState::InProgress | TraceState::Unspecified)
     }
@@ -101,7 +100,7 @@ impl TraceDraft {
         self.item.has(CLIENT_REQUEST)
     }
 
-    /// Sets the client's request id and its entry in an index, which lets searches find the trace
+    /// Sets the client's request id, and its entry in the index that lets searches find the trace
     /// by this id.
     pub(super) fn set_client_request(&mut self, id: Option<&str>) {
         self.set(CLIENT_REQUEST.name(), id.map(text));
@@ -184,7 +183,7 @@ impl TraceDraft {
         self.item.map(attribute)?.get(entry_name(key).as_ref())?.as_s().ok().map(String::as_str)
     }
 
-    /// Sets an entry. Returns the length of the value that it replaces, if any.
+    /// Sets an entry of a map. Returns the length of the value that was replaced, if there was one.
     fn set_entry(&mut self, attribute: Attribute<Texts>, key: &str, value: &str) -> Option<usize> {
         let entries = self.item.0.entry(attribute.into()).or_insert_with(|| map(Map::new()));
         let Value::M(entries) = entries else { return None };
@@ -229,8 +228,8 @@ impl TraceDraft {
         self.before.as_ref()
     }
 
-    /// Returns the item to write and its condition. `mark` is the trace's mark, if this request has
-    /// written it.
+    /// Returns the item to write and the condition of the write. `mark` is the trace's mark, if
+    /// this request has written it.
     pub(super) fn finish(&self, mark: Option<&PutMark>) -> (Item, Condition) {
         let edits = self.before.as_ref().map(StoredTrace::edits).or(self.awaited);
         let next = edits.map_or_else(|| i64::from(rand::rng().random::<u32>()) << 24, |edits| edits.saturating_add(1));

@@ -1,9 +1,9 @@
 //! Storage of spans from `POST /v1/traces`.
 //!
-//! The spans are written first, in one batch with a mark for each trace that is new or was not
-//! marked recently. Then each trace's document is written. If a document turns out to differ from
-//! what this process remembers, the trace is marked at that point. If the request is interrupted
-//! anywhere, repeating it completes it.
+//! The spans are written first, in one batch with the marks of those traces that are new or whose
+//! marks are more than a minute old. Then each trace's document is written. If a document turns out
+//! to differ from the version that this process has cached, the trace's mark is written at that
+//! point. If the request is interrupted anywhere, repeating it completes it.
 
 use std::sync::Arc;
 
@@ -51,11 +51,12 @@ struct ExportedTrace {
     summary: TraceSummary,
     /// Whether the caller may only add to an existing trace, and not change it.
     adds_only: bool,
-    /// The turn of the request, which bounds the spans in memory.
+    /// Shared by all traces of the request. It limits the amount of spans that are in memory at a
+    /// time.
     turn: Arc<LargeTraceTurn>,
 }
 
-/// Where exported spans are written to.
+/// The experiment and the run that exported spans belong to.
 struct ExportDestination<'a> {
     experiment: ExperimentId,
     artifact_location: &'a str,
@@ -70,15 +71,15 @@ impl ExportedTrace {
         self.summary.root.as_ref().and_then(|root| TraceState::from_name(root.state.as_str()))
     }
 
-    /// Checks whether a client has finalized the trace, in which case its times, tokens and cost
-    /// are kept. MLflow checks that only if the export has a session, tokens or cost.
+    /// Checks whether a client has finalized the trace, in which case the trace's times, tokens and
+    /// cost are kept. MLflow makes this check only if the export has a session, tokens or cost.
     fn is_final(&self, draft: &TraceDraft) -> bool {
         let looks = self.summary.session.is_some() || !self.summary.usage.is_empty();
         looks && draft.metadata(FINALIZED_KEY).is_some()
     }
 
-    /// Returns the tags of the sender's resource and of the root span, which take precedence. Tags
-    /// that only the server may set are left out.
+    /// Returns the tags from the sender's resource and from the root span. If both have a tag, the
+    /// root span takes precedence. Tags that only the server may set are left out.
     fn tags(&self) -> impl Iterator<Item = (&str, &str)> {
         let of_both = self.resource.iter().chain(&self.summary.tags).map(|(key, value)| (key.as_str(), value.as_str()));
         let name = self.summary.trace_name.iter().map(|name| (NAME_TAG, name.as_str()));
@@ -153,18 +154,19 @@ impl DocumentChange for ExportedTrace {
             self.take_times(&mut draft);
         }
         self.take_root(&mut draft);
-        // Usage that a parent span already includes must not be counted twice, and only all spans
-        // together show that.
+        // The usage is computed from all spans of the trace, because usage that a parent span
+        // already includes must not be counted twice.
         let of_all = if stored.is_some() && !self.summary.usage.is_empty() {
-            // If the trace has too many spans to read, none are counted, and the previous values
-            // remain.
+            // If the trace has too many spans to read, the usage is not computed, and the previous
+            // values remain.
             Some(store.trace_usage(self.experiment, &self.trace, &self.turn).await?.unwrap_or_default())
         } else {
             None
         };
         self.take_metadata(&mut draft, of_all.as_ref().unwrap_or(&self.summary.usage));
         draft.set_tag(SPANS_LOCATION_TAG, TRACKING_STORE);
-        // Tags that do not fit are dropped, because the spans are more important.
+        // Tags that do not fit into the document are dropped, because losing tags is better than
+        // rejecting the spans.
         let has = self.adds_only.then(|| draft.clone());
         let may_set = |key: &str| !has.as_ref().is_some_and(|draft| draft.has_tag(key));
         draft.set_tags_within(MAX_DOCUMENT_BYTES, self.tags().filter(|(key, _)| may_set(key)));
@@ -173,26 +175,26 @@ impl DocumentChange for ExportedTrace {
 }
 
 impl Store {
-    /// Returns the artifact location of a trace. No request while a lease on its experiment is
-    /// valid, otherwise one.
+    /// Returns the artifact location of a trace. Takes no request while a lease on its experiment
+    /// is valid, and one otherwise.
     pub async fn trace_artifact_location(&self, info: &TraceInfo) -> Result<String> {
         let experiment = info.experiment;
         let state = self.experiments.state(experiment).await?.ok_or_else(|| experiment.not_found())?;
         Ok(artifact_location(&state.artifact_location, &info.id))
     }
 
-    /// Stores exported spans, and links traces whose root is among them to a run, if one is given.
-    /// Returns the rejected spans, which belong to traces of another experiment. They may have been
-    /// written, but are never shown. If the caller may not change traces, existing spans and fields
-    /// are kept.
+    /// Stores exported spans. If a run is given, links those traces to it whose root spans are in
+    /// the export. Returns the rejected spans, which belong to traces of another experiment.
+    /// Rejected spans may have been written, but are never shown. If the caller may not change
+    /// traces, existing spans and fields are kept.
     ///
-    /// Two requests for one trace that is new or that this process wrote last. Three for any other
-    /// trace, and four if it was marked more than a minute ago. One more per 25 items beyond the
-    /// first, per further trace, and per link. One more for a day's first trace, and one for the
-    /// experiment if no lease is valid.
+    /// For one trace, this takes two requests if the trace is new or this process wrote it last,
+    /// three otherwise, and four if additionally the trace's mark is more than a minute old. Takes
+    /// one more request per 25 items beyond the first, per further trace, per link, for the first
+    /// trace of a day, and for the experiment if no lease on it is valid.
     ///
-    /// A large number of traces is processed in portions, one after another, to bound the amount of
-    /// data that is packed and planned at the same time.
+    /// A large number of traces is processed in portions, one after another, to limit the amount of
+    /// data that is packed and planned at a time.
     pub async fn spans_log(
         &self,
         experiment: &Granted<ExperimentId>,
@@ -203,7 +205,8 @@ impl Store {
         let id = **experiment;
         let state = self.experiments.state(id).await?.ok_or_else(|| id.not_found())?;
         check_is_active(id, state.stage)?;
-        // All spans are checked before any are written: an error in one rejects the whole request.
+        // All spans are checked before any span is written, because an error in one span rejects
+        // the whole request.
         let bytes = exports.iter().map(|export| export.bytes).sum();
         let summarized =
             runtime::clock::aside_from(bytes, move || summarize_traces(exports)).await.map_err(Error::internal)??;
@@ -233,8 +236,8 @@ impl Store {
             exported.push((change, known, marked));
         }
         self.put_with_marks(writes).await?;
-        // The changes take turns, because planning a document with many thousand tags takes long
-        // and must not block other requests.
+        // The changes take turns, because planning a document with many thousand tags takes a long
+        // time, and must not block other requests.
         let pace = &Mutex::new(CooperativeYield::default());
         let changes: Vec<_> = exported
             .into_iter()
@@ -260,7 +263,8 @@ impl Store {
     ) -> Result<Option<RejectedSpans>> {
         let changed = self.trace_change(&change.trace, KnownDocument::Cached(known), marked, &change).await;
         let trace = match changed {
-            // Sending the spans again would not help.
+            // The spans are reported as rejected rather than failing the request, because sending
+            // them again would not help.
             Err(error) if error.code.http_status() == 400 => {
                 return Ok(Some(RejectedSpans { spans: change.summary.spans, error }));
             }
@@ -272,8 +276,8 @@ impl Store {
         Ok(None)
     }
 
-    /// Returns the marks to write together with the spans of a trace, given its start and what this
-    /// process remembers of it.
+    /// Returns the marks to write together with the spans of a trace, given the trace's start time
+    /// and the document that this process has cached.
     async fn marks_of_export(
         &self,
         experiment: ExperimentId,

@@ -6,8 +6,8 @@ use table::Item;
 
 use super::span_items::items;
 
-/// Maximum number of traces in a portion, and of bytes of their spans before packing. A single
-/// trace may exceed the latter.
+/// Maximum number of traces in a portion, and maximum number of bytes of their unpacked spans. A
+/// single trace may exceed the number of bytes.
 const MAX_TRACES: usize = 1_000;
 const MAX_BYTES: usize = 16 << 20;
 

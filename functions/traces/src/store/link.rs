@@ -21,27 +21,28 @@ const MAX_RUNS: usize = 100;
 /// How long links to a trace that has not arrived are kept, in seconds: a week.
 const STUB_LIFETIME_SECONDS: i64 = 7 * 86_400;
 
-/// Checks whether a trace can still be linked to a run. Links of a trace without space for them are
-/// dropped, rather than rejecting the whole request.
+/// Checks whether a trace is not linked to a run and has room for the link. If it has no room, the
+/// link is dropped, because otherwise the whole request would be rejected.
 fn is_unlinked(trace: &StoredTrace, run: &str) -> bool {
     !trace.runs().iter().any(|known| known == run) && trace.item().size() + run.len() <= MAX_DOCUMENT_BYTES
 }
 
 impl Store {
-    /// Links traces to a run. One request per trace that was not linked to it, and one more if it
-    /// has to be marked.
+    /// Links traces to a run. Takes one request per trace that was not linked to it before, or two
+    /// if the trace's mark is more than a minute old.
     pub async fn trace_link_to_run(&self, traces: &[Granted<StoredTrace>], run: &str) -> Result<()> {
         let unlinked = traces.iter().filter(|trace| is_unlinked(trace, run));
         let unlinked: Vec<StoredTrace> = unlinked.map(|trace| (**trace).clone()).collect();
         self.trace_link(&unlinked, run).await
     }
 
-    /// Links traces that have not arrived yet to a run. Clients export traces in the background and
-    /// link them right away. The links are kept for a week. One request per trace, or two if it
-    /// already has such links.
+    /// Links traces that have not arrived yet to a run. This is common, because clients export
+    /// traces in the background and link them right away. The links are kept for a week. Takes one
+    /// request per trace, or two if links to the trace have already been stored.
     ///
     /// # Errors
-    /// `BAD_REQUEST` if a trace that has not arrived is linked to the maximum number of runs.
+    /// Returns `BAD_REQUEST` if a trace that has not arrived is linked to the maximum number of
+    /// runs.
     pub async fn traces_link_before_arrival(
         &self,
         traces: &BTreeSet<&TraceId>,
@@ -92,15 +93,15 @@ impl Store {
         }
     }
 
-    /// Links traces to a run. The traces' experiment must have been checked to be writable.
+    /// Links traces to a run. The caller must have checked that the traces' experiment is writable.
     pub(super) async fn trace_link(&self, traces: &[StoredTrace], run: &str) -> Result<()> {
         let links: Vec<_> = traces.iter().map(|trace| self.trace_add(trace, RUNS, vec![run.to_owned()])).collect();
         stream::iter(links).buffer_unordered(CONCURRENCY).try_collect::<Vec<_>>().await?;
         Ok(())
     }
 
-    /// Links a trace to versions of prompts, given as `name/version`. One request, or none if all
-    /// links exist, and one more if the trace has to be marked.
+    /// Links a trace to versions of prompts, given as `name/version`. Takes one request, or none if
+    /// all links exist, and one more if the trace's mark is more than a minute old.
     pub async fn trace_link_prompts(&self, trace: &Granted<StoredTrace>, prompts: Vec<String>) -> Result<()> {
         let known = trace.prompts();
         let new: Vec<_> = prompts.into_iter().filter(|prompt| !known.contains(prompt)).collect();

@@ -1,13 +1,13 @@
 //! Marks, which store the time order of an experiment's traces.
 //!
-//! A mark is written before its trace is created, moves to the mark's time, is changed, or gets
-//! spans. Readers skip a mark if no trace exists at the mark's time. Therefore every trace is found
-//! in its current state, no matter where a request was interrupted.
+//! A trace's mark is written before the trace is created, moved to another time, or changed, and
+//! before it gets spans. Readers skip a mark if no trace exists at the mark's time. Therefore every
+//! trace is found in its current state, no matter where a request was interrupted.
 //!
 //! Only the packer and the permanent removal of traces delete marks, at least three minutes after
-//! they were written. That is longer than a writer relies on a mark ([`MAX_RELIABLE_MARK_AGE`]), and longer than
-//! a request lasts. If a whole experiment is removed, its marks are deleted immediately: a deleted
-//! experiment accepts no traces.
+//! they were written. That is longer than a writer relies on a mark ([`MAX_RELIABLE_MARK_AGE`]),
+//! and longer than a request lasts. If a whole experiment is removed, its marks are deleted
+//! immediately, because a deleted experiment accepts no traces.
 
 use entities::attributes::{BYTES, MARKED_AT, SHARDS, TO_PACK};
 use entities::{StoredTrace, now_ms};
@@ -52,7 +52,7 @@ impl PutMark {
         Self::now(TracePartition::of(trace), TraceKey::of(trace))
     }
 
-    /// Checks whether the mark is at the trace's current place in the time order.
+    /// Checks whether the mark is at the trace's current position in the time order.
     pub(super) fn is_of(&self, trace: &StoredTrace) -> bool {
         self.partition.holds(trace, &self.place)
     }
@@ -88,19 +88,19 @@ impl ReadMark {
     }
 }
 
-/// Returns the partition of a trace's mark. The hash only spreads load and is not
-/// collision-resistant. A client that chooses its trace ids can put them all into one partition,
-/// but only of its own experiment.
+/// Returns the number of the partition that contains a trace's mark. The hash only spreads load and
+/// is not collision-resistant. A client that chooses its trace ids can put all of its traces into
+/// one partition, but this affects only the client's own experiment.
 fn shard_of(trace: &TraceId, shards: u32) -> u32 {
     let [_, low] = halves(fnv1a_128(trace.as_str().as_bytes()));
     u32::try_from(low % u64::from(shards.max(1))).unwrap_or_default()
 }
 
 impl Store {
-    /// Returns the number of partitions of a day. Creates the day if it does not exist, with as
-    /// many partitions as the previous day, because its load is likely similar, or with one if the
-    /// previous day has no traces. No request if this process has read the day in the last seconds,
-    /// otherwise one, and one more to create the day.
+    /// Returns the number of partitions of a day. If the day does not exist, creates it with as
+    /// many partitions as the previous day, because the load is likely to be similar, or with one
+    /// if the previous day has no traces. Takes no request if this process has read the day
+    /// recently. Otherwise, it takes one, and one more to create the day.
     async fn trace_shards(&self, experiment: ExperimentId, day: i64) -> Result<u32> {
         if let Some(shards) = self.trace_cache.shards(experiment, day) {
             return Ok(shards);
@@ -118,8 +118,8 @@ impl Store {
         Ok(shards)
     }
 
-    /// Creates a day with this number of partitions, unless it exists. Returns its number of
-    /// partitions.
+    /// Creates a day with the given number of partitions, unless the day exists. Returns the day's
+    /// actual number of partitions.
     async fn trace_day_make(&self, experiment: ExperimentId, day: i64, shards: u32) -> Result<u32> {
         let row = Item::new(rows::TraceDay::key(&experiment, &Ascending(day))).with(SHARDS, number(shards));
         match self.table.put(row, &Condition::item_missing()).await {
@@ -129,8 +129,8 @@ impl Store {
         }
     }
 
-    /// Writes items that include marks. A partition with too many marks is split, so after a
-    /// throttled request the cached numbers of partitions are dropped and read again.
+    /// Writes items that include marks. If a write is throttled, the cached numbers of partitions
+    /// are dropped and read again, because a day with an overloaded partition gets more partitions.
     pub(super) async fn put_with_marks(&self, items: Vec<Item>) -> Result<()> {
         let put = self.table.write_many(items, &[]).await;
         if let Err(Failure::Throttled(_)) = &put {
@@ -148,7 +148,7 @@ impl Store {
     }
 
     /// Makes sure that a trace's mark is not deleted while the trace is changed. Returns the mark
-    /// if it had to be written. One request, or none.
+    /// if it had to be written. Takes at most one request.
     pub(super) async fn trace_keep_mark(&self, trace: &StoredTrace) -> Result<Option<PutMark>> {
         if trace.marked_at() >= reliable_since() {
             return Ok(None);
@@ -158,16 +158,16 @@ impl Store {
         Ok(Some(mark))
     }
 
-    /// Returns the days that have traces, newest first. Their traces may all have been removed. One
-    /// request, and one more per 1 MB of days (about 15,000).
+    /// Returns the days that have traces, newest first. All traces of a day may have been removed.
+    /// Takes one request, and one more per 1 MB of days (about 15,000).
     pub async fn trace_days(&self, experiment: ExperimentId) -> Result<Vec<TraceDay>> {
         let items = self.table.query(Query::of(rows::TraceDay::all(&experiment)).backwards()).await?;
         Ok(items.iter().filter_map(day_of_row).collect())
     }
 
-    /// Reads up to `most` marks in a range of a partition, from its end if `is_backwards` is set.
-    /// Also returns whether there are more. One request per 1 MB, at least one, and a read unit per
-    /// 4 KB (about 30 marks).
+    /// Reads up to `most` marks in a range of a partition, starting at the range's end if
+    /// `is_backwards` is set. Also returns whether there are more. Takes one request per MB, and a
+    /// read unit per 4 KB (about 30 marks).
     pub(super) async fn trace_marks(
         &self,
         range: KeyRange,

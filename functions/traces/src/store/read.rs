@@ -29,14 +29,14 @@ impl WholeTrace {
     /// Converts the trace to JSON.
     ///
     /// # Errors
-    /// [`too_long`](mlflow_api::response_size::too_long) if the JSON exceeds the maximum size of any
-    /// response. Conversion stops at that size.
+    /// Returns [`too_long`](mlflow_api::response_size::too_long) if the JSON exceeds the maximum
+    /// size of a response. Conversion stops when that size is reached.
     pub fn parts(self) -> Result<TraceParts> {
         self.parts_within(&AtomicUsize::new(MAX_JSON_BYTES))
     }
 
-    /// Converts one of several traces that share a budget of `room` bytes. The size of its JSON is
-    /// subtracted from the budget.
+    /// Converts one of several traces that share a budget of `room` bytes. The size of the trace's
+    /// JSON is subtracted from the budget.
     fn parts_within(self, room: &AtomicUsize) -> Result<TraceParts> {
         let mut parts = TraceParts { trace_info: self.info.json(), spans: Vec::with_capacity(self.spans.len()) };
         for span in self.spans.iter() {
@@ -67,14 +67,15 @@ fn spans_in_artifact() -> Error {
 }
 
 impl Store {
-    /// Reads those of the given traces that exist in the table, including expired ones, which must
-    /// not be shown to clients. One request per hundred traces, and a read unit per 4 KB of each.
+    /// Reads those of the given traces that exist in the table. The result includes expired traces,
+    /// which must not be shown to clients. Takes one request per hundred traces, and a read unit
+    /// per 4 KB of each trace.
     pub(super) async fn trace_documents(&self, ids: &[&TraceId]) -> Result<HashMap<TraceId, StoredTrace>> {
         read_traces(&self.table, ids).await
     }
 
-    /// Reads those of the given traces that exist and have not expired. One request per hundred
-    /// traces, and a read unit per 4 KB of each.
+    /// Reads those of the given traces that exist and have not expired. Takes one request per
+    /// hundred traces, and a read unit per 4 KB of each trace.
     pub async fn trace_unexpired_documents(&self, ids: &[&TraceId]) -> Result<HashMap<TraceId, StoredTrace>> {
         let mut traces = self.trace_documents(ids).await?;
         if !traces.is_empty() {
@@ -85,11 +86,11 @@ impl Store {
         Ok(traces)
     }
 
-    /// Returns a trace with its spans. One request, and one more per MB of spans.
+    /// Returns a trace with its spans. Takes one request, and one more per MB of spans.
     ///
     /// # Errors
-    /// MLflow's errors if the spans are in an artifact file, or if some have not arrived and the
-    /// caller does not accept a partial trace.
+    /// Returns MLflow's error if the spans are in an artifact file, or if some spans have not
+    /// arrived and the caller does not accept a partial trace.
     pub async fn trace_get(&self, trace: &StoredTrace, allow_partial: bool) -> Result<WholeTrace> {
         let info = trace.info()?;
         if !has_spans_in_table(&info) {
@@ -106,14 +107,14 @@ impl Store {
     }
 
     /// Returns traces with their spans as JSON. Traces whose spans have not all arrived are
-    /// skipped. One request per trace. Memory is bounded to one response, plus the spans of a few
-    /// small traces or of one large trace. `shown` removes the parts of a trace that the caller may
-    /// not see.
+    /// skipped. `shown` removes the parts of a trace that the caller may not see. Takes one request
+    /// per trace. Memory is limited to one response, plus the spans of a few small traces or of one
+    /// large trace.
     ///
     /// # Errors
-    /// MLflow's error if the spans of a trace are in an artifact file;
-    /// [`too_long`](mlflow_api::response_size::too_long) as soon as the JSON exceeds the maximum size
-    /// of any response.
+    /// Returns MLflow's error if the spans of a trace are in an artifact file, and
+    /// [`too_long`](mlflow_api::response_size::too_long) as soon as the JSON exceeds the maximum
+    /// size of a response.
     pub async fn trace_get_many(
         &self,
         traces: &[&StoredTrace],
@@ -130,8 +131,8 @@ impl Store {
             if whole.spans.is_empty() || !whole.is_complete() {
                 return Ok(None);
             }
-            // The spans are dropped here. While the spans of a large trace are in memory, other
-            // large traces wait.
+            // The spans are dropped at the end of this step. While the spans of a large trace are
+            // in memory, other large traces wait.
             whole.parts_within(&room).map(Some)
         });
         let reads: Vec<_> = reads.collect();

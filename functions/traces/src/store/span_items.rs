@@ -1,6 +1,6 @@
-//! Storage of spans. Each export of a trace's spans is an item, or several parts, and is never
-//! rewritten. The items are in a partition of the experiment that sends them, so an export that
-//! names a trace of another experiment cannot affect that trace's spans.
+//! Storage of spans. Each export of a trace's spans is one item, or several parts, and is never
+//! rewritten. The items are in a partition of the experiment to which the spans were sent, so an
+//! export that names a trace of another experiment cannot affect that trace's spans.
 
 use entities::attributes::{ADDS_ONLY, ARRIVED, CONTENT, PARTS};
 use entities::now_ms;
@@ -15,13 +15,14 @@ use super::store::Store;
 /// Maximum size in bytes of one part. An item may have 400 KB, including its key and names.
 const MAX_PART_BYTES: usize = 380 << 10;
 
-/// Returns the items of one export of a trace's spans. If the sender may only add (`adds_only`),
-/// spans of other exports take precedence over its spans with the same ids.
+/// Returns the items of one export of a trace's spans. If `adds_only` is set, because the sender
+/// may only add to traces, spans of other exports take precedence over the spans with equal ids in
+/// this export.
 pub(super) fn items(experiment: ExperimentId, trace: &TraceId, spans: &[Span], adds_only: bool) -> Result<Vec<Item>> {
     let packed = spans::pack(spans, MAX_PART_BYTES);
-    // The digest covers the packed bytes, so that the same spans packed differently by another
-    // version are a separate export. The prefix ensures that an export that only adds never has the
-    // same key as one that does not.
+    // The digest covers the packed bytes. If another version packs the spans differently, the
+    // result is therefore a separate export. The prefix ensures that the keys of exports that only
+    // add never collide with those of other exports.
     let prefix: &[u8] = if adds_only { b"adds only" } else { b"" };
     let digest = WideDigest::of_bytes(&[prefix, &packed.parts.concat()].concat());
     let parts = u32::try_from(packed.parts.len()).map_err(Error::internal)?;
@@ -38,12 +39,12 @@ pub(super) fn items(experiment: ExperimentId, trace: &TraceId, spans: &[Span], a
 
 impl Store {
     /// Returns all spans of a trace in this experiment that have arrived: roots first, then by
-    /// start time. A large trace waits until the process has no other spans in memory. One request,
-    /// and one more per MB; a read unit per 4 KB.
+    /// start time. A large trace waits until the process has no other spans in memory. Takes one
+    /// request, and one more per MB. Costs a read unit per 4 KB.
     ///
     /// # Errors
-    /// `BAD_REQUEST` if the spans exceed the maximum size of any response; `RESOURCE_EXHAUSTED` if
-    /// they would have to wait for too long.
+    /// Returns `BAD_REQUEST` if the spans exceed the maximum size of a response, and
+    /// `RESOURCE_EXHAUSTED` if the trace would have to wait for too long.
     pub async fn trace_spans_in(
         &self,
         experiment: ExperimentId,
@@ -54,7 +55,7 @@ impl Store {
     }
 
     /// Returns the tokens and cost of all spans of a trace that have arrived, or `None` if there
-    /// are too many to read. One request, and one more per MB.
+    /// are too many spans to read. Takes one request, and one more per MB.
     pub(super) async fn trace_usage(
         &self,
         experiment: ExperimentId,

@@ -18,7 +18,7 @@ use super::export::{artifact_location, other_experiment_error};
 use super::store::Store;
 use super::tag;
 
-/// Validates a trace from a client like MLflow.
+/// Validates a trace from a client with MLflow's checks.
 fn check(started: &TraceInfo) -> Result<()> {
     if !proto_json::is_time(started.request_time) {
         return Err(Error::invalid("The time of the trace is not between the years 1 and 9999."));
@@ -71,7 +71,7 @@ impl DocumentChange for TraceStartChange<'_> {
 }
 
 impl TraceStartChange<'_> {
-    /// Adds the fields that the trace does not have yet, and keeps the fields that it has.
+    /// Adds those of the sent fields that the trace does not have yet. Existing fields are kept.
     fn fill_missing(&self, mut draft: TraceDraft) -> TraceDraft {
         let started = self.started;
         if draft.is_in_progress() {
@@ -165,7 +165,7 @@ const TOKEN_KEYS: [&str; 6] = [
 ];
 const COST_KEYS: [&str; 3] = ["input_cost", "output_cost", "total_cost"];
 
-/// Updates the numbers of a metadata entry with those that the new value contains.
+/// Updates the numbers in a metadata entry's JSON with those numbers that the new value contains.
 pub(super) fn merge_numbers(
     draft: &mut TraceDraft,
     key: &str,
@@ -221,10 +221,12 @@ fn finite(value: &Value) -> Option<Value> {
 
 impl Store {
     /// Stores the fields of a trace that a client sends. The trace may already exist. If the caller
-    /// may change traces, the sent fields take precedence. Otherwise they are only added, and the
-    /// response contains nothing of the stored trace. Two requests, or one if this process wrote
-    /// the trace last. One more for marks if the trace is new, moves to another time, or was marked
-    /// more than a minute ago. One more for the experiment if no lease is valid.
+    /// may change traces, the sent fields take precedence. Otherwise the sent fields are only
+    /// added, and the response contains nothing of the stored trace.
+    ///
+    /// Takes two requests, or one if this process wrote the trace last. Takes one more for marks if
+    /// the trace is new, moves to another time, or has a mark that is more than a minute old. Takes
+    /// one more for the experiment if no lease on it is valid.
     pub async fn trace_start(
         &self,
         experiment: &Granted<ExperimentId>,
@@ -242,14 +244,15 @@ impl Store {
         }
         let (sent, _) = start.plan(self, None).await?.finish(None);
         let mut sent = StoredTrace::of(sent)?.info()?;
-        // This tag tells clients whether the server has the spans.
+        // This stored tag is part of the response, because clients learn from it whether the server
+        // has the spans.
         sent.tags.extend(written.tags.into_iter().filter(|(key, _)| key == SPANS_LOCATION_TAG));
         Ok(sent)
     }
 
-    /// Starts a trace for a client of version 2, which ends it with a later request. Two requests,
-    /// and one for the experiment if no lease is valid. Each call generates a new id, so a client
-    /// that received no response must not retry.
+    /// Starts a trace for a client of version 2, which ends the trace with a later request. Takes
+    /// two requests, and one for the experiment if no lease on it is valid. Each call generates a
+    /// new id, so a client that received no response must not retry.
     pub async fn trace_start_v2(&self, experiment: &Granted<ExperimentId>, started: &TraceInfo) -> Result<TraceInfo> {
         let start = self.trace_started(experiment, started, false).await?;
         let draft = start.plan(self, None).await?;
@@ -274,8 +277,8 @@ impl Store {
         Ok(TraceStartChange { started, experiment: id, artifact_location, is_final, adds_only: false })
     }
 
-    /// Ends a trace for a client of version 2. One request, or two if the trace was marked more
-    /// than a minute ago.
+    /// Ends a trace for a client of version 2. Takes one request, or two if the trace's mark is
+    /// more than a minute old.
     pub async fn trace_end_v2(&self, trace: &Granted<StoredTrace>, ended: &EndedTrace) -> Result<TraceInfo> {
         let session = ended.metadata.iter().find(|(name, _)| name == SESSION);
         session.map_or(Ok(()), |(_, session)| limits::at_most("Session ID", MAX_METADATA_LENGTH, session))?;

@@ -1,4 +1,4 @@
-//! The store itself.
+//! The traces store, and how it is configured.
 
 use std::time::Duration;
 
@@ -19,7 +19,8 @@ pub struct Store {
     pub(super) trace_cache: TraceCache,
     pub(super) retention_cache: TraceRetentionCache,
     artifacts: ArtifactStore,
-    /// Whether marks record the size of the spans that are written with them, for counting usage.
+    /// Whether marks record the size of the spans that are written with them. The sizes are used
+    /// for counting usage.
     pub(super) counts_bytes: bool,
 }
 
@@ -30,8 +31,8 @@ impl Store {
         Self::with_lease(table, artifacts, entities::experiments::LEASE_DURATION)
     }
 
-    /// Returns a store with another lease on experiments. All processes on one table must use the
-    /// same lease.
+    /// Returns a store whose leases on experiments have the given length. All processes that share
+    /// a table must use the same length.
     #[must_use]
     pub fn with_lease(table: Table, artifacts: ArtifactStore, lease: Duration) -> Self {
         Self {
@@ -50,10 +51,10 @@ impl Store {
         Self { counts_bytes: true, ..self }
     }
 
-    /// Reads the retention policies of traces into the cache. One request.
+    /// Reads the retention policies of traces into the cache. Takes one request.
     ///
     /// # Errors
-    /// The table cannot be read.
+    /// Returns an error if the table cannot be read.
     pub async fn prepared(self) -> Result<Self> {
         self.retention_cache.since([]).await?;
         Ok(self)
@@ -65,7 +66,7 @@ impl Store {
         Self { retention_cache: other.retention_cache.clone(), ..self }
     }
 
-    /// Returns the store over a table that counts its reads.
+    /// Returns a copy of the store that accesses the table through a handle that counts its reads.
     pub(super) fn with_table(&self, table: Table) -> Self {
         Self { table, ..self.clone() }
     }
@@ -86,8 +87,8 @@ impl service::DomainStore for Store {
         self.clone()
     }
 
-    /// Removes expired traces from the scope, even if they have not been deleted yet. Takes no
-    /// request, or one per minute.
+    /// Removes expired traces from the scope, even if they have not been deleted yet. Takes at most
+    /// one request per minute.
     async fn hide_expired(&self, scope: Scope) -> Result<Scope> {
         let experiments: Vec<_> = scope.traces().map(entities::StoredTrace::experiment).collect();
         if experiments.is_empty() {

@@ -31,7 +31,8 @@ pub(crate) fn no_tag(trace: &str, key: &str) -> Error {
 }
 
 impl Store {
-    /// Sets a tag of a trace. One request, or two if the trace was marked more than a minute ago.
+    /// Sets a tag of a trace. Takes one request, or two if the trace's mark is more than a minute
+    /// old.
     pub async fn trace_set_tag(&self, trace: &Granted<StoredTrace>, key: &str, value: &str) -> Result<()> {
         let value = check(key, value)?;
         if trace.item().size() + key.len() + value.len() > MAX_DOCUMENT_BYTES {
@@ -44,8 +45,8 @@ impl Store {
             .ok_or_else(|| TraceId::not_found(trace.id().as_str()))
     }
 
-    /// Deletes a tag of a trace. One request, or two if the trace was marked more than a minute
-    /// ago.
+    /// Deletes a tag of a trace. Takes one request, or two if the trace's mark is more than a
+    /// minute old.
     pub async fn trace_delete_tag(&self, trace: &Granted<StoredTrace>, key: &str) -> Result<()> {
         let name = entry_name(key);
         let path = || table::AttributePath::from((TAGS, name.as_ref()));
@@ -55,11 +56,12 @@ impl Store {
             .ok_or_else(|| no_tag(trace.id().as_str(), key))
     }
 
-    /// Updates a part of a trace's document regardless of the rest, given the document as it was
-    /// read. Returns `None` if the condition does not hold, or if the trace was deleted and created
-    /// again in another experiment, which this request may not change. If the response to an
-    /// attempt was lost, the change may have been made nevertheless. One request, or two if the
-    /// trace was marked more than a minute ago.
+    /// Updates a part of a trace's document regardless of its other parts, given the document as it
+    /// was read. Takes one request, or two if the trace's mark is more than a minute old.
+    ///
+    /// Returns `None` if the condition does not hold, or if the trace was deleted and created again
+    /// in another experiment, which this request may not change. If the response to an earlier
+    /// attempt was lost, the change may have been made nevertheless.
     pub(super) async fn trace_update(
         &self,
         known: &StoredTrace,
@@ -75,8 +77,8 @@ impl Store {
             let since = reliable_since();
             let put = self.trace_keep_mark(&known).await?;
             let (update, is_marked) = match &put {
-                // The mark that was just written becomes the trace's mark, provided that the trace
-                // has not moved.
+                // The mark that was just written becomes the trace's mark, provided that the
+                // trace's time has not changed.
                 Some(put) => (update.clone().set(MARKED_AT, number(put.at)), is_at(&known)),
                 None => (update.clone(), Condition::Not(Box::new(Condition::Below(MARKED_AT.into(), number(since))))),
             };
@@ -105,7 +107,7 @@ impl Store {
     }
 }
 
-/// Returns the condition that a trace is still at its place in its experiment.
+/// Returns the condition that a trace still has the same experiment and time.
 fn is_at(known: &StoredTrace) -> Condition {
     let shard = match known.shard() {
         0 => Condition::Missing(SHARD.into()),

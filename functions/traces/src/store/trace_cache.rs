@@ -1,5 +1,5 @@
-//! A per-process cache of documents and days. All of it may be stale: writes carry conditions, and
-//! data that only grows is read again where that matters.
+//! A per-process cache of documents and days. Any entry may be stale. This is safe because writes
+//! are conditional, and data that can only grow is read again where staleness matters.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,19 +11,22 @@ use entities::StoredTrace;
 use mlflow_api::{ExperimentId, TraceId};
 use trace_blocks::{TraceKey, TracePartition};
 
-/// How long the number of a day's partitions is cached. The indexer adds partitions when one gets
-/// too many traces.
+/// How long the number of a day's partitions is cached. The indexer adds partitions to a day when
+/// one of them receives too many traces.
 const PARTITION_COUNT_LIFETIME: Duration = Duration::from_secs(30);
 /// Maximum number of cached traces, and of cached days.
 const MAX_ENTRIES: usize = 1_000;
-/// Maximum number of deleted traces that are remembered.
+/// Maximum number of deleted traces that are cached.
 const MAX_DELETED: usize = 20_000;
 /// Maximum size in bytes of a cached document.
 const MAX_CACHED_BYTES: usize = 4 << 10;
 
-/// The cache. It contains documents that this process wrote last, because the spans of a trace
-/// often arrive in several requests; days that exist in the table, with the number of their
-/// partitions; and traces that this process has deleted, whose marks remain for some minutes.
+/// The cache. It contains:
+///
+/// - documents that this process wrote last, because the spans of a trace often arrive in several
+///   requests,
+/// - days that exist in the table, with their numbers of partitions,
+/// - traces that this process has deleted, because their marks remain for some minutes.
 #[derive(Clone, Default)]
 pub(super) struct TraceCache(Arc<Mutex<CacheContent>>);
 
@@ -77,7 +80,7 @@ impl TraceCache {
         self.with(|memory| memory.days.clear());
     }
 
-    /// Records that a trace was deleted. `begun` is the start of the transaction in ms.
+    /// Records that a trace was deleted. `begun` is the start of the deleting transaction, in ms.
     pub(super) fn keep_deleted(&self, trace: &StoredTrace, begun: i64) {
         self.with(|memory| {
             if memory.deleted.len() >= MAX_DELETED {
@@ -87,8 +90,8 @@ impl TraceCache {
         });
     }
 
-    /// Checks whether this process deleted the trace of a mark after the mark was written. A
-    /// request that creates the trace again writes a new mark.
+    /// Checks whether this process deleted a trace after the trace's mark was written. A later mark
+    /// means that the trace may have been created again.
     pub(super) fn was_deleted(&self, partition: &TracePartition, place: &TraceKey, marked_at: i64) -> bool {
         let deleted = self.with(|memory| memory.deleted.get(&(*partition, place.clone())).copied());
         deleted.is_some_and(|deleted| marked_at < deleted)

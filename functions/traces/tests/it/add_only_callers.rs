@@ -17,7 +17,7 @@ async fn adding(site: &Site) -> Server {
     Server::guarded(&site.table, Arc::new(TestAuthorizer::of_asks(Visibility::Everything, may).looking())).await
 }
 
-/// Returns a trace with all fields that a client may set, each with the same text.
+/// Returns a trace with all fields that a client may set. Every field contains the given text.
 fn said(number: u32, text: &str) -> Value {
     let mut said = info(number, "0");
     said["client_request_id"] = text.into();
@@ -43,7 +43,8 @@ async fn a_trace_that_is_said_again_keeps_all_its_fields_and_gets_new_ones() {
     other["request_time"] = "2020-01-01T00:00:00Z".into();
     other["execution_duration"] = "9s".into();
     other["state"] = "ERROR".into();
-    // Once by a process that does not know the trace, and once by the process that wrote it last.
+    // The request is sent to a process that has not cached the trace, and then to the process that
+    // wrote it last.
     for _ in 0..2 {
         let answer = adding.start(&other).await.ok();
         assert!(!answer.to_string().contains("theirs"), "{answer}");
@@ -62,7 +63,7 @@ async fn a_trace_that_is_said_again_keeps_all_its_fields_and_gets_new_ones() {
     assert_eq!(assessments(&mut after), ["theirs", "mine", "theirs"]);
     assessments(&mut expected);
     assert_eq!(after, expected);
-    // Other callers can still change it.
+    // Other callers can still change the trace.
     site.server.start(&other).await.ok();
     assert_eq!(site.server.info(1).await["request_preview"], "mine");
 }
@@ -74,8 +75,8 @@ async fn a_new_trace_is_answered_and_kept_as_it_was_sent() {
     let answer = adding.start(&said(1, "mine")).await.ok()["trace"]["trace_info"].take();
     assert_eq!(answer["tags"]["mine"], "mine");
     assert_eq!(site.server.info(1).await["response_preview"], "mine");
-    // Clients of 3.17 send the spans first. The fields that the spans do not contain are added at
-    // the end.
+    // Clients of version 3.17 send the spans first. At the end, they add the fields that the spans
+    // do not contain.
     adding.export(&[span(2, 1, None, 0, 5)]).await.ok();
     let answer = adding.start(&said(2, "mine")).await.ok()["trace"]["trace_info"].take();
     assert_eq!(answer["tags"]["mlflow.trace.spansLocation"], "TRACKING_STORE");

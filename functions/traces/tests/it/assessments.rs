@@ -73,7 +73,7 @@ async fn changes_are_of_the_same_kind() {
     site.server.start(&info(1, "0")).await.ok();
     let named = json!({ "assessment_id": "a-1", "assessment_name": "n", "feedback": { "value": true }, "metadata": { "a": "1" } });
     create(&site.server, named.clone()).await;
-    // Repeating the request has no effect; a different assessment under the same id is rejected.
+    // Repeating the request has no effect, but a different assessment under this id is rejected.
     create(&site.server, named).await;
     let change = json!({ "assessment": { "assessment_name": "m", "metadata": { "b": "2" }, "rationale": "no" }, "update_mask": "assessmentName,metadata" });
     let changed = call(&site.server, "PATCH", "/a-1", change).await.ok()["assessment"].take();
@@ -84,7 +84,8 @@ async fn changes_are_of_the_same_kind() {
     assert_eq!(refused, "Cannot update expectation value on a Feedback assessment.");
 }
 
-/// MLflow's client sends a value that is not a scalar either as a text with JSON, or as it is.
+/// MLflow's client sends a value that is not a scalar in one of two forms: as a text that contains
+/// JSON, or unchanged.
 #[tokio::test]
 async fn values_may_be_deep_and_hold_half_a_surrogate_pair() {
     let site = Site::new().await;
@@ -115,7 +116,7 @@ async fn values_may_be_deep_and_hold_half_a_surrogate_pair() {
             r#"{{"assessment": {{"assessment_name": "n", "assessment_id": "a-7", "feedback": {{"value": {value}}}}}}}"#
         )
     };
-    // The value is nested in three objects.
+    // The message nests the value in three objects, so this is the deepest value that is accepted.
     server.call_at("POST", &path, feedback(&deep(997))).await.ok();
     let read = server.get_at(&format!("{path}/a-7"), &[]).await;
     assert_eq!(read.status, 200);

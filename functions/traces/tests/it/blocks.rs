@@ -55,7 +55,7 @@ pub(crate) async fn make(server: &Server, seed: u64) {
 }
 
 /// Returns the searches that are sent to both servers, with different filters, orders and page
-/// sizes. In a sample, each of two turns sends half of them.
+/// sizes. If only a sample is tested, each of two turns sends half of them.
 fn searches() -> Vec<Value> {
     let between = format!("timestamp_ms > {} AND timestamp_ms < {}", BEGAN + 5_000_000, BEGAN + 90_000_000);
     let filters = [
@@ -115,8 +115,8 @@ fn figures() -> Vec<Value> {
     ]
 }
 
-/// Returns the requests that are sent in a turn. In a sample, a turn sends every second request,
-/// and the next turn sends the others.
+/// Returns the requests that are sent in a turn. If only a sample is tested, a turn sends every
+/// second request, and the next turn sends the others.
 fn asked_of<T>(questions: Vec<T>, turn: u64) -> impl Iterator<Item = T> {
     let is_asked = move |place: u64| all_searches() || (place + turn).is_multiple_of(2);
     (0..).zip(questions).filter(move |(place, _)| is_asked(*place)).map(|(_, question)| question)
@@ -145,7 +145,8 @@ pub(crate) async fn answers(server: &Server, turn: u64) -> Vec<Value> {
     all
 }
 
-/// Changes and deletes some traces, the same ones on every server.
+/// Changes and deletes some traces. The selection depends only on the seed, so it is equal on every
+/// server.
 pub(crate) async fn change(server: &Server, seed: u64) {
     for number in 1..=TRACES {
         match (u64::from(number) * 31 + seed) % 9 {
@@ -191,7 +192,7 @@ async fn packed_and_not(seed: u64, of_block: usize, kept: usize) {
     let site = Site::new().await;
     make(&site.server, seed).await;
     let other = site.copy().await;
-    // Packed traces have not changed for two minutes.
+    // The packer packs only traces that have not changed for two minutes.
     runtime::clock::sleep(Duration::from_mins(2)).await;
     pack_some(&other, of_block, |place| kept == 0 || place % (kept + 1) != 0).await;
     let (first, second) = (seed, seed + 1);

@@ -73,7 +73,7 @@ async fn a_request_is_found_in_marks_in_blocks_and_in_both() {
         (&longest, &|number| matches!(number, 9 | 11)),
         (&between, &|number| number > 30 && request(number).as_deref() == Some("r# 1")),
     ];
-    // Small and large pages, in both orders. In a sample, each search uses one of these
+    // Combinations of page size and order. If only a sample is tested, each search uses one of the
     // combinations in turn.
     let ways = [(2, "", true), (2, "timestamp_ms ASC", false), (100, "", true), (100, "timestamp_ms ASC", false)];
     let mut turn = 0;
@@ -131,7 +131,8 @@ async fn blocks_are_not_read_and_few_requests_are_enough() {
     site.table.write_many(Vec::new(), &blocks).await.unwrap();
     site.faults.reset_calls();
     assert_eq!(latest(&site.server, "client_request_id = 'r50'").await, [id(50)]);
-    // The days, the marks of each of three days, and the index; then the document.
+    // The five queries are for the days, the marks of each of three days, and the index. After
+    // them, the document is read.
     assert_eq!((site.faults.calls("Query"), site.faults.calls("GetItem")), (5, 1));
     assert_eq!(site.faults.calls("BatchGetItem"), 0);
 }
@@ -161,7 +162,7 @@ fn another_id_and_a_deletion_are_seen_at_once_however_late_the_index_is() {
         pack_all(&site, 3).await;
         assert_eq!(latest(server, "client_request_id = 'new'").await, [id(1)]);
         assert_eq!(latest(server, "client_request_id = 'old'").await, Vec::<String>::new());
-        // A trace that lost its id has no entry any more.
+        // The trace that lost its request id must have no index entry any more.
         let items = site.items().await;
         let entry = |number: u32| format!("EXP#0#{}", id(number));
         let entries = |number: u32| items.iter().filter(|item| item["gsi1sk"]["S"] == entry(number)).count();
@@ -183,7 +184,7 @@ fn a_trace_that_the_index_does_not_have_yet_is_not_packed() {
         let indexer = Indexer::new(site.faulty()).with_packing_thresholds(sizes);
         site.server.start(&started(0, "0", Some("before"))).await.ok();
         site.faults.freeze_global_indexes(&site.engine).unwrap();
-        // All on one day.
+        // All of these traces are on one day.
         for number in 1..=24 {
             let request = (number % 2 == 0).then(|| format!("r{}", number % 3));
             let mut started = started(number, "0", request.as_deref());
@@ -226,7 +227,7 @@ async fn more_traces_of_a_request_than_an_index_is_asked_for_are_found() {
     }
     pack_all(&site, 128).await;
     for number in 1_000..=1_001 {
-        // One thousand, and one more.
+        // The maximum is a thousand traces, and this is one more.
         if number > 1_000 {
             site.server.start(&started(number)).await.ok();
             pack_all(&site, 128).await;

@@ -27,7 +27,7 @@ fn text(key: &str, value: &str) -> KeyValue {
     attribute(key, Any::StringValue(value.to_owned()))
 }
 
-/// Returns a span of a trace. Its number is also its duration in ms.
+/// Returns a span of a trace. The span's number is also its duration in ms.
 pub(crate) fn span(trace: u32, number: u64, parent: Option<u64>, attributes: Vec<KeyValue>) -> Span {
     Span {
         trace_id: u128::from(trace).to_be_bytes().to_vec(),
@@ -70,8 +70,8 @@ pub(crate) async fn send(server: &Server, resource_spans: Vec<ResourceSpans>) ->
     server.send(request.body(Body::from(body.finish().unwrap())).unwrap()).await
 }
 
-/// Returns the spans of two programs. The second program continues the trace of the first, and has
-/// a trace of its own.
+/// Returns the spans of two programs. The second program continues the trace of the first one, and
+/// also has a separate trace.
 fn gathered() -> Vec<ResourceSpans> {
     let shop = vec![text("service.name", "shop"), text("telemetry.sdk.language", "go"), text("zone", "a")];
     let model = vec![text("service.name", "model"), attribute("replicas", Any::IntValue(3))];
@@ -101,7 +101,7 @@ async fn what_a_collector_gathers_becomes_its_traces() {
     assert_eq!(server.spans(2).await, ["step 30"]);
     let first = server.info(1).await;
     assert_eq!((&first["state"], &first["execution_duration"]), (&json!("OK"), &json!("0.050s")));
-    // The name is that of the first program that has one.
+    // The trace gets the name of the first program that has one.
     assert_eq!((&first["tags"]["service.name"], &first["tags"]["zone"]), (&json!("shop"), &json!("a")));
     assert!(first["tags"].get("telemetry.sdk.language").is_none() && first["tags"].get("replicas").is_none());
     assert_eq!(first["trace_metadata"]["mlflow.trace.session"], "s");
@@ -110,7 +110,7 @@ async fn what_a_collector_gathers_becomes_its_traces() {
     let second = server.info(2).await;
     assert_eq!((&second["tags"]["service.name"], &second["tags"]["replicas"]), (&json!("model"), &json!("3")));
 
-    // The response was lost. Retrying the request with another process changes nothing.
+    // After a lost response, the request is sent again to another process, and changes nothing.
     let before = site.items().await.len();
     assert_eq!(send(&server, gathered()).await.status, 200);
     assert_eq!(site.items().await.len(), before);

@@ -14,11 +14,12 @@ use tokio::task::JoinSet;
 
 use crate::server::{ALL, Server, Site, export, id, span};
 
-/// Number of traces that only one exporter sends. In addition, every eight exporters share a trace.
+/// Number of traces per exporter that no other exporter sends. In addition, every eight exporters
+/// share a trace.
 const TRACES: u32 = 4;
 const SPANS: u64 = 5;
-/// Maximum number of attempts of OpenTelemetry's exporter, and the seconds within which it makes
-/// them.
+/// Maximum number of attempts of OpenTelemetry's exporter, and the number of seconds within which
+/// it makes them.
 const ATTEMPTS: u32 = 6;
 const SECONDS: u32 = 10;
 /// Length of one simulated second for the exporters.
@@ -51,8 +52,8 @@ async fn post(to: SocketAddr, body: &str) -> ExporterResponses {
     ExporterResponses { status, retry_after, text }
 }
 
-/// Exports like OpenTelemetry's exporter: after 429, 502, 503 or 504, the request is sent again
-/// later. Returns how often it was sent.
+/// Exports like OpenTelemetry's exporter, which sends a request again after 429, 502, 503 or 504.
+/// Returns how often the request was sent.
 async fn exports(to: SocketAddr, spans: Vec<Value>) -> u32 {
     let (body, mut waited) = (export(&spans), 0);
     for attempt in 1..=ATTEMPTS {
@@ -80,8 +81,8 @@ async fn listen(server: &Server) -> SocketAddr {
     address
 }
 
-/// Returns the requests of an exporter, in order: spans below the root before the root, and a span
-/// of a shared trace.
+/// Returns the requests of an exporter, in order. Spans below the root come before the root. The
+/// last one is a span of a shared trace.
 fn requests(exporter: u32) -> Vec<Vec<Value>> {
     let mut requests = Vec::new();
     for own in 0..TRACES {
@@ -102,7 +103,7 @@ fn shared(exporter: u32) -> u32 {
 }
 
 /// Runs all exporters concurrently, half of them against each address. Every third request is sent
-/// twice at the same time. Returns the number of retries.
+/// twice at once. Returns the number of retries.
 async fn all_export(to: [SocketAddr; 2], exporters: u32) -> u32 {
     let mut running = JoinSet::new();
     for exporter in 0..exporters {
@@ -187,14 +188,14 @@ async fn no_span_of_64_exporters_is_lost_while_every_tenth_call_of_the_table_fai
 
 async fn nothing_is_lost_while_calls_fail(exporters: u32) {
     let site = Site::new().await;
-    // The servers give up quickly, so that exporters see the failures.
+    // The servers give up after few retries, so that exporters see the failures.
     let pause = Duration::from_millis(1);
     let retry = RetryPolicy { attempts: 3, first_pause: pause, longest_pause: pause, ..RetryPolicy::default() };
     let impatient = site.faulty().with_retry(retry);
     let servers = [Server::on(&impatient).await, Server::on(&impatient).await];
     let to = [listen(&servers[0]).await, listen(&servers[1]).await];
-    // Alternates between two kinds of throttling and conflicts, and between requests that fail
-    // before and after they take effect.
+    // Faults alternate between two kinds of throttling, conflicts, and requests that fail before or
+    // after they take effect.
     site.faults.refuse_every(10);
     site.faults.lose_answer_every(10);
     let repeated = all_export(to, exporters).await;

@@ -10,7 +10,7 @@ async fn traces_are_deleted_by_time_oldest_first() {
     let other = site.server.experiment("other").await;
     for number in 1..=5 {
         let mut started = info(number, "0");
-        // On three days.
+        // The traces are on three different days.
         started["request_time"] = format!("2023-11-1{}T00:00:0{number}.000Z", number / 2).into();
         site.server.start(&started).await.ok();
     }
@@ -35,7 +35,7 @@ async fn traces_are_deleted_by_time_oldest_first() {
 async fn nothing_but_days_and_young_marks_is_left() {
     let site = Site::new().await;
     let before = site.items().await.len();
-    // More items than fit into one transaction.
+    // There are more items than fit into one transaction.
     let spans: Vec<_> = (1..=130).map(|number| span(1, number, None, number, number)).collect();
     for span in &spans {
         site.server.export(std::slice::from_ref(span)).await.ok();

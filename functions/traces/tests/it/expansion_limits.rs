@@ -1,4 +1,4 @@
-//! Requests that are small on the wire and could expand to a large amount of data.
+//! Requests that are small when they are sent but could expand to a large amount of data.
 
 use std::time::Duration;
 
@@ -58,14 +58,14 @@ async fn spans_that_would_be_too_long_an_answer_are_refused() {
     }
 }
 
-/// Returns the CPU time of this process, which runs only this test. Other processes do not affect
-/// it.
+/// Returns the CPU time of this process. It is not affected by other processes, and this process
+/// runs only this test.
 fn now() -> Duration {
     Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime)).unwrap()
 }
 
-/// Exports a new trace with this many roots, tags of a root, and tags of the sender. Returns the
-/// CPU time.
+/// Exports a new trace with `many` roots, tags of a root, and tags of the sender. Returns the CPU
+/// time that this takes.
 async fn export_of(many: u32) -> (Site, Duration) {
     let site = Site::new().await;
     let tags: Vec<_> = (0..many).map(|number| text(format!("mlflow.traceTag.t{number}"), "v".to_owned())).collect();
@@ -77,15 +77,16 @@ async fn export_of(many: u32) -> (Site, Duration) {
     (site, now().saturating_sub(began))
 }
 
-/// A quadratic algorithm, which would merge each root's tags into all others and measure the
-/// document for each tag, would take sixteen times as long for four times the input.
+/// The time must grow linearly with the size of the input. A quadratic algorithm, which would merge
+/// each root's tags into all others and measure the document for each tag, would take sixteen times
+/// as long for four times the input.
 #[tokio::test]
 async fn roots_and_tags_take_as_long_as_they_are_many() {
     let ((_, few), (site, many)) = (export_of(15_000).await, export_of(60_000).await);
     assert!(many < few * 8, "{few:?}, {many:?}");
     let trace = site.server.info(1).await;
     let tags = trace["tags"].as_object().unwrap();
-    // The tags that fit into a document.
+    // Only the tags that fit into a document are kept.
     assert!((20_000..60_000).contains(&tags.len()), "{}", tags.len());
     let bytes: usize = tags.iter().map(|(key, value)| key.len() + value.as_str().unwrap().len()).sum();
     assert!((200 << 10..320 << 10).contains(&bytes), "{bytes}");

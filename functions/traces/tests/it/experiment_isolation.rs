@@ -9,7 +9,7 @@ use test_site::key_of;
 use crate::server::{ALL, Server, Site, TestResponse, id, info, span};
 
 /// Returns the items in the partitions of traces, of their spans, and of an experiment's marks and
-/// blocks, without those of the other experiment.
+/// blocks, except for items of the other experiment.
 async fn held(site: &Site, other: &str) -> BTreeMap<String, Value> {
     let items = site.items().await.into_iter().map(|item| (key_of(&item), item));
     let of_traces = items.filter(|(key, _)| {
@@ -39,7 +39,8 @@ async fn spans_for_a_trace_of_another_experiment_are_never_shown() {
     assert_eq!(message, format!("Trace with ID '{}' does not belong to experiment {other}.", id(1)));
     assert_eq!(server.spans(1).await, ["step 1"]);
     assert_eq!(server.info(1).await["execution_duration"], "0.005s");
-    // The spans of the other trace are accepted, and the response reports how many were rejected.
+    // The spans of the trace in this experiment are accepted, and the response reports how many
+    // spans of the other trace were rejected.
     let said = server.export_to(&other, &[forged, span(2, 1, None, 0, 5)]).await.ok();
     assert_eq!(said, json!({ "partialSuccess": { "rejectedSpans": "1", "errorMessage": message } }));
     assert_eq!(server.spans(1).await, ["step 1"]);
@@ -54,7 +55,8 @@ async fn an_export_changes_nothing_of_a_trace_of_another_experiment() {
     one.export(&[span(1, 1, None, 0, 5), span(2, 1, None, 0, 5)]).await.ok();
     let before = held(&site, &other).await;
     assert!(before.keys().any(|key| key.contains("T#SPANS")) && before.keys().any(|key| key.contains("T#HEAD")));
-    // Both by a process that knows the trace's experiment, and by one that does not.
+    // The requests are sent to a process that has cached the trace's experiment, and to one that
+    // has not.
     for server in [&one, &two] {
         for number in [1, 2] {
             server.export_to(&other, &[span(number, 7, None, 0, 9)]).await.refused(400, "INVALID_PARAMETER_VALUE");
@@ -62,16 +64,15 @@ async fn an_export_changes_nothing_of_a_trace_of_another_experiment() {
         server.start(&info(1, &other)).await.refused(400, "INVALID_PARAMETER_VALUE");
         assert_eq!(held(&site, &other).await, before);
     }
-    // Items in the trace's experiment are deleted with the trace, regardless of those in the other
-    // one.
+    // The items in the trace's experiment are deleted with the trace, and the items in the other
+    // experiment do not matter.
     assert_eq!(delete(&one, "0", 1).await, 1);
     let left = held(&site, &other).await;
     assert!(!left.keys().any(|key| key.contains(&id(1)) && !key.contains(" M#")), "{left:?}");
 }
 
-/// Tries each kind of change while another request deletes the trace and creates it again in
-/// another experiment. The other request runs after the check of the caller's rights, and before
-/// the write.
+/// Each kind of change is paused after the check of the caller's permissions and before the write.
+/// In the meantime, another request deletes the trace and creates it again in another experiment.
 #[tokio::test]
 async fn a_change_that_was_granted_in_one_experiment_is_none_in_another() {
     type Change = fn(&str) -> (&'static str, String, Value);
@@ -127,7 +128,8 @@ async fn a_change_that_was_granted_in_one_experiment_is_none_in_another() {
             answer.body
         );
         let after = held(&site, "none").await;
-        // The experiment to which access was granted may have one more mark, which has no effect.
+        // The experiment to which the caller was granted access may get one more mark, which has no
+        // effect.
         let document = |items: &BTreeMap<String, Value>| items.get(&format!("TRACE#{} T#HEAD", id(1))).cloned();
         assert_eq!(document(&after), document(&before), "{number}");
     }

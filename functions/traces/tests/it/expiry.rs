@@ -11,7 +11,7 @@ use crate::test_packer::{pack_all, pack_some};
 pub(crate) const HOUR: i64 = 3_600_000;
 const TAG: &str = "mlflow.trace.retention";
 
-/// Creates a trace with a span and an assessment, which started `ago` ms ago.
+/// Creates a trace with a span and an assessment. The trace started `ago` ms before now.
 pub(crate) async fn trace(server: &Server, number: u32, experiment: &str, ago: i64) {
     let began = now_ms() - ago;
     let mut root = span(number, 1, None, 0, 5);
@@ -39,7 +39,8 @@ async fn get(server: &Server, path: &str) -> TestResponse {
     server.call_at("GET", path, String::new()).await
 }
 
-/// Returns the numbers of the first three traces that are visible through each way to read traces.
+/// Returns the numbers of the first three traces that are visible, for each of the endpoints that
+/// read traces.
 pub(crate) async fn shown(server: &Server, experiment: &str) -> Vec<(&'static str, Vec<u32>)> {
     let mut all = Vec::new();
     let by_id = async |path: &dyn Fn(u32) -> String| {
@@ -84,8 +85,8 @@ pub(crate) async fn shown(server: &Server, experiment: &str) -> Vec<(&'static st
     all
 }
 
-/// Returns how many traces, spans and assessments are counted, and how many traces a correlation
-/// covers.
+/// Returns the numbers of traces, spans and assessments that metrics report, and the number of
+/// traces that a correlation covers.
 async fn counted(server: &Server, experiment: &str) -> Vec<f64> {
     let mut all = Vec::new();
     for (view, metric) in [("TRACES", "trace_count"), ("SPANS", "span_count"), ("ASSESSMENTS", "assessment_count")] {

@@ -1,8 +1,8 @@
-//! Before a trace changes or gets spans, there must be a mark at its place, which is not deleted in
-//! the meantime.
+//! Before a trace changes or gets spans, there must be a mark at its position in the time order,
+//! and the mark must not be deleted in the meantime.
 //!
-//! A packer deletes marks that are older than two minutes after packing their traces in the state
-//! of that time. Each test does so.
+//! A packer deletes marks that are older than two minutes, after it has packed their traces in
+//! their current state. Each test simulates such a packer.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(crate) fn timed(test: impl Future<Output = ()>) {
     });
 }
 
-/// A request that changes a trace.
+/// A kind of request that changes a trace.
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Tag,
@@ -61,7 +61,8 @@ const ALL_OPS: [Op; 13] = [
 ];
 
 impl Op {
-    /// Whether the request writes spans, which happens before the trace's experiment is checked.
+    /// Whether the request writes spans. Spans are written before the trace's experiment is
+    /// checked.
     fn is_export(self) -> bool {
         matches!(self, Self::MoreSpans | Self::SpansThatChangeNothing | Self::EarlierSpans | Self::SpansOfARun)
     }
@@ -122,7 +123,7 @@ struct Named {
     assessment: String,
 }
 
-/// Creates a site with two traces that have a tag, an assessment and a span, and with a run. The
+/// Creates a site with two traces, each with a tag, an assessment and a span, and with a run. The
 /// second trace starts a second later than its spans indicate.
 async fn site() -> (Site, Named) {
     let site = Site::new().await;
@@ -157,8 +158,9 @@ fn said(item: &Value) -> Value {
     item
 }
 
-/// Fails unless each document that has changed has a recent mark at its place and at its previous
-/// place. If `with_spans` is set, traces whose spans have changed must have such marks as well.
+/// Fails unless each document that has changed has a recent mark at its position in the time order,
+/// and at its previous position. If `with_spans` is set, traces whose spans have changed must have
+/// such marks as well.
 fn check(before: &[Value], after: &[Value], with_spans: bool, what: &str) {
     let find = |items: &[Value], key: &key_schema::Key| items.iter().find(|item| key_of(item) == *key).cloned();
     let number = |item: &Value, name: &str| item[name]["N"].as_str().unwrap().parse::<i64>().unwrap();
@@ -197,7 +199,7 @@ fn check(before: &[Value], after: &[Value], with_spans: bool, what: &str) {
 fn every_change_of_a_packed_trace_is_marked() {
     timed(async {
         for op in ALL_OPS {
-            // Once by a process that has cached the traces, and once by one that has not.
+            // The request is sent to a process that has cached the traces, and to one that has not.
             for is_known in [true, false] {
                 let (site, named) = site().await;
                 pack(&site).await;

@@ -1,4 +1,4 @@
-//! Days whose number of partitions grows.
+//! Days whose number of partitions is increased.
 
 use std::collections::BTreeSet;
 
@@ -40,8 +40,8 @@ async fn traces_are_found_in_all_partitions_and_stay_where_they_began() {
         other.export(&[span(trace, 1, None, u64::from(trace), 100)]).await.ok();
     }
     assert_eq!(partitions(&site).await, (0..4).map(|shard| (DAY, shard)).collect());
-    // Earlier traces stay in the first partition, even if a process that knows the new number of
-    // partitions changes them.
+    // Earlier traces stay in the first partition, even if they are changed by a process that has
+    // read the new number of partitions.
     for trace in 0..10 {
         let tag = json!({ "key": "k", "value": "v" });
         other.call("PATCH", &format!("traces/{}/tags", id(trace)), tag).await.ok();
@@ -63,7 +63,8 @@ async fn a_day_begins_with_as_many_partitions_as_the_day_before() {
     site.server.export(&[span(99, 1, None, 0, 10)]).await.ok();
     make(&site, DAY, 4).await;
     let other = site.other().await;
-    // After a day without traces, the load is assumed to be different.
+    // A day gets as many partitions as the previous day, but only one if the previous day has no
+    // traces.
     for (days, shards) in [(0, 4), (1, 4), (3, 1)] {
         let traces = (0..24).map(|number| u32::try_from(days).unwrap() * 100 + number);
         for trace in traces {

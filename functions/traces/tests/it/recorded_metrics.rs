@@ -31,8 +31,8 @@ async fn call(server: &Server, call: &Value, known: &mut Known) {
     }
 }
 
-/// Checks whether two values are equal. Floats may differ in the last digits, because logarithms
-/// differ between libraries.
+/// Checks whether two values are equal. Floats may differ in the last digits, because libraries
+/// compute logarithms differently.
 fn is_same(found: &Value, expected: &Value) -> bool {
     match (found, expected) {
         (Value::Number(found), Value::Number(expected)) => {
@@ -51,8 +51,8 @@ fn is_same(found: &Value, expected: &Value) -> bool {
     }
 }
 
-/// Returns how a response differs from the recorded one, if it does. Requests that cause an
-/// exception in MLflow are rejected here.
+/// Returns the difference between a response and the recorded one, if there is one. Requests that
+/// cause an exception in MLflow must be rejected.
 fn difference(answer: &TestResponse, status: u64, expected: &Value, known: &Known) -> Option<String> {
     let (found, is_alike) = match status {
         500.. => (&answer.body["message"], (400..500).contains(&answer.status)),
@@ -83,8 +83,8 @@ async fn they_are_where_all_traces_are_packed() {
     are_those_of_mlflow(async |site| pack_all(site, 128).await).await;
 }
 
-/// In MLflow, span types that are only in attributes of other SDKs are not counted. Here, spans are
-/// counted by the type that is shown.
+/// Removes the counts by span type for types that are only in attributes of other SDKs. MLflow does
+/// not count these types, but this server counts spans by the type that is shown.
 fn leave_out_translated_types(body: &mut Value) {
     if let Some(points) = body.get_mut("data_points").and_then(Value::as_array_mut) {
         points.retain(|point| point["dimensions"]["span_type"] != "CHAT_MODEL");

@@ -14,8 +14,9 @@ use crate::test_packer::{pack_all, pack_some};
 
 const RECORDED: &str = include_str!("../../../../shared/language/search/tests/trace_searches.json");
 
-/// Checks whether a search depends on values that differ from MLflow's recording: ids of traces and
-/// runs, also within spans, or the JSON of an integer, which is a float if a client sends it.
+/// Checks whether a search depends on values that differ from those in MLflow's recording. These
+/// are ids of traces and runs, also within spans, and the JSON of integers that clients send as
+/// floats.
 fn is_of_other_values(search: &Value) -> bool {
     let written = search.to_string();
     ["request_id", "tr-", "run", "experiment_id", "4$'", "= '5'", "= '3'"].iter().any(|word| written.contains(word))
@@ -158,7 +159,7 @@ async fn they_do_so_where_all_traces_are_packed() {
     find_what_mlflow_finds(2, async |site| pack_all(site, 128).await).await;
 }
 
-/// Number of shares into which the searches are divided. Each test runs a different share, or all
+/// Number of shares into which the searches are divided. Each test runs another share, or all
 /// searches in slow tests.
 const SHARES: usize = 8;
 

@@ -1,4 +1,4 @@
-//! Expired traces are removed with all their data, and no others are.
+//! Expired traces are removed with all their data, and no other traces are.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -95,7 +95,7 @@ fn a_trace_goes_with_all_that_hangs_on_it() {
             let blocks = site.dump().await.into_keys().filter(|key| key.contains(" B#")).count();
             assert_eq!(blocks, usize::from(how > 0));
             assert_eq!(remove(&site.table, &ArtifactStore::default()).await.unwrap(), 0);
-            // Removed traces do not reappear.
+            // Removed traces do not reappear when the retention policy is disabled.
             set_tag(&site.server, "0", "off").await;
             assert_shown(shown(&site.other().await, "0").await, &[3]);
         }
@@ -113,8 +113,8 @@ fn a_removal_may_stop_anywhere() {
             let whole = site.copy().await;
             remove(&whole.table, &ArtifactStore::default()).await.unwrap();
             let expected = whole.dump().await;
-            // A sample interrupts every third call. If all traces are packed, it interrupts
-            // different calls than otherwise.
+            // If only a sample is tested, every third call is interrupted. Where this starts
+            // depends on the variant, so that the variants interrupt different calls.
             let (first, step) = if all_troubles() { (1, 1) } else { (u64::from(how), 3) };
             let mut cuts = 0;
             for call in (first..).step_by(step) {
@@ -126,7 +126,7 @@ fn a_removal_may_stop_anywhere() {
                 let is_whole = outcome.is_ok();
                 remove(&copy.table, &ArtifactStore::default()).await.unwrap();
                 let mut left = copy.dump().await;
-                // The lease of the interrupted process has expired, or will.
+                // The lock of the interrupted process is ignored, because it expires.
                 left.retain(|key, _| !key.ends_with(" L"));
                 assert_eq!(left, expected, "cut off at {call}");
                 if is_whole {
@@ -144,7 +144,7 @@ fn what_cannot_be_read_keeps_nothing_else_from_being_removed() {
     timed(async {
         let site = Site::new().await;
         let odd = site.server.experiment("odd").await;
-        // This location is invalid. Earlier versions accepted it from clients.
+        // This location is invalid, but earlier versions accepted it from clients.
         let key = rows::Experiment::key(&ExperimentId::parse(&odd).unwrap());
         let item = site.table.get(&key).await.unwrap().unwrap().with("location", text("mlflow-artifacts:/a\\b"));
         site.table.put(item, &Condition::Always).await.unwrap();
@@ -218,8 +218,8 @@ fn files_go_with_their_traces() {
             std::fs::write(file(number), "{}").unwrap();
         }
         std::fs::write(directory.path().join("1/other"), "x").unwrap();
-        // The files of another experiment's run, whose artifacts are in this experiment's directory
-        // `traces`. A client uses the run's id for a trace.
+        // Another experiment's run has its artifacts in this experiment's directory `traces`, and a
+        // client uses the run's id as a trace id. The files of the run must be kept.
         let run = "0123456789abcdef0123456789abcdef";
         let of_run = directory.path().join(format!("1/traces/{run}/artifacts/model"));
         std::fs::create_dir_all(of_run.parent().unwrap()).unwrap();
@@ -248,8 +248,8 @@ fn spans_that_came_lately_leave_nothing_behind() {
             let site = Site::new().await;
             make(&site.server).await;
             pack(&site, how).await;
-            // More spans for an existing trace, some of which rely on the mark of earlier ones, and
-            // spans of a trace whose export was interrupted.
+            // More spans for an existing trace, for some of which the mark of earlier spans is
+            // reused, and spans of a trace whose export was interrupted.
             let began = u64::try_from(entities::now_ms() - 96 * HOUR - 1_700_000_000_000).unwrap();
             for (number, span_id) in [(1, 2), (1, 3), (9, 1)] {
                 site.server.export(&[span(number, span_id, None, began, began + 5)]).await.ok();

@@ -13,8 +13,8 @@ async fn a_trace_that_begins_at_another_time_is_found_once_and_at_that_time() {
     for number in 1..=5_u32 {
         server.export(&[span(number, 1, None, u64::from(number) * 10, 1_000)]).await.ok();
     }
-    // The third trace is now the newest, a day later. The fourth trace now starts before all
-    // others.
+    // The third trace is moved to a day later, so that it is the newest. The fourth trace is moved
+    // before all others.
     for (number, time) in [(3, "2023-11-15T23:00:00.000Z"), (4, "2023-11-13T00:00:00.000Z")] {
         let mut info = info(number, "0");
         info["request_time"] = time.into();
@@ -75,12 +75,12 @@ async fn a_search_reads_no_further_than_its_times() {
     site.server.export(&spans).await.ok();
     site.faults.reset_calls();
     assert_eq!(site.server.found(&["0"], "timestamp > 1700000002970", "", 10).await, [300, 299, 298].map(id));
-    // The days, the first marks, and the range where blocks would be.
+    // The three queries are for the days, for the first marks, and for blocks in this range.
     assert_eq!(site.faults.calls("Query"), 3);
 }
 
-/// Texts are found as the page shows them, in documents and in blocks, regardless of how the sender
-/// escaped them in JSON.
+/// Texts are found in the form in which the page shows them, both in documents and in blocks. It
+/// does not matter how the sender escaped them in JSON.
 #[test]
 fn texts_are_found_without_the_escapes_of_json() {
     timed(unescaped());
@@ -89,8 +89,8 @@ fn texts_are_found_without_the_escapes_of_json() {
 async fn unescaped() {
     let site = Site::new().await;
     let (number, other) = (1, 2);
-    // As written by Python's `json.dumps`, as written by most other languages, and as JSON within
-    // JSON.
+    // The text in three forms: as written by Python's `json.dumps`, as written by most other
+    // languages, and as JSON within JSON.
     let inputs = [
         r#"{"question": "Eine \u00dcbung: \"yes\"\nor no?", "path": "C:\\new"}"#.to_owned(),
         json!({ "question": "Eine Übung: \"yes\"\nor no?", "path": "C:\\new" }).to_string(),
@@ -122,7 +122,7 @@ async fn unescaped() {
             "span.attributes.city ILIKE '%KÖLN%'",
             "feedback.note LIKE '%süß \"so\"%'",
             "feedback.note ILIKE '%SÜ%'",
-            // As in MLflow.
+            // As in MLflow, escaped text does not match.
             "feedback.note LIKE '%\\u00fc%'",
         ] {
             let mut found = site.server.found(&["0"], filter, "", 100).await;

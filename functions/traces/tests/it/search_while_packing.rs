@@ -1,5 +1,5 @@
-//! Searches while the packer is running. Results must not depend on whether it has run, is running,
-//! or never runs.
+//! Searches while the packer is running. The results must not depend on whether the packer has run,
+//! is running, or never runs.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -59,7 +59,8 @@ async fn blocks(site: &Site) -> usize {
     site.items().await.iter().filter(|item| key_of(item).sk.starts_with("B#")).count()
 }
 
-/// Returns the traces that are neither marked nor in the block at their place.
+/// Returns the traces that have neither a mark nor a copy in the block for their position in the
+/// time order.
 async fn lost(site: &Site) -> Vec<String> {
     let items = site.items().await;
     let keys: BTreeSet<_> = items.iter().map(key_of).collect();

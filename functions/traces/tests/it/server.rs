@@ -10,7 +10,7 @@ use table::Table;
 pub(crate) use test_site::TestResponse;
 use test_site::{ROOT, TestClient};
 
-/// A short lease, because most tests only wait for it to expire.
+/// Length of the leases. It is short, because most tests wait for leases to expire.
 const LEASE: Duration = Duration::from_millis(20);
 /// Path of the traces in version 3 of the API.
 pub(crate) const ALL: &str = "/api/3.0/mlflow/traces";
@@ -20,7 +20,7 @@ pub(crate) const ALL: &str = "/api/3.0/mlflow/traces";
 #[derive(Clone)]
 pub(crate) struct Server(pub(crate) TestClient);
 
-/// A server over a private table, with fault injection in between.
+/// A server over a private table. Faults are injected into its requests to the table.
 pub(crate) struct Site {
     base: test_site::TestEnvironment,
     /// The server whose requests are subject to the faults.
@@ -43,7 +43,8 @@ impl Site {
         Self { base: site, server }
     }
 
-    /// Returns a copy of the site in its current state, with its own process and fault injection.
+    /// Returns a copy of the site in its current state, with a separate process and separate fault
+    /// injection.
     pub(crate) async fn copy(&self) -> Self {
         let base = self.base.copy();
         let server = Server::on(&base.faulty()).await;

@@ -17,7 +17,7 @@ async fn spans_make_their_trace() {
     assert_eq!((&ended["state"], &ended["execution_duration"]), (&json!("OK"), &json!("0.050s")));
     assert_eq!(ended["request_time"], "2023-11-14T22:13:20Z");
     assert_eq!(server.spans(1).await, ["step 1", "step 2"]);
-    // The latest version of a span counts, and a retry does not add a second span.
+    // If a span is sent again, the latest version is kept. A retry does not add a second span.
     let mut renamed = span(1, 2, Some(1), 10, 40);
     renamed["name"] = "other".into();
     server.export(&[renamed]).await.ok();
@@ -151,7 +151,7 @@ async fn a_trace_of_many_spans_and_a_long_one_come_back_whole() {
 #[ignore = "reads traces of many MB; part of `make test-slow`"]
 async fn large_traces_are_read_in_turn_and_no_more_of_them_than_an_answer_holds() {
     let site = Site::new().await;
-    // In packed form, they are tiny.
+    // The spans are large, but tiny once they are packed.
     let text = "x".repeat(20 << 20);
     for number in 1..=4 {
         let mut long = span(number, 1, None, 0, 1);

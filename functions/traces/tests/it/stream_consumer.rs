@@ -1,5 +1,5 @@
-//! The stream delivers writes to its consumer, which packs the traces. Responses must remain the
-//! same.
+//! The stream delivers writes to its consumer, which packs the traces. The responses to requests
+//! must not change.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use crate::blocks::{all_searches, answers, change, make, same};
 use crate::marks::timed;
 use crate::server::Site;
 
-/// Delivers the records of the stream, waits until the traces are quiet, and has them packed.
+/// Delivers the records of the stream, waits until the traces have not changed for long enough, and
+/// packs them.
 pub(crate) async fn pack(site: &Site, indexer: &Indexer) {
     carry_over(site, indexer).await;
     runtime::clock::sleep(Duration::from_mins(5)).await;

@@ -7,9 +7,9 @@ use mlflow_api::TraceId;
 use test_site::{TestEnvironment, key_of};
 use trace_blocks::{LargeTraceTurn, SpansToPack, TraceKey, TracePartition, TraceToPack, pack, read_trace_spans};
 
-/// Packs the traces for which `is_wanted` returns `true` into blocks of `of_block` traces. Its
-/// argument is the index of a trace in its partition, newest first. The other traces keep their
-/// marks. Previous blocks are deleted.
+/// Packs the traces for which `is_wanted` returns `true` into blocks of `of_block` traces. The
+/// argument of `is_wanted` is the index of a trace in its partition, newest first. All other traces
+/// keep their marks. Previous blocks are deleted.
 pub(crate) async fn pack_some(site: &TestEnvironment, of_block: usize, is_wanted: impl Fn(usize) -> bool) {
     let keys: Vec<_> = site.items().await.iter().map(key_of).collect();
     let old: Vec<_> = keys.iter().filter(|key| key.sk.starts_with("B#")).cloned().collect();

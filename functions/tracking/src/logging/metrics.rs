@@ -1,5 +1,5 @@
 //! Logging of metrics, and of batches of metrics, params and tags. A metric may also belong to a
-//! logged model. In that case, the call needs access to the model as well.
+//! logged model. In that case, the caller needs permission to update the model as well.
 
 use access::{Action, Needs, Scope, Target};
 use mlflow_api::key_value::KeyValue;
@@ -90,15 +90,15 @@ impl Endpoint for LogBatch {
     }
 }
 
-/// Returns the permissions that a logging call needs: on the run, and on the logged models that its
-/// metrics name.
+/// Returns the permissions that a logging call needs: on the run, and on the logged models that the
+/// call's metrics belong to.
 fn needs(run: &RunId, metrics: &[LoggedMetric]) -> Needs {
     let models = metrics.iter().filter_map(|metric| metric.model.as_ref());
     let models = models.map(|measured| Target::LoggedModel(measured.model.clone()));
     Needs::update(Target::Run(run.clone())).and(Action::Update, models)
 }
 
-/// Returns the locations of the logged models that the metrics name.
+/// Returns the locations of the logged models that the metrics belong to.
 fn models(scope: &Scope, metrics: &[LoggedMetric]) -> Result<ModelLocations> {
     let measured = metrics.iter().filter_map(|metric| metric.model.as_ref());
     let models = measured.map(|MeasuredModel { model, .. }| {
@@ -108,8 +108,8 @@ fn models(scope: &Scope, metrics: &[LoggedMetric]) -> Result<ModelLocations> {
     models.collect()
 }
 
-/// Checks that a metric point has both the name and the digest of its dataset, or neither. As in
-/// MLflow, this check comes before the store's other checks.
+/// Checks that a metric point has either both the name and the digest of its dataset, or neither.
+/// As in MLflow, this check comes before the store's other checks.
 fn check_dataset_fields(point: &MetricPoint) -> Result<()> {
     if point.dataset_name.is_empty() == point.dataset_digest.is_empty() {
         return Ok(());

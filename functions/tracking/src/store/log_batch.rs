@@ -40,7 +40,7 @@ pub struct MeasuredModel {
     pub dataset_digest: String,
 }
 
-/// The logged models that a call names, by id. Models that do not exist are not in the map.
+/// The logged models that a call names, by id. Models that do not exist are missing from the map.
 pub type ModelLocations = HashMap<ModelId, Granted<ModelLocation>>;
 
 /// A batch of data to log.
@@ -55,10 +55,10 @@ pub struct LogBatchData {
 }
 
 impl Store {
-    /// Logs one point of a metric. Takes one request and one write unit. Calls that start a run's
-    /// journal take two requests. One more request is needed if the lease on the run or its
-    /// experiment has expired, and two more if the metric belongs to a logged model. A run's first
-    /// calls write to its document instead of the journal.
+    /// Logs one point of a metric. Takes one request and one write unit. A call that starts a run's
+    /// journal takes two requests. One more request is needed if the lease on the run or its
+    /// experiment has expired, and two more if the metric belongs to a logged model. The first
+    /// calls of a run write to the run's document instead of the journal.
     pub async fn run_log_metric(
         &self,
         at: &Granted<RunLocation>,
@@ -75,9 +75,9 @@ impl Store {
     }
 
     /// Logs a batch: first params and tags, then metrics. As long as the run's document has room
-    /// for the points, it is a single update. Params and tags are written atomically, unless more
-    /// than 99 of them are too large for the document. Logging a batch twice has the same effect as
-    /// logging it once.
+    /// for the points, the whole batch is a single update. Params and tags are written atomically,
+    /// unless more than 99 of them are too large for the document. Logging a batch twice has the
+    /// same effect as logging it once.
     pub async fn run_log_batch(
         &self,
         at: &Granted<RunLocation>,

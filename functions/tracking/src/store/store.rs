@@ -29,8 +29,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Creates a store over the table. Experiments without an artifact location of their own store
-    /// their artifacts below `artifact_root`.
+    /// Creates a store over the table. The artifacts of experiments that have no separate artifact
+    /// location are stored below `artifact_root`.
     #[must_use]
     pub fn new(table: Table, artifact_root: &str) -> Self {
         Self::with_lease(table, artifact_root, entities::experiments::LEASE_DURATION)
@@ -87,20 +87,21 @@ impl Store {
         Self { points_in_document: bytes, ..self }
     }
 
-    /// Returns the store with other bounds that decide when an experiment counts as long. For tests
-    /// of searches.
+    /// Returns the store with other bounds, which decide when an experiment is considered long. For
+    /// tests of searches.
     #[must_use]
     pub fn with_search_bounds(self, bounds: SearchBounds) -> Self {
         Self { search_bounds: bounds, ..self }
     }
 
-    /// Returns the directory that relative locations are resolved against, if clients may be told.
+    /// Returns the directory that relative locations are resolved against, if it may be revealed to
+    /// clients.
     #[must_use]
     pub fn working_directory(&self) -> Option<&str> {
         self.working_directory.as_deref()
     }
 
-    /// Returns the artifact storage that the server manages.
+    /// Returns the artifact storage that this server manages.
     #[must_use]
     pub fn artifacts(&self) -> &ArtifactStore {
         &self.artifacts

@@ -24,8 +24,8 @@ async fn a_relative_location_is_resolved_before_it_is_checked() {
         ("file:./data/artifacts/1?x=y", 403),
         ("data/artifacts-2/1", 200),
         ("data", 200),
-        // The server does not resolve `..`, so it does not treat this location as part of its
-        // artifact storage.
+        // The server treats `..` as a plain name, so this location is not below its artifact
+        // storage.
         ("data/artifacts/../x", 200),
     ] {
         let new = json!({ "name": location, "artifact_location": location });

@@ -1,5 +1,6 @@
-//! Checks that declared attributes are written. The opposite, that no item has an attribute that
-//! `key-schema` does not declare, is checked by every dump of a site.
+//! Checks that every declared attribute is written by some request. The reverse, that no item has
+//! an attribute that `key-schema` does not declare, is checked whenever a test reads the whole
+//! table.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,7 @@ use test_site::key_of;
 
 use crate::server::Site;
 
-/// Returns the declared attributes that no item in the table has, by row.
+/// Returns the attributes that are declared for a row but that no item in the table has, by row.
 async fn not_written(site: &Site) -> Vec<String> {
     let mut missing = BTreeMap::new();
     for item in site.items().await {
@@ -62,7 +63,7 @@ async fn what_is_declared_is_written() {
     server.post("runs/delete", json!({ "run_id": run })).await.ok();
     server.post("runs/restore", json!({ "run_id": run })).await.ok();
     index(&site).await;
-    // A run with a journal. It has ended, and calls may still rely on its mark.
+    // A run with a journal. It has ended, but calls may still rely on its mark.
     let long = server.run(&experiment).await;
     let names: Vec<_> = (0..80).map(|number| format!("layer/{number:03}")).collect();
     for step in 0..4 {
@@ -83,9 +84,9 @@ async fn what_is_declared_is_written() {
     let mut unmarked = UnmarkedRuns::all(ExperimentId::parse(&experiment).unwrap());
     RunIndex::new(site.table.clone()).mark_runs(&mut unmarked, 1_000).await.unwrap();
     assert!(unmarked.is_empty());
-    // Attributes of special cases only: full, wide or large items, incomplete copies, and unusual
-    // settings. Further cases are a run whose artifacts are outside its experiment's artifact
-    // location, and a deleted logged model.
+    // Attributes that occur only in special cases: full, wide or large items, incomplete copies,
+    // and unusual settings. Other special cases are runs whose artifacts are outside their
+    // experiment's artifact location, and deleted logged models.
     let expected = [
         "Config experiment",
         "Config indexed",

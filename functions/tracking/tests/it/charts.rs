@@ -1,4 +1,5 @@
-//! Charts of long histories, regardless of where processes that log, pack or read them stop.
+//! Charts of long histories are correct, no matter where the processes that log, pack or read the
+//! points are interrupted.
 
 use std::ops::Range;
 
@@ -34,7 +35,7 @@ async fn log_at(server: &Server, run: &str, points: impl Iterator<Item = Point>)
     server.store.run_log_batch(run, &LogBatchData { metrics, ..LogBatchData::default() }).await.unwrap();
 }
 
-/// Logs these steps in calls of `in_call` points each.
+/// Logs one point for each of these steps, in calls of `in_call` points each.
 pub(crate) async fn log(server: &Server, run: &str, steps: Range<i64>, in_call: usize) {
     let steps: Vec<_> = steps.collect();
     for call in steps.chunks(in_call) {
@@ -61,7 +62,7 @@ fn mlflows(all: Range<i64>, most: usize) -> Vec<i64> {
     sample(&all, most).iter().map(|point| point.step).collect()
 }
 
-/// Checks that every point is drawn if there is room for all of them.
+/// Checks that a chart contains every point if its maximum number of points allows it.
 pub(crate) async fn check_all(server: &Server, run: &str, all: Range<i64>) {
     let mut from = all.start;
     while from < all.end {
@@ -72,7 +73,8 @@ pub(crate) async fn check_all(server: &Server, run: &str, all: Range<i64>) {
     }
 }
 
-/// Returns the number of points that chart rows represent, or that are in segments without a row.
+/// Returns the number of points that are represented by chart rows, or are in segments that no row
+/// covers.
 async fn counted(site: &Site, run: &str) -> u64 {
     let charted = charted(site, run).await;
     charted.points + charted.left
@@ -120,14 +122,14 @@ async fn a_long_history_is_drawn_from_few_rows() {
     assert_eq!((drawn.len(), drawn[0], drawn[319]), (320, at(0), at(logged - 1)));
     let gaps: Vec<_> = drawn.windows(2).map(|pair| pair[1].1 - pair[0].1).collect();
     assert!(gaps.iter().all(|gap| (1..=250).contains(gap)), "gaps are 125 on average: {gaps:?}");
-    // The run is marked, so reading its journal takes one more request.
+    // The run is marked, so reading a chart takes one more request, for the journal.
     let calls = ["BatchGetItem", "Query"].map(|name| site.faults.calls(name));
     assert_eq!(calls, [2, 2]);
     assert_eq!(chart(&site.server, &run, None, MAX_POINTS).await.len(), 2_500);
     assert_eq!(chart(&site.server, &run, None, 1).await, [at(logged - 1)]);
 
-    // While the indexer is stopped, new points are drawn immediately, both after and before the
-    // existing ones.
+    // While the indexer is stopped, new points appear in charts immediately, whether they are
+    // logged before or after the existing points.
     let other = site.other().await;
     log(&other, &run, logged..logged + 2_500, 1_000).await;
     site.server.log_metric(&run, "m", at(logged + 2_500)).await.ok();
@@ -165,8 +167,9 @@ async fn a_range_costs_what_is_drawn_of_it() {
     assert_eq!(chart(&site.server, &run, Some(70_000..80_000), 320).await, []);
 }
 
-/// Points of small calls that the indexer packs into segments, a job that restarts at an earlier
-/// step, and two processes whose points are not in order of time.
+/// Points appear in charts exactly once in these cases: small calls whose points the indexer packs
+/// into segments, a job that restarts at an earlier step, and two processes whose points are not in
+/// order of time.
 #[tokio::test]
 #[ignore = "takes five seconds of a core; part of `make test-slow`"]
 async fn points_in_no_order_are_drawn_once() {
@@ -179,7 +182,7 @@ async fn points_in_no_order_are_drawn_once() {
             for call in 0..20 {
                 let points = (0..9).map(|point| {
                     time += 1_000;
-                    // Every tenth call is a minute late.
+                    // The points of every tenth call have timestamps that are a minute in the past.
                     let timestamp = if call == 7 { time - 60_000 - point } else { time };
                     (timestamp, from + (part * 20 + call) * 9 + point, f64::from(u8::try_from(number).unwrap()))
                 });
@@ -202,8 +205,8 @@ async fn points_in_no_order_are_drawn_once() {
     assert_eq!(site.server.history(&run, "m").await.len(), expected.len());
 }
 
-/// The indexer stops at each of its requests in turn, or at every eighth, unless `all_troubles` is
-/// set.
+/// Interrupts the indexer at each of its requests in turn, or at every eighth unless `all_troubles`
+/// is set.
 #[tokio::test]
 async fn every_point_is_drawn_wherever_packing_stops() {
     let ground = Site::new().await;
@@ -237,8 +240,8 @@ async fn every_point_is_drawn_wherever_packing_stops() {
     }
 }
 
-/// A job restarts at an earlier step. Its latest point remains the one from before the restart,
-/// which is in a segment and in a row.
+/// A job restarts at an earlier step. The latest point of the metric remains the one from before
+/// the restart, which is in a segment and represented by a chart row.
 #[tokio::test]
 async fn a_latest_point_from_before_makes_no_rows() {
     let site = Site::new().await;
@@ -253,9 +256,9 @@ async fn a_latest_point_from_before_makes_no_rows() {
     let mut before = (0, 0);
     for from in (2_000..2_060).step_by(5) {
         if from == 2_010 {
-            // Counted from here on, because the last point of the first call, which was in the
-            // run's document, has been packed into a segment for a second time, and will not be
-            // again.
+            // Points are counted only from here on. The last point of the first call was in the
+            // run's document, and has been packed into a segment for a second time, which will not
+            // happen again.
             before = (rows(&site, 1).await, counted(&site, &run).await);
         }
         log_at(&site.server, &run, (from..from + 5).map(again)).await;
@@ -268,13 +271,13 @@ async fn a_latest_point_from_before_makes_no_rows() {
     assert_eq!(site.server.history(&run, "m").await, expected);
 }
 
-/// One call has times that are far ahead, which must not make the points after it late. A job with
-/// only such times gets rows as well.
+/// One call logs points with times that are far in the future. Points that are logged later must
+/// not be treated as late because of them. A job that logs only such times gets chart rows as well.
 #[tokio::test]
 async fn times_that_are_far_ahead_make_nothing_late() {
     let site = Site::new().await;
     let run = run(&site).await;
-    // Microseconds instead of milliseconds.
+    // The timestamps are in microseconds instead of milliseconds, a common mistake.
     let ahead = |step| (TIME * 1_000 + step, step, 0.75);
     log(&site.server, &run, 0..11_000, 1_000).await;
     index(&site).await;
@@ -299,8 +302,7 @@ async fn times_that_are_far_ahead_make_nothing_late() {
     assert!(drawn.into_iter().eq((25_000..27_000).map(ahead)));
 }
 
-/// After an outage of the indexer, it receives tens of thousands of late points of a run that has
-/// ended.
+/// After an outage, the indexer receives tens of thousands of late points of a run that has ended.
 #[tokio::test]
 #[ignore = "packs tens of thousands of points; part of `make test-slow`"]
 async fn what_comes_late_is_packed_in_portions() {
@@ -330,8 +332,8 @@ async fn what_comes_late_is_packed_in_portions() {
     assert_eq!(chart(&site.server, &run, None, 320).await.len(), 320);
 }
 
-/// Calls are added to a tail while it is packed, and again while the packed calls are removed from
-/// it.
+/// Calls are added to a tail of the journal while it is packed, and again while the packed calls
+/// are removed from it.
 #[tokio::test]
 async fn a_tail_that_goes_on_while_it_is_packed_counts_once() {
     let site = Site::new().await;
@@ -365,9 +367,9 @@ async fn a_tail_that_goes_on_while_it_is_packed_counts_once() {
     assert_eq!(site.server.history(&run, "m").await.len(), usize::try_from(logged).unwrap());
 }
 
-/// An indexer waits before one of its writes while another one packs more points, and then
-/// continues. It waits before each write in turn, or before every third, unless `all_troubles` is
-/// set.
+/// Two indexers pack the points of a run concurrently: the first one pauses before one of its
+/// writes while the second one packs more points, and then continues. The test pauses before each
+/// write in turn, or before every third unless `all_troubles` is set.
 #[tokio::test]
 async fn two_that_pack_at_once_lose_no_point() {
     for write in (1..=7).step_by(if all_troubles() { 1 } else { 3 }) {

@@ -1,4 +1,4 @@
-//! A walk through all endpoints, over each kind of connection to an engine.
+//! Calls all endpoints, over each kind of connection to an engine.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

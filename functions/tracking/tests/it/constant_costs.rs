@@ -34,7 +34,8 @@ async fn a_run_is_deleted_and_restored_in_two_requests() {
     }
 }
 
-/// In addition to the states of the experiments, the search reads the marks and one list of each.
+/// In addition to reading the states of the experiments, the search makes two requests per
+/// experiment: for the marks, and for one list.
 #[tokio::test]
 async fn a_search_of_many_experiments_asks_each_twice() {
     let site = Site::new().await;
@@ -57,8 +58,8 @@ async fn a_search_of_many_experiments_asks_each_twice() {
     }
 }
 
-/// No run of a long experiment is indexed. A page of the newest runs that pass does not read the
-/// whole experiment.
+/// A search for the newest runs of a long experiment, none of whose runs is indexed. It must fill
+/// the page without reading the whole experiment.
 #[tokio::test]
 async fn a_page_of_a_long_experiment_that_is_not_indexed_is_not_the_whole() {
     let site = Site::new().await;
@@ -89,11 +90,11 @@ async fn a_page_of_a_long_experiment_that_is_not_indexed_is_not_the_whole() {
     }
     let [whole, newest, whole_rare, newest_rare] = units[..] else { unreachable!() };
     assert!(newest < whole / 2.0, "{newest} units, and {whole}");
-    // Reading a run that was logged in two portions costs three units.
+    // Reading a run that was logged to in two portions costs three units.
     assert!(newest_rare < whole_rare + 240.0, "{newest_rare} units, and {whole_rare}");
 }
 
-/// One process writes. Another one, which has cached nothing, reads immediately.
+/// One process writes. Another process, which has cached nothing, reads immediately afterwards.
 #[tokio::test]
 async fn another_process_sees_everything_at_once() {
     let site = Site::new().await;

@@ -64,8 +64,8 @@ async fn logged_models() {
     }
 }
 
-/// Rows that were written before their document are ignored without it: neither a search nor a
-/// history shows half of a run.
+/// Rows that were written before their document are ignored as long as the document does not exist.
+/// Neither a search nor a history shows an incomplete run.
 #[tokio::test]
 async fn rows_without_their_document_are_nobodys() {
     let site = Site::new().await;
@@ -73,19 +73,20 @@ async fn rows_without_their_document_are_nobodys() {
     let experiment = other.experiment("e").await;
     let run = other.run(&experiment).await;
     let server = site.impatient().await;
-    // Only two requests succeed: reading the experiment, and one of five requests for rows. The
-    // other four, and the transaction, are throttled.
+    // Only two requests succeed: the one that reads the experiment, and one of five that write
+    // rows. The other four, and the transaction, are throttled.
     site.faults.trouble_at(InjectedFault::Throttled, 3, u64::MAX);
     let body = json!({ "experiment_id": experiment, "tags": entries(200) });
     server.post("runs/create", body).await.refused(429, "RESOURCE_EXHAUSTED");
     site.faults.work_again();
-    // The error is returned without waiting for a request that is still in flight.
+    // The error may be returned while a request is still in flight, so the test waits for its
+    // write.
     let are_written = async { while !site.dump().await.keys().any(|key| key.contains("#TAG#")) {} };
     timeout(Duration::from_secs(30), are_written).await.expect("rows are written");
     assert_eq!(other.search(json!({ "experiment_ids": [experiment] })).await, [run]);
 }
 
-/// A restored backup may contain an older counter.
+/// The counter of experiment ids may be too low after a backup was restored.
 #[tokio::test]
 async fn a_counter_that_was_set_back_catches_up_in_few_steps() {
     let site = Site::new().await;

@@ -1,4 +1,4 @@
-//! Params and tags of every size and name are read as they were logged.
+//! Params and tags of every size and name are read exactly as they were logged.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ async fn expect(server: &Server, experiment: &str, run: &str, what: &str, expect
     }
 }
 
-/// Returns 100 keys and values. A third of them have the maximum length for a document.
+/// Returns 100 keys and values. A third of the values have the maximum length for a document.
 fn hundred(name: &str, from: usize) -> Vec<(String, String)> {
     let value = |number: usize| if number.is_multiple_of(3) { "v".repeat(1_024) } else { number.to_string() };
     (from..from + 100).map(|number| (format!("{name}{number}"), value(number))).collect()
@@ -93,8 +93,8 @@ async fn thousands_of_tags_set_again_and_deleted() {
     expect(&site.server, &experiment, &run, "tags", &expected).await;
 }
 
-/// Tests a tag of a run and one of its experiment through every sequence of three forms. Unless
-/// `all_troubles` is set, only one third form follows each pair.
+/// Tests a tag of a run and a tag of its experiment with three different forms in sequence. All
+/// sequences are tested if `all_troubles` is set. Otherwise, only one third form follows each pair.
 #[tokio::test]
 async fn a_tag_grows_and_shrinks_and_goes() {
     let site = Site::new().await;
@@ -105,7 +105,7 @@ async fn a_tag_grows_and_shrinks_and_goes() {
     let experiment_form = |value: &str| json!({ "experiment_id": experiment, "key": "k", "value": value });
     for (place, first) in forms.into_iter().enumerate() {
         for (other, second) in forms.into_iter().enumerate() {
-            // Each form still follows every other form in both steps.
+            // Each form still follows every other form, both in the first step and in the second.
             let one = (place + other) % forms.len();
             let thirds = if all_troubles() { &forms[..] } else { &forms[one..=one] };
             for third in thirds {
@@ -191,7 +191,7 @@ async fn long_values_are_cut_where_mlflow_cuts_them() {
     assert_eq!(site.server.data(&run, "tags").await.len(), 102);
 }
 
-/// Concurrent clients change one tag, and a document that exceeds its size in the meantime.
+/// Concurrent clients change one tag of a run whose document becomes full in the meantime.
 #[tokio::test]
 async fn tags_are_set_and_deleted_by_many_at_once() {
     let site = Site::new().await;

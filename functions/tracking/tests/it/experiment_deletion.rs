@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::server::{Server, Site, TestResponse};
 
-/// Length of the leases. Long enough that a lease taken just before a deletion is still valid when
-/// the deletion starts.
+/// Length of the leases. It is so long that a lease taken just before a deletion is still valid
+/// when the deletion starts.
 const LEASE: Duration = Duration::from_millis(400);
 
 async fn two_processes() -> (Site, Server, Server) {
@@ -174,7 +174,7 @@ async fn the_experiment_overrules_what_happened_to_its_runs_before() {
     set_stage(&b, "experiments/delete", &experiment).await;
 
     // A run that was restored inside a deleted experiment can be logged to, whether or not metrics
-    // had been logged before.
+    // had been logged to it before.
     for run in [&kept, &bare] {
         set_stage(&b, "runs/restore", run).await;
         assert_eq!(stage(&a, run).await, "active");
@@ -203,8 +203,8 @@ async fn the_experiment_overrules_what_happened_to_its_runs_before() {
     assert_eq!(count(&a, &experiment, "DELETED_ONLY").await, 3);
 }
 
-/// A process still relies on the state of the experiment from two changes ago, and the run has been
-/// deleted since.
+/// A process relies on a cached state of the experiment that is two changes old. The run has been
+/// deleted in the meantime.
 #[tokio::test]
 async fn a_run_deleted_while_the_experiment_goes_and_comes_stays_deleted() {
     let (_site, a, b) = two_processes().await;
@@ -215,7 +215,8 @@ async fn a_run_deleted_while_the_experiment_goes_and_comes_stays_deleted() {
         let (b, experiment) = (b.clone(), experiment.clone());
         async move { set_stage(&b, "experiments/delete", &experiment).await }
     });
-    // Restored as soon as the deletion has been written, before its response.
+    // The experiment is restored as soon as the deletion has been written, before the response to
+    // the deletion.
     let restored =
         async { while b.post("experiments/restore", json!({ "experiment_id": experiment })).await.status != 200 {} };
     tokio::time::timeout(Duration::from_mins(5), restored).await.unwrap();

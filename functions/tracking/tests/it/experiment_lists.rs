@@ -77,8 +77,8 @@ async fn pages_by_time_are_whole_and_in_order() {
             let rest: Vec<_> = all.iter().filter(|one| !is_other(one)).cloned().collect();
             let order = json!([format!("{field} {direction}")]);
             for page_size in [1, 7, 60, 1_000] {
-                // Reading pages of a single experiment takes longer than all other page sizes
-                // together. By default, this page size is tested only with the shortest list.
+                // A page size of 1 takes longer than all other page sizes together. By default, it
+                // is tested only with the shortest list.
                 let is_whole = page_size > 1 || all_troubles();
                 let wanted = [("tags.kind = 'other'", &others), ("", &all), ("tags.kind IS NULL", &rest)];
                 for (filter, expected) in wanted.into_iter().take(if is_whole { 3 } else { 1 }) {
@@ -102,7 +102,7 @@ async fn experiments_of_one_time_are_in_the_order_of_their_ids() {
     let server = &site.server;
     let names: Vec<_> = (0..45).map(|number| format!("experiment {number}")).collect();
     let ids = join_all(names.iter().map(|name| server.experiment(name))).await;
-    // Groups with the same time that are longer than a page.
+    // The list contains groups of experiments with equal times that are longer than a page.
     let changes = ids.iter().zip(&names).enumerate().map(|(place, (id, name))| {
         let id: ExperimentId = ExperimentId::parse(id).unwrap();
         let time = 1_700_000_000_000 + i64::try_from(place / 15).unwrap();

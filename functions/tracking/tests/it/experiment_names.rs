@@ -1,4 +1,4 @@
-//! The name of an experiment belongs to one experiment only, even with concurrent requests.
+//! A name is used by only one experiment, even with concurrent requests.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ async fn rename(server: &Server, id: &str, name: &str) -> TestResponse {
     server.post("experiments/update", json!({ "experiment_id": id, "new_name": name })).await
 }
 
-/// Returns the id of the experiment that has a name, and the name according to the experiment
-/// itself.
+/// Returns the id of the experiment that the row of a name refers to, and the name in that
+/// experiment's own item.
 async fn owner(server: &Server, name: &str) -> Option<(String, String)> {
     let answer = server.get("experiments/get-by-name", &[("experiment_name", name)]).await;
     if answer.status == 404 {
@@ -27,8 +27,8 @@ async fn owner(server: &Server, name: &str) -> Option<(String, String)> {
     Some((text("experiment_id"), text("name")))
 }
 
-/// Checks that every row of a name refers to an experiment with that name, and that every
-/// experiment has one such row.
+/// Checks that the row of each name refers to an experiment with that name, and that each
+/// experiment has exactly one such row.
 async fn names_fit(site: &Site) {
     let items = site.dump().await;
     let mut named = BTreeSet::new();
@@ -169,8 +169,8 @@ async fn names_of_one_fnv_hash_are_two() {
     names_fit(&site).await;
 }
 
-/// Requests cannot cause this, so the test writes it directly: the row of another experiment's name
-/// under the key of this one's.
+/// The row under the key of this experiment's name contains another name. Requests cannot cause
+/// this state, so the test writes it directly.
 #[tokio::test]
 async fn a_row_of_another_name_is_not_the_experiments() {
     let site = Site::new().await;
@@ -186,12 +186,12 @@ async fn a_row_of_another_name_is_not_the_experiments() {
     for taken in [create(server, &one).await, rename(server, &ids[2], &one).await] {
         assert!(taken.refused(400, "BAD_REQUEST").contains("Choose another name"));
     }
-    // The first experiment has lost its name. No call on it may affect the other experiment.
+    // The first experiment no longer owns its name. No call on it may affect the other experiment.
     assert_ne!(rename(server, &ids[0], "new").await.status, 200);
     for path in ["experiments/delete", "experiments/restore"] {
         assert_ne!(server.post(path, json!({ "experiment_id": ids[0] })).await.status, 200);
     }
-    // The experiment that could not be created has used up an id.
+    // The attempt to create an experiment has used up an id, although it failed.
     let changes = site.changes(&before).await;
     assert_eq!(changes.keys().collect::<Vec<_>>(), ["CONFIG CFG#experiment_counter"]);
 }

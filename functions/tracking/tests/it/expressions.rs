@@ -1,5 +1,5 @@
-//! Checks that the largest requests stay within DynamoDB's limits on expressions, which the engine
-//! enforces only in part.
+//! Checks that the largest requests stay within DynamoDB's limits on expressions, because the
+//! engine enforces these limits only in part.
 
 use std::sync::{Arc, Mutex};
 
@@ -64,13 +64,14 @@ fn expressions(request: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Returns an upper bound of the number of operators: each comparison, assignment, logical operator
-/// and function counts as one.
+/// Returns an upper bound of the number of operators. Each comparison, assignment, logical operator
+/// and function is counted as one operator.
 fn operators(expression: &str) -> usize {
     let symbols = expression.matches(['=', '<', '>', '+', '-']).count();
     let functions = expression.matches('(').count();
     let words = [" AND ", " OR ", "NOT(", "BETWEEN"].iter().map(|word| expression.matches(word).count());
-    // `ADD`, `DELETE` and `REMOVE` have no symbol of their own.
+    // `ADD`, `DELETE` and `REMOVE` are counted separately, because their elements have no operator
+    // symbols.
     let added = ["ADD ", "DELETE ", "REMOVE "].iter().filter_map(|word| expression.split_once(word));
     symbols + functions + words.sum::<usize>() + added.map(|(_, rest)| rest.split(',').count()).sum::<usize>()
 }
@@ -93,7 +94,8 @@ impl RecordedServer {
         Self { server, experiment, requests }
     }
 
-    /// Checks the requests since the last check, and returns the number of expressions in them.
+    /// Checks the requests that were sent since the last check, and returns the number of
+    /// expressions in them.
     fn check(&self, what: &str) -> usize {
         let requests = std::mem::take(&mut *self.requests.lock().unwrap());
         let mut all = Vec::new();
@@ -146,7 +148,7 @@ async fn batches_of_params_and_tags() {
                 let found = recorded.check(&format!("{params} params, {tags} tags, {key} {value}, attempt {attempt}"));
                 assert!(found > 1 || attempt > 0);
             }
-            // Inline tags become rows, and vice versa.
+            // The next value turns inline tags into rows, and vice versa.
             let turned = if value > 1_024 { 10 } else { 1_100 };
             let batch = json!({ "run_id": run, "tags": entries("t", tags, key, turned) });
             recorded.server.post("runs/log-batch", batch).await.ok();
@@ -162,8 +164,8 @@ async fn batches_of_metrics() {
     let recorded = RecordedServer::new().await;
     for metrics in [64, 65, 128, 300, 1_000] {
         let run = recorded.run().await;
-        // Calls with many points put items, which takes no expression. The write that marks the run
-        // has one.
+        // Calls with many points use `PutItem`, which needs no expression. Only the write that
+        // marks the run has one.
         let mut longest = 0;
         for time in 0..11 {
             let points: Vec<_> = (0..metrics)

@@ -58,8 +58,8 @@ const SECTIONS: &[LedgerSection] = &[
     LedgerSection::Long(|ledger| Box::pin(large_runs::params_and_points(ledger))),
 ];
 
-/// Runs a section with a simulated clock. An indexer call ends after 90 seconds, and cached data
-/// expires, so a slow machine would otherwise meter different costs than a fast one.
+/// Runs a section with a simulated clock. Without it, a slow machine would meter different costs
+/// than a fast one, because an indexer call ends after 90 seconds, and cached data expires.
 async fn while_time_stands_still(section: impl Future<Output = ()>) {
     let clock = SimulatedClock::begin();
     tokio::select! { () = section => {}, () = clock.drive() => {} }

@@ -15,12 +15,12 @@ use tracking::store::{LogBatchData, LoggedMetric};
 
 use crate::server::{Point, Server, Site, points};
 
-/// A point with MLflow's order: NaN counts as 0, and comes after it.
+/// A point in MLflow's order, in which NaN is treated as 0 but comes after 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Logged {
     timestamp: i64,
     step: i64,
-    /// Twice the value, or 1 for NaN.
+    /// Twice the value of the point, or 1 for NaN, so that NaN comes between 0 and the next value.
     doubled: i8,
 }
 
@@ -37,13 +37,14 @@ impl Logged {
     }
 }
 
-/// Generates few distinct points, so that some occur twice.
+/// Generates points from a small set of distinct points, so that some occur twice.
 fn logged() -> impl Strategy<Value = Logged> {
     (0_i64..25, -3_i64..4, prop_oneof![Just(-4), Just(0), Just(1), Just(2)])
         .prop_map(|(timestamp, step, doubled)| Logged { timestamp, step, doubled })
 }
 
-/// Generates portions: single points, batches that fill a set, and batches that become segments.
+/// Generates portions of points: single points, batches that fill a set, and batches that become
+/// segments.
 fn portions() -> impl Strategy<Value = Vec<Vec<Logged>>> {
     let portion = prop_oneof![
         4 => proptest::collection::vec(logged(), 1..2),
@@ -159,8 +160,7 @@ fn ascending(mut portions: Vec<Vec<Logged>>, from: i64) -> Vec<Vec<Logged>> {
     portions
 }
 
-/// Points in the document, which are older than the segments after them, are sealed between two
-/// pages.
+/// Points in the document that are older than existing segments are sealed between two pages.
 #[tokio::test]
 async fn early_points_are_sealed_between_two_pages() {
     let site = Site::new().await;
@@ -273,7 +273,7 @@ async fn a_history_too_long_for_one_answer_is_refused_and_not_cut() {
         assert_eq!(steps, (found..found + i64::try_from(steps.len()).unwrap()).collect::<Vec<_>>());
         (found, pages) = (found + i64::try_from(steps.len()).unwrap(), pages + 1);
         match answer["next_page_token"].as_str() {
-            // These requests take most of the test's time. By default, only the first three pages
+            // These requests take most of the test's time, so by default only the first three pages
             // are read.
             Some(_) if pages == 3 && !all_troubles() => break,
             Some(next) => next.clone_into(&mut token),
@@ -284,7 +284,7 @@ async fn a_history_too_long_for_one_answer_is_refused_and_not_cut() {
     assert!(is_enough, "{found} points in {pages} pages");
 }
 
-/// The test writes 33 MB of segments directly. Logging them would take a client hours.
+/// The test writes 33 MB of segments directly, because a client would take hours to log them.
 #[tokio::test]
 #[ignore = "writes 33 MB of points; part of `make test-slow`"]
 async fn more_than_can_be_sampled_or_read_of_several_runs_is_refused() {
@@ -303,7 +303,7 @@ async fn more_than_can_be_sampled_or_read_of_several_runs_is_refused() {
     }
     let of_many =
         server.get("metrics/get-history-bulk-interval", &[("run_ids", run.as_str()), ("metric_key", "m")]).await;
-    // Each segment starts where the first one does, so none of them can be skipped.
+    // Each segment starts with the first segment's first point, so none of them can be skipped.
     let bulk = "/ajax-api/2.0/mlflow/metrics/get-history-bulk";
     let whole = server.get_at(bulk, &[("run_id", run.as_str()), ("metric_key", "m")]).await;
     for answer in [of_many, whole] {

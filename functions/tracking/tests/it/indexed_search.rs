@@ -1,6 +1,6 @@
-//! Random searches over random runs find exactly the runs that a plain scan of every run finds,
-//! regardless of the indexer's state: it may have indexed everything, nothing, only the earlier
-//! changes, or everything twice.
+//! Random searches over random runs must find exactly the runs that a plain scan of all runs finds.
+//! This must not depend on the indexer's state: it may have indexed everything, nothing, only the
+//! earlier changes, or everything twice.
 
 use entities::SearchableRun;
 use entities::indexed_fields_setting::{ExperimentFieldPatterns, ExperimentFieldsSetting};
@@ -46,8 +46,8 @@ impl Corpus {
             ids.push(site.server.store.experiment_create(&new).await.unwrap());
         }
         if experiments > 1 {
-            // The second experiment has its own fields in addition to the server's, and searches
-            // cover both experiments.
+            // The second experiment has indexed fields in addition to those of the server, and
+            // searches cover both experiments.
             let own = ExperimentFieldPatterns {
                 values: Some(vec!["tags.note".to_owned()]),
                 text: Some(vec!["params.*".to_owned()]),
@@ -94,7 +94,7 @@ impl Corpus {
             start_time: TIME + self.random.random_range(0..200),
             tags: Vec::new(),
         };
-        // Creating a run fails in a deleted experiment.
+        // The experiment may be deleted, in which case creating a run fails.
         let Ok(run) = self.site.server.store.run_create(experiment, &new).await else { return };
         let run = run.info.run_id;
         self.runs.push(run.clone());
@@ -128,7 +128,7 @@ impl Corpus {
                 batch.tags.push((key.to_owned(), self.value(key)));
             }
         }
-        // The update fails if the run is deleted.
+        // The result is ignored, because the update fails if the run is deleted.
         let _ = self.site.server.store.run_log_batch(run, &batch).await;
         if self.random.random_range(0..4) == 0 {
             let inputs = [self.dataset(), self.dataset()];
@@ -329,8 +329,8 @@ fn searches() -> usize {
     many().unwrap_or(12)
 }
 
-/// Returns the number of runs, or rounds, of a test: `most` with many searches, and a third of it
-/// otherwise.
+/// Returns the number of runs, or of rounds, of a test. It is `most` if `RANDOM_SEARCHES` is set,
+/// and a third of it otherwise.
 fn size(most: usize) -> usize {
     if many().is_some() { most } else { most / 3 }
 }
@@ -357,7 +357,7 @@ async fn with_the_indexer_behind() {
             corpus.change().await;
         }
         corpus.compare(searches() / 4).await;
-        // Half of the records, chosen at random, are delivered, in a different order.
+        // A random half of the records is delivered, in random order.
         let mut some = changes(&corpus.site).await;
         some.retain(|_| corpus.random.random());
         some.reverse();
@@ -366,7 +366,8 @@ async fn with_the_indexer_behind() {
     }
 }
 
-/// If many runs are marked, a search that is newest first reads only the marks of its candidates.
+/// If an experiment has many marked runs, a search that is newest first reads only the marks of its
+/// candidates.
 #[tokio::test]
 #[ignore = "takes nine seconds of a core; part of `make test-slow`"]
 async fn with_more_marks_than_are_read_beforehand() {
@@ -382,7 +383,7 @@ async fn with_more_marks_than_are_read_beforehand() {
     corpus.compare(searches() / 3).await;
 }
 
-/// A search that is newest first reads the newest runs of a long experiment. If they do not fill
+/// In a long experiment, a search that is newest first reads the newest runs. If they do not fill
 /// the page, it reads the whole experiment.
 #[tokio::test]
 async fn with_a_long_experiment_that_is_not_indexed() {

@@ -16,8 +16,9 @@ pub(crate) async fn index(site: &Site) {
 
 /// Passes records to the indexer, which has to process all of them.
 pub(crate) async fn index_records(site: &Site, records: Vec<Value>) {
-    // Indexes every change immediately, because other tests cover postponed runs. It does not wait
-    // for another indexer, which may have been stopped.
+    // The indexer indexes every change immediately, because other tests cover postponed runs. It
+    // does not wait for another indexer, because a test may have stopped that one in the middle of
+    // its work.
     let indexer = Indexer::new(site.table.clone()).with_interval(Duration::ZERO).as_only_indexer();
     for batch in records.chunks(1_000) {
         let answer = indexer.handle(StreamBatch { records: batch.to_vec() }).await;

@@ -1,5 +1,5 @@
-//! Points in the journal are packed and found, regardless of where processes that write, pack or
-//! read them stop.
+//! Points in the journal are packed and found, no matter where the processes that write, pack or
+//! read them are interrupted.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use test_site::all_troubles;
 use crate::indexed_site::{changes, index};
 use crate::server::{Point, Server, Site, metric_json, point};
 
-/// Number of calls with ten metrics after which the next call adds to the journal and relies on the
-/// run's mark.
+/// Number of calls with ten metrics that have to precede a call which only adds to the journal and
+/// relies on the run's mark.
 const CALLS_TO_LEASE: i64 = 6;
 
 async fn run(site: &Site) -> String {
@@ -71,7 +71,7 @@ pub(crate) async fn end(server: &Server, run: &str) {
     server.post("runs/update", json!({ "run_id": run, "status": "FINISHED", "end_time": 9 })).await.ok();
 }
 
-/// Returns an indexer whose clock is ahead by `time`.
+/// Returns an indexer whose clock is `time` ahead.
 fn later(site: &Site, time: Duration) -> Indexer {
     let ahead = i64::try_from(time.as_millis()).unwrap();
     Indexer::new(site.table.clone()).with_clock(move || now_ms() + ahead)
@@ -133,8 +133,8 @@ async fn a_run_that_is_logged_to_writes_nothing_to_its_document() {
     }
 }
 
-/// The indexer stops at each of its requests in turn, or at every third, unless `all_troubles` is
-/// set. Wherever it stopped, every point is read exactly once, both right after that and after a
+/// Interrupts the indexer at each of its requests in turn, or at every third unless `all_troubles`
+/// is set. Every point must be read exactly once, both right after the interruption and after a
 /// complete pass.
 #[tokio::test]
 async fn each_point_is_read_once_wherever_packing_stops() {
@@ -162,8 +162,8 @@ async fn each_point_is_read_once_wherever_packing_stops() {
     }
 }
 
-/// A point is added to the run's document between the pass's read of the document and its final
-/// update. Afterwards, the run ends and logs nothing more.
+/// A point is added to a run's document after a pass has read the document and before the pass's
+/// final update. Afterwards, the run ends and nothing more is logged.
 #[tokio::test]
 async fn a_run_that_was_packed_and_not_concluded_is_packed_again() {
     let site = Site::new().await;
@@ -207,8 +207,8 @@ async fn the_longest_names_have_room() {
     assert_eq!(site.server.history(&run, &names[899]).await, [at(1), at(2)]);
 }
 
-/// Many processes add points to a document concurrently. Each of them has found that there is room
-/// for its points.
+/// Many processes add points to a document concurrently. Each of them has read the document when it
+/// still had room for its points.
 #[tokio::test]
 async fn a_document_with_more_points_than_it_should_have_is_packed() {
     let site = Site::new().await;
@@ -246,8 +246,8 @@ async fn a_document_with_more_points_than_it_should_have_is_packed() {
     assert_eq!(site.server.history(&run, "m0").await, (1..=12).map(at).collect::<Vec<_>>());
 }
 
-/// A call adds to a tail that has been read for packing. The tail is kept, and packed by the next
-/// pass.
+/// A call is added to a tail of the journal after the tail has been read for packing. The tail must
+/// be kept, and packed by the next pass.
 #[tokio::test]
 async fn a_late_addition_to_a_tail_survives() {
     let site = Site::new().await;
@@ -294,8 +294,8 @@ async fn the_points_are_logged_again_after_a_crash() {
     check(&other, &run, 100, 2).await;
 }
 
-/// A run that stops without being ended is packed, and its mark is removed. It may be logged to
-/// again.
+/// A run that is no longer logged to, but was never ended, is packed, and its mark is removed.
+/// Clients can still log to it later.
 #[tokio::test]
 async fn a_killed_run_comes_to_rest() {
     let site = Site::new().await;
@@ -314,7 +314,8 @@ async fn a_killed_run_comes_to_rest() {
     check(&site.server, &run, 10, 21).await;
 }
 
-/// Once closing has started, calls may not rely on the mark any more, and mark the run again.
+/// Once the indexer has announced that it will remove the mark, calls may not rely on the mark any
+/// more, and mark the run again.
 #[tokio::test]
 async fn a_call_after_the_closing_keeps_the_mark() {
     let site = Site::new().await;

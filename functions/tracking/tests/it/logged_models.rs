@@ -79,7 +79,7 @@ async fn steps(server: &Server, model: &str) -> BTreeMap<String, Vec<i64>> {
 
 #[tokio::test]
 async fn many_at_once_while_the_table_fails() {
-    // A request is sent up to ten times. If every fifth attempt fails, it is unlikely that all
+    // A request is sent up to ten times. Even if every fifth attempt fails, it is unlikely that all
     // attempts of a request fail by chance.
     for &(refuse, lose) in &[(5, 0), (0, 5), (10, 0), (0, 7)][..if test_site::all_troubles() { 4 } else { 2 }] {
         let site = Site::new().await;
@@ -231,7 +231,7 @@ async fn documents_of_every_size() {
         assert_eq!(model, read(server, &id).await, "{count} {bytes}");
         assert_eq!(by_key(&model["data"]["params"]).len(), count);
         assert_eq!(by_key(&model["info"]["tags"]).len(), count);
-        // The same sizes again, in later calls, which are then repeated.
+        // Batches of the same sizes are logged in later calls, and these calls are then repeated.
         for _ in 0..2 {
             log_params(server, &id, entries("later", count, bytes).into()).await.ok();
             set_tags(server, &id, entries("later", count, bytes).into()).await.ok();
@@ -447,8 +447,8 @@ async fn malformed_requests_leave_no_trace() {
     assert_eq!(site.dump().await, before);
 }
 
-/// A forged token is rejected, or refers to some position. It never leads to a request that the
-/// table cannot handle.
+/// A forged token is either rejected or interpreted as some position. It never causes a request
+/// that the table rejects.
 #[tokio::test]
 async fn forged_tokens_do_no_harm() {
     let site = Site::new().await;
@@ -492,7 +492,8 @@ fn text_base64(text: &str) -> String {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut bits = text.bytes().fold(String::new(), |bits, byte| bits + &format!("{byte:08b}"));
     while !bits.len().is_multiple_of(24) {
-        // White space after the JSON, so that no padding is needed.
+        // Spaces are added after the JSON until its length is a multiple of three bytes, so that
+        // the encoded token needs no padding.
         bits.push_str("00100000");
     }
     let digits = bits

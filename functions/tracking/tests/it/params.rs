@@ -46,7 +46,7 @@ async fn race(site: &Site, run: &str, values: &[String], ways: &[Way]) {
         let with_others = !matches!(way, Way::Alone);
         assert_eq!(params.contains_key(&format!("more{task}")), accepted && with_others, "all or nothing");
     }
-    // Logging the same value again changes nothing, and other values are still rejected.
+    // Logging the accepted value again changes nothing, and other values are still rejected.
     let before = site.dump().await;
     site.server.log_param(run, "k", winner).await.ok();
     site.server.log_param(run, "k", "another").await.refused(400, "INVALID_PARAMETER_VALUE");
@@ -116,8 +116,8 @@ async fn a_batch_with_one_conflict_writes_nothing() {
     }
 }
 
-/// A batch with two values of one param is always rejected, even if the param already has one of
-/// them.
+/// A batch that contains two different values of one param is always rejected, even if the param
+/// already has one of these values.
 #[tokio::test]
 async fn a_batch_that_contradicts_itself_is_refused() {
     let site = Site::new().await;

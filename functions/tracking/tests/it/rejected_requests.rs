@@ -122,7 +122,8 @@ async fn refused_requests_leave_no_trace() {
                 taken += 1;
             }
             if path.ends_with("delete") {
-                // The entity may have been deleted in spite of the malformed field, so restore it.
+                // The request may have deleted the experiment in spite of the malformed field, so
+                // the experiment is restored.
                 let _ = server.post("experiments/restore", json!({ "experiment_id": experiment })).await;
                 let _ = server.post("runs/restore", json!({ "run_id": run })).await;
                 before = items(&site).await;
@@ -133,7 +134,7 @@ async fn refused_requests_leave_no_trace() {
     assert!(refused > least.0 && taken > least.1, "{refused} {taken}");
 }
 
-/// Checks for the error that MLflow returns with status 500 when a deleted experiment is renamed.
+/// Checks for the error of renaming a deleted experiment, for which MLflow returns status 500.
 fn is_invalid_state(body: &Value) -> bool {
     body["error_code"] == "INVALID_STATE"
 }
@@ -259,7 +260,7 @@ async fn odd_reads_are_no_failures_of_the_server() {
     assert_eq!(site.dump().await, before);
 }
 
-/// MLflow has no limits for these values, but the table has.
+/// MLflow does not limit the size of these values, but the table does.
 #[tokio::test]
 async fn what_is_larger_than_an_item_is_refused() {
     let site = Site::new().await;

@@ -15,7 +15,8 @@ async fn restore(server: &Server, run: &str) {
     server.post("runs/restore", json!({ "run_id": run })).await.ok();
 }
 
-/// Creates a run. The second process, unlike the site's, meets no faults.
+/// Creates a run, and a second process. Only the requests of the site's own process are subject to
+/// injected faults.
 async fn run() -> (Site, Server, String) {
     let site = Site::new().await;
     let other = site.other().await;
@@ -40,7 +41,8 @@ enum Place {
     Document,
     /// The journal, in a tail with other calls.
     SharedTail,
-    /// The journal, in an item of its own: there are too many points to share a tail.
+    /// The journal, in a separate item for this call, because it has too many points to share a
+    /// tail.
     OwnTail,
 }
 
@@ -49,7 +51,8 @@ const PLACES: [Place; 3] = [Place::Document, Place::SharedTail, Place::OwnTail];
 /// Logs the first point of a metric so that it is stored in the given location.
 async fn log_to(place: Place, site: &Site, other: &Server, run: &str) -> tokio::task::JoinHandle<TestResponse> {
     if place == Place::SharedTail {
-        // With these points in the document, there is no room for fourteen more.
+        // With these points in the document, there is no room for the points of fourteen more
+        // metrics.
         let names: Vec<_> = (0..33).map(|number| format!("other {number}")).collect();
         let points: Vec<_> = names.iter().map(|metric| (metric.as_str(), (1, 1, 1.0))).collect();
         other.log_points(run, &points).await.ok();
@@ -68,8 +71,8 @@ async fn deleted_before_a_metric_is_written() {
     for place in PLACES {
         let (site, other, run) = run().await;
         site.faults.reset_calls();
-        // The update that adds the points to the document or the tail. If they are in an item of
-        // their own, the update that sets the mark.
+        // The paused request is the update that adds the points to the document or to the tail. If
+        // the points are in a separate item, it is the update that sets the mark.
         let mut gate = site.faults.pause_before("UpdateItem", 1);
         let logging = log_to(place, &site, &other, &run).await;
         gate.reached().await;
@@ -94,7 +97,8 @@ async fn deleted_before_a_metric_is_written() {
 async fn deleted_between_a_point_and_its_answer() {
     for place in PLACES {
         let (site, other, run) = run().await;
-        // Points in a shared tail are found only after the mark has been written as well.
+        // Points in a shared tail are found only after the mark has been written too, so the test
+        // waits for the second update.
         let mut gate = site.faults.pause_after("UpdateItem", if place == Place::SharedTail { 2 } else { 1 });
         let logging = log_to(place, &site, &other, &run).await;
         gate.reached().await;
@@ -106,8 +110,8 @@ async fn deleted_between_a_point_and_its_answer() {
     }
 }
 
-/// Calls rely on a lease that says that the run is active. The deletion returns only after all
-/// leases from before have expired.
+/// A call relies on a lease according to which the run is active. The deletion must return only
+/// after all leases from before it have expired.
 #[tokio::test]
 async fn a_deletion_is_answered_when_no_lease_lasts() {
     let (site, other, run) = run().await;
@@ -189,8 +193,8 @@ async fn the_status_changes_while_a_run_is_deleted() {
     assert!(item[RunsByStage::INDEX.sort]["S"].as_str().unwrap().starts_with("R#DELETED."));
 }
 
-/// Sends the requests concurrently, in an order that the test does not control. Nothing may be
-/// accepted after the deletion has returned.
+/// Sends logging calls and a deletion concurrently, in an order that the test does not control. No
+/// call may be accepted after the deletion has returned.
 #[tokio::test]
 async fn logging_and_deleting_at_once() {
     let site = Site::new().await;

@@ -1,5 +1,5 @@
-//! Concurrent clients of a run while the table throttles, loses responses and leaves batches half
-//! done.
+//! Concurrent clients log to a run while the table throttles requests, loses responses, and
+//! executes batches only in part.
 
 use std::collections::BTreeSet;
 
@@ -26,8 +26,8 @@ async fn lost_answers_lose_and_repeat_nothing() {
     log_from_many_clients(&site).await;
 }
 
-/// Returns the point of `loss` that a task logs in a round. The latest point is neither the last
-/// one logged nor the greatest.
+/// Returns the point of `loss` that a task logs in a round. The metric's latest point is neither
+/// the one that was logged last nor the one with the greatest value.
 fn loss(task: i64, round: i64) -> Point {
     let number = task * ROUNDS + round;
     (1_000 + number % 7, (number * 37) % 50, 0.25 * f64::from(i32::try_from(number).unwrap()))
@@ -68,7 +68,8 @@ async fn log_from_many_clients(site: &Site) {
     assert_eq!(params["same"], "for all");
     let found = site.server.get("experiments/get", &[("experiment_id", &experiment)]).await.ok();
     assert_eq!(crate::server::by_key(&found["experiment"]["tags"]).len(), usize::try_from(TASKS).unwrap());
-    // Once the run has been packed, fewer points are unsealed than a segment needs.
+    // After the run has been packed, the number of unsealed points is lower than the minimum for a
+    // segment.
     index(site).await;
     let waiting = site.dump().await.into_iter().find(|(key, _)| key.ends_with("#METRIC")).unwrap().1;
     assert!(waiting[".loss"]["BS"].as_array().unwrap().len() < 10);
@@ -155,7 +156,7 @@ async fn a_batch_sent_twice_is_a_batch_sent_once() {
 async fn server_state_after(site: &Site, run: &str, batch: &Value) -> (Value, Vec<Vec<String>>) {
     site.server.post("runs/log-batch", batch.clone()).await.ok();
     let histories = ["a", "b", "single"].map(|metric| async move {
-        // Compared as text, because NaN is not equal to itself.
+        // The points are compared as text, because NaN is not equal to itself.
         site.server.history(run, metric).await.iter().map(|point| format!("{point:?}")).collect()
     });
     (site.server.run_of(run).await, join_all(histories).await)

@@ -88,7 +88,8 @@ async fn many_runs_read_the_same_datasets_at_once() {
             2 => site.faults.lose_answer_every(7),
             _ => {}
         }
-        // Each run logs a shared dataset and one of its own. Every third run logs them twice.
+        // Each run logs a shared dataset, and one that only this run uses. Every third run logs
+        // both of them twice.
         let logged = runs.iter().enumerate().map(|(number, run)| {
             let server = &site.server;
             async move {
@@ -220,8 +221,8 @@ async fn datasets_of_one_fnv_hash_are_two() {
     assert_eq!(found, both.iter().map(said).collect());
 }
 
-/// Requests cannot cause this, so the test writes it directly: another dataset's item, or its link
-/// to a run, under the key of this dataset.
+/// Another dataset's item, or its link to a run, is stored under the key of this dataset. Requests
+/// cannot cause this state, so the test writes it directly.
 #[tokio::test]
 async fn an_item_of_another_dataset_is_not_ours() {
     for row in [" D#", "#INPUT#"] {
@@ -245,8 +246,8 @@ async fn an_item_of_another_dataset_is_not_ours() {
     }
 }
 
-/// Two experiments have datasets for which experiment, name and digest have the same FNV hash.
-/// Removing one experiment keeps the other's dataset.
+/// In two experiments, there are datasets for which experiment, name and digest have equal FNV
+/// hashes. Removing one experiment must keep the dataset of the other.
 #[tokio::test]
 async fn a_removed_experiment_takes_no_dataset_of_another() {
     let site = Site::new().await;
@@ -274,7 +275,7 @@ async fn a_removed_experiment_takes_no_dataset_of_another() {
     assert_eq!(left[0]["dataset"]["schema"], runs[1].2["schema"]);
 }
 
-/// A report that expects no kept entities and ignores the rest.
+/// An observer of removals that fails if an entity is kept, and ignores all other events.
 struct Silent;
 
 impl retention::RemovalReport for Silent {

@@ -1,6 +1,6 @@
-//! A pass that packs a run, with each kind of fault at each of its requests. At any moment, each
-//! point is found once. When the run is packed again, the result is the same as that of an
-//! undisturbed pass.
+//! Injects each kind of fault at each request of a pass that packs a run. At any moment, each point
+//! must be found exactly once. After another pass, the table must be in the state that an
+//! undisturbed pass leaves.
 
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
@@ -18,8 +18,8 @@ use crate::server::{Point, Server, Site, metric_json, point};
 
 /// Number of metrics of a wide run. Some of them are in buckets.
 const WIDE: usize = 132;
-/// Two metrics that are logged longer than the others, until they have enough points for a segment.
-/// One is in the first document, and one in a bucket.
+/// Two metrics that get points for longer than the others, until they have enough points for a
+/// segment. One of them is in the first metrics document, and one in a bucket.
 const LONG: [usize; 2] = [0, WIDE - 1];
 /// The last step of all metrics, and of the two in `LONG`.
 const STEPS: (i64, i64) = (4, 30);
@@ -37,8 +37,8 @@ async fn log_step(server: &Server, run: &str, step: i64, metrics: impl Iterator<
     server.post("runs/log-batch", json!({ "run_id": run, "metrics": metrics })).await.ok();
 }
 
-/// Creates a run that was packed before, has a chart, and has each kind of journal row from later
-/// calls.
+/// Creates a run that has been packed once, has a chart, and has each kind of journal row from
+/// calls after the packing.
 async fn ground() -> (Site, String) {
     let site = Site::new().await;
     let server = &site.server;
@@ -47,7 +47,7 @@ async fn ground() -> (Site, String) {
     log_step(server, &run, 1, 0..WIDE).await;
     assert!(pack(&site, &site.table).await);
     log(server, &run, 2_000..3_000, 1_000).await;
-    // These points are late, so they get a chart row of their own.
+    // These points are late, so they are represented by a separate chart row.
     log(server, &run, -20..0, 20).await;
     for step in 2..=STEPS.0 {
         log_step(server, &run, step, 0..WIDE).await;
@@ -61,15 +61,15 @@ async fn ground() -> (Site, String) {
     (site, run)
 }
 
-/// Hands over the changes to the indexer. Returns whether all records were processed.
+/// Delivers the changes to the indexer. Returns whether all records were processed.
 async fn pack(site: &Site, table: &Table) -> bool {
-    // Uses a fixed time, so that the rows do not depend on when the test runs.
+    // The clock is fixed, so that the rows do not depend on when the test runs.
     let indexer = Indexer::new(table.clone()).with_interval(Duration::ZERO).with_clock(|| 1_700_000_000_000);
     indexer.handle(StreamBatch { records: changes(site).await }).await.batch_item_failures.is_empty()
 }
 
-/// Checks what clients find of the run after `further` more calls, each of which logged one point
-/// of each metric.
+/// Checks what clients find in the run after `further` additional calls, each of which logged one
+/// point of each metric.
 async fn check(server: &Server, run: &str, further: i64) {
     let metrics = server.data(run, "metrics").await;
     assert_eq!(metrics.len(), WIDE + 1);
@@ -95,9 +95,9 @@ async fn journal(site: &Site) -> Vec<String> {
     [keys(site, " J#").await, keys(site, " JC#").await].concat()
 }
 
-/// Removes what differs between passes: how often points were packed and the run was indexed,
-/// whether its mark is about to be removed, and how many points are in no chart row. The test
-/// counts the latter at the end.
+/// Removes the attributes that may differ between passes: how often points were packed and the run
+/// was indexed, whether the run's mark is about to be removed, and how many points are in no chart
+/// row. The test checks these points at the end.
 fn lasting(mut dump: TableDump) -> TableDump {
     for item in dump.values_mut().filter_map(Value::as_object_mut) {
         for passing in [CHARTED.name(), PACKED.name(), SEEN.name(), INDEXED.name(), CLOSING.name()] {
@@ -108,14 +108,14 @@ fn lasting(mut dump: TableDump) -> TableDump {
 }
 
 /// Returns the attributes that differ from those expected. The following additional rows are
-/// allowed. Readers find each point once in spite of them.
+/// allowed, because readers find each point exactly once in spite of them:
 ///
-/// - The row that says when to look at the run again, which an interrupted indexer leaves behind. A
-///   tick deletes it.
-/// - A further segment. If a bucket was written but the first document was not, the bucket's points
-///   are packed again, except for the latest ones.
-/// - Further chart rows. If the first document was written but its calls are still in the journal,
-///   their segments get into further rows.
+/// - The row that schedules the next check of the run, if an interrupted indexer leaves it behind.
+///   A tick deletes it.
+/// - An additional segment. If a bucket was written but the first document was not, the bucket's
+///   points are packed again, except for the latest ones.
+/// - Additional chart rows. If the first document was written but its calls are still in the
+///   journal, the segments of these calls are represented by further rows.
 fn difference(expected: &TableDump, found: &TableDump) -> Vec<String> {
     let keys: BTreeSet<_> = expected.keys().chain(found.keys()).collect();
     let may_be_twice = |key: &str| key.contains(" MHIST#") || key.contains(" MCHART#") || key.starts_with("LATER#");
@@ -141,7 +141,8 @@ async fn a_pass_may_meet_any_fault_anywhere() {
     check(&undisturbed.server, &run, 0).await;
     let (requests, left) = (undisturbed.faults.order(), lasting(undisturbed.dump().await));
     assert_eq!(journal(&undisturbed).await, Vec::<String>::new());
-    // The remaining steps depend only on the content of the table.
+    // States of the table that have been seen before are skipped, because the remaining steps
+    // depend only on the content of the table.
     let (mut seen, mut courses) = (HashSet::new(), 0);
     for (nth, operation) in (1..).zip(&requests) {
         for (trouble, calls) in tried(nth, operation, &BACKGROUND_FAULTS) {
@@ -162,13 +163,13 @@ async fn a_pass_may_meet_any_fault_anywhere() {
             check(&copy.server, &run, 0).await;
             let differs = difference(&left, &lasting(copy.dump().await));
             assert!(differs.is_empty(), "{course}: {differs:#?}");
-            // Tests only some of the states, because this part takes as long as all the rest of the
-            // test.
+            // Only some of the states are tested here, because this part takes as long as all other
+            // parts of the test.
             if seen.len() % 4 != 1 {
                 continue;
             }
-            // Alternatively, the client continues before the run is packed again, and then ends the
-            // run.
+            // In a second variant, the client continues to log before the run is packed again, and
+            // then ends the run.
             log_further(&other.server, &run).await;
             check(&other.server, &run, 1).await;
             assert!(pack(&other, &other.table).await, "{course}: with further points");

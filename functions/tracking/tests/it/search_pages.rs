@@ -36,7 +36,7 @@ async fn make(server: &Server, experiments: &[String], count: i64) -> Vec<Create
     join_all(made).await
 }
 
-/// Returns the ids that a model of the search finds.
+/// Returns the ids that a search should find, according to a simple model of the search.
 fn model(made: &[CreatedRun], among: &[usize], view: &str, by_loss: bool) -> Vec<String> {
     let shown = |made: &&CreatedRun| match view {
         "ACTIVE_ONLY" => !made.deleted,
@@ -78,7 +78,8 @@ async fn both_ways_to_read_agree_with_a_model() {
         }
         for view in ["ACTIVE_ONLY", "DELETED_ONLY", "ALL"] {
             for among in [vec![0], vec![1], vec![0, 1, 2]] {
-                // Reading pages of a single run takes as long as all other page sizes together.
+                // A page size of 1 takes as long as all other page sizes together, so it is tested
+                // only once.
                 let is_first = round == 0;
                 let one_by_one = is_first && (all_troubles() || view == "DELETED_ONLY");
                 let sizes = [(1, one_by_one), (7, true), (1_000, is_first || all_troubles())];
@@ -87,7 +88,7 @@ async fn both_ways_to_read_agree_with_a_model() {
                     let mut search = json!({ "experiment_ids": names, "run_view_type": view, "max_results": page });
                     let expected = model(&made, &among, view, false);
                     assert_eq!(server.search(search.clone()).await, expected, "{round} {search}");
-                    // A different plan for a search in the same order.
+                    // This filter leads to another plan for a search in an unchanged order.
                     search["filter"] = "attributes.start_time >= 0".into();
                     assert_eq!(server.search(search.clone()).await, expected, "{round} {search}");
                     search["order_by"] = json!(["metrics.loss DESC"]);
@@ -98,7 +99,7 @@ async fn both_ways_to_read_agree_with_a_model() {
     }
 }
 
-/// Walks through the pages of a search. Between the pages, runs are deleted, restored and created.
+/// Reads all pages of a search. Between the pages, runs are deleted, restored and created.
 async fn walk(site: &Site, search: &Value, ids: &[String]) {
     let server = &site.server;
     let made = make(server, ids, 30).await;
@@ -137,8 +138,8 @@ async fn walk(site: &Site, search: &Value, ids: &[String]) {
     unique.sort_unstable();
     unique.dedup();
     assert_eq!(unique.len(), found.len(), "a run was found twice");
-    // Of the runs that existed at the start, those up to the end of the last page were found,
-    // except for those that were deleted before their page was read.
+    // The search must have found those runs that existed at the start and are not after the last
+    // page, except for runs that were deleted before their page was read.
     let end = at_first.iter().rposition(|id| found.contains(id)).unwrap();
     for id in &at_first[..=end] {
         assert!(found.contains(id) || gone.contains(id), "{id} was dropped");

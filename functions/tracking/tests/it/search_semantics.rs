@@ -1,5 +1,5 @@
-//! Searches and writes that similar servers have got wrong: stale order, skipped filters, lost
-//! precision, and rows created by a write to a missing entity.
+//! Searches and writes for cases in which similar servers have had bugs: stale order, skipped
+//! filters, lost precision, and rows created by a write to a missing entity.
 
 use mlflow_api::{ExperimentId, RunId};
 use serde_json::{Value, json};
@@ -192,8 +192,8 @@ async fn a_filter_over_experiments_finds_all_of_them_on_its_pages() {
     }
 }
 
-/// A page token holds the position where a page starts within its own search, and reveals nothing
-/// about the table.
+/// A page token contains a position that is valid only within the search that returned it, and
+/// reveals nothing about the table.
 #[tokio::test]
 async fn a_token_of_another_search_is_refused() {
     let site = Site::new().await;

@@ -13,7 +13,7 @@ use tracking::store::Store;
 
 use crate::calls::Calls;
 
-/// Length of the leases. It is short, because most tests only wait for leases to expire.
+/// Length of the leases. It is short, because most tests wait for leases to expire.
 pub(crate) const LEASE: Duration = Duration::from_millis(20);
 
 /// One process of the server.
@@ -23,10 +23,10 @@ pub(crate) struct Server {
     pub(crate) store: Calls,
 }
 
-/// A server over a table of its own, with an engine that injects faults.
+/// A server over a private table, with an engine that injects faults.
 pub(crate) struct Site {
     base: test_site::TestEnvironment,
-    /// The server whose requests meet the faults.
+    /// The server whose requests are subject to the injected faults.
     pub(crate) server: Server,
 }
 
@@ -56,12 +56,13 @@ impl Site {
         Self { base, server }
     }
 
-    /// Starts another process on the same table, whose requests meet no faults.
+    /// Starts another process on this table, whose requests are not subject to faults.
     pub(crate) async fn other(&self) -> Server {
         Server::on(&self.table, LEASE).await
     }
 
-    /// Starts a server whose requests meet the faults, and that gives up soon.
+    /// Starts a server whose requests are subject to the injected faults, and that gives up after
+    /// few retries.
     pub(crate) async fn impatient(&self) -> Server {
         Server::on(&self.base.impatient(), LEASE).await
     }

@@ -1,4 +1,4 @@
-//! A table with a later layout, or with one that was never released, is rejected.
+//! A table is rejected if its layout is later than this version's, or was never released.
 
 use entities::attributes::LAYOUT;
 use entities::layout::{self, CURRENT_LAYOUT, FIRST_LAYOUT, LayoutError};
@@ -36,7 +36,7 @@ async fn other_layouts_are_refused() {
     assert_eq!(layout::check(&site.table).await, Err(LayoutError::TooNew(CURRENT_LAYOUT + 1, CURRENT_LAYOUT)));
     put(&site.table, FIRST_LAYOUT - 1).await;
     assert_eq!(layout::check(&site.table).await, Err(LayoutError::Unreleased));
-    // A table from before layouts had numbers.
+    // The table gets a state from before layouts were numbered.
     site.table.write_many(Vec::new(), &[rows::Config::key(&"layout".into())]).await.unwrap();
     assert!(site.table.get(&rows::Experiment::key(&ExperimentId::DEFAULT)).await.unwrap().is_some());
     assert_eq!(layout::check(&site.table).await, Err(LayoutError::Unreleased));

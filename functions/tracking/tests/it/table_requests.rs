@@ -25,7 +25,7 @@ fn item(sort: &str, value: i64) -> Item {
     Item::new(key(sort)).with("n", number(value))
 }
 
-/// Returns the value of an item that [`item`] created.
+/// Returns the value in an item that [`item`] created.
 fn n(item: &Item) -> Option<i64> {
     item.0.get("n")?.as_n().ok()?.parse().ok()
 }
@@ -52,13 +52,14 @@ async fn what_is_created_is_known_by_its_nonce() {
     table.create(item("a", 1), Vec::new()).await.unwrap();
     table.create(item("b", 1), Vec::new()).await.unwrap();
     site.faults.lose_answer_every(0);
-    // Creating the item again without a lost response is a conflict with the existing one.
+    // If no response was lost, creating the item again conflicts with the existing one.
     let Err(Failure::Cancelled(reasons)) = table.create(item("a", 1), Vec::new()).await else { panic!("it exists") };
     let [WriteRefusal::Refused(Some(found))] = reasons.as_slice() else { panic!("{reasons:?}") };
     assert_eq!(n(found), Some(1));
 }
 
-/// The first response is lost, and another request changes the item before the second attempt.
+/// The response to the first attempt is lost, and another request changes the item before the
+/// second attempt.
 #[tokio::test]
 async fn what_was_created_may_have_been_changed_since() {
     for others in [Vec::new(), vec![Write::Put(item("other", 1), Condition::item_missing())]] {
@@ -160,7 +161,8 @@ async fn a_transaction_sent_twice_happens_once() {
     outcome.await.unwrap().unwrap();
     assert_eq!(site.faults.calls("TransactWriteItems"), 2);
     assert_eq!((value(&site, "a").await, value(&site, "b").await), (Some(2), Some(1)));
-    // A second call uses a different token, so it is cancelled instead of counting as a retry.
+    // A second call has another idempotency token, so it is cancelled instead of being treated as a
+    // retry.
     let Err(Failure::Cancelled(reasons)) = table.transact(&writes).await else { panic!("it must be cancelled") };
     assert!(reasons.iter().all(|reason| matches!(reason, WriteRefusal::Refused(Some(_)))), "{reasons:?}");
 }
@@ -215,7 +217,7 @@ async fn patience_ends_in_an_answer_that_clients_repeat() {
     }
 }
 
-/// Retries of a transaction end even if it conflicts every time.
+/// A transaction is not retried endlessly if it conflicts every time.
 #[tokio::test]
 async fn patience_with_conflicts_ends() {
     let site = Site::new().await;
@@ -226,8 +228,8 @@ async fn patience_with_conflicts_ends() {
     assert_eq!(site.faults.calls("TransactWriteItems"), 2);
 }
 
-/// A creation whose first response was lost, and whose second attempt and final read are throttled,
-/// is not reported as if nothing had happened.
+/// The response to the first attempt of a creation is lost, and the second attempt and the final
+/// read are throttled. The error must not claim that nothing was created.
 #[tokio::test]
 async fn a_lost_answer_before_a_throttled_attempt_is_not_forgotten() {
     for others in [Vec::new(), vec![Write::Put(item("other", 1), Condition::item_missing())]] {
@@ -260,7 +262,8 @@ async fn batches_and_queries_go_on_to_the_end() {
     assert_eq!(table.get_many(&missing).await.unwrap().into_keys().collect::<Vec<_>>(), [key("000")]);
     let twice = [key("000"), key("001"), key("000")];
     assert_eq!(table.get_many(&twice).await.unwrap().len(), 2);
-    // Two megabytes are slightly more than two pages. The partition has settings as well.
+    // Two megabytes of items are slightly more than two pages. The partition also contains
+    // settings.
     let all = || partition().starting("000").until("229");
     let found = table.query(Query::of(all())).await.unwrap();
     assert!(found.iter().map(|item| item.key().unwrap()).eq(keys.iter().cloned()));

@@ -85,7 +85,7 @@ async fn points_of_a_wide_run_are_sealed() {
     }
 }
 
-/// Together, the calls have far more metrics than the first document can hold.
+/// Together, the calls log far more metrics than the first document can hold.
 #[tokio::test]
 async fn many_make_a_run_wide_at_once() {
     let site = Site::new().await;

@@ -1,5 +1,5 @@
-//! Memory usage of responses. A separate process, because allocations of other tests would be
-//! counted as well.
+//! Memory usage of responses. This test is a separate process, because allocations of other tests
+//! would be counted as well.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -42,8 +42,8 @@ async fn body(server: &Server, path: &str, message: &Value) -> Bytes {
     response.into_body().collect().await.unwrap().to_bytes()
 }
 
-/// Creates twelve runs with a compressible dataset of 17 MB each, which takes up a few KB in the
-/// table.
+/// Creates twelve runs, each with a compressible dataset of 17 MB, which takes up only a few KB in
+/// the table.
 #[tokio::test]
 #[ignore = "packs and unpacks 400 MB; part of `make test-slow`"]
 async fn runs_with_long_datasets_come_in_pages_that_fit_into_memory() {

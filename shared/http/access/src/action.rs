@@ -3,7 +3,7 @@
 /// An action on an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Create the entity: in the workspace, or in the entity that guards it.
+    /// Create an entity of this kind, in the workspace or within the entity that guards it.
     Create,
     /// Include the entity in a list. Entities that the caller may not read are silently left out of
     /// the response.
@@ -16,10 +16,11 @@ pub enum Action {
     Update,
     /// Delete or restore the entity.
     Delete,
-    /// Change parts of the entity that only callers with the right to delete it may change.
+    /// Change parts of the entity for which the right to update it does not suffice: the caller
+    /// needs the right to manage it.
     Manage,
-    /// Decide what others may do with the entity. Any caller who may manage the entity may share
-    /// it, unless the credentials are restricted.
+    /// Grant or revoke other users' rights to the entity. Any caller who may manage the entity may
+    /// share it, unless the credentials are restricted.
     Share,
     /// Show the entity, or its id, in a response about another entity. Entities that the caller may
     /// not see are silently left out of the response.
@@ -91,8 +92,8 @@ impl Resource {
     }
 }
 
-/// The least permission that a route requires, as declared in the table of routes. The needs of
-/// every request have to include it.
+/// The minimum permission of a route, as declared in the table of routes. The
+/// [`Needs`](crate::Needs) of every request to the route must include it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
     /// Open to everyone, without authentication.
@@ -115,9 +116,10 @@ pub enum Permission {
     Update(Resource),
     /// Delete or restore the entity.
     Delete(Resource),
-    /// Change parts of the entity that only callers with the right to delete it may change.
+    /// Change parts of the entity for which the right to update it does not suffice: the caller
+    /// needs the right to manage it.
     Manage(Resource),
-    /// Decide what others may do with the entity that the request names, whatever its kind.
+    /// Grant or revoke other users' rights to the entity that the request names, whatever its kind.
     Share,
 }
 

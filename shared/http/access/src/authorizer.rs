@@ -12,11 +12,12 @@ use crate::action::Resource;
 use crate::guard::{AccessCheck, AuthorizerItems, Guard};
 use crate::identity::{Identity, RequestHead};
 
-/// Maximum number of guards that a list enumerates up front. One request reads this many.
+/// Maximum number of guards that a list enumerates up front instead of checking each entity that it
+/// finds. A single request to DynamoDB reads at most this many items.
 const MAX_ENUMERATED_GUARDS: usize = 100;
 
-/// Decides which entities lists may show to a caller, if that follows from rules rather than from a
-/// set.
+/// Decides which entities lists may show to a caller, for callers whose visible entities follow
+/// from rules and are not enumerated.
 pub trait VisibilityRules: Send + Sync + fmt::Debug {
     /// Checks whether an entity of this kind with this guard may be shown.
     fn shows(&self, kind: Resource, guarded: &Guard) -> bool;
@@ -32,7 +33,7 @@ pub enum Visibility {
     /// Everything in the workspace.
     #[default]
     Everything,
-    /// The entities with these guards. An experiment includes its scorers.
+    /// Only the entities with these guards. An experiment in the set also covers its scorers.
     Only(Arc<HashSet<Guard>>),
     /// The entities that match rules.
     Matching(Arc<dyn VisibilityRules>),
@@ -54,7 +55,7 @@ impl Visibility {
     }
 
     /// Checks whether a list may show entities of `kind` under this guard. The kind may differ from
-    /// the guard's own, such as for a prompt.
+    /// the guard's: prompts, for example, are guarded by [`Guard::RegisteredModel`].
     #[must_use]
     pub fn shows_as(&self, kind: Resource, guarded: &Guard) -> bool {
         match self {
@@ -69,9 +70,9 @@ impl Visibility {
         }
     }
 
-    /// Returns every guard of a kind that may be shown, in any order, if there are at most 100. A
-    /// search can then check these instead of all entities. For scorers, an experiment stands for
-    /// all of its scorers.
+    /// Returns every guard of a kind that may be shown, in any order. Returns `None` if there are
+    /// more than 100, or if they cannot be enumerated. With the list, a search can check these
+    /// guards instead of all entities. For scorers, an experiment stands for all of its scorers.
     #[must_use]
     pub fn enumerate_guards(&self, kind: Resource) -> Option<Vec<Guard>> {
         let all = match self {
@@ -124,8 +125,8 @@ pub trait Authorizer: Send + Sync {
         false
     }
 
-    /// Checks whether the authorizer needs the stored items of guards. They take one more request.
-    /// If it does not need them, nothing is read for it.
+    /// Checks whether the authorizer needs the stored items of guards. If it does, reading them
+    /// takes one more request; otherwise, they are not read.
     fn checks_guards(&self) -> bool {
         true
     }
@@ -159,7 +160,7 @@ pub trait Authorizer: Send + Sync {
         Box::pin(async { Ok(identity) })
     }
 
-    /// Decides for each access check whether the caller may do it.
+    /// Decides for each access check whether the caller may perform its action.
     fn authorize<'a>(
         &'a self,
         identity: &'a Identity,
@@ -167,7 +168,7 @@ pub trait Authorizer: Send + Sync {
         read: &'a AuthorizerItems,
     ) -> BoxFuture<'a, Result<Vec<bool>>>;
 
-    /// Decides access checks about entities that turn out to be involved while the request is processed. A
+    /// Decides access checks on entities that are discovered only while the request is processed. A
     /// refusal does not fail the request.
     fn authorize_further<'a>(
         &'a self,

@@ -26,9 +26,9 @@ pub struct AuthorizerWrites {
 impl AuthorizerWrites {
     /// Creates the source of an authorizer's additional writes for a request.
     ///
-    /// `models` maps the names of the registered models that the authorizer decided about to their
-    /// ids at that time. `within` is the identity of the request's workspace, if that is not the
-    /// default one and its item was read.
+    /// `models` contains the registered models that the authorizer decided about: their names, and
+    /// their ids at the time of the decision. `within` is the identity of the request's workspace;
+    /// it is `None` for the default workspace, and if the workspace's item was not read.
     pub(crate) fn of(
         authorizer: &Arc<dyn Authorizer>,
         identity: &Identity,
@@ -81,7 +81,7 @@ impl AuthorizerWrites {
         ))
     }
 
-    /// Returns a value without any writes, for changes outside a request.
+    /// Returns a value that adds no writes, for changes outside a request.
     #[must_use]
     pub fn nothing() -> Self {
         Self::default()
@@ -98,10 +98,10 @@ impl AuthorizerWrites {
         }
     }
 
-    /// Returns the writes to add to the creation of an entity of a kind, which is or will become
-    /// this guard. `id` distinguishes the entity from earlier ones with the same name. `home` is
-    /// its name. For a registered model, it is the name that its rows are stored under, which does
-    /// not change when the model is renamed.
+    /// Returns the writes to add to the transaction that creates an entity. `guarded` is the new
+    /// entity as a guard. `id` distinguishes the entity from earlier ones with the same name.
+    /// `home` is its name; for a registered model, it is the name that the model's rows are stored
+    /// under, which does not change when the model is renamed.
     #[must_use]
     pub fn writes_of_creation(&self, kind: Resource, guarded: &Guard, id: &str, home: &str) -> Vec<Write> {
         self.of_event(EntityEvent::Created { kind, guarded, id, home })

@@ -1,10 +1,11 @@
 //! Decides the needs of a request in batches, so that a refused request reads little.
 //!
-//! A request may name [`MAX_NAMED_ENTITIES`](crate::MAX_NAMED_ENTITIES) entities. The first [`FIRST_BATCH`] are
-//! looked up and authorized before any other is read, and each further batch is twice as large. A
-//! caller without any rights is therefore refused after the first batch. A caller who may touch
-//! some of the entities is refused after reading at most about twice as many. A request that names
-//! up to [`FIRST_BATCH`] entities takes one batch.
+//! A request may name [`MAX_NAMED_ENTITIES`](crate::MAX_NAMED_ENTITIES) entities. The first
+//! [`FIRST_BATCH`] of them are looked up and authorized before any other is read, and each further
+//! batch is twice as large as the previous one. A caller without any rights is therefore refused
+//! after the first batch, and a caller with rights to some of the entities after at most about
+//! twice as many reads as there are such entities. A request that names up to [`FIRST_BATCH`]
+//! entities takes one batch.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -23,8 +24,8 @@ use crate::needs::{Need, Needs, Target};
 use crate::target_resolution::{ResolvedEntity, resolve};
 use crate::workspaces::check;
 
-/// Number of targets, and then of guards, in the first batch. With users, each guard takes two
-/// reads: its own item and the caller's grant.
+/// Size of the first batch, both of targets that are resolved and of guards that are authorized. On
+/// a server with users, each guard takes two reads: its own item and the caller's grant.
 const FIRST_BATCH: usize = 100;
 
 /// The reason why a request is refused.
@@ -50,12 +51,12 @@ impl From<table::Failure> for AccessRefusal {
 
 type Result<T> = std::result::Result<T, AccessRefusal>;
 
-/// The decision about one need. Of refused needs, only those to list or to show are recorded; any
-/// other refusal ends the request.
+/// The decision about one need. A refusal is recorded only if the need is to list or to show
+/// entities, because any other refusal ends the request.
 #[derive(Debug)]
 pub(crate) struct NeedDecision<'a> {
     pub(crate) need: &'a Need,
-    /// The resolved entity; `None` if it does not exist, or not in the caller's workspace.
+    /// The resolved entity. `None` if no such entity exists in the caller's workspace.
     pub(crate) resolved: Option<ResolvedEntity>,
     pub(crate) is_allowed: bool,
     /// Whether permission for one of the guards is enough. An evaluation dataset may be read by
@@ -183,8 +184,9 @@ impl<'a> Decisions<'a> {
         refused(&self.identity).map_or(Ok(()), |need| Err(self.denied(need)))
     }
 
-    /// Removes the experiments of a long list that the caller's grants do not include. They are not
-    /// read.
+    /// Removes the needs for experiments that the caller's grants do not include, so that these
+    /// experiments are not read. Applies only to requests that list more experiments than one batch
+    /// holds.
     async fn without_unlisted(&mut self, groups: Vec<Vec<&'a Need>>) -> Result<Vec<Vec<&'a Need>>> {
         let listed = groups.iter().filter(|group| listed_experiment(group).is_some()).count();
         if !self.checks_guards || listed <= FIRST_BATCH {
@@ -243,9 +245,9 @@ impl<'a> Decisions<'a> {
         Ok(())
     }
 
-    /// Returns the guards to read for a need. For an evaluation dataset with many experiments,
-    /// these are the first ones that the caller's grants include. One permitted experiment is
-    /// enough, and experiments that the caller may not read are skipped.
+    /// Returns the guards to read for a need, given all guards of its target. For an evaluation
+    /// dataset with many experiments, returns only the first ones that the caller's grants include,
+    /// because a right to one experiment is enough to read the dataset.
     async fn without_hidden(&mut self, decided: &mut NeedDecision<'a>, guards: Vec<Guard>) -> Result<Vec<Guard>> {
         if !decided.one_is_enough || !self.checks_guards {
             return Ok(guards);
@@ -316,7 +318,7 @@ impl<'a> Decisions<'a> {
             if let (true, Some(experiments)) = (is_allowed, &mut decided.experiments) {
                 experiments.extend(ask.guard.experiment());
             }
-            // Further guards cannot change this.
+            // Further guards cannot turn the refusal into a permission.
             if !decided.one_is_enough && decided.is_refused() {
                 return Err(self.denied(decided.need));
             }
@@ -389,7 +391,8 @@ fn by_target(needs: &Needs) -> Vec<Vec<&Need>> {
     groups
 }
 
-/// Returns the guard of an experiment that a request only lists, or shows in a list.
+/// Returns the experiment as a guard if the needs of its group only list it or show it. Returns
+/// `None` for all other groups.
 fn listed_experiment(group: &[&Need]) -> Option<Guard> {
     let is_listed = group.iter().all(|need| is_optional(need)) && group.iter().any(|need| need.action == Action::List);
     match group.first()?.target {

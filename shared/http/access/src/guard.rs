@@ -1,4 +1,4 @@
-//! Guards, and the questions that authorizers decide about them.
+//! Guards, and the access checks that authorizers decide.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,8 @@ pub enum Guard {
     EvaluationDataset(EvaluationDatasetId),
     /// A user, for operations on that user.
     User(UserName),
-    /// No entity of this kind has the id in the request, or none in the caller's workspace.
+    /// A missing entity: the caller's workspace has no entity of this kind with the id in the
+    /// request.
     Absent(Resource),
 }
 
@@ -52,8 +53,9 @@ impl Guard {
         }
     }
 
-    /// Returns the key of the item that holds the guard's [`StoredGuard`] state. For a workspace, this
-    /// is the workspace's own item; the default workspace has none.
+    /// Returns the key of the item that holds the guard's [`StoredGuard`] state. For a workspace,
+    /// this is the workspace's own item. Returns `None` for the default workspace, which has no
+    /// item.
     #[must_use]
     pub fn key(&self, workspace: &Workspace) -> Option<Key> {
         match self {
@@ -118,7 +120,8 @@ pub(crate) fn experiments_of(dataset: &Item) -> impl Iterator<Item = ExperimentI
 pub struct AccessCheck {
     /// The action.
     pub action: Action,
-    /// Kind of entity. A prompt or a prompt version is identified as such only if that is known.
+    /// Kind of the entity. `Prompt` or `PromptVersion` only if the stored guard shows that the
+    /// model is a prompt.
     pub kind: Resource,
     /// Guard of the entity.
     pub guard: Guard,

@@ -17,8 +17,8 @@ pub(crate) fn access_check(need: &Need, guard: Guard, stored: Option<StoredGuard
     AccessCheck { action: need.action, kind, guard, stored }
 }
 
-/// Returns the guards of a need's target. An evaluation dataset is guarded by each of its experiments.
-/// A dataset without experiments, like every other target, has one guard.
+/// Returns the guards of a need's target. An evaluation dataset is guarded by each of its
+/// experiments. A dataset without experiments has one guard, like every other target.
 pub(crate) fn guards_of(
     need: &Need,
     resolved: Option<&ResolvedEntity>,

@@ -94,8 +94,8 @@ impl Identity {
 pub struct GatewayIdentity {
     /// The AWS account.
     pub account: String,
-    /// ARN of the IAM user or of the role session. In the latter, the session name is chosen by the
-    /// caller.
+    /// ARN of the IAM user or of the role session. The session name in the ARN of a role session is
+    /// chosen by the caller.
     pub arn: String,
     /// Unique id of the IAM user or role. AWS never reuses it.
     pub user: String,

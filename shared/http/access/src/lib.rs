@@ -7,12 +7,13 @@
 //! entities, and a scope is the only source of them. A handler therefore cannot act on an entity
 //! that its needs did not name.
 //!
-//! Ids made by this server contain their experiment, so resolving them takes no request. Resolving
-//! any other id takes one request, as does the name of an experiment, and each batch of 100 traces.
-//! An authorizer that checks permissions reads all **guards** with one more request. A guard is the
-//! entity that permissions are stored for: an experiment, a scorer or a registered model. An
-//! [`AccessCheck`] is an action on a kind of entity under one guard. [`AuthorizerWrites`] holds the writes that the
-//! authorizer adds to the request's transaction (`docs/adr/0038-frame-of-access.md`).
+//! Ids that this server generates contain the id of their experiment, so resolving them takes no
+//! request. Every other run or logged model id takes one request, and so does every experiment
+//! name. Traces take one request per 100. An authorizer that checks permissions reads all
+//! **guards** with one more request. A guard is the entity that permissions are stored for: an
+//! experiment, a scorer or a registered model. An [`AccessCheck`] is an action on a kind of entity
+//! under one guard. [`AuthorizerWrites`] holds the writes that the authorizer adds to the request's
+//! transaction (`docs/adr/0038-frame-of-access.md`).
 //!
 //! An entity of another workspace counts as missing. If workspaces are enabled, a request that
 //! writes or lists also reads the item of its workspace. The response is 404 if the workspace does

@@ -59,7 +59,7 @@ impl Target {
 pub struct Need {
     /// The action.
     pub action: Action,
-    /// The kind of entity: that of the target, or of an entity within the target.
+    /// The kind of the entity that is acted on: the target itself, or an entity within the target.
     pub kind: Resource,
     /// The target.
     pub target: Target,
@@ -79,8 +79,8 @@ pub const MAX_NAMED_ENTITIES: usize = MAX_SEARCHED_EXPERIMENTS;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     needs: Vec<Need>,
-    /// Whether the request names more than [`MAX_NAMED_ENTITIES`] entities for one action. The excess
-    /// entities are not collected.
+    /// Whether the request names more than [`MAX_NAMED_ENTITIES`] entities for one action. The
+    /// excess entities are not collected.
     has_too_many: bool,
 }
 
@@ -152,9 +152,9 @@ impl Needs {
         self.with(targets.into_iter().map(|target| (action, kind, target)), false)
     }
 
-    /// Adds needs for entities that the request only refers to. They are neither read nor changed,
-    /// so the scope does not contain them. An authorizer that checks guards decides them; with any
-    /// other authorizer, they cost nothing.
+    /// Adds needs for entities that the request refers to without reading or changing them. The
+    /// scope does not contain these entities. Only an authorizer that checks guards decides such
+    /// needs; with any other authorizer, they cost nothing.
     #[must_use]
     pub fn and_naming(self, action: Action, targets: impl IntoIterator<Item = Target>) -> Self {
         let needs = targets.into_iter().map(|target| (action, target.resource(), target));
@@ -203,7 +203,8 @@ impl Needs {
         self
     }
 
-    /// Returns these needs, or `others` if these are empty. A request does not have to name an entity.
+    /// Returns these needs, or `others` if there are none. For endpoints whose requests may omit
+    /// the entity.
     #[must_use]
     pub fn or(self, others: Self) -> Self {
         if self.is_empty() { others } else { self }
@@ -218,8 +219,8 @@ impl Needs {
     /// Rejects a request that names too many entities.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` if the request names more than [`MAX_NAMED_ENTITIES`] entities for one
-    /// action.
+    /// `INVALID_PARAMETER_VALUE` if the request names more than [`MAX_NAMED_ENTITIES`] entities for
+    /// one action.
     pub(crate) fn check_number(&self) -> Result<()> {
         if self.has_too_many {
             return Err(Error::invalid(format!(
@@ -250,9 +251,9 @@ impl Needs {
         self.needs.iter()
     }
 
-    /// Checks whether the needs include at least the permission of a route; for an unguarded route,
-    /// that there are no needs. If a route names an experiment, its requests may name any kind of
-    /// entity that experiments guard.
+    /// Checks whether the needs include at least the permission of a route. For a route without a
+    /// guarded entity, checks that there are no needs. If a route's permission is for experiments,
+    /// needs for any kind of entity that experiments guard satisfy it as well.
     #[must_use]
     pub fn include(&self, permission: Permission) -> bool {
         if permission == Permission::Share {

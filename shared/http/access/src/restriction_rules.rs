@@ -20,7 +20,8 @@ impl Restriction {
         let is_in_reach = match (&self.experiment, &ask.guard) {
             (None, _) => true,
             (Some(experiment), Guard::Experiment(other) | Guard::Scorer(other, _)) => experiment == other,
-            // A list leaves out entities that are out of reach.
+            // Credentials for one experiment may list entities of the workspace, because lists
+            // leave out entities of other experiments.
             (Some(_), Guard::Workspace(_)) => ask.action == Action::List,
             (Some(_), _) => false,
         };
@@ -48,7 +49,7 @@ impl Restriction {
     }
 }
 
-/// The part of a list that belongs to one experiment.
+/// What lists may show to credentials that are restricted to one experiment.
 #[derive(Debug)]
 struct ExperimentVisibility {
     experiment: ExperimentId,

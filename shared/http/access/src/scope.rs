@@ -58,15 +58,16 @@ enum Outcome {
 impl Scope {
     /// Resolves the needs of a request and authorizes them.
     ///
-    /// Takes one request to the table for each run or logged model whose id was made elsewhere, for
-    /// each experiment name, and per 100 traces. If the authorizer checks guards, one more request
-    /// reads all of them, preceded by one for evaluation datasets. Needs that name more than 100
-    /// entities are decided in batches.
+    /// Takes one request to the table for each experiment name, for each run or logged model whose
+    /// id this server did not generate, and per 100 traces. If the authorizer checks guards, one
+    /// more request reads all of them, preceded by one for evaluation datasets. Needs that name
+    /// more than 100 entities are decided in batches.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` for a request that names more than [`MAX_NAMED_ENTITIES`](crate::MAX_NAMED_ENTITIES)
-    /// entities. `PERMISSION_DENIED` if a need other than to list or to show is refused, or if the
-    /// caller may not learn that an entity does not exist.
+    /// `INVALID_PARAMETER_VALUE` for a request that names more than
+    /// [`MAX_NAMED_ENTITIES`](crate::MAX_NAMED_ENTITIES) entities. `PERMISSION_DENIED` if a need
+    /// other than to list or to show is refused, or if the caller may not learn that an entity does
+    /// not exist.
     pub async fn enter(
         authorizer: &Arc<dyn Authorizer>,
         identity: Identity,
@@ -88,8 +89,8 @@ impl Scope {
         further: bool,
     ) -> std::result::Result<Self, AccessRefusal> {
         needs.check_number()?;
-        // Ids do not contain the workspace. With several workspaces, guards have to be read to
-        // verify it.
+        // Ids do not contain the workspace. If there are several workspaces, guards have to be read
+        // to check which workspace an entity belongs to.
         let looks = authorizer.checks_guards() || identity.has_workspaces;
         let needs = &needs.relevant_to_authorizer(looks);
         let mut decisions = Decisions::of(authorizer, identity, table, needs, (looks, further)).await?;
@@ -115,7 +116,7 @@ impl Scope {
                     Outcome::Hidden
                 }
             };
-            // A hidden entity stays hidden, even if another need names it, too.
+            // An entity that one need hides stays hidden, even if another need names it too.
             match found.get_mut(&need.target) {
                 None => drop(found.insert(need.target.clone(), outcome)),
                 Some(before) if outcome == Outcome::Hidden => *before = outcome,
@@ -175,8 +176,8 @@ impl Scope {
         &self.identity.workspace
     }
 
-    /// Returns which entities lists may contain for the caller. No entities, unless one of the needs is to
-    /// list, and the caller may do so.
+    /// Returns which entities lists may show to the caller. Shows nothing unless one of the needs
+    /// was to list, and the caller may list.
     #[must_use]
     pub fn visibility(&self) -> &Visibility {
         &self.visibility
@@ -205,8 +206,8 @@ impl Scope {
     /// Returns an experiment by its id. The experiment does not have to exist.
     ///
     /// # Errors
-    /// An internal error if the needs did not name the experiment. This applies to all methods
-    /// below.
+    /// An internal error if the needs did not name the experiment. All accessors of entities return
+    /// such an error.
     pub fn experiment(&self, experiment: ExperimentId) -> Result<Granted<ExperimentId>> {
         self.listed_experiment(experiment)?.ok_or_else(|| experiment.not_found())
     }
@@ -235,13 +236,13 @@ impl Scope {
     /// Returns a run.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST` if the id was made elsewhere and no run has it. For an id made by
-    /// this server, the run may still not exist.
+    /// `RESOURCE_DOES_NOT_EXIST` if this server did not generate the id and no run has it. A run
+    /// whose id this server generated may not exist either, but that is not checked here.
     pub fn run(&self, run: &RunId) -> Result<Granted<RunLocation>> {
         self.known_run(run)?.ok_or_else(|| RunId::not_found(run.as_str()))
     }
 
-    /// Returns a run, or `None` if the id was made elsewhere and no run has it.
+    /// Returns a run, or `None` if this server did not generate the id and no run has it.
     pub fn known_run(&self, run: &RunId) -> Result<Option<Granted<RunLocation>>> {
         self.granted(&Target::Run(run.clone()), |place| match place {
             ResolvedEntity::Run(at) => Some(at.clone()),
@@ -252,12 +253,13 @@ impl Scope {
     /// Returns a logged model.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST` if the id was made elsewhere and no logged model has it.
+    /// `RESOURCE_DOES_NOT_EXIST` if this server did not generate the id and no logged model has it.
     pub fn logged_model(&self, model: &ModelId) -> Result<Granted<ModelLocation>> {
         self.known_logged_model(model)?.ok_or_else(|| ModelId::not_found(model.as_str()))
     }
 
-    /// Returns a logged model, or `None` if the id was made elsewhere and no logged model has it.
+    /// Returns a logged model, or `None` if this server did not generate the id and no logged model
+    /// has it.
     pub fn known_logged_model(&self, model: &ModelId) -> Result<Option<Granted<ModelLocation>>> {
         self.granted(&Target::LoggedModel(model.clone()), |place| match place {
             ResolvedEntity::LoggedModel(at) => Some(at.clone()),
@@ -289,7 +291,7 @@ impl Scope {
         })
     }
 
-    /// Treats traces as missing for which `is_there` returns `false`.
+    /// Hides the traces for which `is_there` returns `false`, as if they did not exist.
     #[must_use]
     pub fn retain_traces(mut self, is_there: impl Fn(&StoredTrace) -> bool) -> Self {
         for outcome in self.found.values_mut() {
@@ -300,7 +302,7 @@ impl Scope {
         self
     }
 
-    /// Returns the experiment of a scorer. Neither has to exist.
+    /// Returns the experiment of a scorer. Neither the scorer nor the experiment has to exist.
     pub fn scorer(&self, experiment: ExperimentId, name: &str) -> Result<Granted<ExperimentId>> {
         let found = self.granted(&Target::Scorer(experiment, name.to_owned()), |place| match place {
             ResolvedEntity::Scorer(experiment, _) => Some(*experiment),

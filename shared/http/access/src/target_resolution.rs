@@ -20,7 +20,7 @@ const CONCURRENCY: usize = 16;
 /// The entity of a target, as the parts of its key.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ResolvedEntity {
-    /// No existing entity: one that will be created, or no entity in particular.
+    /// No stored entity. The target is an entity that will be created, or all entities of a kind.
     Workspace,
     Experiment(ExperimentId),
     Run(RunLocation),
@@ -50,9 +50,9 @@ impl ResolvedEntity {
 }
 
 /// Resolves targets and returns the results in the same order, with `None` for entities that do not
-/// exist. Ids made by this server contain the experiment of their entity and take no request. There
-/// is one request for each run or logged model whose id was made elsewhere, for each experiment
-/// name, and per 100 traces. Repeated targets are resolved once.
+/// exist. Ids that this server generates contain the id of their experiment and take no request.
+/// One request is sent for each experiment name, for each other run or logged model id, and per 100
+/// traces. Repeated targets are resolved once.
 pub(crate) async fn resolve(
     table: &Table,
     workspace: &Workspace,

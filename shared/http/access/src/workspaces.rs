@@ -40,11 +40,12 @@ pub(crate) fn requested_workspace(headers: &HeaderMap) -> Result<Workspace> {
     Ok(named.unwrap_or_default())
 }
 
-/// Checks whether creating an entity of this kind counts towards a quantity.
+/// Checks whether creating an entity of this kind counts towards the quota of a quantity.
 fn counts_towards(kind: Resource, quantity: QuotaKind) -> bool {
     match quantity {
         QuotaKind::Runs => kind == Resource::Run,
-        // Spans create their trace, or are added to it.
+        // Sending spans creates a trace or adds to one, and requires the permission to create
+        // traces in both cases.
         QuotaKind::Traces | QuotaKind::Bytes => kind == Resource::Trace,
     }
 }

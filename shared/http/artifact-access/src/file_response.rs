@@ -4,11 +4,11 @@ use artifact_store::{ArtifactPath, DOWNLOAD_EXPIRATION, Download, Location, Stor
 use mlflow_api::{Error, ErrorCode, Request, Result};
 use service::{Attachment, EndpointResponse, FileUrl};
 
-/// Reads the path of the requested file from the query string, with MLflow's message if it is
-/// missing.
+/// Reads the path of the requested file from the query string.
 ///
 /// # Errors
-/// `BAD_REQUEST` without a path, and the errors of [`ArtifactPath::parse`].
+/// `BAD_REQUEST` with MLflow's message if the query string has no path, and the errors of
+/// [`ArtifactPath::parse`].
 pub fn path_argument(request: &Request) -> Result<ArtifactPath> {
     let path = request
         .argument("path")

@@ -10,9 +10,10 @@ use crate::version_directory::{VERSIONS_DIRECTORY as VERSIONS, VersionDirectory}
 const WORKSPACES_DIRECTORY: &str = "workspaces";
 
 /// Returns the needs of an action on a path below `mlflow-artifacts:/`. The first part of the path
-/// names the experiment. The rest shows whether the artifacts belong to runs, logged models or
-/// traces. A path outside of all experiments' directories requires the right to all experiments
-/// (`docs/adr/0021-artifacts.md`), unless it is in the directory of a model version.
+/// names the experiment. The remaining parts show whether the artifacts belong to runs, logged
+/// models or traces. A path outside of all experiments' directories requires a right to all
+/// experiments (`docs/adr/0021-artifacts.md`), unless the path is in the directory of a model
+/// version.
 #[must_use]
 pub fn needs(action: Action, path: &ArtifactPath) -> Needs {
     if let Some((directory, _)) = VersionDirectory::split(path) {
@@ -26,9 +27,10 @@ pub fn needs(action: Action, path: &ArtifactPath) -> Needs {
     kinds.iter().fold(Needs::nothing(), in_experiment)
 }
 
-/// Returns the needs of a caller who creates an experiment with an artifact location at a path
-/// below `mlflow-artifacts:/`. Because clients choose the ids of traces, the new experiment's files
-/// may be placed among any files of another experiment below that path.
+/// Returns the needs of a caller who creates an experiment whose artifact location is `path`, below
+/// `mlflow-artifacts:/`. If `path` is in the directory of another experiment, the caller needs the
+/// right to change everything in that experiment: clients choose the ids of traces, so files of the
+/// new experiment may end up among any files of the other one.
 #[must_use]
 pub fn needs_to_share(path: &ArtifactPath) -> Needs {
     let Some(experiment) = experiment_of(path) else { return needs(Action::Update, path) };
@@ -50,15 +52,16 @@ pub fn check_writable(path: &ArtifactPath) -> Result<()> {
     Ok(())
 }
 
-/// Returns the kinds of entities whose artifacts are at a path in an experiment's directory.
-/// Deleting the path deletes everything below it.
+/// Returns the kinds of entities whose artifacts are at a path in an experiment's directory. If the
+/// path is deleted, entities with artifacts below it are included.
 fn kinds(path: &[String], is_deleted: bool) -> &'static [Resource] {
     let is_of_run = |path: &[String]| path.get(1).is_some_and(|second| second == "artifacts");
     match path {
         [] if is_deleted => &[Resource::Run, Resource::Trace, Resource::LoggedModel],
         [first, ..] if first == "models" => &[Resource::LoggedModel],
         [first, ..] if first == "traces" => &[Resource::Trace],
-        // An experiment may keep its artifacts in a directory of another one, and its runs there.
+        // A run's directory may be deeper in the tree, because the artifact location of an
+        // experiment may be in the directory of another one.
         _ if is_deleted || is_of_run(path) || path.iter().any(|part| is_run(part)) => &[Resource::Run],
         _ => &[Resource::Experiment],
     }

@@ -62,8 +62,8 @@ impl StoredVersion {
         self.version.get(STORAGE).or_else(|| self.version.get(SOURCE)).unwrap_or_default()
     }
 
-    /// Returns the needs of a caller without a right to the version who reads the artifacts at
-    /// [`storage`](Self::storage). Returns `None` if this server does not store them.
+    /// Returns the needs of a caller who reads the artifacts at [`storage`](Self::storage) without
+    /// a right to the version itself. Returns `None` if this server does not store the artifacts.
     #[must_use]
     pub fn needs_of_storage(&self, artifacts: &ArtifactStore) -> Option<Needs> {
         Some(match self.location(artifacts).ok()? {
@@ -72,13 +72,13 @@ impl StoredVersion {
         })
     }
 
-    /// Returns the location of the artifacts that the right to read the version covers. Takes no
-    /// request, or two to three if the source names its run in a `runs:` URI.
+    /// Returns the location of the artifacts, for a caller with the right to read the version.
+    /// Takes no request, or two to three if the source names its run in a `runs:` URI.
     ///
     /// # Errors
     /// `NOT_IMPLEMENTED` if the server does not store the artifacts, or stores them for another
     /// entity. An object in the server's bucket must belong to the run or the logged model that the
-    /// version names; otherwise, the right to read the version does not cover it.
+    /// version names, because the right to read the version covers no other object.
     pub async fn artifacts(&self, table: &Table, artifacts: &ArtifactStore) -> Result<Location> {
         match self.location(artifacts)? {
             VersionLocation::Stored(location) => Ok(location),
@@ -98,9 +98,10 @@ impl StoredVersion {
         let storage = self.storage();
         let run = self.version.get(RUN).filter(|run| !run.is_empty());
         if let Some((of, path)) = path_in_run(storage) {
-            // Verified when the version was created.
+            // The run of the version was verified when the version was created. The source must
+            // name this run.
             let run = run.filter(|run| *run == of).and_then(RunId::parse).ok_or_else(|| not_read(storage))?;
-            // Whether the server stores the artifacts of that run is not known yet.
+            // If the server stores no artifacts at all, the location of the run need not be read.
             if !artifacts.are_kept() {
                 return Err(not_read(storage));
             }
@@ -112,8 +113,8 @@ impl StoredVersion {
         artifacts.at(storage).map(VersionLocation::Stored)
     }
 
-    /// Checks whether the source is a logged model. All other sources that are resolved when a
-    /// version is created are versions, such as `models:/<name>/<number>`.
+    /// Checks whether the source is a logged model. Every other `models:` source that is resolved
+    /// when a version is created names a model version, such as `models:/<name>/<number>`.
     fn is_logged_model(&self) -> bool {
         let source = self.version.get(SOURCE).unwrap_or_default();
         let path = scheme_removed("models", source).map(|path| path.split('?').next().unwrap_or_default());

@@ -18,7 +18,8 @@ pub trait DomainApi {
     #[must_use]
     fn routes() -> Vec<Route<Self::Store>>;
 
-    /// Returns further routes. They do not count as implemented endpoints of MLflow.
+    /// Returns routes that are served in addition, but do not count as implemented endpoints of
+    /// MLflow.
     #[must_use]
     fn constants() -> Vec<Route<Self::Store>> {
         Vec::new()
@@ -47,7 +48,7 @@ pub struct Domain {
     pub endpoints: fn() -> Vec<EndpointInfo>,
     /// Creates the router and the calls of the endpoints.
     pub mount: fn(Environment) -> BoxFuture<'static, Result<MountedDomain, MountFailure>>,
-    /// Whether its endpoints call endpoints of other domains. Those are mounted first.
+    /// Whether its endpoints call endpoints of other domains. The other domains are mounted first.
     pub calls_others: bool,
     /// Whether a response that is too long for a Lambda is stored in the bucket instead of being
     /// rejected.

@@ -59,9 +59,10 @@ pub struct Environment {
     pub ui: Option<UiFiles>,
     /// Whether responses have to fit into a Lambda's response.
     pub is_lambda: bool,
-    /// Whether the domain is only called by others. If so, it does not prepare anything itself.
+    /// Whether the domain is only called by other domains. If so, it does not prepare anything
+    /// itself.
     pub is_only_called: bool,
-    /// Endpoints of the domains that were mounted before.
+    /// Endpoints of the domains that were mounted before this one.
     pub calls: InternalCalls,
 }
 
@@ -159,10 +160,10 @@ impl Environment {
         self.table.as_ref().ok_or_else(|| "this function has no access to the table".into())
     }
 
-    /// Creates the environment from the environment variables of a Lambda, as far as these
-    /// functions have them: `ACCESS_MODE`, the table ([`Table::from_environment`]), and the
-    /// variable of each [`EnvironmentSetting`]. Checks the table's layout, so that a connection exists before
-    /// the first call. Takes one request, or two if the table is empty.
+    /// Creates the environment of a Lambda from the environment variables that these functions
+    /// have: `ACCESS_MODE`, the variables of the table ([`Table::from_environment`]), and the
+    /// variable of each [`EnvironmentSetting`]. Checks the table's layout, so that a connection
+    /// exists before the first call. Takes one request, or two if the table is empty.
     ///
     /// # Errors
     /// Returns an error if a variable is missing or invalid, if the table is unreachable, or if it
@@ -218,14 +219,14 @@ enum AccessMode {
     None,
     /// Users have names and passwords.
     Basic,
-    /// Depending on the gateway. One admits callers that sign requests, and users sign in at the
-    /// other. The gateway itself reports which one a request came through.
+    /// Both, depending on the API that a request came through, which the gateway reports: one API
+    /// admits callers that sign their requests, and at the other, users sign in.
     Both,
 }
 
 impl AccessMode {
-    /// Parses the mode. There is no default, so that a function admits everyone only if that was
-    /// configured explicitly.
+    /// Parses the access mode. There is no default, so that a function admits everyone only if that
+    /// was configured explicitly.
     fn of(variable: Option<&str>) -> Result<Self, String> {
         match variable {
             Some("none") => Ok(Self::None),
@@ -246,7 +247,8 @@ fn has_workspaces(variable: Option<&str>) -> Result<bool, String> {
     }
 }
 
-/// Parses the level. `NO_PERMISSIONS` if the variable is missing or empty.
+/// Parses the level of users without a grant. Returns `NO_PERMISSIONS` if the variable is missing
+/// or empty.
 fn default_level(variable: Option<&str>) -> Result<PermissionLevel, String> {
     let Some(name) = variable else { return Ok(PermissionLevel::NoPermissions) };
     let level = PermissionLevel::from_name(name).filter(|level| *level != PermissionLevel::Deny);
@@ -262,7 +264,7 @@ fn signed_requests(variable: Option<&str>) -> Result<SignedRequests, String> {
     Ok(SignedRequests { unmapped_user: user.transpose()? })
 }
 
-/// Parses the limit. There is none if the variable is missing or empty.
+/// Parses the maximum size of an upload. Returns `None` if the variable is missing or empty.
 fn max_artifact_bytes(variable: Option<&str>) -> Result<Option<u64>, String> {
     let Some(bytes) = variable else { return Ok(None) };
     // An invalid limit must not be treated as no limit.

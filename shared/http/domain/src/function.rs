@@ -13,15 +13,15 @@ pub struct Function {
     pub resource: &'static str,
     /// Purpose of the function, in one sentence.
     pub description: &'static str,
-    /// Paths that are routed to the function: as written, with everything below (`/x/{*path}`), or
-    /// all that no other function serves ([`Function::CATCH_ALL_PATH`]). Empty if it does not
-    /// serve HTTP.
+    /// Paths that are routed to the function. A path is routed as written, with everything below it
+    /// (`/x/{*path}`), or, with [`Function::CATCH_ALL_PATH`], if no other function serves it. Empty
+    /// if the function does not serve HTTP.
     pub paths: &'static [&'static str],
     /// Its rights on the table; `None` if it does not use the table.
     pub table: Option<TableRights>,
     /// Prefixes of the table's partition keys that the function may access
-    /// (`dynamodb:LeadingKeys`); empty for all. Keys of an index that it reads need such a prefix,
-    /// too.
+    /// (`dynamodb:LeadingKeys`). Empty for all keys. Partition keys of an index that the function
+    /// reads need such a prefix, too.
     pub key_prefixes: &'static [&'static str],
     /// Whether it writes the access table. All functions that answer requests may read that table.
     pub writes_access: bool,
@@ -56,14 +56,15 @@ impl Function {
     pub const CATCH_ALL_PATH: &'static str = "/{*path}";
     /// Default memory, in MB. A request needs only a few MB, but CPU is allotted in proportion.
     pub const DEFAULT_MEMORY_MB: u32 = 512;
-    /// Memory with which Lambda allots a whole core, in MB. While a function computes, it costs as
-    /// much as with less memory, because it takes as much less time.
+    /// Memory with which Lambda allots a whole core, in MB. For pure computation, it costs no more
+    /// than less memory does, because the function finishes faster in proportion.
     pub const WHOLE_CORE_MB: u32 = 1_769;
     /// Timeout behind the gateway, in seconds. The gateway gives up after 30 seconds; an invocation
     /// that times out earlier leaves an error in the function's log.
     pub const GATEWAY_TIMEOUT_SECONDS: u32 = 29;
 
-    /// A function without paths, rights or resources of its own.
+    /// A function without any paths, rights or resources, from which declarations take their
+    /// defaults.
     pub const BASE: Self = Self {
         name: "",
         resource: "",
@@ -112,8 +113,8 @@ pub struct KmsKey {
     pub why: &'static str,
 }
 
-/// An SQS queue with its dead-letter queue. Every function that uses a queue declares the same one.
-/// The queue is created together with the function that consumes it.
+/// An SQS queue with its dead-letter queue. Functions that use the same queue declare it with the
+/// same resource name. The template creates the queue together with the function that consumes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue {
     /// Name of its resource in `template.yaml`. It never changes.
@@ -182,7 +183,8 @@ pub enum TableActions {
     Read,
     /// Read and write, including transactions.
     Write,
-    /// Read and write, but without transaction conditions on items that are not written.
+    /// Read and write, including transactions, but without transaction conditions on items that the
+    /// transaction does not write.
     Change,
     /// Like `Change`, and read the table's stream.
     Index,
@@ -238,7 +240,7 @@ pub enum Indexes {
 /// A right of a function on the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BucketRight {
-    /// List names. Without this right, S3 does not report which objects are missing.
+    /// List the names of objects. Without this right, S3 does not report that an object is missing.
     List,
     /// Read objects, and sign URLs to read them.
     Read,
@@ -258,7 +260,7 @@ impl BucketRight {
         match self {
             Self::List => (&["s3:ListBucket"], None),
             Self::Read => (&["s3:GetObject"], Some("/*")),
-            // The parts of an upload are listed only if `MaxArtifactSize` limits uploads.
+            // Parts of a multipart upload are listed only if `MaxArtifactSize` limits uploads.
             Self::Change => (
                 &[
                     "s3:AbortMultipartUpload",

@@ -2,16 +2,16 @@
 //!
 //! The `main` of each function uses a single-threaded runtime, because a sandbox handles one event
 //! at a time, and mimalloc, because each attribute of each item takes a few small allocations.
-//! Without both, a start of the tracking function followed by 100 runs took a seventh more CPU
-//! time, 1,000 runs took a sixth more, and a log-batch of 10 metrics two fifths more. The two
-//! programs were measured alternately with `bench/functions.py`.
+//! Without these two choices, the tracking function took a seventh more CPU time for a start
+//! followed by 100 runs, a sixth more for 1,000 runs, and two fifths more for a log-batch of 10
+//! metrics. Programs with and without them were measured alternately with `bench/functions.py`.
 
 pub use lambda_http::Error;
 
 use crate::{Domain, Environment, log_lines, mount};
 
-/// Runs a function until its sandbox ends, and writes its log ([`log_lines`]). An error is logged as
-/// well, because Lambda drops text that is not JSON if the log level is `WARN`.
+/// Runs a function until its sandbox ends, and writes its log ([`log_lines`]). An error is logged
+/// as well, because Lambda drops text that is not JSON if the log level is `WARN`.
 ///
 /// # Errors
 /// Returns the error of `main`.
@@ -28,7 +28,8 @@ pub async fn logged(main: impl Future<Output = Result<(), Error>>) -> Result<(),
 pub async fn run(served: &[&'static Domain], called: &[&'static Domain]) -> Result<(), Error> {
     // Boxed, because the future is large.
     logged(Box::pin(async {
-        // Domains that are only called use the environment and the rights of those that are served.
+        // Domains that are only called use the environment and the rights of the domains that are
+        // served.
         let functions: Vec<_> = served.iter().map(|domain| &domain.function).collect();
         let around = Environment::from_environment(&functions).await?;
         let router = crate::gateway::with_connection_info(mount(served, called, &around).await?);

@@ -12,8 +12,8 @@
 //! start of tracking writes: in an empty table, it creates the default experiment together with the
 //! layout's version.
 //!
-//! A [`EnvironmentSetting`] is an environment variable that only some functions receive. The other variables
-//! follow from how the function is declared.
+//! An [`EnvironmentSetting`] is an environment variable that only some functions receive. The other
+//! variables follow from the declaration of the function.
 //!
 //! | variable | meaning |
 //! |---|---|

@@ -46,7 +46,7 @@ where
     W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,
 {
     let json = tracing_subscriber::fmt::format().json().with_current_span(false).with_span_list(false);
-    // The only part of spans that lines contain.
+    // The request id is the only field of a span that is written to a line.
     let fields = debug_fn(|writer, field, value| match field.name() {
         REQUEST_ID => write!(writer, "{value:?}"),
         _ => Ok(()),
@@ -57,7 +57,7 @@ where
     Registry::default().with(lines.with_filter(filter))
 }
 
-/// Whether an event is written, or a span is recorded.
+/// Checks whether an event is written, or a span is recorded.
 fn is_written(metadata: &Metadata<'_>, level: LevelFilter) -> bool {
     if metadata.is_span() {
         // Warnings and errors need the span of the call for their request id.
@@ -79,7 +79,7 @@ fn parse_level(level: &str) -> LevelFilter {
     }
 }
 
-/// The format of a line: JSON, with the request id of the call in place of all spans.
+/// The format of a line: JSON, with the request id of the call instead of the list of spans.
 struct LogLine(Format<Json>);
 
 impl<S, N> FormatEvent<S, N> for LogLine
@@ -127,7 +127,7 @@ mod tests {
         }
     }
 
-    /// Returns the lines that this code logs at this level of Lambda's.
+    /// Returns the lines that `log` writes if Lambda's log level is `level`.
     fn lines(level: &str, log: impl FnOnce()) -> Vec<Value> {
         let written = Written::default();
         let writer = written.clone();

@@ -7,8 +7,8 @@ use crate::offloaded_responses::offload_to;
 use crate::{Domain, Environment, MountFailure};
 
 /// Mounts domains and returns their merged router. The `called` domains are only called by other
-/// domains and do not answer HTTP requests. Paths that no router knows are answered like MLflow
-/// answers unknown paths.
+/// domains and do not answer HTTP requests. For paths that no domain serves, the response is
+/// MLflow's response to unknown paths.
 ///
 /// # Errors
 /// Returns an error if a domain cannot be mounted, or if the table is unreachable.
@@ -37,7 +37,7 @@ pub async fn mount(
     let first = routers.next().ok_or("no domains to serve")?;
     let router = service::join_routers(first, routers);
     let router = wrap_router(router, served, &around);
-    // Passwords must not be sent without TLS.
+    // Strict transport security, because browsers must not send passwords without TLS.
     Ok(if around.user_authorizer.is_some() { service::with_hsts(router) } else { router })
 }
 
@@ -46,7 +46,7 @@ fn wrap_router(router: Router, served: &[&'static Domain], around: &Environment)
     if !around.is_lambda {
         return service::normalize_paths(router);
     }
-    // Responses have to fit into a Lambda's response.
+    // Responses have to fit into a Lambda's response, or be stored elsewhere.
     let has_long_answers = served.iter().any(|domain| domain.offloads_responses);
     match offload_to(&around.artifacts).filter(|_| has_long_answers) {
         Some(aside) => service::within_lambda_or_offload(router, aside),

@@ -68,7 +68,7 @@ impl Write for Logged {
     }
 }
 
-/// A bill that is computed from the log has to include work without a request, too.
+/// Costs that are computed from the log have to include work that is not part of a request, too.
 #[test]
 fn work_without_a_request_has_a_line_of_the_same_form() {
     let logged = Logged::default();

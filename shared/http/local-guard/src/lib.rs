@@ -1,10 +1,11 @@
 //! Protects a server on a user's own machine from pages in the user's browser.
 //!
-//! A page of another origin can send requests to 127.0.0.1. With a domain name that resolves there
-//! (DNS rebinding), it could also read the responses. So the `Host` must be a name of this server.
-//! Such a page must not change anything or cause work either, so a request must come from a page of
-//! this server, or from no page at all. Browsers report the origin of a request in `Origin`,
-//! `Sec-Fetch-Site` or `Referer`. MLflow's client and the AWS SDKs send none of these headers.
+//! A page of another origin can send requests to 127.0.0.1. With a domain name that resolves to
+//! this address (DNS rebinding), it could also read the responses. The `Host` of a request must
+//! therefore be a name of this server. A page of another origin must not change anything or cause
+//! work either. A request must therefore come from a page of this server, or from no page at all.
+//! Browsers report the origin of a request in `Origin`, `Sec-Fetch-Site` or `Referer`. MLflow's
+//! client and the AWS SDKs send none of these headers.
 //!
 //! `unread_bodies.rs` ensures that no connection ends without a response.
 
@@ -25,7 +26,7 @@ const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Wraps a router. Rejected requests receive a 403 and do not reach `router`. If the rest of a
+/// Wraps a router. Rejected requests receive a 403 and do not reach `router`. If part of a
 /// request's body is left unread, it is either read and discarded here, or the response announces
 /// that the connection will be closed.
 pub fn protect(router: Router, allowed: AllowedNames) -> Router {
@@ -46,15 +47,15 @@ async fn check(State(allowed): State<AllowedNames>, request: Request, next: Next
     next.run(request).await
 }
 
-/// Checks whether the request is a probe for facts that every server reveals. Load balancers send
-/// probes with a host name of their own, or without any (`HEALTH_ENDPOINTS` in MLflow's
-/// `security_utils.py`).
+/// Checks whether the request is a probe of `/health` or `/version`, whose responses are no secret.
+/// Load balancers send probes with a host name of their own, or without any (`HEALTH_ENDPOINTS` in
+/// MLflow's `security_utils.py`).
 fn is_probe(request: &Request) -> bool {
     matches!(path(request), "health" | "version")
 }
 
-/// Returns the path without leading slashes. There are two if the client's base URL ends in a
-/// slash.
+/// Returns the path without leading slashes. A path has two of them if the client's base URL ends
+/// in a slash.
 fn path(request: &Request) -> &str {
     request.uri().path().trim_start_matches('/')
 }
@@ -62,15 +63,16 @@ fn path(request: &Request) -> &str {
 /// Checks whether the request was sent by no page, by a page of this server, or by a page with an
 /// allowed name.
 fn is_from_own_page(headers: &HeaderMap, allowed: &AllowedNames) -> bool {
-    // A page cannot set this header without a preflight request, which is rejected. Proxies that
-    // terminate TLS set it.
+    // `X-Forwarded-Proto` is set by proxies that terminate TLS. A page cannot set it without a
+    // preflight request, which is rejected.
     let is_secure =
         single_header(headers, &X_FORWARDED_PROTO).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"));
     let is_ours = |origin: &str| allowed.has_origin(origin, single_header(headers, &HOST), is_secure);
     if headers.contains_key(ORIGIN) {
         return single_header(headers, &ORIGIN).is_some_and(is_ours);
     }
-    // A page's own `GET` has no `Origin`. `none` means that the user entered the address.
+    // A `GET` from a page of the same origin has no `Origin`. `Sec-Fetch-Site: none` means that the
+    // user entered the address.
     if headers.contains_key(SEC_FETCH_SITE) {
         return matches!(single_header(headers, &SEC_FETCH_SITE), Some("same-origin" | "none"));
     }
@@ -94,8 +96,8 @@ const LINKED_PAGES: [&str; 3] = ["", "signin", "tokens"];
 /// page that contains the link.
 fn is_visit(request: &Request) -> bool {
     let headers = request.headers();
-    // Browsers send neither header over plain HTTP to another machine. Framing is prevented by the
-    // page's own headers.
+    // Over plain HTTP to another machine, browsers send neither `Sec-Fetch-Mode` nor
+    // `Sec-Fetch-Dest`. The pages of this server have headers of their own that prevent framing.
     let is = |header: HeaderName, value| match single_header(headers, &header) {
         Some(said) => said == value,
         None => !headers.contains_key(SEC_FETCH_SITE) && !headers.contains_key(header),
@@ -220,7 +222,8 @@ mod tests {
         }
     }
 
-    /// Browsers do not send `Sec-Fetch-*` to such an address over plain HTTP.
+    /// If a request has neither `Origin` nor `Sec-Fetch-Site`, the page in `Referer` decides.
+    /// Browsers do not send `Sec-Fetch-*` over plain HTTP to an address like 192.168.1.7.
     #[tokio::test]
     async fn without_more_the_referring_page_decides() {
         for (referer, expected) in [

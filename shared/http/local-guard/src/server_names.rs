@@ -68,7 +68,8 @@ fn split(text: &str) -> Result<(String, Option<u16>), String> {
         _ => (text, "*"),
     };
     let port = match port {
-        // Like in patterns of MLflow's `--allowed-hosts`, which have to match the port as well.
+        // Any port. MLflow's `--allowed-hosts` needs such a pattern, because it matches the port as
+        // well.
         "*" => None,
         port => Some(port.parse().map_err(|_| format!("invalid port: {port}"))?),
     };
@@ -110,8 +111,8 @@ impl AllowedNames {
         Self { host: canonical(host).into(), names: names.into() }
     }
 
-    /// Checks whether an authority is allowed in `Host`, with any port, because the request has
-    /// reached the server's own port.
+    /// Checks whether `Host` may contain this authority. Any port is allowed, because the request
+    /// has reached the server's own port.
     pub(crate) fn has_host(&self, authority: &str) -> bool {
         let host = canonical(host_of(authority));
         let is_own = || *host == *self.host || host == "localhost" || host.parse().is_ok_and(is_local);
@@ -128,8 +129,8 @@ impl AllowedNames {
         }
         let Some((scheme @ ("http" | "https"), authority)) = origin.split_once("://") else { return false };
         let is_host = host.is_some_and(|host| host.eq_ignore_ascii_case(authority));
-        // Configured names are valid with and without TLS, because a proxy may not report which one
-        // it uses.
+        // Configured names are valid with and without TLS, because a proxy may not report whether
+        // the client used TLS.
         let is_reached_so = (scheme == "https") == is_secure || self.is_named(&canonical(host_of(authority)));
         is_host && is_reached_so
     }
@@ -158,8 +159,8 @@ fn canonical(host: &str) -> String {
 }
 
 /// Checks whether an address belongs to this machine, its link, a private network, or the range
-/// that providers share among their customers, such as for pods. A page cannot make such an address
-/// lead to another machine.
+/// that providers share among their customers, such as for pods. A page cannot make an address of
+/// these ranges lead to another machine, as it could with a domain name.
 fn is_local(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {

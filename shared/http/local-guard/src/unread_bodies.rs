@@ -20,11 +20,11 @@ use tokio::time::timeout;
 
 /// Maximum number of unread bytes of a body that are read and discarded.
 const MAX_DRAINED_BYTES: u64 = 1 << 20;
-/// Maximum time to read and discard them.
+/// Maximum time to read and discard the unread rest of a body.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Returns the response after the rest of the request has been read and discarded, if it is short.
-/// Otherwise, the response announces that the connection will be closed.
+/// Returns the response after the unread rest of the request's body has been read and discarded, if
+/// the rest is short. Otherwise, the response announces that the connection will be closed.
 pub(crate) async fn drain_and_respond(request: Request, next: Next) -> Response {
     drain_and_respond_within(DRAIN_TIMEOUT, request, next).await
 }
@@ -37,7 +37,7 @@ async fn drain_and_respond_within(patience: Duration, request: Request, next: Ne
     };
     let mut response = next.run(request.map(lent)).await;
     let returned = back.lock().unwrap_or_else(PoisonError::into_inner).take();
-    // If the body has not been returned, the handler is still reading it.
+    // If the body was not returned to `UnreadBody`, the handler is still reading it.
     let Some((body, was_asked)) = returned else { return response };
     // Polling a body that the client holds back (`Expect: 100-continue`) would make the client send
     // it.
@@ -60,7 +60,7 @@ async fn drain(mut body: Body) -> bool {
     false
 }
 
-/// A body that was not read to its end, and whether it was polled.
+/// A body that was not read to its end, and whether the handler polled it.
 type UnreadBody = Arc<Mutex<Option<(Body, bool)>>>;
 
 /// The body of a request, which is returned to [`UnreadBody`] if it is dropped before its end.
@@ -112,8 +112,8 @@ mod tests {
 
     use super::*;
 
-    /// Checks whether the response announces the end of the connection, if the handler does not
-    /// read the body.
+    /// Returns whether the response to a request announces the end of the connection if the handler
+    /// does not read the body.
     async fn ends(body: Body, expect: bool) -> bool {
         let brief = from_fn(|request, next| drain_and_respond_within(Duration::from_millis(200), request, next));
         let app = Router::new().fallback(any(|| async {})).layer(brief);

@@ -25,7 +25,8 @@ fn path(arrived: &RequestHead) -> String {
 }
 
 /// Checks whether a browser sent the request from a page of this server rather than from one of
-/// another origin. This follows from headers that browsers set and pages cannot change.
+/// another origin. This follows from headers that browsers set and pages cannot change. Without
+/// these headers, only a request with a reading method passes.
 #[must_use]
 pub fn is_of_own_page(arrived: &RequestHead) -> bool {
     // Browsers send one of these headers with every request that changes something.

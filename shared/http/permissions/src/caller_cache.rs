@@ -12,8 +12,8 @@ use sha2::{Digest, Sha256};
 const MAX_CALLERS: usize = 10_000;
 
 /// A cache of identities by their credentials. Keys are digests of the credentials, keyed by a
-/// secret of this process. A hit saves the request that identifies the caller. Whether the
-/// credentials are still valid is checked with the read of the request's guards.
+/// secret of this process. A hit saves the request that identifies the caller. The read of the
+/// request's guards then also checks whether the credentials are still valid.
 pub(crate) struct CallerCache {
     callers: Mutex<HashMap<[u8; 32], Identity>>,
     key: [u8; 32],
@@ -53,7 +53,7 @@ impl CallerCache {
         };
         let mut hash = Sha256::new();
         hash.update(self.key);
-        // User names cannot contain this byte.
+        // The parts are separated by a zero byte, which user names cannot contain.
         hash.update(format!("{kind}\0{}\0{secret}", credentials.user().map_or("", UserName::as_str)));
         hash.finalize().into()
     }

@@ -15,8 +15,8 @@ use crate::user_authorizer::UserAuthorizer;
 use crate::users::Account;
 
 impl UserAuthorizer {
-    /// Returns the credentials of a request. Those that the gateway has verified take precedence
-    /// over any credentials in headers.
+    /// Returns the credentials of a request. A signature that the gateway has verified takes
+    /// precedence over credentials in headers.
     pub(crate) fn credentials(&self, arrived: &RequestHead) -> Option<Credentials> {
         match arrived.connection.gateway.as_ref().filter(|_| self.signed_requests.is_some()) {
             Some(signed) => signed.principal().map(Credentials::Signature),
@@ -25,7 +25,8 @@ impl UserAuthorizer {
     }
 
     /// Returns the keys of the items that identify the owner of the credentials: the item of the
-    /// user that they name or last belonged to, and the item that proves them.
+    /// user, and the item that proves the credentials. The user is the one that the credentials
+    /// name, or `known`, the user that they belonged to when they were last checked.
     pub(crate) fn keys_of(&self, credentials: &Credentials, known: Option<&User>) -> Vec<TableKey> {
         let user = credentials.user().or(known.map(|user| &user.name));
         user.map(|user| self.user_key(user)).into_iter().chain(self.proof_key(credentials)).collect()
@@ -80,7 +81,7 @@ impl UserAuthorizer {
         Ok(Identification::Caller(identity_of(sent, Caller::User(account.user.into()), restriction)))
     }
 
-    /// Returns what a principal is mapped to, from its item.
+    /// Returns what a principal is mapped to, according to the principal's item.
     fn principal_mapping(&self, item: Option<&Item>) -> PrincipalMapping {
         let unmapped = self.signed_requests.as_ref().and_then(|signed| signed.unmapped_user.clone());
         match (item, unmapped) {

@@ -54,9 +54,9 @@ impl UserAuthorizer {
         Ok(grants)
     }
 
-    /// Returns the current names of the resources of these grants, in the same order. `None` for a
-    /// resource that no longer exists, even if another resource has its name now. Takes one request
-    /// per 100 models and scorers.
+    /// Returns the current names of the resources of these grants, in the order of the grants.
+    /// Returns `None` for a resource that no longer exists, even if another resource has its name
+    /// now. Takes one request per 100 models and scorers.
     ///
     /// # Errors
     /// Returns an error if the table cannot be read.
@@ -78,8 +78,8 @@ impl UserAuthorizer {
         Ok(granted.iter().zip(&keys).map(name).collect())
     }
 
-    /// Returns the place of a workspace and the grants of those roles that belong to it. Returns
-    /// `None` if the workspace does not exist.
+    /// Returns the current reference to a workspace, and the grants of those roles that belong to
+    /// this workspace. Returns `None` if the workspace does not exist.
     async fn grants_of_roles(
         &self,
         roles: &[u32],
@@ -115,7 +115,8 @@ impl UserAuthorizer {
         let guards: HashSet<_> = asked.iter().map(|ask| &ask.guard).collect();
         for resource in guards.iter().flat_map(|guard| resources_of(guard, workspace)) {
             let item = item_of(&resource).and_then(here);
-            // A grant for a renamed model is stored under the model's home.
+            // A grant for a renamed model is stored under the model's home, which is the name that
+            // its rows are stored under.
             let kept = match item.and_then(|item| item.get(HOME)) {
                 Some(home) => self.data.get(&grant_key(&user.name, &at_home(&resource, home))).await?,
                 None => here(grant_key(&user.name, &resource)).cloned(),

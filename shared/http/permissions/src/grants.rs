@@ -188,7 +188,7 @@ mod tests {
         ]);
         assert!(grants.meet(&rule, PermissionLevel::NoPermissions));
         assert!(!of(&[(GrantType::Workspace, "*", PermissionLevel::Use)]).meet(&rule, PermissionLevel::NoPermissions));
-        // But nothing at the level of the server.
+        // An administrator of a workspace has no rights to operations of the whole server.
         assert!(grants.meet(&Rule::WorkspaceAdministrators, PermissionLevel::NoPermissions));
         assert!(!grants.meet(&Rule::Administrators, PermissionLevel::Manage));
     }

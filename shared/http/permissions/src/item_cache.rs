@@ -7,14 +7,14 @@ use std::time::Duration;
 use runtime::clock::Moment;
 use table::{Item, TableKey};
 
-/// How long a process relies on items that it has read, measured from before the read was sent. A
-/// request that revokes something waits this long before it responds. After that, no process relies
-/// on the earlier state (`docs/adr/0004-leases.md`). All processes that use these tables have the
-/// same lease.
+/// How long a process relies on items that it has read. The time is measured from before the read
+/// was sent. A request that revokes something waits this long before it responds, so that no
+/// process relies on the earlier state afterwards (`docs/adr/0004-leases.md`). All processes that
+/// use these tables have the same lease.
 pub const LEASE: Duration = Duration::from_millis(300);
 
-/// Size of the cache from which stale items are evicted before new ones are added. The cache holds
-/// at most `MAX_ITEMS` items.
+/// Number of items from which on stale items are evicted before new ones are added. The cache never
+/// holds more than `MAX_ITEMS` items.
 const EVICTION_THRESHOLD: usize = 1_000;
 const MAX_ITEMS: usize = 10_000;
 

@@ -1,10 +1,11 @@
 //! Authentication and authorization of users: MLflow's basic authentication (`mlflow/server/auth`).
 //!
-//! [`UserAuthorizer`] is the authorizer. It identifies a user by name and password ([`Passwords`]), or by a
-//! session or a token ([`UserSecret`]). It reads the user's grants together with the guards of the
-//! request, unless they were read less than [`LEASE`] ago. Its decisions follow rules that do not
-//! access any table: [`rules`] defines what an operation requires, and [`grants`] decides whether a
-//! user's grants satisfy that. The types of grants are in `shared/language/mlflow-api/src/auth.rs`.
+//! [`UserAuthorizer`] is the authorizer. It identifies a user by name and password ([`Passwords`]),
+//! or by a session or a token ([`UserSecret`]). It reads the user's grants together with the guards
+//! of the request, unless they were read less than [`LEASE`] ago. Its decisions follow rules that
+//! do not access any table: [`rules`] defines what an operation requires, and [`grants`] decides
+//! whether a user's grants satisfy the requirements. The types of grants are in
+//! `shared/language/mlflow-api/src/auth.rs`.
 //!
 //! Callers that are admitted, and their rights:
 //!

@@ -28,7 +28,8 @@ struct Rate {
     refill_interval: Duration,
 }
 
-/// The number of used attempts in a bucket, and the time since which one of them is being refilled.
+/// The number of used attempts in a bucket, and the time from which on one of them is being
+/// refilled.
 #[derive(Clone, Copy)]
 struct Bucket {
     used: u32,
@@ -50,8 +51,8 @@ impl Bucket {
     }
 }
 
-/// Limit for a site, so that an attacker with many networks cannot exhaust the buckets of all
-/// networks.
+/// Limit for a site, which is a larger block of addresses than a network. It keeps an attacker who
+/// has many networks of one site from exhausting the buckets of all networks.
 const SITE_RATE: Rate = Rate { burst: 200, refill_interval: Duration::from_secs(1) };
 
 /// The buckets of all sites, networks and users.
@@ -116,9 +117,9 @@ impl PasswordAttempt<'_> {
     }
 }
 
-/// Returns the network of an address, and the largest block of addresses that a site is usually
-/// assigned. For IPv4, both are blocks of 256 addresses. For IPv6, they have 2^64 and 2^80
-/// addresses.
+/// Returns the network of an address, and its site: the largest block of addresses that a site is
+/// usually assigned. For IPv4, both are blocks of 256 addresses. For IPv6, the network has 2^64
+/// addresses and the site 2^80.
 fn networks(address: IpAddr) -> [IpAddr; 2] {
     match address.to_canonical() {
         IpAddr::V4(address) => {

@@ -115,8 +115,8 @@ struct State {
     /// by this process. Stored hashes are unique because of their salts, so a new password, or
     /// another user with the same name, never matches an old entry.
     verified: Mutex<HashMap<UserName, (PasswordHash, [u8; 32])>>,
-    /// Locks of passwords that are being verified. Each is held by the task that verifies the
-    /// password.
+    /// Locks of passwords that are being verified, by the digest of name and password. The task
+    /// that verifies a password holds its lock.
     verification_locks: Mutex<HashMap<[u8; 32], Weak<tokio::sync::Mutex<()>>>>,
     attempts: PasswordAttempts,
     key: [u8; 32],
@@ -186,7 +186,8 @@ impl Passwords {
         digest: [u8; 32],
     ) -> Result<bool> {
         let Some(hash) = stored.cloned() else {
-            // Does the same work as for an existing user.
+            // Hashes the password although the user does not exist, so that the check takes as long
+            // as for an existing user.
             self.run_limited(move || PasswordHash::make(&password)).await?;
             return Ok(false);
         };
@@ -230,7 +231,7 @@ impl Passwords {
     fn digest(&self, name: &UserName, password: &str) -> [u8; 32] {
         let mut hash = Sha256::new();
         hash.update(self.0.key);
-        // User names cannot contain this byte.
+        // The parts are separated by a zero byte, which user names cannot contain.
         hash.update(format!("{name}\0{password}"));
         hash.finalize().into()
     }
@@ -278,7 +279,7 @@ mod tests {
         assert_eq!(check(Some(&hash), "correct horse battery").await, (true, 2));
         assert_eq!(check(Some(&hash), "wrong horse battery").await, (false, 3));
         assert_eq!(check(None, "correct horse battery").await, (false, 4));
-        // The name now belongs to another user.
+        // The name now belongs to another user, who has another password.
         let other = passwords.hash("another horse battery".to_owned()).await.unwrap();
         assert_eq!(check(Some(&other), "correct horse battery").await, (false, 6));
         assert_eq!(check(Some(&other), "another horse battery").await, (true, 7));

@@ -38,7 +38,8 @@ pub(crate) fn item_of(resource: &GrantedResource) -> Option<Key> {
     }
 }
 
-/// Returns the key of the item with the current name and the id of the resource with this home.
+/// Returns the key of the item that holds a resource's current name and its id. For a model, this
+/// is the item of its home, which is the name that its rows are stored under.
 pub(crate) fn home_of(resource: &GrantedResource) -> Option<Key> {
     match resource {
         GrantedResource::RegisteredModel(home) | GrantedResource::Prompt(home) => {
@@ -73,7 +74,8 @@ pub(crate) fn at_home(resource: &GrantedResource, home: &str) -> GrantedResource
     }
 }
 
-/// Checks whether a resource with this item is the one that a grant was made for in this workspace.
+/// Checks whether the resource with this item, in this workspace, is still the one that a grant was
+/// made for.
 pub(crate) fn is_granted_resource(
     granted_for: &str,
     resource: &GrantedResource,
@@ -95,8 +97,8 @@ fn is_in(item: &Item, workspace: &Workspace) -> bool {
     item.get(WORKSPACE).unwrap_or(Workspace::default().as_str()) == workspace.as_str()
 }
 
-/// Checks whether a role's grant is effective: it is for a whole type, or `item` shows that the
-/// resource is still the one that the grant was made for.
+/// Checks whether a role's grant is effective. That is the case if it is for a whole type, or if
+/// `item` shows that the resource is still the one that the grant was made for.
 pub(crate) fn is_effective(grant: &RoleGrant, item: Option<&Item>) -> bool {
     if grant.pattern == ALL_RESOURCES {
         return true;

@@ -6,10 +6,10 @@ use mlflow_api::ExperimentId;
 use mlflow_api::auth::{ALL_RESOURCES, GrantType};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// An act that a grant has to allow.
+/// The action that a grant has to allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequiredAction {
-    /// No particular act. The level only must not be a denial.
+    /// Any action. The level only must not be a denial.
     NotDenied,
     /// Read the resource.
     Read,
@@ -96,8 +96,8 @@ pub fn scorer_of(pattern: &str) -> Option<(ExperimentId, String)> {
     Some((ExperimentId::parse(experiment).ok()?, name))
 }
 
-/// Returns the form of a pattern that rules use, because ids and names can be written in several
-/// ways.
+/// Returns the canonical form of a pattern, in which rules compare patterns. Ids and names can be
+/// written in several ways.
 #[must_use]
 pub fn canonical(kind: GrantType, pattern: &str) -> String {
     let one = match kind {
@@ -152,7 +152,8 @@ fn in_workspace(action: Action, kind: Resource) -> Rule {
         (Action::Create | Action::Show, kind) => {
             Rule::needs([Requirement::of(type_of(kind), ALL_RESOURCES, RequiredAction::NotDenied)])
         }
-        // Selecting other entities by arbitrary runs.
+        // Reading runs of the whole workspace, which requests need if they select other entities by
+        // arbitrary runs.
         (Action::Read, Resource::Run) => {
             Rule::needs([Requirement::of(GrantType::Run, ALL_RESOURCES, RequiredAction::NotDenied)])
         }
@@ -176,7 +177,8 @@ fn in_experiment(action: Action, kind: Resource, experiment: &str) -> Rule {
         }
         // Scorers are checked one by one, because grants for the experiment do not apply to them.
         Resource::Scorer if action == Action::List => Rule::needs([]),
-        // For scorers: settings of the experiment.
+        // For scorers, this arm decides about their online configurations, which are settings of
+        // the experiment.
         Resource::Experiment | Resource::EvaluationDataset | Resource::Scorer => {
             Rule::needs([of(required_action(action))])
         }
@@ -205,8 +207,8 @@ fn of_assessment(action: Action, experiment: &str) -> Rule {
     let addressed = [of(RequiredAction::Read), in_tier(GrantType::Trace, experiment, RequiredAction::Read)];
     let then = |requirement| Rule::needs(addressed.clone().into_iter().chain([requirement]));
     match action {
-        // Either the experiment or a grant for traces has to allow writing. Neither weakens the
-        // other.
+        // Either a grant for the experiment or one for traces has to allow writing. A lower level
+        // of one grant does not weaken the other.
         Action::Create => Rule::Needs {
             all: addressed
                 .clone()

@@ -130,16 +130,16 @@ impl StoredGrant {
     }
 }
 
-/// Returns the id of a resource as a grant stores it, prefixed with the workspace. The grant has no
-/// effect in other workspaces. The workspace is stored without its id, because ids of resources are
-/// never reused.
+/// Returns the id of a resource as a grant stores it. It begins with the name of the workspace, so
+/// that the grant has no effect in other workspaces. The id of the workspace is not needed, because
+/// ids of resources are never reused.
 #[must_use]
 pub fn grant_resource_id(workspace: &Workspace, text: &str) -> String {
     WorkspaceRef::new(workspace, None).grant_text(text)
 }
 
-/// Returns a user's levels for all resources of each type, by workspace, from an item. Empty if the
-/// item belongs to a user with another id.
+/// Returns a user's levels for all resources of each type, by workspace, from the item that holds
+/// them. Empty if the item belongs to a user with another id.
 #[must_use]
 pub fn type_levels(item: &Item, user_id: u32) -> Vec<(WorkspaceRef, GrantType, PermissionLevel)> {
     if item.get(USER_ID) != Some(user_id) {

@@ -98,8 +98,8 @@ impl UserAuthorizer {
         self.default_level
     }
 
-    /// Returns the level of users without a grant for a resource in the request's workspace. If
-    /// there are several workspaces, users have no access without a grant.
+    /// Returns the level of users without a grant for a resource in the request's workspace. On a
+    /// server with several workspaces, such users have no access.
     #[must_use]
     pub fn default_in(&self, identity: &Identity) -> PermissionLevel {
         if identity.has_workspaces { PermissionLevel::NoPermissions } else { self.default_level }
@@ -117,9 +117,9 @@ impl UserAuthorizer {
 
     /// Reads items, except for those that are still in the short-lived cache. Takes one request, or
     /// none.
-    ///
-    /// Only `lasting` items are cached: their removal waits for the lease. The names in `others`
-    /// may pass to other entities at any time.
+    /// Only `lasting` items are cached, because a request that removes one of them waits until the
+    /// lease has expired. Items in `others` belong to names that may pass to other entities at any
+    /// time.
     pub(crate) async fn read_items(&self, lasting: Vec<TableKey>, others: Vec<TableKey>) -> Result<AuthorizerItems> {
         let (mut read, mut wanted) = (AuthorizerItems::new(), others);
         let mut missing = Vec::new();
@@ -152,8 +152,9 @@ impl UserAuthorizer {
         let (mut lasting, mut others) = (self.keys_of_sender(identity), Vec::new());
         for guard in guards {
             let key = guard.key(&identity.workspace).map(TableKey::here);
-            // Ids of experiments are never reused, and the deletion of a workspace waits for the
-            // lease.
+            // The item of an experiment, which also guards its scorers, can be cached because ids
+            // of experiments are never reused. That of a workspace can be cached because its
+            // deletion waits for the lease.
             let is_lasting = matches!(guard, Guard::Experiment(_) | Guard::Scorer(..) | Guard::Workspace(_));
             if is_lasting { lasting.extend(key) } else { others.extend(key) }
         }
@@ -180,8 +181,8 @@ impl UserAuthorizer {
         sent.map(|sent| self.keys_of(&sent.credentials, identity.caller.user())).unwrap_or_default()
     }
 
-    /// Identifies the sender of a request. Takes one request, or none if the items are cached; two
-    /// for an AWS principal that is mapped to a user.
+    /// Identifies the sender of a request. Takes no request if the items are cached, two for an AWS
+    /// principal that is mapped to a user, and one otherwise.
     async fn identify(&self, sent: &Arc<RequestCredentials>) -> Result<Identity> {
         let mut user: Option<User> = None;
         for _ in 0..MAX_READS {
@@ -349,8 +350,8 @@ fn placeholder_user(name: UserName) -> User {
     User { name, id: 0, is_admin: false, roles: Vec::new(), version: 0 }
 }
 
-/// Checks whether the holder of the credentials may have intended to send the request. A browser
-/// attaches cookies, and passwords that it has prompted for, to requests of any page.
+/// Checks whether the owner of the credentials may have intended to send the request. Browsers
+/// attach cookies, and passwords that they have prompted for, to requests that any page causes.
 fn is_intended(credentials: &Credentials, arrived: &RequestHead) -> bool {
     match credentials {
         Credentials::Token(..) | Credentials::Signature(_) => true,
@@ -359,17 +360,17 @@ fn is_intended(credentials: &Credentials, arrived: &RequestHead) -> bool {
     }
 }
 
-/// Checks whether it matters to the decision that the caller administers some workspace.
+/// Checks whether the decision depends on whether the caller administers some workspace.
 fn asks_for_administrators(ask: &AccessCheck) -> bool {
     matches!(ask.guard, Guard::User(_)) || matches!(workspace_condition(ask), WorkspaceCondition::AdministersAny)
 }
 
 /// Conditions on the caller in addition to the rules.
 enum WorkspaceCondition {
-    /// The caller has to administer some workspace. The endpoint itself checks which one, because
-    /// it is that of the role in the request.
+    /// The caller has to administer some workspace. The endpoint itself checks whether it is the
+    /// workspace of the role in the request.
     AdministersAny,
-    /// If there are workspaces, the caller has to be allowed to use that of the request
+    /// If workspaces are enabled, the caller has to be allowed to use the workspace of the request
     /// (`_can_create_in_workspace`).
     MayUse,
     /// No additional condition.
@@ -379,15 +380,15 @@ enum WorkspaceCondition {
 fn workspace_condition(ask: &AccessCheck) -> WorkspaceCondition {
     match (ask.action, ask.kind, &ask.guard) {
         (_, Resource::Role, _) | (Action::Create, Resource::User, _) => WorkspaceCondition::AdministersAny,
-        // Entities that belong to the workspace alone, and the list of its users.
+        // Creating entities that no other entity contains, and listing the users of the workspace.
         (Action::Create, Resource::Experiment | Resource::RegisteredModel | Resource::Prompt, _)
         | (Action::Read, Resource::User, Guard::Workspace(_)) => WorkspaceCondition::MayUse,
         _ => WorkspaceCondition::Nothing,
     }
 }
 
-/// Checks whether the access check is about the caller. Users may read their own data and change their
-/// password, and a user with a role may read roles.
+/// Checks whether the access check concerns the caller's own account. Users may read their own data
+/// and change their password, and a user with a role may read roles.
 fn is_own(user: &User, ask: &AccessCheck) -> bool {
     match &ask.guard {
         Guard::User(name) => *name == user.name && matches!(ask.action, Action::Read | Action::Update),

@@ -72,14 +72,15 @@ pub struct RoleGrant {
     /// Type of the resource.
     pub kind: GrantType,
     /// Id that distinguished the resource from others with the same name when the grant was made.
-    /// Empty for a grant for a whole type, and if there was no such resource.
+    /// Empty for a grant for a whole type, and if the resource did not exist at that time.
     pub resource: String,
     /// Pattern of the resource, or `*`.
     pub pattern: String,
 }
 
 impl RoleGrant {
-    /// Returns the grant's form in the role's item. The client-controlled part comes last.
+    /// Returns the text that represents the grant in the role's item. The client-controlled part
+    /// comes last.
     #[must_use]
     pub fn to_text(&self) -> String {
         format!("{} {} {} {}", self.level, self.kind.name(), self.resource, self.pattern)

@@ -9,7 +9,7 @@ use mlflow_api::{ExperimentId, RegisteredModelName};
 use crate::grants::{Grants, allows};
 use crate::rules::{RequiredAction, Rule, rule_of, scorer_of, type_of};
 
-/// Visibility according to a user's grants.
+/// Rules of visibility that follow from a user's grants.
 #[derive(Debug)]
 struct GrantedVisibility {
     grants: Grants,
@@ -35,7 +35,7 @@ impl GrantedVisibility {
 impl VisibilityRules for GrantedVisibility {
     fn shows(&self, kind: Resource, guarded: &Guard) -> bool {
         let ask = AccessCheck { action: Action::List, kind, guard: guarded.clone(), stored: None };
-        // The model was found by a list, so it exists.
+        // The version's model exists, because a list has found it, so the model's own rule applies.
         let rule = match (kind, guarded) {
             (Resource::ModelVersion, _) => rule_of(&AccessCheck { kind: Resource::RegisteredModel, ..ask }),
             (Resource::PromptVersion, _) => rule_of(&AccessCheck { kind: Resource::Prompt, ..ask }),
@@ -47,7 +47,8 @@ impl VisibilityRules for GrantedVisibility {
 
     fn all(&self, kind: Resource) -> Option<Vec<Guard>> {
         let of = type_of(kind);
-        // Grants for single entities are not the complete list if the user may read others as well.
+        // If the user may read all entities of the type, the entities with grants of their own are
+        // not all visible ones.
         if !of.has_ids() || allows(self.grants.effective(of, ALL_RESOURCES, self.default), RequiredAction::Read) {
             return None;
         }

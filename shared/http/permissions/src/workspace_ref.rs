@@ -28,23 +28,23 @@ pub struct WorkspaceRef {
 }
 
 impl WorkspaceRef {
-    /// Returns the place of entities that are created in a workspace now. `identity` is `None` for
-    /// the default workspace.
+    /// Returns the reference to a workspace as it exists now. `identity` is `None` for the default
+    /// workspace.
     #[must_use]
     pub fn new(workspace: &Workspace, identity: Option<&WorkspaceIdentity>) -> Self {
         let id = identity.and_then(WorkspaceIdentity::id).map(str::to_owned);
         Self { workspace: workspace.clone(), id }
     }
 
-    /// Reads the place of a role from its item. Returns `None` if the item names no valid
-    /// workspace.
+    /// Reads the workspace that a role belongs to from the role's item. Returns `None` if the item
+    /// names no valid workspace.
     #[must_use]
     pub fn of_role(role: &Item) -> Option<Self> {
         let workspace = Workspace::stored(role.get(IN_WORKSPACE)?).ok()?;
         Some(Self { workspace, id: role.get(WORKSPACE_ID).map(str::to_owned) })
     }
 
-    /// Adds this place to the item of a role.
+    /// Adds this reference to the item of a role that belongs to the workspace.
     #[must_use]
     pub fn with_role(&self, role: Item) -> Item {
         let role = role.with(IN_WORKSPACE, text(self.workspace.as_str()));
@@ -54,15 +54,16 @@ impl WorkspaceRef {
         }
     }
 
-    /// Returns the prefix under which names of roles in this place are claimed. It is unique to the
-    /// workspace.
+    /// Returns the prefix under which the names of the workspace's roles are claimed. It is unique
+    /// to the workspace.
     #[must_use]
     pub fn claim_prefix(&self) -> &str {
         self.id.as_deref().unwrap_or(self.workspace.as_str())
     }
 
-    /// Returns the stored form of a text about a grant in this place. Neither types nor ids contain
-    /// a `/`.
+    /// Returns `text`, which describes a grant in this workspace, in its stored form: with the
+    /// workspace and a `/` before it. Without a `/`, it belongs to the default workspace, because
+    /// neither types nor ids contain one.
     #[must_use]
     pub fn grant_text(&self, text: &str) -> String {
         match &self.id {
@@ -72,7 +73,8 @@ impl WorkspaceRef {
         }
     }
 
-    /// Splits a stored text about a grant into its place and the text without it.
+    /// Splits the stored text of a grant into the workspace that it belongs to and the text without
+    /// it.
     #[must_use]
     pub fn split_grant_text(text: &str) -> Option<(Self, &str)> {
         let Some((place, text)) = text.split_once('/') else {
@@ -81,7 +83,7 @@ impl WorkspaceRef {
         Some((Self::parse(place)?, text))
     }
 
-    /// Parses the text form of a place.
+    /// Parses a reference from its text, which [`Display`](std::fmt::Display) writes.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (workspace, id) = match text.split_once(ID_SEPARATOR) {
@@ -91,8 +93,8 @@ impl WorkspaceRef {
         Some(Self { workspace: Workspace::parse(workspace).ok()?, id })
     }
 
-    /// Returns the current place of a workspace, from the items that were read. Returns `None` if
-    /// the workspace does not exist.
+    /// Returns the current reference to a workspace, from the items that were read. Returns `None`
+    /// if the workspace does not exist.
     pub(crate) fn current(workspace: &Workspace, read: &AuthorizerItems) -> Option<Self> {
         if *workspace == Workspace::default() {
             return Some(Self::new(workspace, None));
@@ -111,18 +113,18 @@ impl std::fmt::Display for WorkspaceRef {
     }
 }
 
-/// The places that exist, among those that were looked up.
+/// References to the existing workspaces among those that were looked up.
 #[derive(Clone, Debug, Default)]
 pub struct WorkspaceRefs(HashMap<Workspace, WorkspaceRef>);
 
 impl WorkspaceRefs {
-    /// Returns the current places of workspaces, from the items that were read.
+    /// Returns the current references to workspaces, from the items that were read.
     pub(crate) fn current(workspaces: impl Iterator<Item = Workspace>, read: &AuthorizerItems) -> Self {
         let current = |workspace: Workspace| Some((workspace.clone(), WorkspaceRef::current(&workspace, read)?));
         Self(workspaces.filter_map(current).collect())
     }
 
-    /// Checks whether a place exists: there is a workspace with its name and id.
+    /// Checks whether the referenced workspace exists, with both its name and its id.
     #[must_use]
     pub fn has(&self, place: &WorkspaceRef) -> bool {
         self.0.get(&place.workspace) == Some(place)

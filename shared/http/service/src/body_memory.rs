@@ -9,10 +9,12 @@ use tokio::time::{Instant, timeout};
 /// Bodies below this size, in bytes, need no reservation, because even many of them take little
 /// memory.
 pub(crate) const MAX_UNRESERVED_BYTES: usize = 64 << 10;
-/// Total bytes of bodies that are being read or wait to be processed: two of the maximum size.
+/// Maximum total bytes of bodies that are being read or wait to be processed: enough for two bodies
+/// of the maximum size.
 const MAX_READING_BYTES: usize = 64 << 20;
-/// Total bytes of decompressed bodies that are processed concurrently. A longer body is processed
-/// alone. Values that are parsed from a body take up to about ten times as much memory.
+/// Maximum total bytes of decompressed bodies that are processed concurrently. A longer body is
+/// processed alone. Values that are parsed from a body take up to about ten times as much memory as
+/// the body.
 const MAX_PROCESSING_BYTES: usize = 16 << 20;
 /// Total time that a request waits for reservations. OpenTelemetry's exporter gives up after 10
 /// seconds.

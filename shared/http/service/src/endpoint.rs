@@ -17,8 +17,8 @@ use crate::request_line::note_caller;
 /// other requests.
 const MIN_BACKGROUND_PARSE_BYTES: usize = 256 << 10;
 
-/// Limit on bodies that are parsed concurrently. Parsing one may take some hundred MB, and keeps a
-/// processor busy.
+/// Limit on bodies that are parsed concurrently, because parsing one may take some hundred MB and
+/// keeps a processor busy.
 static PARSE_PERMITS: LazyLock<Semaphore> =
     LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(0, NonZero::get).max(4)));
 
@@ -27,14 +27,15 @@ pub trait DomainStore: Clone + Send + Sync + 'static {
     /// Returns the table in which the router looks up the entities that a request names.
     fn table(&self) -> &Table;
 
-    /// Returns the store for one request. A store whose transactions create, rename or delete guarded
-    /// entities takes the writes that the authorizer adds to them from the scope
-    /// ([`Scope::authorizer_writes`]), such as the creator's grant. Endpoints only ever get this store.
+    /// Returns the store for one request. A store whose transactions create, rename or delete
+    /// guarded entities takes the writes that the authorizer adds to these transactions from the
+    /// scope ([`Scope::authorizer_writes`]), such as the creator's grant. Endpoints only ever get
+    /// this store.
     #[must_use]
     fn for_request(&self, scope: &Scope) -> Self;
 
-    /// Removes expired entities from a scope, even though they are still in the table. Applied to
-    /// all requests.
+    /// Removes expired entities from a scope, even if they are still in the table. Applied to all
+    /// requests.
     fn hide_expired(&self, scope: Scope) -> impl Future<Output = Result<Scope>> + Send {
         std::future::ready(Ok(scope))
     }
@@ -48,7 +49,8 @@ pub trait Endpoint: Sized + Send + 'static {
     /// The response of the endpoint.
     type Answer: IntoEndpointResponse;
 
-    /// Parses the request, with fields and checks in MLflow's order. Afterwards, ids are typed.
+    /// Parses the request. Fields are checked in MLflow's order, and ids are converted to their
+    /// types.
     ///
     /// # Errors
     /// MLflow's errors for requests that are rejected without reading stored data.
@@ -95,7 +97,7 @@ pub struct FunctionContext<S> {
 }
 
 impl<S: DomainStore> FunctionContext<S> {
-    /// Creates a frame whose authorizer decides what callers may do. Every frame has one.
+    /// Creates the context of a function, with the authorizer that decides what callers may do.
     pub fn new(store: S, authorizer: Arc<dyn Authorizer>) -> Self {
         Self { store, authorizer }
     }
@@ -164,7 +166,8 @@ impl<S: DomainStore> FunctionContext<S> {
 
     async fn enter(&self, identity: Identity, permission: Permission, needs: &Needs) -> Result<Scope> {
         if !needs.include(permission) {
-            // A defect: an endpoint without guards would be open to everyone.
+            // An endpoint whose needs do not include the permission of its route is a bug. Without
+            // this check, it would be open to everyone.
             return Err(Error::internal(format!(
                 "the route requires {permission:?}, but the endpoint needs {needs:?}"
             )));

@@ -106,7 +106,8 @@ impl FileUrl {
     }
 }
 
-/// A type that endpoints can return: any value that can be serialized to JSON, or an [`EndpointResponse`].
+/// A type that endpoints can return: any value that can be serialized to JSON, or an
+/// [`EndpointResponse`].
 pub trait IntoEndpointResponse {
     /// Converts the value into a response.
     ///
@@ -133,8 +134,8 @@ pub(crate) fn error_response(error: &Error) -> Response {
     error_with_retry(error, RETRY_AFTER_SECONDS)
 }
 
-/// Returns the response to a failed call. If the client was throttled, `Retry-After` is in this
-/// range.
+/// Returns the response to a failed call. If the client was throttled, the value of `Retry-After`
+/// is taken from the given range.
 pub(crate) fn error_with_retry(error: &Error, come_back_after: RangeInclusive<u16>) -> Response {
     if error.code.http_status() >= 500 {
         tracing::error!(%error, "call failed");
@@ -155,7 +156,7 @@ pub(crate) fn error_with_retry(error: &Error, come_back_after: RangeInclusive<u1
         }
     };
     if matches!(error.code, ErrorCode::Unauthenticated | ErrorCode::PermissionDenied) {
-        // Another caller may receive another response.
+        // The response must not be cached, because another caller may receive another one.
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     for (name, value) in &error.headers {
@@ -182,7 +183,7 @@ pub fn html_not_found() -> Response {
     response(StatusCode::NOT_FOUND, "text/html; charset=utf-8", page.into())
 }
 
-/// A marker in the extensions of the response to a path without a route.
+/// A marker in the extensions of a response, for requests whose path no route has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnknownPath;
 

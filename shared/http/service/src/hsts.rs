@@ -12,7 +12,8 @@ use http::header::STRICT_TRANSPORT_SECURITY;
 /// others.
 const HSTS_POLICY: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
-/// Wraps a router so that browsers that connected over TLS use nothing else for a year (RFC 6797).
+/// Wraps a router so that browsers that have connected over TLS use only TLS for the next year (RFC
+/// 6797).
 pub fn with_hsts(router: Router) -> Router {
     router.layer(from_fn(|request: Request, next: Next| async move {
         let is_secure = request.extensions().get::<ConnectionInfo>().is_some_and(|entry| entry.is_secure);

@@ -22,7 +22,7 @@ use crate::body_memory::{BodyMemory, Compression, MAX_UNRESERVED_BYTES, MAX_WAIT
 /// Lambda receives at most 6 MB.
 pub(crate) const MAX_BODY_BYTES: usize = 32 << 20;
 
-/// Number of body bytes that a JSON value counts as when memory is reserved. Values take about ten
+/// Number of body bytes that are reserved in memory for each JSON value. Values take about ten
 /// times as much memory as the reservation.
 const BYTES_PER_JSON_VALUE: usize = 16;
 
@@ -34,7 +34,7 @@ const MAX_BODY_PAUSE: Duration = Duration::from_secs(10);
 const MAX_BODY_DURATION: Duration = Duration::from_mins(1);
 
 /// Maximum pause of a client within a file. A pending file takes up resources, too. But files are
-/// long and networks are slow, and a pause should not force a client to send the file again.
+/// long and networks are slow, so a pause should not force a client to send the whole file again.
 const MAX_STREAM_PAUSE: Duration = Duration::from_mins(1);
 
 /// A request without its body.
@@ -91,8 +91,8 @@ impl IncomingRequest {
         let mut room = BodyMemory::none();
         // A client that does not announce a length may send a small body without a reservation.
         if length.is_some() || !arriving.collect(MAX_UNRESERVED_BYTES).await? {
-            // Reserves the maximum up front, so that no request waits while it already holds a
-            // part.
+            // Reserves the maximum up front, so that no request waits for memory while it already
+            // holds a part of what it needs.
             if let Err(error) = room.wait_to_read(length.unwrap_or(MAX_BODY_BYTES).min(MAX_BODY_BYTES)).await {
                 arriving.drain().await;
                 return Err(error);
@@ -316,12 +316,13 @@ mod tests {
             let error = restore_body(read, Some(sent.len() as u64)).unwrap_err();
             assert!(error.message.ends_with("Send JSON in UTF-8."), "{error:?}");
         }
-        // In UTF-8, the rest of the text is intact.
+        // In UTF-8, an invalid byte leaves the rest of the text intact.
         let read = "{\"a\": \"\u{fffd}\"}".as_bytes().to_vec();
         assert_eq!(restore_body(read.clone(), Some(10)), Ok(read));
     }
 
-    /// Pauses and limits differ so much that a busy machine does not affect the result.
+    /// The pauses and limits of this test differ so much that a busy machine does not affect the
+    /// result.
     #[tokio::test]
     async fn a_body_that_pauses_or_takes_too_long_is_not_waited_for() {
         let brief = Duration::from_millis(1);

@@ -20,8 +20,8 @@ pub type InternalCall = Arc<dyn Fn(Identity, Request) -> BoxFuture<'static, Resu
 pub struct InternalCalls(HashMap<String, InternalCall>);
 
 impl InternalCalls {
-    /// Adds the endpoints of a function with its frame. Endpoints that take a stream and routes
-    /// with a constant response are left out.
+    /// Adds the endpoints of a function, called with its context `frame`. Endpoints that take a
+    /// stream and routes with a constant response are left out.
     #[must_use]
     pub fn with<S: DomainStore>(mut self, routes: Vec<Route<S>>, frame: &FunctionContext<S>) -> Self {
         for route in routes {
@@ -34,7 +34,7 @@ impl InternalCalls {
         self
     }
 
-    /// Adds other endpoints.
+    /// Adds the endpoints in `others`.
     #[must_use]
     pub fn and(mut self, others: Self) -> Self {
         self.0.extend(others.0);

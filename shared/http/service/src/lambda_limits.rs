@@ -58,7 +58,7 @@ pub fn within_lambda_or_offload(router: Router, aside: Arc<dyn ResponseOffload>)
 }
 
 fn limited(router: Router, aside: Option<Arc<dyn ResponseOffload>>) -> Router {
-    // The responses that are created here need the headers for browsers, too.
+    // Responses that are created in this layer need the headers for browsers, too.
     with_browser_headers(normalize_paths_only(router).layer(from_fn(move |request: Request, next: Next| {
         let aside = aside.clone().filter(|_| request.method() == Method::GET);
         async move {
@@ -73,10 +73,10 @@ fn limited(router: Router, aside: Option<Arc<dyn ResponseOffload>>) -> Router {
 }
 
 /// Checks whether the path differs from the one that was sent. The gateway decodes the path, and
-/// the Lambda adapter parses it as part of a URL. The part after a `#` or a `?` is lost, a
+/// the Lambda adapter then parses it as part of a URL. The part after a `#` or a `?` is lost, a
 /// backslash becomes a separator, line breaks and trailing spaces are cut, and relative segments
-/// are resolved. The caller would reach another file than the named one, for which the gateway's
-/// policies were checked.
+/// are resolved. Without this check, a caller could reach another file than the one for which the
+/// gateway has checked its policies.
 fn is_misread(request: &Request) -> bool {
     let sent: Vec<u8> = percent_decode_str(request.raw_http_path()).collect();
     let read: Vec<u8> = percent_decode_str(request.uri().path()).collect();

@@ -78,7 +78,7 @@ async fn redirect(router: Router, uri: &Uri) -> Result<Option<Response>, Infalli
         path.push_str(query);
     }
     let (Some(merged), Ok(location)) = (with_path(uri, &path), HeaderValue::from_str(&path)) else { return Ok(None) };
-    // No route has this method, so the response shows whether the path exists, without side
+    // No route has this method. The response therefore shows whether the path exists, without side
     // effects.
     let mut question = Request::new(Body::empty());
     (*question.method_mut(), *question.uri_mut()) = (Method::OPTIONS, merged);
@@ -99,7 +99,7 @@ fn with_options(mut response: Response, asked: Option<&str>) -> Response {
         return response;
     };
     if let Some(path) = asked {
-        // Same as in MLflow's `fastapi_security.py`.
+        // The status is that of MLflow's `fastapi_security.py`.
         let is_api = path.starts_with("/api/") || path.starts_with("/ajax-api/");
         response = Response::new(Body::empty());
         *response.status_mut() = if is_api { StatusCode::NO_CONTENT } else { StatusCode::OK };

@@ -62,9 +62,9 @@ pub fn log_requests(router: Router, tell: impl Fn(&RequestLine) + Clone + Send +
     }))
 }
 
-/// Runs work that is not part of a request, such as a batch of the stream, and logs a line as for a
-/// request. `name` takes the place of the route. If the line is not logged, consumption is not
-/// measured either. In that case, the embedded engine also writes batches with deletions in one
+/// Runs work that is not part of a request, such as a batch of the stream, and logs a line like
+/// that of a request, with `name` as the route. If such lines are not logged, the consumption is
+/// not measured either. In that case, the embedded engine also writes batches with deletions in one
 /// piece.
 pub async fn log_work<F: Future>(name: &str, work: F) -> F::Output {
     if !tracing::enabled!(target: "request", tracing::Level::INFO) {
@@ -77,7 +77,8 @@ pub async fn log_work<F: Future>(name: &str, work: F) -> F::Output {
     outcome
 }
 
-/// Logs the entry. Operators' queries and `docs/guide/operate.md` use these field names.
+/// Logs the entry of a request. Operators' queries and `docs/guide/operate.md` use the names of its
+/// fields.
 pub fn log(line: &RequestLine) {
     tracing::info!(
         target: "request",
@@ -107,7 +108,7 @@ pub(crate) fn note_caller(caller: &Caller) {
 }
 
 fn note(what: impl FnOnce(&RequestNotes)) {
-    // Outside of `told`, for example in tests, there is no log entry.
+    // Without [`log_requests`], for example in tests, there is no log entry.
     let _ = NOTED.try_with(|noted| what(noted));
 }
 

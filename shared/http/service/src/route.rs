@@ -17,8 +17,8 @@ const MAX_FORM_BYTES: usize = 8 << 10;
 type Handler<S> =
     Arc<dyn Fn(FunctionContext<S>, IncomingRequest) -> BoxFuture<'static, Result<EndpointResponse>> + Send + Sync>;
 
-/// A handler for calls within the server, with a known caller and a complete request. Not available
-/// for endpoints that take a stream.
+/// A handler for calls within the server, which takes an authenticated caller and a complete
+/// request. Endpoints that take a stream have none.
 type CallHandler<S> =
     Arc<dyn Fn(FunctionContext<S>, Identity, Request) -> BoxFuture<'static, Result<EndpointResponse>> + Send + Sync>;
 
@@ -56,8 +56,8 @@ pub struct Route<S> {
 }
 
 impl<S: DomainStore> Route<S> {
-    /// Creates the route of an endpoint. `permission` is the least that the endpoint needs; it
-    /// documents the table of routes.
+    /// Creates the route of an endpoint. `permission` is the minimum that the endpoint needs, and
+    /// part of the table of routes.
     #[must_use]
     pub fn to<E: Endpoint<Store = S>>(method: &'static str, path: &'static str, permission: Permission) -> Self {
         let handler: Handler<S> = Arc::new(move |frame, incoming| Box::pin(serve::<E>(frame, permission, incoming)));
@@ -136,7 +136,8 @@ impl<S: DomainStore> Route<S> {
         Self { method, path, paths, permission, retry_after: RETRY_AFTER_SECONDS, handler, call_handler: calling }
     }
 
-    /// Sets the range of `Retry-After` in seconds, for clients that give up earlier than MLflow's.
+    /// Sets the range of `Retry-After` in seconds, for clients that give up earlier than MLflow's
+    /// client does.
     #[must_use]
     pub fn with_retry_after(mut self, seconds: RangeInclusive<u16>) -> Self {
         self.retry_after = seconds;

@@ -67,9 +67,9 @@ pub fn router<S: DomainStore>(routes: Vec<Route<S>>, frame: &FunctionContext<S>)
     )
 }
 
-/// Responds to a path without a route. Like in MLflow, callers have to authenticate first, if the
-/// server requires authentication. Stock clients interpret the 404 as an endpoint that the server
-/// does not have.
+/// Responds to a path without a route with a 404. As in MLflow, callers have to authenticate first
+/// if the server requires authentication. From the 404, stock clients conclude that the server does
+/// not have the endpoint.
 async fn unknown(authorizer: Arc<dyn Authorizer>, request: HttpRequest) -> Response {
     let (parts, _) = request.into_parts();
     if PUBLIC_PATH_PREFIXES.iter().any(|open| parts.uri.path().starts_with(open)) {
@@ -385,7 +385,8 @@ mod tests {
         }
     }
 
-    /// Also tested in release builds, because the check is more than a `debug_assert`.
+    /// Also tested in release builds, because a missing permission must be detected there too, not
+    /// only by a `debug_assert`.
     #[tokio::test]
     async fn a_row_that_is_guarded_does_not_answer_where_nothing_is_needed() {
         let routes = vec![

@@ -1,4 +1,4 @@
-//! Rejection of requests that name a workspace if workspaces are disabled, like in MLflow.
+//! Rejection of requests that name a workspace although workspaces are disabled, as in MLflow.
 
 use access::WORKSPACE_HEADER as HEADER;
 use axum::Router;
@@ -13,8 +13,9 @@ use crate::endpoint_response::error_response;
 /// End of the path that clients request first, in any workspace.
 const SERVER_INFO_SUFFIX: &str = "/mlflow/server-info";
 
-/// Wraps a router so that requests that name a workspace are rejected, because they must not write
-/// into another one. This applies to all paths, known or not.
+/// Wraps a router so that requests that name a workspace are rejected, whether or not their path is
+/// known. Otherwise, such a request would write into the only workspace there is instead of the one
+/// that it names.
 pub fn reject_workspaces(router: Router) -> Router {
     router.layer(from_fn(refuse))
 }
@@ -26,9 +27,9 @@ async fn refuse(request: Request, next: Next) -> Response {
     }
 }
 
-/// Checks a request like MLflow if workspaces are disabled
+/// Rejects a request that names a workspace, as MLflow does if workspaces are disabled
 /// (`resolve_workspace_for_request_if_enabled`). The name of the default workspace is rejected,
-/// too; a blank name counts as none.
+/// too. A blank name is ignored.
 ///
 /// # Errors
 /// `FEATURE_DISABLED` if the request names a workspace.

@@ -27,7 +27,7 @@ const MAX_PROCESSING_BYTES: usize = 16 * MB;
 /// Maximum size of a body in bytes.
 const MAX_BODY_BYTES: usize = 32 * MB;
 
-/// Ends the requests that are held until then.
+/// Notified at the end of the test, so that requests that are held respond.
 static END: Notify = Notify::const_new();
 
 static HELD_BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -120,7 +120,7 @@ async fn only_small_ones_pass(long: Bytes) {
     assert!((1..=3).contains(&seconds));
 }
 
-/// A single test, because the limits apply to the whole process.
+/// All cases are in one test, because the limits apply to the whole process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_bodies_of_many_clients_wait_for_room() {
     let whole = Bytes::from(vec![b'x'; 8 * MB]);
@@ -149,8 +149,8 @@ async fn large_bodies_of_many_clients_wait_for_room() {
     END.notify_one();
     assert_eq!(holder.await.unwrap().status(), StatusCode::OK);
 
-    // Two clients announce no length and do not finish. Another client that sends a small body in
-    // the same way needs no reservation.
+    // Two clients announce no length and do not finish their bodies, so they hold reservations.
+    // Another client that announces no length but sends a small body needs no reservation.
     let (begun, end) = (Arc::new(Semaphore::new(0)), Arc::new(Notify::new()));
     let senders = [(); 2].map(|()| send("0", "identity", unfinished(begun.clone(), end.clone())));
     let senders = tokio::spawn(join_all(senders));

@@ -20,7 +20,7 @@ pub struct EvaluationDataset {
     /// `null` after the last one has been deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
-    /// A digest that changes whenever records are merged.
+    /// A digest of the dataset. It changes whenever records are merged.
     pub digest: String,
     /// The creation time, in ms.
     pub created_time: i64,

@@ -1,5 +1,5 @@
-//! The declaration of messages: [`messages!`](crate::messages) generates a struct, the protobuf
-//! fields that it is parsed from, and its checks.
+//! The declaration of request messages. The macro [`messages!`](crate::messages) generates a
+//! struct, the protobuf fields that it is parsed from, and its checks.
 
 use crate::checks::FieldChecks;
 use crate::message::{Content, Field, Kind, Message};
@@ -34,8 +34,9 @@ pub trait Scalar: Sized {
     fn of(content: Content) -> Result<Self>;
 }
 
-/// The type that a field is converted to. It is either a single value, which is protobuf's default
-/// if the field was not sent, or an `Option`, which is `None` in that case, or a list.
+/// The type that a field is converted to. There are three kinds. A single value has protobuf's
+/// default if the field was not sent. An `Option` is `None` in that case. A `Vec` contains the
+/// elements of a list.
 pub trait FieldValue: Sized {
     /// The kind of the field.
     const KIND: Kind;
@@ -69,7 +70,7 @@ impl<T: Scalar> FieldValue for Vec<T> {
     }
 }
 
-/// A list that distinguishes between an empty list and no list.
+/// A list field that distinguishes between an empty list and a list that was not sent.
 impl<T: Scalar> FieldValue for Option<Vec<T>> {
     const KIND: Kind = T::KIND;
     const REPEATED: bool = true;
@@ -233,7 +234,7 @@ macro_rules! enum_field {
             fn of(content: $crate::message::Content) -> $crate::Result<Self> {
                 match content {
                     $($crate::message::Content::Int($number) => Ok($variant),)+
-                    // The parser accepts no other number.
+                    // The parser accepts no other numbers, so this indicates a bug.
                     other => Err($crate::Error::internal(format!("{other:?} is not of the enum"))),
                 }
             }

@@ -1,11 +1,12 @@
 //! The interface of MLflow's REST API: request messages, response types and limits.
 //!
 //! This crate does no I/O and does not depend on the table. Each message is declared once, with
-//! `messages!` in `requests/`: its fields, their types, and MLflow's checks in MLflow's order. Ids,
-//! stages and errors are defined in the crate `model` and re-exported here. `auth.rs` contains the
-//! types and levels of grants. Where MLflow's behaviour is surprising, it is reproduced
-//! deliberately: stock clients and their tests rely on it, and it is verified by comparison with
-//! the real server.
+//! `messages!` in `requests/`. The declaration contains its fields, their types, and MLflow's
+//! checks in MLflow's order. Ids, stages and errors are defined in the crate `model` and
+//! re-exported here. `auth.rs` contains the types and levels of grants.
+//!
+//! Surprising behaviour of MLflow is reproduced deliberately, because stock clients and their tests
+//! rely on it. It is verified by comparison with the real server.
 
 pub mod artifact_path;
 pub mod assessments;

@@ -55,8 +55,8 @@ pub fn key_name(name: &str, path: &str) -> Result<()> {
     path_is_unique(name, path)
 }
 
-/// Checks that a name, as a path, is already in normal form and stays in its directory
-/// (`path_not_unique`).
+/// Checks that a name, interpreted as a path, is already in normal form and does not leave its
+/// directory (`path_not_unique`).
 pub(crate) fn path_is_unique(name: &str, path: &str) -> Result<()> {
     let normal = normalized_path(name);
     if normal != name || normal == "." || normal.starts_with("..") || normal.starts_with('/') {
@@ -179,9 +179,9 @@ pub fn batch(metrics: usize, params: usize, tags: usize) -> Result<()> {
     Ok(())
 }
 
-/// Maximum number of experiments that a request can search. Each experiment takes at least one
-/// request to the table. MLflow's limit is the number of variables that its database supports in a
-/// statement, which is 32,766 by default in `SQLite`.
+/// Maximum number of experiments that a request can search. It limits the cost of a request,
+/// because each experiment takes at least one request to the table. MLflow's limit is the number of
+/// variables that its database supports in a statement, which is 32,766 by default in `SQLite`.
 pub const MAX_SEARCHED_EXPERIMENTS: usize = 10_000;
 
 /// Checks the number of experiments to search.
@@ -204,7 +204,8 @@ pub fn max_results(results: i64) -> Result<()> {
     Err(Error::invalid(format!("Invalid value {results} for parameter 'max_results' supplied. {problem}")))
 }
 
-/// Returns the path of a field of an element, as it occurs in messages about a request.
+/// Returns the path of a field of a list element, in the form that error messages about a request
+/// use.
 #[must_use]
 pub fn json_path(path: &str, field: &str) -> String {
     if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") }

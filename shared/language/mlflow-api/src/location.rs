@@ -66,7 +66,8 @@ pub fn has_scheme(location: &str) -> bool {
 /// Checks an artifact location like [`check`]. `field` is the name of the location in error
 /// messages.
 pub fn check_as(field: &str, location: &str, root: &str) -> Result<()> {
-    // Rejects locations far beyond the maximum length early, so that repeated decoding stays cheap.
+    // Locations far beyond the maximum length are rejected early, so that repeated decoding stays
+    // cheap.
     if location.len() > 4 * MAX_ARTIFACT_LOCATION_LENGTH {
         return Err(too_long());
     }
@@ -133,11 +134,11 @@ fn check_query(query: &str) -> Result<()> {
 }
 
 /// Makes a location absolute if it is a relative local path (`resolve_uri_if_local`). The path is
-/// resolved against `directory`, which is `None` if clients must not learn the server's working
+/// resolved against `directory`. Pass `None` if clients must not learn the server's working
 /// directory.
 ///
 /// # Errors
-/// Returns `INVALID_PARAMETER_VALUE` for a relative path if there is no directory, for a `file:`
+/// Returns `INVALID_PARAMETER_VALUE` for a relative path if `directory` is `None`, for a `file:`
 /// URI that names another host, or if the absolute location is too long.
 pub fn absolute(location: &str, directory: Option<&str>) -> Result<String> {
     let parts = split(location);

@@ -147,7 +147,8 @@ pub struct LoggedModel {
 }
 
 impl LoggedModel {
-    /// Removes the runs that created the model and logged its metrics.
+    /// Removes the ids of the runs that created the model and logged its metrics, for callers who
+    /// may not read runs.
     pub fn hide_runs(&mut self) {
         self.info.source_run_id.clear();
         self.data.metrics.iter_mut().for_each(|metric| metric.run_id.clear());

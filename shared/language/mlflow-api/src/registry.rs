@@ -109,15 +109,15 @@ pub struct ModelVersion {
 }
 
 impl RegisteredModel {
-    /// Removes the runs that created the versions.
+    /// Removes the ids of the runs that created the versions, for callers who may not read runs.
     pub fn hide_runs(&mut self) {
         self.latest_versions.iter_mut().for_each(ModelVersion::hide_run);
     }
 }
 
 impl ModelVersion {
-    /// Removes the run that created the version, and the source if it names this run or has a part
-    /// that looks like the id of a run.
+    /// Removes the id of the run that created the version, for callers who may not read runs. Also
+    /// removes the source if it contains this id, or has a part that looks like the id of a run.
     pub fn hide_run(&mut self) {
         let run = self.run_id.take().filter(|run| !run.is_empty());
         if run.is_some_and(|run| self.source.contains(&run)) || self.source.split('/').any(is_run) {

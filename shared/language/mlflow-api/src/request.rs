@@ -1,4 +1,4 @@
-//! An HTTP request, parsed before it is known which endpoint it is for.
+//! An HTTP request that is parsed before its endpoint is determined.
 
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
@@ -94,9 +94,9 @@ impl Request {
 
     /// Reads the request as a message with these fields and runs the endpoint's checks.
     ///
-    /// The fields of a GET request with query arguments are read from these, in the order of
-    /// `arguments`. Those of any other request are read from the JSON body. A missing body is an
-    /// empty object.
+    /// If a GET request has query arguments, its fields are read from them, in the order of
+    /// `arguments`. The fields of any other request are read from the JSON body. A missing body is
+    /// treated as an empty object.
     fn message_in_order(
         &self,
         fields: &'static [Field],
@@ -111,7 +111,8 @@ impl Request {
         reject_both_names(fields, &json)?;
         let object = match json {
             Value::Object(object) => object,
-            // Python looks up fields in a list, too, and finds none.
+            // Python also looks up the fields in a list, and finds none, so a list is treated as an
+            // empty object.
             Value::Array(_) => Map::new(),
             _ => return Err(not_an_object()),
         };
@@ -129,8 +130,8 @@ impl Request {
 
     /// Reads the request as a JSON object with arbitrary fields and runs the endpoint's checks. It
     /// is for endpoints that have no protobuf message (`_get_validated_flask_request_json` in
-    /// MLflow's `handlers.py`). Arguments of a GET request that are checked to be lists become
-    /// lists, even if they occur only once.
+    /// MLflow's `handlers.py`). In a GET request, an argument that is declared as a list becomes a
+    /// list even if it occurs only once.
     pub fn object(&self, checks: &[FieldChecks]) -> Result<Map<String, Value>> {
         let object = if self.method == "GET" && !self.query.is_empty() {
             self.arguments_as_object(checks)
@@ -154,7 +155,7 @@ impl Request {
     }
 
     /// Converts the query arguments to an object. An argument becomes a list if it occurs more than
-    /// once, or if it is checked to be a list.
+    /// once, or if the checks declare it as a list.
     fn arguments_as_object(&self, checks: &[FieldChecks]) -> Map<String, Value> {
         let is_list = |name: &str| {
             let of_field = checks.iter().find(|(field, _)| *field == name);
@@ -200,15 +201,15 @@ impl Request {
         Ok(object)
     }
 
-    /// Parses the body as JSON, in any encoding that Python supports. An empty body is an empty
-    /// object.
+    /// Parses the body as JSON, in any encoding that Python supports. An empty body is treated as
+    /// an empty object.
     fn json(&self) -> Result<Value> {
         self.check_content_type()?;
         let body = json::to_utf8(&self.body).map_err(|_| no_json())?;
         if body.trim_ascii().is_empty() {
             return Ok(Value::Object(Map::new()));
         }
-        // Python parses these as numbers.
+        // Python parses these words as numbers.
         if matches!(body.trim_ascii(), b"NaN" | b"Infinity" | b"-Infinity") {
             return Err(not_an_object());
         }
@@ -235,7 +236,7 @@ impl Request {
     }
 }
 
-/// Parses a body, or the JSON string that is its content.
+/// Parses a body. If the body is a JSON string, parses the JSON in the string.
 fn read_body(json: &[u8]) -> Result<Value> {
     read_value(json).map_err(|unreadable| match unreadable {
         JsonError::NoJson if !is_json(json) => no_json(),
@@ -363,7 +364,8 @@ mod tests {
             "Invalid value 12 for parameter 'run_id' supplied:  Hint: Value was of type 'int'. \
              See the API docs for more information about request parameters."
         );
-        // A wrong type in a field without checks goes unnoticed, but the fields after it are lost.
+        // A value of the wrong type in a field without checks causes no error, but the fields after
+        // it are lost.
         assert_eq!(post(r#"{"run_id": "r", "deep": 5, "step": 3}"#).unwrap().int("step"), 0);
     }
 

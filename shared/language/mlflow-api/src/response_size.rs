@@ -1,8 +1,9 @@
 //! The maximum size of responses.
 //!
 //! A Lambda function can return a response of up to 6 MB. The response is a JSON document that
-//! contains the body as a string. A compressed body is encoded in base64, which turns three bytes
-//! into four. An uncompressed body is text, in which each quote and each backslash is escaped.
+//! contains the HTTP body as a string. A compressed body is encoded in base64, which turns three
+//! bytes into four. An uncompressed body is a JSON string, in which each quote and each backslash
+//! is escaped.
 
 use std::io::{self, Write};
 use std::ops::Add;
@@ -11,17 +12,18 @@ use serde::Serialize;
 
 use crate::{Error, Result};
 
-/// Maximum size, in bytes, of the body in a Lambda's response of 6 MB. The rest is reserved for the
-/// status and the headers.
+/// Maximum size, in bytes, of the encoded body in a Lambda's response of 6 MB. The remaining 64 KB
+/// are reserved for the status and the headers.
 pub const MAX_BODY_BYTES: usize = (6 << 20) - (64 << 10);
-/// Size of a Lambda's response, in bytes, at which a page ends. The remainder up to
+/// Size of a Lambda's response, in bytes, at which a page ends. The difference to
 /// [`MAX_BODY_BYTES`] is reserved for the page token.
 pub const MAX_PAGE_BYTES: usize = 5_500_000;
-/// Size of JSON, in bytes, that never fits on a page together with anything else.
+/// Size of JSON, in bytes, from which it fills a page on its own, because base64 makes it a third
+/// longer.
 pub const MAX_PAGE_JSON_BYTES: usize = MAX_PAGE_BYTES / 4 * 3;
 /// Maximum size of the JSON of any response, in bytes. It prevents a single response from
-/// exhausting the memory of a process. The largest dataset of a run that MLflow allows has 18 MB,
-/// and twice as much if it consists of quotes.
+/// exhausting the memory of a process. For comparison, the largest dataset of a run that MLflow
+/// allows has 18 MB, or twice as much if it consists of quotes.
 pub const MAX_JSON_BYTES: usize = 64 << 20;
 
 /// The space that a body takes in a response.
@@ -40,7 +42,7 @@ impl ResponseSize {
         Self { bytes: json.len(), escaped: json.iter().filter(|byte| matches!(byte, b'"' | b'\\')).count() }
     }
 
-    /// Returns the size of a JSON text of `bytes` bytes, none of which has to be escaped.
+    /// Returns the size of a JSON text of `bytes` bytes that contains no characters to be escaped.
     #[must_use]
     pub fn of_plain(bytes: usize) -> Self {
         Self { bytes, escaped: 0 }
@@ -52,7 +54,7 @@ impl ResponseSize {
         self.bytes
     }
 
-    /// Returns the size in a Lambda's response in bytes. This is the maximum of the sizes as text
+    /// Returns the size in a Lambda's response in bytes. This is the larger of the sizes as text
     /// and in base64, because compression may not reduce the size.
     #[must_use]
     pub fn bytes_in_response(self) -> usize {

@@ -110,8 +110,8 @@ impl TraceInfo {
         self.assessments.clear();
     }
 
-    /// Removes an entry of the metadata, to hide the run in which the trace was created, or the
-    /// logged model that created it.
+    /// Removes an entry of the metadata, for example to hide the run in which the trace was
+    /// created, or the logged model that created it.
     pub fn hide_metadata(&mut self, key: &str) {
         self.metadata.retain(|(name, _)| name != key);
     }

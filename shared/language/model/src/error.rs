@@ -17,8 +17,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum ErrorCode {
     /// MLflow rejects a value. This is also the code of most other validation failures. 400.
     InvalidParameterValue,
-    /// There is no attribute with this name. The code in the response is that of an invalid value,
-    /// and only the error class differs. 400.
+    /// There is no attribute with this name. The code in the response is that of an invalid value.
+    /// Only the error class in the response differs. 400.
     AttributeNotFound,
     /// The request is longer than the server accepts. MLflow has neither such a limit nor a code
     /// for it, so the code in the response is that of an invalid value. 413.
@@ -26,8 +26,8 @@ pub enum ErrorCode {
     /// The request was not received completely in time. MLflow waits forever and has no code for
     /// this. 408, which stock clients retry.
     RequestTimeout,
-    /// The request violates a uniqueness constraint, for which MLflow's store returns the plain
-    /// database error. 400.
+    /// The request violates a uniqueness constraint. In this case, MLflow's store returns the
+    /// unmodified database error. 400.
     BadRequest,
     /// The outcome of the request is unknown. 409, which stock clients do not retry automatically.
     Aborted,
@@ -177,7 +177,8 @@ impl Error {
     }
 
     /// Creates an error for a name whose key is already used by a different name. The key of a long
-    /// name only contains its prefix and a hash, and no two names with the same key are known. 400.
+    /// name contains only a prefix and a hash of the name, so this is possible in theory, but no
+    /// such pair of names is known. 400.
     #[must_use]
     pub fn key_taken(kind: &str) -> Self {
         let message = format!("The name of this {kind} collides with a different name. Choose another name.");

@@ -72,11 +72,11 @@ impl fmt::Display for ExperimentId {
     }
 }
 
-/// The id of a run. An id that this server creates is a ULID, written in 32 hexadecimal digits,
-/// most of whose random part is replaced with the experiment: 48 bits of time, 60 bits of
-/// experiment id, and 20 random bits. If the experiment's number is 2^56 or more, the time is
-/// followed by the digit `f`, 60 bits of experiment id, and 16 random bits. The partition of the run
-/// can therefore be determined from its id.
+/// The id of a run. An id that this server creates has the structure of a ULID, written in 32
+/// hexadecimal digits: 48 bits of time, 60 bits of experiment id, and 20 random bits. If the number
+/// of the experiment is 2^56 or more, the time is followed by the digit `f`, 60 bits of experiment
+/// id, and 16 random bits. Because the id contains the experiment instead of most of a ULID's random
+/// bits, the partition of the run can be determined from it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(String);
 

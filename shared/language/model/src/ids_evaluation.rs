@@ -1,8 +1,8 @@
 //! Ids of evaluation datasets, of their records, and of scorers.
 //!
-//! Ids have the same format as in MLflow, and begin with the creation time. As a result, they sort
-//! by creation time, like MLflow sorts the entities, and the row of an entity can be determined
-//! from its id.
+//! Ids have the same format as in MLflow, but begin with the creation time. Sorting entities by id
+//! therefore sorts them by creation time, as MLflow does, and the row of an entity can be
+//! determined from its id.
 
 use std::fmt;
 

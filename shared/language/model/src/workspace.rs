@@ -86,8 +86,9 @@ impl Workspace {
 }
 
 impl Default for Workspace {
-    /// Returns the workspace of a server without multiple workspaces. Only the entry points of a
-    /// function may choose it. All other code takes the workspace as a parameter.
+    /// Returns the default workspace, to which a server without multiple workspaces is limited.
+    /// Only the entry points of a function may choose it. All other code takes the workspace as a
+    /// parameter.
     fn default() -> Self {
         Self("default".to_owned())
     }

@@ -1,5 +1,5 @@
-//! The comparisons of a filter. This is the outermost level of MLflow's parser, which is shared by
-//! all kinds of entities.
+//! Splitting filters into comparisons. This is the outermost level of MLflow's parser, and all
+//! kinds of entities share it.
 
 use std::collections::VecDeque;
 
@@ -30,8 +30,8 @@ pub(crate) enum PartNaming {
 }
 
 /// Splits a filter into comparisons (`SearchUtils.parse_search_filter` and `_process_statement`).
-/// Each comparison is only checked when the iterator reaches it, so the first mistake in the text
-/// is reported.
+/// Each comparison is only checked when the iterator reaches it, so the error is about the first
+/// mistake in the text.
 pub(crate) fn comparisons(filter: &str, naming: PartNaming) -> Result<impl Iterator<Item = Result<Comparison<'_>>>> {
     among(filter, naming, LeftSides::Identifier)
 }
@@ -42,8 +42,8 @@ pub(crate) fn trace_comparisons(filter: &str) -> Result<impl Iterator<Item = Res
     among(filter, PartNaming::Quoted, LeftSides::IdentifierOrTimestamp)
 }
 
-/// Splits a filter that may contain only one comparison. Neither AND nor comparisons that are
-/// spelled with keywords, such as IN, are supported.
+/// Splits a filter that may contain only one comparison. It supports neither AND nor comparators
+/// that are keywords, such as IN.
 pub(crate) fn single_comparisons(filter: &str) -> Result<impl Iterator<Item = Result<Comparison<'_>>>> {
     size_limits::filter(filter)?;
     let solid = only_statement(filter)?.into_iter().filter(|node| !node.is_blank());
@@ -107,27 +107,28 @@ pub(crate) enum StatementPart<'a> {
     Clause {
         /// The members, without white space.
         members: Vec<SyntaxNode<'a>>,
-        /// The text as written. `None` for comparisons that are spelled with keywords.
+        /// The text as written. `None` for comparisons that use keywords as comparators, such as
+        /// IN.
         text: Option<&'a str>,
     },
     Other(SyntaxNode<'a>),
 }
 
-/// What may stand on the left of a comparison that is joined from several tokens, such as
-/// `x IN (…)`.
+/// The nodes that are accepted on the left side of a comparison that is joined from several tokens,
+/// such as `x IN (…)`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LeftSides {
     Identifier,
     IdentifierOrTimestamp,
 }
 
-/// Finds the comparisons that are spelled with keywords: IN, NOT IN, IS NULL and IS NOT NULL.
+/// Finds the comparisons that use keywords as comparators: IN, NOT IN, IS NULL and IS NOT NULL.
 pub(crate) fn join_keywords(nodes: Vec<SyntaxNode<'_>>) -> Vec<StatementPart<'_>> {
     pieces(nodes, LeftSides::Identifier)
 }
 
-/// Finds the comparisons that `sqlparse` does not recognize (`_join_in_comparison_tokens`). Nodes
-/// that were part of a failed match are not examined again.
+/// Finds the comparisons that `sqlparse` does not recognize (`_join_in_comparison_tokens`). After a
+/// failed match, the nodes that it has consumed are not examined again.
 fn pieces(nodes: Vec<SyntaxNode<'_>>, left: LeftSides) -> Vec<StatementPart<'_>> {
     let mut rest: VecDeque<_> = nodes.into_iter().filter(|node| !node.is_blank()).collect();
     let mut joined = Vec::new();

@@ -1,5 +1,5 @@
-//! Evaluation of filters on runs and experiments. As in SQL, a missing value passes no comparison,
-//! not even `!=`.
+//! Evaluation of filters on runs and experiments. As in SQL, a missing value does not satisfy any
+//! comparison, not even `!=`.
 
 use mlflow_api::ExperimentId;
 
@@ -82,8 +82,8 @@ impl RunPredicate {
     }
 }
 
-/// Compares a metric. NaN is unequal to everything, and passes no other comparison
-/// (`_get_sqlalchemy_filter_clauses`).
+/// Compares a metric with a value. As in MLflow (`_get_sqlalchemy_filter_clauses`), NaN satisfies
+/// `!=` for every value, and no other comparison.
 fn compare_metric(stored: f64, comparator: Comparator, value: f64) -> bool {
     match stored.partial_cmp(&value) {
         Some(ordering) => comparator.holds(ordering),

@@ -1,4 +1,4 @@
-//! Searches of evaluation datasets: filter, ordering, and the fields of both
+//! Searches of evaluation datasets: the filter, the ordering, and the fields that they use
 //! (`SearchEvaluationDatasetsUtils` in MLflow's `search_utils.py`,
 //! `_get_search_datasets_filter_clauses` in its SQL store).
 
@@ -25,7 +25,8 @@ pub struct DatasetFilter {
     pub predicates: Vec<DatasetPredicate>,
 }
 
-/// A condition on an evaluation dataset. A missing value passes no condition, not even `!=`.
+/// A condition on an evaluation dataset. A missing value does not meet any condition, not even
+/// `!=`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DatasetPredicate {
     /// A condition on a text attribute.
@@ -35,7 +36,8 @@ pub enum DatasetPredicate {
         /// The test of its value.
         test: TextTest,
     },
-    /// A lexicographic comparison with a text attribute, which MLflow passes on to the database.
+    /// A lexicographic comparison (such as `<`) of a text attribute. MLflow leaves it to the
+    /// database.
     TextOrder {
         /// The attribute.
         attribute: DatasetText,
@@ -91,7 +93,7 @@ pub enum DatasetSortBy {
     Number(DatasetNumber),
 }
 
-/// An order of evaluation datasets. Ties are broken by id, greatest first.
+/// An order of evaluation datasets. Ties are broken by id, in descending order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatasetOrder {
     /// The terms, in descending order of precedence.
@@ -114,7 +116,7 @@ pub trait DatasetFields {
 }
 
 /// Parses the filter and the ordering of a search of evaluation datasets. If there are several
-/// mistakes, the one that MLflow reports is returned.
+/// mistakes, returns the error that MLflow would report.
 pub fn parse_dataset_search(filter: &str, order_by: &[String]) -> Result<(DatasetFilter, DatasetOrder)> {
     Ok((parse_dataset_filter(filter)?, parse_dataset_order_by(order_by)?))
 }
@@ -135,7 +137,7 @@ enum Identifier<'a> {
     Tag(&'a str),
 }
 
-/// Parses an identifier. Unlike in run searches, quotes are part of the key.
+/// Parses an identifier. Quotes are part of the key, unlike in searches of runs.
 fn identifier<'a>(text: &'a str, attributes: &[&str]) -> Result<Identifier<'a>> {
     match text.split_once('.') {
         None if attributes.contains(&text) => Ok(Identifier::Attribute(text)),
@@ -279,7 +281,7 @@ impl DatasetPredicate {
 }
 
 impl DatasetOrder {
-    /// Returns the sort key of a dataset. Keys sort like their datasets in this order.
+    /// Returns the sort key of a dataset. Sorting datasets by these keys results in this order.
     #[must_use]
     pub fn key(&self, dataset: &impl DatasetFields) -> SortKey {
         let part = |term: &OrderTerm<DatasetSortBy>| {

@@ -9,8 +9,8 @@ pub const RUN_NAME: &str = "attributes.run_name";
 /// The field of the user who started a run.
 pub const USER_ID: &str = "attributes.user_id";
 
-/// Returns the name of a field of a run's datasets. A run has one value of the field for each of
-/// its datasets.
+/// Returns the name of a field of a run's datasets, such as their names. A run has one value of the
+/// field for each of its datasets.
 #[must_use]
 pub fn of_datasets(field: DatasetField) -> String {
     format!("{DATASETS_PREFIX}{}", field.name())
@@ -24,8 +24,8 @@ pub(crate) fn is_of_datasets(field: &str) -> bool {
 /// Prefix of the fields of datasets, whose values are always indexed.
 const DATASETS_PREFIX: &str = "datasets.";
 
-/// The fields that an operator has configured to be indexed. Params, metrics, the status, the run
-/// name and datasets are always indexed by value.
+/// The fields that an operator has configured to be indexed. In addition, params, metrics, the
+/// status, the run name and datasets are always indexed by value.
 ///
 /// Fields are named as in filters: `attributes.run_name`, `tags.<key>`, `params.<key>`,
 /// `datasets.name`. In a pattern, `*` matches any text. A pattern with the prefix `!` excludes
@@ -40,9 +40,10 @@ pub struct IndexedFields {
 }
 
 impl Default for IndexedFields {
-    /// Includes all tags except those in MLflow's own namespace, because MLflow sets a dozen tags
-    /// on each run that are never searched by. The exceptions are the parent of a nested run, and
-    /// the type that the pages of the UI use to find evaluation runs.
+    /// Returns the default configuration. It includes all tags except those in MLflow's own
+    /// namespace, because MLflow sets a dozen tags on each run that searches never use. Two of
+    /// MLflow's tags are included nevertheless: the parent of a nested run, and the type by which
+    /// pages of the UI find evaluation runs.
     fn default() -> Self {
         let owned = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect();
         let values = owned(&["tags.*", "!tags.mlflow.*", "tags.mlflow.parentRunId", "tags.mlflow.runType"]);
@@ -64,8 +65,9 @@ impl IndexedFields {
     }
 }
 
-/// The fields that are indexed in every one of several experiments, each of which may have
-/// different settings. Only these fields help a search through all of the experiments.
+/// The fields that are indexed in all of several experiments. Experiments may have different
+/// settings, and a search through all of them can only use the index of a field that each of them
+/// indexes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommonFields(Vec<IndexedFields>);
 
@@ -112,7 +114,7 @@ fn last_match(patterns: &[String], field: &str) -> bool {
 }
 
 /// Checks whether a pattern matches a field. Each piece between stars is matched as early as
-/// possible, and the last one at the end.
+/// possible, except for the last one, which is matched at the end.
 fn matches(pattern: &str, field: &str) -> bool {
     let Some((beginning, rest)) = pattern.split_once('*') else { return pattern == field };
     let Some(mut field) = field.strip_prefix(beginning) else { return false };

@@ -79,8 +79,8 @@ impl Fingerprint {
 /// and versions.
 ///
 /// The hash is meant to detect mistakes, not attacks. A caller who constructs two searches with
-/// equal hashes, or forges a token, gets a wrong page of their own search, which only contains
-/// entities that the caller may read.
+/// equal hashes, or forges a token, only gets a wrong page of the caller's own search, and the page
+/// still contains only entities that the caller may read.
 struct FnvHash(u64);
 
 impl FnvHash {
@@ -92,8 +92,8 @@ impl FnvHash {
         Self(bytes.iter().fold(self.0, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)))
     }
 
-    /// Adds the length before the text, so that moving a character from one text to the next
-    /// changes the hash.
+    /// Adds a text to the hash. The length is added first, so that moving a character from one text
+    /// to the next changes the hash.
     fn text(self, text: &str) -> Self {
         self.count(text.len()).bytes(text.as_bytes())
     }

@@ -1,8 +1,8 @@
 //! MLflow's search language: filters, orderings, page tokens, and query planning.
 //!
 //! Everything in this crate is a pure function of its arguments. It does no I/O and does not access
-//! the table. A search goes through the following steps, which detect mistakes in a request in the
-//! order in which MLflow reports them:
+//! the table. A search goes through the following steps. Their order ensures that the mistakes in a
+//! request are reported in the same order as in MLflow.
 //!
 //! 1. [`parse_run_search`] parses the filter and the ordering.
 //! 2. [`Fingerprint::of_run_search`] and [`decode_page_token`] determine where the page begins.
@@ -16,10 +16,10 @@
 //!
 //! Experiments use [`parse_experiment_search`], [`ExperimentFilter::matches`] and
 //! [`ExperimentOrder::key`]. Evaluation datasets use [`parse_dataset_search`],
-//! [`DatasetFilter::matches`] and [`DatasetOrder::key`]. Logged models have their own grammar, with
-//! [`parse_model_filter`], [`parse_model_order`], [`ModelFilter::matches`] and [`ModelOrder::key`].
-//! [`parse_registered_model_search`] and [`parse_version_search`] are for the model registry. The
-//! module `trace` contains the grammar of trace searches and its evaluation.
+//! [`DatasetFilter::matches`] and [`DatasetOrder::key`]. Logged models have a different grammar,
+//! with [`parse_model_filter`], [`parse_model_order`], [`ModelFilter::matches`] and
+//! [`ModelOrder::key`]. [`parse_registered_model_search`] and [`parse_version_search`] are for the
+//! model registry. The module `trace` contains the grammar of trace searches and its evaluation.
 //!
 //! Strings are compared and sorted by their UTF-8 bytes, as in SQLite. The behaviour is that of
 //! MLflow 3.17.2 on SQLite with the option `case_sensitive_like`, except that `ILIKE` ignores the

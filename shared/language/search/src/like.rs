@@ -13,16 +13,16 @@ const WILDCARDS: [char; 2] = ['%', '_'];
 
 /// A compiled pattern of LIKE or ILIKE, which can be matched against many texts.
 ///
-/// The parts between two `%` are matched from left to right, each at its first occurrence, because
-/// a later occurrence could not help the parts that follow. The text before the first `%` and the
-/// text after the last one are compared in place, so the work is linear in the length of the text.
-/// Only parts that contain `_` take more: one step per character of the text and 64 characters of
-/// the part.
+/// The parts between two `%` are searched from left to right, each at its first occurrence, because
+/// a later occurrence would only leave less text for the parts that follow. The text before the
+/// first `%` and the text after the last one are compared in place, so the work is linear in the
+/// length of the text. Only parts that contain `_` take longer: for each character of the text,
+/// they take one step per 64 characters of the part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LikePattern {
     written: String,
-    /// Whether the pattern ignores case. If so, the other fields except `written` are folded
-    /// ([`case_folding::fold`]).
+    /// Whether the pattern ignores case. If so, all other fields except `written` have been
+    /// case-folded ([`case_folding::fold`]).
     in_any_case: bool,
     first: String,
     middle: Vec<PatternSegment>,
@@ -109,7 +109,8 @@ impl PatternSegment {
     /// Returns the position in a text where the first match of this part ends.
     fn first_end(&self, text: &str) -> Option<usize> {
         match self {
-            // Skips the search, because preparing it takes time linear in the length of the part.
+            // A part that is longer than the text cannot match. Skipping the search saves preparing
+            // it, which takes time linear in the length of the part.
             Self::Plain(plain) if plain.len() > text.len() => None,
             Self::Plain(plain) => text.find(plain).map(|at| at + plain.len()),
             Self::Gapped(gapped) => gapped.first_end(text),
@@ -125,13 +126,13 @@ fn is_one(wanted: char, found: Option<char>) -> bool {
     found.is_some_and(|found| wanted == '_' || wanted == found)
 }
 
-/// Returns what follows a part of the pattern in a text, if the text begins with the part.
+/// If the text begins with a part of the pattern, returns the remaining text.
 fn behind<'a>(stretch: &str, text: &'a str) -> Option<&'a str> {
     let mut rest = text.chars();
     stretch.chars().all(|wanted| is_one(wanted, rest.next())).then_some(rest.as_str())
 }
 
-/// Returns what precedes a part of the pattern in a text, if the text ends with the part.
+/// If the text ends with a part of the pattern, returns the text before it.
 fn before<'a>(stretch: &str, text: &'a str) -> Option<&'a str> {
     let mut rest = text.chars();
     stretch.chars().rev().all(|wanted| is_one(wanted, rest.next_back())).then_some(rest.as_str())
@@ -146,8 +147,8 @@ pub(crate) struct PatternPiece<'a> {
 }
 
 /// Returns the non-empty pieces of a pattern that every matching text contains. Pieces are
-/// separated by wildcards. If the pattern ignores case, they are also separated by letters outside
-/// ASCII that have case variants, because the index distinguishes these.
+/// separated by wildcards. If the pattern ignores case, they are also separated by non-ASCII
+/// letters with case variants, because the index distinguishes the variants.
 pub(crate) fn pieces(pattern: &LikePattern) -> Vec<PatternPiece<'_>> {
     let divides = |letter: char| WILDCARDS.contains(&letter) || (pattern.in_any_case && has_variants(letter));
     let count = pattern.written.split(divides).count();

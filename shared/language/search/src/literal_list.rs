@@ -31,11 +31,10 @@ pub(crate) fn strings(source: &str) -> Result<Vec<String>> {
 }
 
 /// Parses a list of strings and numbers such as `('a', 1)`, which may be empty. Numbers are
-/// returned as Python prints them.
+/// returned as Python prints them. Returns `None` if the text is not such a list.
 ///
 /// In Python, a single value in parentheses is not a tuple. A single number is therefore rejected,
-/// and a single string is treated as a list of one string. Returns `None` if the text is not such a
-/// list.
+/// and a single string is treated as a list of one string.
 pub(crate) fn texts_and_numbers(source: &str) -> Option<Vec<String>> {
     let mut reader = Reader { rest: source };
     let items = reader.items().filter(|_| reader.rest.is_empty())?;
@@ -50,7 +49,7 @@ pub(crate) fn texts_and_numbers(source: &str) -> Option<Vec<String>> {
 
 enum Item {
     Text(String),
-    /// Any other literal, as Python prints it.
+    /// Any other literal, formatted as Python prints it.
     Other(String),
 }
 

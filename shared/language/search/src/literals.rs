@@ -20,7 +20,8 @@ pub enum FilterNumber {
 }
 
 impl FilterNumber {
-    /// Compares a stored integer with this number in the way of SQLite (`sqlite3IntFloatCompare`).
+    /// Compares a stored integer with this number, with the semantics of SQLite
+    /// (`sqlite3IntFloatCompare`).
     #[must_use]
     #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "the bounds are checked first")]
     pub fn compare_stored(self, stored: i64) -> Ordering {
@@ -38,7 +39,7 @@ impl FilterNumber {
     }
 
     /// Compares a stored float with this number. The result for NaN is arbitrary, because neither
-    /// filters nor stored values contain NaN here.
+    /// the filters nor the values that are compared with this method contain NaN.
     #[must_use]
     pub fn compare_float(self, stored: f64) -> Ordering {
         match self {
@@ -61,8 +62,8 @@ impl fmt::Display for FilterNumber {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Integer(number) => write!(formatter, "{number}"),
-            // The grammar has no literal for infinity, but accepts numbers that are too large for a
-            // float.
+            // The grammar has no literal for infinity, but a number that is too large for a float
+            // is parsed as infinite.
             Self::Float(number) if number.is_infinite() => {
                 formatter.write_str(if *number > 0.0 { "1e999" } else { "-1e999" })
             }
@@ -109,8 +110,8 @@ pub(crate) fn attribute_number(key: &str, node: &SyntaxNode) -> Result<FilterNum
     }
 }
 
-/// Parses the value that any other attribute is compared with. Only the attribute `with_lists`
-/// accepts lists.
+/// Parses the value that a text attribute is compared with. Only the attribute named `with_lists`
+/// can be compared with lists.
 pub(crate) fn attribute_text(key: &str, node: &SyntaxNode, with_lists: &str) -> Result<FilterLiteral> {
     if let Some(text) = text(node) {
         return text.map(FilterLiteral::Text);

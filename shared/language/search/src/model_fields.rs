@@ -49,8 +49,8 @@ impl ModelFilter {
     /// Checks whether a model passes the filter.
     #[must_use]
     pub fn matches(&self, model: &impl ModelFields) -> bool {
-        // A requested dataset without a digest matches no point: MLflow compares its missing digest
-        // in SQL, where NULL is equal to nothing.
+        // A requested dataset without a digest matches no point, because MLflow compares its
+        // missing digest in SQL, where NULL is not equal to anything.
         let on_datasets = |point: &MeasuredPoint<'_>| {
             self.datasets.is_empty()
                 || (self.datasets.iter()).any(|(name, digest)| {
@@ -71,7 +71,8 @@ impl ModelFilter {
             }
         };
         let by_metric = |predicate: &ModelPredicate| matches!(predicate, ModelPredicate::Metric { .. });
-        // Without a condition on a metric, any point on one of the datasets is sufficient.
+        // If the filter has no condition on a metric, any point on one of the datasets is
+        // sufficient.
         let any_point = self.datasets.is_empty()
             || self.predicates.iter().any(by_metric)
             || model.points().any(|point| on_datasets(&point));

@@ -39,7 +39,7 @@ pub enum ModelSortBy {
     Time(ModelTime),
 }
 
-/// A total order of logged models: the id is one of its terms.
+/// A total order of logged models. It is total because the id is one of its terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelOrder {
     /// The terms, in descending order of precedence.

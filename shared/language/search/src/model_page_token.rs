@@ -1,8 +1,8 @@
 //! Page tokens of searches of logged models (`SearchLoggedModelsPaginationToken`).
 //!
-//! MLflow's tokens contain the search that they belong to in plain text, and MLflow's messages
-//! report which part of it differs. The tokens here do the same, but instead of MLflow's offset
-//! they contain the sort key of the last model.
+//! MLflow's tokens contain the search that they belong to in plain text. If a token belongs to a
+//! different search, MLflow's message names the part that differs. The tokens here contain the
+//! search as well, but instead of MLflow's offset they contain the sort key of the last model.
 
 use mlflow_api::{Error, Result};
 use serde::Deserialize;

@@ -62,14 +62,14 @@ pub enum ExperimentSortBy {
     Number(ExperimentNumber),
 }
 
-/// A total order of runs: the last term is the run id.
+/// A total order of runs. It is total because the last term is the run id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunOrder {
     /// The terms, in descending order of precedence.
     pub terms: Vec<OrderTerm<RunSortBy>>,
 }
 
-/// A total order of experiments: the id is one of the terms.
+/// A total order of experiments. It is total because the id is one of its terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExperimentOrder {
     /// The terms, in descending order of precedence.
@@ -96,7 +96,7 @@ impl RunOrder {
 }
 
 impl Default for ExperimentOrder {
-    /// Returns MLflow's default order: newest first. Ties are broken by id, smallest first.
+    /// Returns MLflow's default order: newest first. Ties are broken by id, in ascending order.
     fn default() -> Self {
         let newest = OrderTerm {
             by: ExperimentSortBy::Number(ExperimentNumber::CreationTime),
@@ -158,7 +158,7 @@ pub fn parse_experiment_order_by(clauses: &[String]) -> Result<ExperimentOrder> 
 }
 
 /// Returns the identifier and the direction of each clause. Each clause is only parsed when the
-/// iterator reaches it, so the first mistake is reported.
+/// iterator reaches it, so the error is about the first mistake.
 pub(crate) fn parse_clauses(clauses: &[String]) -> Result<impl Iterator<Item = Result<(String, SortDirection)>>> {
     size_limits::ordering(clauses.iter().map(String::as_str))?;
     Ok(clauses.iter().map(|clause| parse_clause(clause)))

@@ -1,8 +1,8 @@
 //! Page tokens, which encode where the next page begins.
 //!
 //! MLflow's tokens contain an offset, so a row that is added or removed between two pages shifts
-//! the rest. The tokens here contain the sort key of the last row instead. A token is only valid
-//! for the search that returned it.
+//! the rows of later pages. The tokens here contain the sort key of the last row instead. A token
+//! is only valid for the search that returned it.
 
 use base64::Engine as _;
 use base64::alphabet;

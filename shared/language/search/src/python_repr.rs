@@ -28,8 +28,8 @@ pub(crate) fn bytes(bytes: &[u8]) -> String {
     printed
 }
 
-/// Formats a set of strings like Python's `repr`. Python prints the members in an order that
-/// changes from run to run. Here they are sorted.
+/// Formats a set of strings like Python's `repr`. The order in which Python prints the members
+/// changes from process to process. Here they are sorted.
 pub(crate) fn set(items: &[&str]) -> String {
     let mut sorted = items.to_vec();
     sorted.sort_unstable();

@@ -54,8 +54,8 @@ fn of_key(column: RunColumn, test: &KeyTest) -> PlanCondition<'_> {
     }
 }
 
-/// Returns the column of a tag. The run name is stored in a tag, which MLflow keeps in sync with
-/// it.
+/// Returns the column of a tag. The tag `mlflow.runName` has the column of the run name, because
+/// MLflow keeps both in sync.
 fn of_tag(key: &str) -> RunColumn {
     if key == RUN_NAME_TAG { RunColumn::Name } else { RunColumn::Field(format!("tags.{key}")) }
 }
@@ -82,21 +82,22 @@ impl RunOrder {
             RunSortBy::Number(RunNumber::EndTime) => PlanSortBy::Text(RunColumn::EndTime),
             RunSortBy::Text(RunText::RunId | RunText::UserId | RunText::ArtifactUri) => PlanSortBy::Other,
         };
-        // For runs that started at the same time, only the id remains of the default order.
+        // Runs with equal first terms are sorted by MLflow's default order, without the start time
+        // if that is the first term.
         let ties = if by == PlanSortBy::Time { &default[1..] } else { &default };
         PlanOrder { direction: first.direction, ties_are_newest_first: rest == ties, by }
     }
 }
 
-/// Returns the values that may pass a comparison with `value`. NaN is unequal to every value, and
-/// passes no other comparison.
+/// Returns the range of metric values that may pass a comparison with `value`. A metric that is NaN
+/// passes only `!=`.
 fn numbers(comparator: Comparator, value: f64) -> NumberRange {
     let numbers = NumberRange { with_nan: false, ..NumberRange::ANY };
     // The grammar cannot produce NaN.
     if value.is_nan() {
         return NumberRange { with_nan: comparator == Comparator::NotEqual, ..numbers };
     }
-    // The two zeros are equal here, but have different keys.
+    // Zero and negative zero are equal in filters, but have different keys.
     let (least, greatest) = if value == 0.0 { (-0.0, 0.0) } else { (value, value) };
     match comparator {
         Comparator::Equal => NumberRange { minimum: Some(least), maximum: Some(greatest), ..numbers },
@@ -110,7 +111,8 @@ fn numbers(comparator: Comparator, value: f64) -> NumberRange {
 /// the range may be too wide, but never too narrow.
 #[allow(clippy::cast_possible_truncation, reason = "the cast goes to the nearest integer there is")]
 fn times(comparator: Comparator, value: FilterNumber) -> TimeRange {
-    // The nearest integers below and above the value. Both are the value if it is an integer.
+    // The nearest integers below and above the value. If the value is an integer, both are equal to
+    // it.
     let (below, above) = match value {
         FilterNumber::Integer(value) => (value, value),
         FilterNumber::Float(value) if value.is_nan() => return TimeRange::default(),

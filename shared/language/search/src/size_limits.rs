@@ -1,9 +1,9 @@
-//! Limits on the size of a search. They are far above what people write, and low enough that no
-//! request keeps the server busy for long.
+//! Limits on the size of a search. They are far above the size of searches that people write, and
+//! low enough that no request keeps the server busy for long.
 //!
-//! Stock MLflow has such limits as well, as a consequence of its tools. Its parser accepts 10,000
-//! tokens and a nesting depth of 100 ([`crate::syntax`]). SQLite accepts 64 tables in a join, and
-//! each condition on a metric, a param or a tag takes one.
+//! Stock MLflow has such limits as well, as a consequence of the tools that it uses. Its parser
+//! accepts 10,000 tokens and a nesting depth of 100 ([`crate::syntax`]). SQLite accepts 64 tables
+//! in a join, and each condition on a metric, a param or a tag takes one table.
 
 use mlflow_api::{Error, Result};
 

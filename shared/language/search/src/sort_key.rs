@@ -12,8 +12,8 @@ use crate::model_fields::{ModelFields, latest};
 use crate::model_order::{ModelOrder, ModelSortBy};
 use crate::order_by::{ExperimentOrder, ExperimentSortBy, OrderTerm, RunOrder, RunSortBy, SortDirection};
 
-/// The values that a row is sorted by. Within one ordering, keys sort like their rows, and every
-/// row has a different key.
+/// The values that a row is sorted by. Within one ordering, sorting the keys sorts the rows, and
+/// every row has a different key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SortKey(pub(crate) Vec<SortKeyPart>);
@@ -22,8 +22,8 @@ pub struct SortKey(pub(crate) Vec<SortKeyPart>);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SortKeyPart(pub(crate) SortDirection, pub(crate) SortKeyValue);
 
-/// A value in a sort key. The relative order of the variants for values is irrelevant, because a
-/// term only yields one of them.
+/// A value in a sort key. The relative order of the variants that contain values is irrelevant,
+/// because all values of one term have the same variant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum SortKeyValue {
     #[serde(rename = "i")]
@@ -61,7 +61,7 @@ pub(crate) struct SortableFloat(i64);
 
 impl SortableFloat {
     fn new(value: f64) -> Self {
-        // The two zeros are equal in SQL.
+        // Zero and negative zero are equal in SQL.
         let value = if value == 0.0 { 0.0 } else { value };
         let bits = value.to_bits().cast_signed();
         // The bits of negative floats sort in reverse. Inverting all bits except the sign corrects
@@ -131,16 +131,16 @@ impl SortKey {
         }
     }
 
-    /// Returns the value of the first term. Keys that were created from rows always have one. A key
-    /// from a forged page token may have none, or one of the wrong type for its order.
+    /// Returns the value of the first term. A key that was created from a row always has one. A key
+    /// from a forged page token may have none, or one of the wrong type for the order.
     #[must_use]
     pub fn first_value(&self) -> Option<FirstValue<'_>> {
         self.0.first().map(|part| part.1.value())
     }
 
-    /// Returns the start time in ms and the id, if the last two terms are those of MLflow's default
-    /// order: newest first, then by id. The caller must know from the order whether the number
-    /// before the id is the start time.
+    /// Returns the start time in ms and the id, if the last two terms can be those of MLflow's
+    /// default order: newest first, then by id. The key alone does not show whether the number
+    /// before the id is the start time, so the caller must check this in the order.
     #[must_use]
     pub fn started_and_id(&self) -> Option<(i64, &str)> {
         match self.0.as_slice() {
@@ -195,7 +195,7 @@ impl ExperimentOrder {
         let part = |term: &OrderTerm<ExperimentSortBy>| {
             let cell = match term.by {
                 ExperimentSortBy::Name => SortKeyValue::Text(experiment.name().to_owned()),
-                // Ids have 60 bits.
+                // The cast is lossless, because ids have at most 60 bits.
                 ExperimentSortBy::Id => SortKeyValue::Integer(experiment.id().number().cast_signed()),
                 ExperimentSortBy::Number(attribute) => SortKeyValue::Integer(experiment.number(attribute)),
             };

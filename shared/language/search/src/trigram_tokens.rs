@@ -1,13 +1,14 @@
 //! Tokens under which texts are indexed. They are a subset of the trigrams of a text.
 //!
-//! The indexer computes the tokens of texts, and the planner those of patterns. The index is
-//! correct because of an invariant that a test checks: if a text matches a pattern, the tokens of
-//! the text include every token of the pattern.
+//! The indexer computes the tokens of texts, and the planner computes those of patterns. The index
+//! is correct because of an invariant that a test checks: if a text matches a pattern, the tokens
+//! of the text include every token of the pattern.
 //!
 //! At least one of [`WINDOW_SIZE`] consecutive trigrams is a token, and so is every trigram with a
-//! separator between two characters. The choice depends only on the trigrams themselves ([`rank`]),
-//! so a sufficiently long piece of a pattern has the same tokens as every text that contains it.
-//! Indexing every trigram would take twice as many writes (`docs/adr/0046-tokens-of-names.md`).
+//! separator between two characters. Whether a trigram is a token depends only on the trigrams
+//! around it ([`rank`]), so a sufficiently long piece of a pattern has the same tokens in every
+//! text that contains it. Indexing every trigram would take twice as many writes
+//! (`docs/adr/0046-tokens-of-names.md`).
 
 use std::collections::BTreeSet;
 
@@ -17,11 +18,13 @@ use crate::like::{self, LikePattern, PatternPiece};
 /// (ETX).
 ///
 /// Any character would be correct, because tokens only select candidates that are checked later.
-/// This one occurs in hardly any text or pattern, so it adds no false candidates.
+/// ETX was chosen because it occurs in hardly any text or pattern, so it adds almost no false
+/// candidates.
 pub(crate) const END_MARK: char = '\u{3}';
 
-/// Window size: of this many consecutive trigrams, at least one is a token. As a result, every five
-/// consecutive characters contain a token, and so do the last three characters of a text.
+/// Window size, which is the number of consecutive trigrams of which at least one is a token. As a
+/// result, every five consecutive characters contain a token, and so do the last three characters
+/// of a text.
 const WINDOW_SIZE: usize = 3;
 
 /// Returns the tokens of a text, with ASCII letters in lower case. Other letters keep their case.
@@ -32,18 +35,18 @@ pub fn of_text(text: &str) -> BTreeSet<String> {
     chosen(&folded(text, true)).into_iter().collect()
 }
 
-/// Returns the tokens that every text has that matches a pattern of LIKE or ILIKE, in the order of
-/// the pattern and without duplicates.
+/// Returns the tokens that all texts matching a pattern of LIKE or ILIKE have in common, in the
+/// order of the pattern and without duplicates.
 ///
-/// LIKE is case-sensitive for ASCII letters and tokens are not, so there may be additional
-/// candidates, but none are missed. For other letters, ILIKE ignores case and tokens do not, so
-/// letters with case variants are left out of the tokens of such a pattern.
+/// For ASCII letters, LIKE is case-sensitive and tokens are not, so a search may read additional
+/// candidates, but misses none. For other letters, ILIKE ignores case and tokens do not, so letters
+/// with case variants are not used in the tokens of an ILIKE pattern.
 #[must_use]
 pub(crate) fn of_pattern(pattern: &LikePattern) -> Vec<String> {
     of_pieces(&like::pieces(pattern))
 }
 
-/// Returns the tokens that every text equal to `text` has in the index.
+/// Returns the tokens that a text equal to `text` has in the index.
 pub(crate) fn of_equal(text: &str) -> Vec<String> {
     of_pieces(&[PatternPiece { text, is_end: true }])
 }
@@ -59,7 +62,7 @@ fn chosen(characters: &[char]) -> Vec<String> {
     let trigrams: Vec<_> = characters.windows(3).map(|trigram| (rank(trigram), trigram)).collect();
     let mut is_token: Vec<_> = trigrams.iter().map(|(rank, _)| rank.is_none()).collect();
     for first in 0..(trigrams.len() + 1).saturating_sub(WINDOW_SIZE) {
-        // Equal trigrams are the same token, so any of them can be selected.
+        // Equal trigrams result in one token, so it does not matter which of them is selected.
         let least = (first..first + WINDOW_SIZE).min_by_key(|place| trigrams[*place].0);
         if let Some(place) = least {
             is_token[place] = true;
@@ -71,10 +74,11 @@ fn chosen(characters: &[char]) -> Vec<String> {
 
 /// Returns the rank of a trigram. The trigram with the lowest rank in a window becomes a token.
 ///
-/// `None` sorts before all other ranks, so trigrams with this rank are always tokens. They consist
+/// `None` sorts before all other ranks, and trigrams with this rank are always tokens. They consist
 /// of the end of a word and the beginning of the next, a combination that few texts share. Other
-/// trigrams with a separator are less selective, and get the highest ranks. Stored entries depend
-/// on this function.
+/// trigrams with a separator are less selective, and get the highest ranks.
+///
+/// Stored entries depend on this function, so it must not change.
 fn rank(trigram: &[char]) -> Option<(bool, u64)> {
     let is_separator = |character: &char| !character.is_alphanumeric();
     let is_junction = trigram.get(1).is_some_and(|middle| is_separator(middle) && *middle != END_MARK);
@@ -143,8 +147,8 @@ mod tests {
         wanted.iter().all(|token| tokens.contains(token))
     }
 
-    /// Generates a text, and a pattern that usually matches it because it is the text with some of
-    /// its characters replaced by wildcards.
+    /// Generates a text and a pattern. The pattern is the text with some characters replaced by
+    /// wildcards, so it usually matches.
     fn text_and_pattern() -> impl Strategy<Value = (String, String)> {
         let text = prop::collection::vec(
             prop::sample::select(vec!['a', 'B', 'c', 'É', 'ς', 'K', ' ', '-', '1', '\u{3}']),

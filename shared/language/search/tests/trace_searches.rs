@@ -41,15 +41,15 @@ struct Trace {
     client: Option<String>,
     tags: BTreeMap<String, String>,
     metadata: BTreeMap<String, String>,
-    /// The kind, the name, the JSON value, whether the assessment is valid, and whether it applies
-    /// to the session.
+    /// The assessments of the trace. Each has its kind, its name, its JSON value, whether it is
+    /// valid, and whether it applies to the session.
     assessments: Vec<(String, String, String, bool, bool)>,
     runs: Vec<String>,
     prompts: Vec<String>,
     spans: Vec<Span>,
 }
 
-/// The name, type, status, start time and content.
+/// A span, as its name, type, status, start time and content.
 #[derive(Deserialize)]
 struct Span(Option<String>, Option<String>, String, i64, String);
 
@@ -128,7 +128,8 @@ impl SpanFields for &Span {
     }
 }
 
-/// Returns the indexes of the traces that a search finds, in its order, or the error message.
+/// Returns the indexes of the traces that a search finds, in the order of the search, or the error
+/// message.
 fn search(traces: &[Trace], experiments: &[u64], filter: &str, order_by: &[String]) -> Result<Vec<usize>, String> {
     let search = parse_trace_search(filter, order_by).map_err(|error| error.message)?;
     let scope: Vec<_> = (0..traces.len()).filter(|place| experiments.contains(&traces[*place].experiment)).collect();
@@ -150,7 +151,7 @@ fn search(traces: &[Trace], experiments: &[u64], filter: &str, order_by: &[Strin
 
 #[test]
 fn searches_find_what_mlflow_finds() {
-    // The variable selects a different recording by its path.
+    // The environment variable contains the path of a different recording.
     let path = std::env::var("TRACE_SEARCHES");
     let path = path.unwrap_or_else(|_| format!("{}/tests/trace_searches.json", env!("CARGO_MANIFEST_DIR")));
     let recorded: Recorded = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
@@ -163,7 +164,8 @@ fn searches_find_what_mlflow_finds() {
             Answer::Refused(message) => Err(message.clone()),
             Answer::Failed(()) => continue,
         };
-        // Python's regular expressions support features that may take more than linear time.
+        // Python's regular expressions support features that this server rejects because they may
+        // take more than linear time.
         if found.as_ref().is_err_and(|message| message.ends_with("has a look-around, which is not supported.")) {
             continue;
         }

@@ -1,5 +1,5 @@
-//! The attributes of a span as MLflow has them while it stores the span: a Python dictionary from
-//! names to JSON texts.
+//! The attributes of a span in the form that MLflow has in memory while it stores the span: a
+//! Python dictionary from names to JSON texts.
 
 use indexmap::IndexMap;
 use mlflow_api::Json;
@@ -11,8 +11,8 @@ use crate::values::{decoded, entry, message};
 /// ID of the trace in MLflow's form.
 pub(crate) const REQUEST_ID: &str = "mlflow.traceRequestId";
 
-/// Attributes in their order. A text has the content of a Python `str`, usually JSON. Other values
-/// were copied unchanged from an event.
+/// Attributes in insertion order. A `Json::Text` has the content of a Python `str`, which is
+/// usually JSON. Other values were copied unchanged from an event.
 pub(crate) type SpanAttributes = IndexMap<String, Json>;
 
 /// Returns the JSON text that MLflow writes for a value.
@@ -26,8 +26,8 @@ pub(crate) fn received(attributes: &[KeyValue]) -> SpanAttributes {
 }
 
 /// Returns the JSON text of a value. A text that already is the JSON of a text, a list or a
-/// dictionary is kept unchanged (`sanitize_attributes`). The JSON of a number is not: a client that
-/// sends "1" means the text.
+/// dictionary is kept unchanged (`sanitize_attributes`). A text that is the JSON of a number is
+/// encoded again, because a client that sends "1" means the text.
 fn dumped_once(value: Json) -> Json {
     match value {
         Json::Text(text) if is_dumped(&text) => Json::Text(text),

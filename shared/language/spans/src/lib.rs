@@ -1,16 +1,19 @@
-//! Spans of traces: the formats that exporters send, the stored format, and what MLflow derives
-//! from spans.
+//! Spans of traces: the formats that exporters send, the stored format, and the values that MLflow
+//! derives from spans.
 //!
-//! The crate does no I/O and does not use the table. [`read`] splits the body of an OTLP request by
-//! trace (`otlp/`). It creates [`Span`]s as MLflow's store keeps them (`stored_span.rs`), with each
-//! attribute as a JSON text. MLflow adds attributes for the conventions of other SDKs, and so does
-//! `translate/`. [`pack`] encodes spans as bytes for an item of the table. Packing traces into
-//! blocks is the indexer's task. [`json`] and [`artifact_json`] produce MLflow's responses.
-//! [`summarize`] derives a trace's facts from its spans, including tokens and their cost
-//! (`summary.rs`, `usage.rs`).
+//! The crate does no I/O and does not use the table. Its main functions are:
 //!
-//! The size of a body after decompression limits what clients can send, and the parsers limit
-//! nesting. No function here recurses deeper than that.
+//! - [`read`] splits the body of an OTLP request by trace (`otlp/`). It creates [`Span`]s in the
+//!   form that MLflow stores (`stored_span.rs`), with each attribute as a JSON text. Like MLflow,
+//!   it adds attributes for the conventions of other SDKs (`translate/`).
+//! - [`pack`] encodes spans as bytes for an item of the table. Packing traces into blocks is the
+//!   indexer's task.
+//! - [`json`] and [`artifact_json`] produce MLflow's responses.
+//! - [`summarize`] derives a trace's facts from its spans, including tokens and their cost
+//!   (`summary.rs`, `usage.rs`).
+//!
+//! The maximum size of a decompressed body limits the spans that clients can send. The parsers
+//! limit nesting, and no function here recurses deeper than that limit.
 
 mod attributes;
 mod export_error;

@@ -14,12 +14,12 @@ use zstd::stream::write::Encoder;
 
 use crate::Span;
 
-/// Maximum number of bytes before compression, slightly more than the largest readable export of a
-/// trace.
+/// Maximum number of bytes before compression. It is slightly more than the size of the largest
+/// export of a trace that is accepted.
 pub(crate) const MAX_UNPACKED_BYTES: usize = 64 << 20;
 
-/// Compression level, zstd's default. Higher levels gain a few percent on an export of some KB, and
-/// take several times as long.
+/// Compression level, zstd's default. Higher levels make an export of some KB only a few percent
+/// smaller, and take several times as long.
 const COMPRESSION_LEVEL: i32 = 3;
 
 /// First byte of packed spans. It identifies the dictionary that they were packed with.
@@ -60,10 +60,11 @@ pub fn size(spans: &[Span]) -> usize {
     encoded_len_repeated(SPANS_FIELD, spans)
 }
 
-/// Encodes spans as they are before compression.
+/// Encodes spans as a message, which is the form that is then compressed.
 #[must_use]
 pub fn message(spans: &[Span]) -> Vec<u8> {
-    // A `ScopeSpans` with no other fields. Creating one would require a copy of the spans.
+    // Writes a `ScopeSpans` with no other fields. Creating the struct would require a copy of the
+    // spans.
     let mut message = Vec::with_capacity(size(spans));
     encode_repeated(SPANS_FIELD, spans, &mut message);
     message
@@ -110,9 +111,9 @@ pub fn unpack_within(joined: &[u8], left: &mut usize) -> Result<Option<Vec<Span>
     of_message(&message).map(Some)
 }
 
-/// Joins the exports of a trace, given in order of arrival, and returns all its spans. Of several
-/// spans with the same ID, the last one is kept. As in MLflow, roots come first, then spans that
-/// started earlier, then spans that arrived earlier.
+/// Joins the exports of a trace, given in order of arrival, and returns all its spans. If several
+/// spans have the same ID, the last one is kept. As in MLflow, roots come first. Apart from that,
+/// spans are ordered by start time and then by arrival.
 #[must_use]
 pub fn join(exports: impl IntoIterator<Item = Vec<Span>>) -> Vec<Span> {
     let latest: IndexMap<Vec<u8>, Span> =

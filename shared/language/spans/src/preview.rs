@@ -9,12 +9,12 @@ const MAX_LENGTH: usize = 1000;
 /// Error for a text of an unexpected form, which has no preview.
 pub(crate) struct NoPreview;
 
-/// Returns the preview of an attribute: for a chat, the text of the last message from `role`, and
-/// for anything else its JSON.
+/// Returns the preview of an attribute. For a chat, it is the text of the last message from `role`.
+/// For any other value, it is the JSON.
 pub(crate) fn preview(value: &Json, role: &str) -> Result<String, NoPreview> {
     let (text, parsed) = match value {
         Json::Text(text) => (text.clone(), crate::json_text::read(text)),
-        // MLflow prints a dictionary and fails on a list.
+        // MLflow prints a dictionary, but fails on a list.
         Json::Object(_) => (value.print(), Some(value.clone())),
         _ => return Err(NoPreview),
     };

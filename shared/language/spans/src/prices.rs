@@ -1,6 +1,6 @@
 //! The cost of tokens, according to the price catalogue that comes with MLflow.
 //!
-//! MLflow's server first requests a newer catalogue from the internet, once a day for each
+//! MLflow's own server first downloads a newer catalogue from the internet, once a day for each
 //! provider. This server does not.
 
 use std::collections::HashMap;
@@ -10,9 +10,9 @@ use mlflow_api::Json;
 
 use crate::translate::keys;
 
-/// One line per model: its name and five prices in US dollars per million tokens, each of which may
-/// be missing. The lines of a provider follow a line `[provider]`. The file is written by
-/// `tests/compare/record_prices.py`.
+/// The price catalogue. It has one line per model, with its name and five prices in US dollars per
+/// million tokens, each of which may be missing. The lines of a provider follow a line
+/// `[provider]`. The file is written by `tests/compare/record_prices.py`.
 const CATALOGUE: &str = include_str!("prices.tsv");
 
 /// Prices of one token.
@@ -27,12 +27,13 @@ struct Price {
 
 struct Catalogue {
     of_provider: HashMap<(&'static str, &'static str), Price>,
-    /// Prices for requests without a known provider: those of the first provider, in alphabetical
-    /// order, that charges for the model.
+    /// Prices for requests without a known provider. They are the prices of the first provider, in
+    /// alphabetical order, that has a price for the model.
     of_any: HashMap<&'static str, Price>,
 }
 
-/// Parsed when the first span with tokens arrives, which takes a few milliseconds.
+/// The parsed catalogue. It is parsed when the first span with tokens arrives, which takes a few
+/// milliseconds.
 static PRICES: LazyLock<Catalogue> = LazyLock::new(|| read(CATALOGUE));
 
 fn read(text: &'static str) -> Catalogue {
@@ -98,7 +99,7 @@ struct Tokens {
 }
 
 impl Tokens {
-    /// Reads the counts. Returns `None` if there are no tokens, or one of the counts is not a
+    /// Reads the token counts. Returns `None` if there are no tokens, or one of the counts is not a
     /// number.
     fn of(usage: &Json) -> Option<Self> {
         let usage = usage.object()?;
@@ -121,8 +122,8 @@ impl Tokens {
         (tokens.input != 0.0 || tokens.output != 0.0).then_some(tokens)
     }
 
-    /// Returns the cost of the model's input and of its output. Cached tokens are part of the
-    /// input.
+    /// Returns the cost of the model's input and the cost of its output. Cached tokens are part of
+    /// the input.
     fn cost(&self, price: Price) -> (f64, f64) {
         let rate = price.input.unwrap_or_default();
         let creation_rate = price.cache_creation.unwrap_or(rate);

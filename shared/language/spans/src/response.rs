@@ -17,10 +17,10 @@ use crate::values::{decoded, dictionary};
 
 /// Returns the span as `traces/get` and `traces/batchGet` return it: OpenTelemetry's message in
 /// JSON, with the field names of the `.proto` file, IDs in base64, and integers as numbers. Fields
-/// with default values are left out.
+/// with default values are omitted.
 ///
-/// The value that is parsed from an attribute's JSON text is only in memory while that attribute is
-/// being written, because it may be about ten times as large as the text.
+/// The JSON text of an attribute is parsed only while that attribute is being written. The parsed
+/// value may be about ten times as large as the text, so it is not kept in memory.
 pub fn json(span: &Span) -> impl Serialize {
     // MLflow leaves out links whose trace or span ID is invalid.
     let links = span.links.iter().filter(|link| link.trace_id.len() == 16 && link.span_id.len() == 8);
@@ -162,7 +162,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// The message that contains a value.
+/// Serializes a value as OpenTelemetry's message `AnyValue`.
 struct Value<'a>(&'a Json);
 
 impl Serialize for Value<'_> {

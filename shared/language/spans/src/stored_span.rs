@@ -12,13 +12,13 @@ use crate::ids::{sized, trace_id_text};
 use crate::translate::{SpanEvent, translate};
 use crate::values::{dictionary, entry, message};
 
-/// Attribute in which MLflow shows the program that sent a root.
+/// Attribute in which MLflow shows the program that sent a root span.
 const SERVICE_NAME: &str = "service.name";
 
 /// Converts a span as MLflow's store does. Attributes become JSON texts, the attributes of some
-/// SDKs are translated, and IDs get their full length. Fields that MLflow drops are dropped (the
-/// kind, the state, and counts of dropped data). `service` is set on a root. Returns the span with
-/// the ID of its trace.
+/// SDKs are translated, and IDs get their full length. Fields that MLflow drops are dropped as
+/// well: the kind, the trace state, and the counts of dropped data. If the span is a root,
+/// `service` is set on it. Returns the span with the ID of its trace.
 pub(crate) fn keep(sent: Span, service: Option<&str>) -> Result<([u8; 16], Span), ExportError> {
     if sent.trace_id.is_empty() || sent.span_id.is_empty() {
         return Err(ExportError::new(422, "Cannot convert OpenTelemetry span to MLflow span"));
@@ -27,7 +27,8 @@ pub(crate) fn keep(sent: Span, service: Option<&str>) -> Result<([u8; 16], Span)
     let trace_id: [u8; 16] = sized(&sent.trace_id).ok_or_else(failed)?;
     let span_id: [u8; 8] = sized(&sent.span_id).ok_or_else(failed)?;
     let parent: [u8; 8] = sized(&sent.parent_span_id).ok_or_else(failed)?;
-    // Such times are not valid dates, and MLflow's database cannot store them.
+    // Times that do not fit into a signed 64-bit integer are not valid dates, and MLflow's database
+    // cannot store them.
     if [sent.start_time_unix_nano, sent.end_time_unix_nano].into_iter().any(|time| i64::try_from(time).is_err()) {
         return Err(failed());
     }

@@ -97,7 +97,8 @@ pub fn summarize(spans: &[Span]) -> Result<TraceSummary> {
         tags: Vec::new(),
         usage: TraceUsage::default(),
     };
-    // The tags are collected from all roots, of which a trace can have many thousands.
+    // The tags of all root spans are collected in a map, because a trace can have many thousands of
+    // roots.
     let mut tags = IndexMap::new();
     for span in spans {
         summary.usage.add(span);
@@ -116,7 +117,8 @@ pub fn summarize(spans: &[Span]) -> Result<TraceSummary> {
         }
     }
     summary.tags = tags.into_iter().collect();
-    // An empty value has no meaning, but still only the first value counts.
+    // Only the first session and the first user are used. If one of them is empty, the trace has
+    // none.
     summary.session = summary.session.filter(|session| !session.is_empty());
     summary.user = summary.user.filter(|user| !user.is_empty());
     Ok(summary)
@@ -124,7 +126,7 @@ pub fn summarize(spans: &[Span]) -> Result<TraceSummary> {
 
 impl TraceSummary {
     /// Adds the facts of a root. If there are several roots, the first one determines the state,
-    /// and the last one everything else.
+    /// and the last one determines everything else.
     fn take_root(&mut self, span: &Span, tags: &mut IndexMap<String, String>) -> Result<()> {
         let state = self.root.as_ref().map_or_else(|| TraceOutcome::of(span), |root| root.state);
         let (request_preview, response_preview) = previews(span);

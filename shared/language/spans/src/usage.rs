@@ -1,8 +1,9 @@
 //! Tokens and cost of a trace, derived from those of its spans.
 //!
-//! Some SDKs count on each call of a model, some on the agent above it, and some on both.
-//! Descendants of a span with counts are therefore not counted again. This requires the tree, so a
-//! [`TraceUsage`] stores the position of every span in it. Two usages of one trace can be merged.
+//! Some SDKs report counts on each call of a model, some on the agent span above it, and some on
+//! both. To avoid counting tokens twice, the descendants of a span with counts are ignored. This
+//! requires the tree of spans, so a [`TraceUsage`] stores the position of every span in the tree.
+//! Two usages of one trace can be merged.
 
 use std::collections::HashMap;
 
@@ -23,7 +24,8 @@ const COUNTS: [&str; 6] = [
     keys::CACHE_CREATION_1HR,
 ];
 
-/// Number of leading elements of [`COUNTS`] that a trace has even if its spans do not contain them.
+/// Number of leading elements of [`COUNTS`] that a trace's usage always contains, even if no span
+/// reports them.
 const REQUIRED_COUNTS: usize = 3;
 
 const COSTS: [&str; 3] = [keys::INPUT_COST, keys::OUTPUT_COST, keys::TOTAL_COST];
@@ -95,8 +97,8 @@ impl TraceUsage {
         printed(self.costs().into_iter().map(|(name, cost)| (name.to_owned(), Json::Float(cost))).collect())
     }
 
-    /// Sums over the spans that have values, but not over their descendants. Empty if no span has
-    /// values.
+    /// Sums over the spans that have values, but not over the descendants of these spans. Empty if
+    /// no span has values.
     fn sums<const N: usize>(
         &self,
         names: &[&'static str; N],
@@ -111,7 +113,7 @@ impl TraceUsage {
                 waiting.push(id);
             }
         }
-        // Floats are added in MLflow's order, because the sum depends on it.
+        // Floats are added in MLflow's order, because the order affects the rounding of the sum.
         let mut sums = [None; N];
         let mut any = false;
         while let Some(id) = waiting.pop() {
@@ -135,7 +137,7 @@ fn printed(object: JsonObject) -> Option<String> {
     (!object.is_empty()).then(|| Json::Object(object).print())
 }
 
-/// A number as Python adds it. Other values are left out.
+/// A number that is added as in Python. Values that are not numbers are omitted.
 #[derive(Clone, Copy, Debug)]
 enum PythonSum {
     Integer(i128),

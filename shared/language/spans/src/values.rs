@@ -4,8 +4,8 @@ use mlflow_api::{Json, python};
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue, KeyValueList};
 
-/// Returns the value that MLflow decodes. Bytes, which JSON does not have, become text as Python
-/// prints them.
+/// Returns the JSON value that MLflow decodes from a message. Bytes, which JSON cannot represent,
+/// become the text that Python prints for them.
 pub(crate) fn decoded(value: Option<&AnyValue>) -> Json {
     match value.and_then(|value| value.value.as_ref()) {
         None => Json::Null,
@@ -22,7 +22,7 @@ pub(crate) fn decoded(value: Option<&AnyValue>) -> Json {
     }
 }
 
-/// Returns the message of a JSON value. An integer that does not fit becomes a text.
+/// Returns the message for a JSON value. An integer of more than 64 bits becomes a text.
 pub(crate) fn message(value: Json) -> AnyValue {
     let value = match value {
         Json::Null => return AnyValue::default(),
@@ -43,8 +43,8 @@ pub(crate) fn entry(key: String, value: AnyValue) -> KeyValue {
     KeyValue { key, value: Some(value), ..KeyValue::default() }
 }
 
-/// Converts attributes to a Python dictionary: a repeated key has its last value at its first
-/// position.
+/// Converts attributes to a Python dictionary. A repeated key has its last value, at the position
+/// of its first occurrence.
 pub(crate) fn dictionary(attributes: &[KeyValue]) -> mlflow_api::json::JsonObject {
     attributes.iter().map(|attribute| (attribute.key.clone(), decoded(attribute.value.as_ref()))).collect()
 }

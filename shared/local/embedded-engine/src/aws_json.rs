@@ -22,8 +22,8 @@ impl EngineResponse {
         Self { status: 200, body }
     }
 
-    /// Returns DynamoDB's error for a request with unknown outcome, for failures of the engine
-    /// itself.
+    /// Returns the error that DynamoDB returns for a request with unknown outcome. It is used for
+    /// failures of the engine itself.
     pub(crate) fn failed() -> Self {
         Self { status: 500, body: r#"{"__type":"com.amazonaws.dynamodb.v20120810#InternalServerError"}"#.to_owned() }
     }
@@ -36,13 +36,14 @@ impl EngineResponse {
     }
 }
 
-/// Returns the operation that an `x-amz-target` header names, such as `PutItem`. Empty if it names
-/// none.
+/// Returns the operation that an `x-amz-target` header names, such as `PutItem`. Returns an empty
+/// string if the header names none.
 pub(crate) fn operation_named(target: &str) -> &str {
     target.rsplit_once('.').map_or("", |(_, operation)| operation)
 }
 
-/// Returns the operation of a request, such as `PutItem`. Empty if the request names none.
+/// Returns the operation of a request, such as `PutItem`. Returns an empty string if the request
+/// names none.
 pub(crate) fn operation(request: &HttpRequest) -> &str {
     operation_named(request.headers().get("x-amz-target").unwrap_or_default())
 }

@@ -1,11 +1,12 @@
-//! A fast path for batches that only put items: most of the indexer's writes, and spans with the
-//! marks of their traces.
+//! A fast path for batches that only put items. Most of the indexer's writes are such batches, and
+//! so are spans with the marks of their traces.
 //!
-//! In the engine's own operation, each item of a batch reads the item it replaces, looks up the
-//! last sequence number of the stream, and makes a record with both images, which the stream's
-//! filter may then drop. The engine's import looks up the table's indexes and the last sequence
-//! number once per batch. It makes no records if the filter passes none of the items. Otherwise it
-//! makes one for each item, and the filter drops the others.
+//! When the engine executes such a batch itself, it reads the item that each put replaces, looks up
+//! the last sequence number of the stream, and creates a record with both images, which the
+//! stream's filter may then drop. The engine's import is faster, because it looks up the table's
+//! indexes and the last sequence number only once per batch. It creates no records if the filter
+//! drops the records of all items. Otherwise it creates a record for each item, and the filter
+//! drops the unneeded ones.
 
 use std::collections::HashSet;
 
@@ -18,8 +19,8 @@ use crate::stream_filter::{Filters, StreamFilter};
 
 /// DynamoDB's limit for the number of items in a batch.
 const MAX_ITEMS: usize = 25;
-/// Length of a request, in bytes, below which none of its items can exceed DynamoDB's maximum size.
-/// The import does not check it.
+/// Length of a request, in bytes, below which none of its items can exceed DynamoDB's maximum item
+/// size, which the import does not check.
 const MAX_REQUEST_BYTES: usize = 400_000;
 
 #[derive(Deserialize)]
@@ -176,7 +177,7 @@ mod tests {
         let local = |value: &str| json!({ "local": { "S": value } });
         for (writes, in_index) in [
             (vec![put("1", &local("x")), put("2", &local("x")), put("3", &json!({ "rev": { "N": "1" } }))], 2),
-            // Items that are replaced are only found by their new index keys.
+            // In an index, the items that are replaced are only found by their new keys.
             (vec![put("1", &local("y")), put("2", &json!({}))], 0),
         ] {
             assert!(is_imported(&engine, &batch(&writes)));

@@ -7,14 +7,14 @@ pub(crate) fn unprocessed(operation: &str) -> &'static str {
     if operation == "BatchGetItem" { "UnprocessedKeys" } else { "UnprocessedItems" }
 }
 
-/// Adds a table's entries to the unprocessed ones in a response.
+/// Adds the unprocessed entries of a table to those in a response.
 pub(crate) fn add(unprocessed: &mut Value, table: String, rest: Value) {
     if !unprocessed.is_object() {
         *unprocessed = Value::Object(Map::new());
     }
     let Some(tables) = unprocessed.as_object_mut() else { return };
     match tables.get_mut(&table) {
-        // The engine left some itself: it cuts a batch at 16 MB.
+        // The engine also leaves entries unprocessed, because it ends a batch at 16 MB.
         Some(already) => {
             let mut rest = rest;
             if let (Some(already), Some(rest)) = (entries(already), entries(&mut rest)) {

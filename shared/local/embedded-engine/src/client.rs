@@ -8,9 +8,9 @@ use aws_sdk_dynamodb::config::{
 
 use crate::AccessKey;
 
-/// Returns a client that sends all requests to `http_client`, whatever their address. It does not
-/// sign them: signing is a sixth of the client's CPU time, and nothing in this process verifies
-/// signatures.
+/// Returns a client that sends all requests to `http_client`, whatever their address. The client
+/// does not sign requests, because signing takes a sixth of its CPU time and nothing in this
+/// process verifies signatures.
 #[must_use]
 pub fn client_over(http_client: SharedHttpClient) -> Client {
     Client::from_conf(base().allow_no_auth().http_client(http_client).build())

@@ -1,8 +1,8 @@
 //! Reads that do not wait for the engine's lock.
 //!
-//! The engine runs one operation at a time, including reads. On disk, SQLite allows reads during a
-//! write. So reads use connections of their own, each of which is an engine over the same file.
-//! They see the data that was committed when they begin.
+//! The engine runs one operation at a time, including reads. SQLite, however, allows reads of a
+//! file during a write. Reads therefore use separate connections, each with an engine of its own
+//! over the same file. They see the data that was committed when they begin.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,8 +35,8 @@ impl ConcurrentReaders {
         Ok(Self { location: location.to_owned(), databases, next: AtomicUsize::new(0) })
     }
 
-    /// Whether an operation may run concurrently with writes. It must be a single statement,
-    /// or consist of reads whose order does not matter.
+    /// Checks whether an operation may run concurrently with writes. Such an operation must be a
+    /// single statement, or consist of reads whose order does not matter.
     pub(crate) fn run(operation: &str) -> bool {
         ["GetItem", "Query", "BatchGetItem", "GetRecords"].contains(&operation)
     }

@@ -24,9 +24,10 @@ use crate::{EngineError, keyless_storage};
 pub(crate) struct InProcessEngine {
     pub(crate) database: Database,
     pub(crate) side: Arc<SqliteConnection>,
-    /// The log that writes wait for. `None` in memory.
+    /// The log that writes wait for. `None` for a database in memory.
     pub(crate) log: Option<Arc<SyncedLog>>,
-    /// Engines for concurrent reads. `None` in memory, where the database itself reads.
+    /// Engines for concurrent reads. `None` for a database in memory, where `database` also
+    /// executes reads.
     pub(crate) readers: Option<Arc<ConcurrentReaders>>,
     pub(crate) filters: Arc<Filters>,
     pub(crate) threads: Arc<EngineThreads>,
@@ -77,8 +78,8 @@ impl InProcessEngine {
     fn change_tables(&self, operation: &str, body: &[u8]) -> EngineResponse {
         let prepared = operations::deleted_table(operation, body).map_or(Ok(()), |table| self.give_back(&table));
         let answer = self.run_alone(operation, body);
-        // Even if the operation was refused, because a table that was to be deleted then still
-        // exists.
+        // Restores the layout even if the operation was refused, because the table that it should
+        // have deleted then still exists.
         if let Err(error) = prepared.and_then(|()| self.bring_into_order()) {
             tracing::error!(%error, operation, "the layout of the engine's tables could not be updated");
             return EngineResponse::failed();
@@ -86,7 +87,7 @@ impl InProcessEngine {
         answer
     }
 
-    /// Restores the table layout that the engine expects, so that it can drop the table.
+    /// Restores the table layout that the engine expects, so that the engine can drop the table.
     fn give_back(&self, table: &str) -> Result<(), EngineError> {
         keyless_storage::restore(&mut self.side.connection(), table)?;
         // A read makes the engine notice that the schema has changed. Dropping a table would not.

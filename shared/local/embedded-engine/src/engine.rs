@@ -45,7 +45,7 @@ pub(crate) struct StreamLock {
 pub struct Engine {
     database: Database,
     side: Arc<SqliteConnection>,
-    /// `None` for an engine in memory, like the log.
+    /// Directory of the database. `None` for an engine in memory, which has no log either.
     directory: Option<PathBuf>,
     log: Option<Arc<SyncedLog>>,
     readers: Option<Arc<ConcurrentReaders>>,
@@ -63,8 +63,8 @@ impl Engine {
     /// Opens the engine in a directory. If the directory is missing, it is created with permissions
     /// for its owner only.
     ///
-    /// A write is answered when it is on disk. Several processes may have the same directory open;
-    /// they open it one after the other.
+    /// A write is acknowledged when it is on disk. Several processes may have the same directory
+    /// open. They open it one after another.
     pub fn open(directory: &Path) -> Result<Self, EngineError> {
         Self::open_as(directory, |log| {
             // SQLite keeps the log's file while the database has an open connection.
@@ -99,7 +99,7 @@ impl Engine {
         let file = directory.join(FILE);
         // SQLite creates its journals with the permissions of the database.
         open_private(&file)?;
-        // SQLite syncs its files, and the directory when it creates journals. It does not make sure
+        // SQLite syncs its files, and their directory when it creates journals. It does not ensure
         // that the directory itself, which may be new, is on disk.
         for directory in directory.ancestors().take(made + 1) {
             File::open(directory)?.sync_all()?;
@@ -128,7 +128,8 @@ impl Engine {
     /// Returns a copy of the current state, in memory.
     pub fn snapshot(&self) -> Result<Self, EngineError> {
         let location = place_in_memory();
-        // Opened first, because a database in memory only exists while it has connections.
+        // This connection is opened first, because a database in memory only exists while it has
+        // connections.
         let side = SqliteConnection::open(&location)?;
         self.database.vacuum_into(&location)?;
         Self::at(&location, side, false)
@@ -177,8 +178,8 @@ impl Engine {
         }
     }
 
-    /// Runs one operation by its name, with DynamoDB's JSON. Needed for operations on streams,
-    /// which are in a different SDK client.
+    /// Runs one operation by its name, with DynamoDB's JSON. Operations on streams need this
+    /// method, because the SDK has them in a different client.
     pub async fn call(&self, operation: &'static str, request: Value) -> Result<Value, EngineError> {
         let answer = self.in_process().call(operation.to_owned(), request.to_string().into_bytes()).await;
         let EngineResponse { status, body } = answer.ok_or_else(|| io::Error::other("the engine has failed"))?;
@@ -200,8 +201,8 @@ impl Engine {
         }
     }
 
-    /// Deletes the records of a table's stream up to and including this one, and returns their
-    /// number.
+    /// Deletes the records of a table's stream up to and including the given sequence number, and
+    /// returns the number of deleted records.
     pub async fn trim_stream_through(&self, table: &str, sequence_number: &str) -> Result<usize, EngineError> {
         let (side, log) = (Arc::clone(&self.side), self.log.clone());
         let (table, number) = (table.to_owned(), sequence_number.to_owned());
@@ -213,8 +214,8 @@ impl Engine {
         .await?
     }
 
-    /// From now on, keeps records that the reader does not need out of a table's stream, according
-    /// to a [`StreamFilter`].
+    /// Sets a [`StreamFilter`] that from now on keeps records out of a table's stream if the reader
+    /// does not need them.
     pub async fn filter_stream(&self, table: &str, filter: StreamFilter) -> Result<(), EngineError> {
         let (side, filters, table) = (Arc::clone(&self.side), Arc::clone(&self.filters), table.to_owned());
         tokio::task::spawn_blocking(move || {
@@ -225,15 +226,15 @@ impl Engine {
         .await?
     }
 
-    /// Disables a table's stream, so that changes are no longer recorded. For tests that do not
-    /// read the stream, because each write records both images.
+    /// Disables a table's stream, so that changes are no longer recorded. Tests that do not read
+    /// the stream use this to save time, because each write records both images of an item.
     pub async fn end_stream(&self, table: &str) -> Result<(), EngineError> {
         let end = json!({ "TableName": table, "StreamSpecification": { "StreamEnabled": false } });
         self.call("UpdateTable", end).await.map(|_| ())
     }
 
-    /// Returns all items of a table, as DynamoDB's JSON and in no particular order. Only for tests:
-    /// nothing else scans a table.
+    /// Returns all items of a table, as DynamoDB's JSON and in no particular order. Only for tests,
+    /// because nothing else scans a table.
     pub async fn items(&self, table: &str) -> Result<Vec<Value>, EngineError> {
         let mut items = Vec::new();
         let mut start = Value::Null;
@@ -254,16 +255,16 @@ impl Engine {
     }
 
     /// Deletes the stream records that are older than this, and returns their number. DynamoDB
-    /// keeps records for a day; the engine keeps them until they are deleted.
+    /// keeps records for a day. The engine keeps them until they are deleted with this method.
     pub async fn trim_stream(&self, older_than: Duration) -> Result<usize, EngineError> {
         let side = Arc::clone(&self.side);
         tokio::task::spawn_blocking(move || side.trim_stream(older_than)).await?
     }
 
     /// Deletes the items whose time to live has passed, and returns their number. DynamoDB does
-    /// this in the background, within days; the engine only does it here. Unlike DynamoDB, it also
-    /// deletes items that expired more than five years ago, and its stream does not record that the
-    /// deletion was due to expiry.
+    /// this in the background, within days, but the engine only does it in this method. Unlike
+    /// DynamoDB, it also deletes items that expired more than five years ago, and the stream record
+    /// does not show that expiry was the reason for the deletion.
     ///
     /// # Errors
     /// The file cannot be read or written.
@@ -281,13 +282,13 @@ impl Engine {
                     move |connection| table.expired(connection, now)
                 });
                 let (keys, is_more) = found.await?;
-                // Concurrent, so that they share the waits for the disk.
+                // The deletions are concurrent, so that they share the waits for the disk.
                 let deletions = keys.iter().map(|key| self.call("DeleteItem", table.deletion(key, now)));
                 let before = deleted;
                 for outcome in join_all(deletions).await {
                     match outcome {
                         Ok(_) => deleted += 1,
-                        // Its expiry was postponed, or it was already deleted.
+                        // The item's expiry was postponed, or the item was already deleted.
                         Err(EngineError::Refused(answer)) if answer.contains("ConditionalCheckFailed") => {}
                         Err(error) => return Err(error),
                     }

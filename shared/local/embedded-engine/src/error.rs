@@ -7,8 +7,8 @@ pub enum EngineError {
     /// The directory or the socket could not be used.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// SQLite rejected a statement other than the engine's: for example, creating the indexes of
-    /// the stream's table, or trimming it.
+    /// SQLite rejected a statement that does not come from dynoxide, for example when this crate
+    /// creates indexes on the stream's table or trims it.
     #[error("the engine's database: {0}")]
     Sqlite(#[from] rusqlite::Error),
     /// The engine could not be opened or copied.

@@ -1,10 +1,11 @@
 //! Storage of items without their keys, in a file.
 //!
-//! The engine stores an item as JSON that includes its key, and also the key in columns of its own.
-//! Many items are little more than their keys: a run with its index entries takes 9 KB, of which
-//! 3.6 KB are keys in JSON. So the engine's table is replaced by a view of a table with the JSON
-//! without the keys. Triggers redirect the engine's writes from the view. The engine's statements
-//! stay the same, and it reads items with their keys first.
+//! The engine stores an item as JSON that includes its key, and stores the key in separate columns
+//! as well. Many items are little more than their keys: a run with its index entries takes 9 KB, of
+//! which 3.6 KB are keys in JSON. To save this space, the engine's table is replaced by a view. The
+//! view's underlying table stores the JSON without the keys, the view adds the keys to the JSON,
+//! and triggers redirect the engine's writes to the underlying table. The engine's statements stay
+//! unchanged. In the items that it reads, the keys come first.
 //!
 //! An item whose JSON contains a NUL character is stored whole, prefixed with a space, because
 //! SQLite's functions end a text at this character.
@@ -42,8 +43,9 @@ pub(crate) fn replace(connection: &Connection, table: &str) -> Result<bool, Engi
             r"CASE WHEN instr({item}, '\u0000') THEN ' ' || {item} ELSE coalesce(nullif(json_remove({item}, {paths}), '{{}}'), '') END"
         )
     };
-    // The engine's hash of a partition key in hexadecimal digits, by which parallel scans find
-    // their segment. Any other text is stored as it is.
+    // Packs the engine's hash of a partition key, by which parallel scans find their segment. It is
+    // normally text of hexadecimal digits, and is stored as the bytes that these encode. Any other
+    // text is stored unchanged.
     let packed = |hash: &str| format!("coalesce(unhex({hash}), {hash})");
     connection.execute_batch(&format!(
         "CREATE TABLE {rows} (
@@ -216,7 +218,8 @@ mod tests {
         assert!(kept[2].starts_with(" {"), "{kept:?}");
     }
 
-    /// The hash that locates a segment is not stored in the engine's own form.
+    /// Scans by segment still work, although the hash that locates a segment is not stored as the
+    /// engine expects.
     #[tokio::test]
     async fn a_parallel_scan_finds_in_a_file_what_it_finds_in_memory() {
         let directory = tempfile::tempdir().unwrap();
@@ -250,7 +253,7 @@ mod tests {
             for _ in 0..2 {
                 engine = with_table(engine).await;
                 engine.call("PutItem", item.clone()).await.unwrap();
-                // Refused: there is no such table. The existing one stays as it is.
+                // Refused, because there is no such table. The existing table is unchanged.
                 assert!(engine.call("DeleteTable", json!({ "TableName": "another" })).await.is_err());
                 assert_eq!(engine.items("a.table-1").await.unwrap(), [item["Item"].clone()]);
                 engine.call("DeleteTable", json!({ "TableName": "a.table-1" })).await.unwrap();

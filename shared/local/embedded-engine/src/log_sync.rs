@@ -1,10 +1,11 @@
-//! Syncs the write-ahead log to disk, so that many commits share one sync.
+//! Syncs the write-ahead log to disk in such a way that many commits share one sync.
 //!
-//! SQLite is built so that a commit only writes to its log (`.cargo/config.toml`:
-//! `SQLITE_DEFAULT_WAL_SYNCHRONOUS`). Before an operation is answered, [`SyncedLog::wait`] syncs the log.
-//! If SQLite synced in each commit, it would hold the engine's only lock meanwhile, and all calls
-//! would wait for each sync. This way, commits during a sync are covered by the next one. A read
-//! may see a write some moments before it is on disk, but an acknowledged write always is.
+//! SQLite is built so that a commit only writes to its log, without syncing it
+//! (`.cargo/config.toml`: `SQLITE_DEFAULT_WAL_SYNCHRONOUS`). Before an operation is answered,
+//! [`SyncedLog::wait`] syncs the log. If SQLite synced in each commit, it would hold the engine's
+//! only lock during the sync, and all calls would wait for it. With separate syncs, all commits
+//! that happen during a sync are covered by the next one. A read may see a write some moments
+//! before it is on disk, but an acknowledged write is always on disk.
 //!
 //! If SQLite is built without this setting, it syncs in each commit, and the sync here is
 //! redundant.
@@ -27,7 +28,7 @@ pub(crate) struct SyncedLog {
 struct LogState {
     /// Number of commits whose callers have started to wait.
     arrived: u64,
-    /// Number of those that are on disk.
+    /// Number of commits, among those counted in `arrived`, that are on disk.
     synced: u64,
     is_syncing: bool,
     has_failed: bool,
@@ -44,23 +45,25 @@ impl SyncedLog {
         Self { sync: Box::new(sync), state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Blocks until everything that the caller has committed is on disk.
+    /// Blocks until all data that the caller has committed is on disk.
     ///
     /// # Errors
     /// The sync failed, now or earlier. After a failed sync, the operating system may have dropped
-    /// the data that it could not write, so a later successful sync proves nothing.
+    /// the data that it could not write, so a later successful sync does not prove that the data is
+    /// on disk.
     pub(crate) fn wait(&self) -> io::Result<()> {
         self.wait_for(self.arrive())
     }
 
-    /// Returns a place in the queue for the next sync, for the data that the caller has committed.
+    /// Returns a position in the queue for the next sync, which covers the data that the caller has
+    /// committed.
     pub(crate) fn arrive(&self) -> u64 {
         let mut state = self.state();
         state.arrived += 1;
         state.arrived
     }
 
-    /// Blocks until the commit with this place is on disk.
+    /// Blocks until the commit with this position is on disk.
     ///
     /// # Errors
     /// See [`SyncedLog::wait`].

@@ -55,16 +55,17 @@ pub(crate) fn run(database: &Database, operation: &str, body: &[u8]) -> EngineRe
     }
 }
 
-/// Runs one operation on a database on disk. A batch of writes becomes one commit: the engine
-/// itself would commit each write, and 25 writes took 100 ms when each commit waited for the disk.
-/// A batch may be executed in any order and in part, so executing it atomically is allowed. Only
-/// its consumed capacity would differ, so a caller that requests it gets the engine's own batch.
+/// Runs one operation on a database on disk. A batch of writes becomes one commit. The engine
+/// itself would commit each write separately, so that 25 writes would take 100 ms if each commit
+/// waited for the disk. DynamoDB allows a batch to be executed in any order and in part, so
+/// executing it atomically is allowed too. Only the reported capacity would differ, so a batch
+/// whose request asks for the consumed capacity is executed by the engine without changes.
 pub(crate) fn run_on_disk(database: &Database, operation: &str, body: &[u8]) -> EngineResponse {
     let as_one = (operation == "BatchWriteItem").then(|| as_transaction(body)).flatten();
     if let Some(Ok(_)) = as_one.and_then(|body| dispatch(database, "TransactWriteItems", &body)) {
         return EngineResponse::ok(ALL_PROCESSED_RESPONSE.to_owned());
     }
-    // Everything else is executed, or refused, as it is.
+    // All other operations are passed to the engine unchanged.
     run(database, operation, body)
 }
 

@@ -22,11 +22,11 @@ use crate::connector::InProcessEngine;
 use crate::operations::{self, MAX_REQUEST_BYTES};
 use crate::{EngineError, client_with_key};
 
-/// The engine on a loopback port. Dropping it stops it as well, without waiting for requests in
-/// flight.
+/// The engine on a loopback port. Dropping this value also stops the engine's server, without
+/// waiting for requests in flight.
 ///
-/// It only answers requests that are signed with its [access key](Self::access_key), and none from
-/// a page in a browser.
+/// The server only executes requests that are signed with its [access key](Self::access_key). It
+/// rejects all requests from a page in a browser.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -37,7 +37,8 @@ pub struct Server {
 
 impl Server {
     pub(crate) async fn start(engine: InProcessEngine, address: SocketAddr) -> Result<Self, EngineError> {
-        // Signatures do not encrypt: requests and responses could be read on the network.
+        // Only loopback addresses are allowed. Signatures do not encrypt, so requests and responses
+        // could otherwise be read on the network.
         if !address.ip().is_loopback() {
             let refusal = format!("{address} is not a loopback address");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, refusal).into());
@@ -58,7 +59,8 @@ impl Server {
         Ok(Self { address, access_key, stop, task })
     }
 
-    /// Returns the address that it listens on, with the actual port if port 0 was requested.
+    /// Returns the address that the server listens on, with the actual port if port 0 was
+    /// requested.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -85,7 +87,7 @@ impl Server {
 
     /// Stops accepting connections, and returns when the requests in flight are answered.
     pub async fn shutdown(self) -> Result<(), EngineError> {
-        // An error means that it has already stopped. The task then returns the reason.
+        // An error means that the server has already stopped. The task then returns the reason.
         let _ = self.stop.send(());
         self.task.await?.map_err(EngineError::Server)
     }

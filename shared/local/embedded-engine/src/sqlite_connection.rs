@@ -1,17 +1,18 @@
-//! A second SQLite connection to the engine's database, for what the engine does not support.
+//! A second SQLite connection to the engine's database, for operations that the engine does not
+//! support.
 //!
-//! This module, [`expiry`](crate::ttl_index), [`clustered`](crate::table_clustering) and
-//! [`without_keys`](crate::keyless_storage) rely on dynoxide's private schema. This module relies on
-//! one table:
+//! This module, [`ttl_index`](crate::ttl_index), [`table_clustering`](crate::table_clustering) and
+//! [`keyless_storage`](crate::keyless_storage) rely on dynoxide's private schema. This module
+//! relies on one table:
 //!
 //! `_stream_records(id, table_name, ..., sequence_number TEXT, shard_id, created_at INTEGER, ...)`
 //!
-//! with `created_at` in seconds, and on its sequence numbers: readers of the stream see a stored
-//! number plus [`SEQUENCE_NUMBER_OFFSET`].
+//! It also relies on the meaning of two columns. `created_at` is in seconds, and readers of the
+//! stream see the stored `sequence_number` plus [`SEQUENCE_NUMBER_OFFSET`].
 //!
 //! The manifest therefore pins dynoxide to one version, and the tests below check with SQLite that
-//! the engine's own statements still use the indexes. If the table ever changes, opening the
-//! database fails or a test does, so a mismatch cannot go unnoticed.
+//! the engine's own statements still use the indexes. If the table changes in a later version,
+//! opening the database or a test fails, so a mismatch cannot go unnoticed.
 
 use std::io;
 use std::path::Path;
@@ -23,24 +24,25 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::EngineError;
 
 /// Indexes of the stream's records. Each write to a table with a stream looks up the highest
-/// sequence number of the stream, and a reader looks up a given one. Without the indexes, both
-/// would read the whole stream, and the ten-thousandth write would cost twenty times the first.
+/// sequence number of the stream, and a reader looks up a given sequence number. Without the
+/// indexes, both would read the whole stream, and the ten-thousandth write would take twenty times
+/// as long as the first.
 const STREAM_INDEXES: &str = "
     CREATE INDEX IF NOT EXISTS app_stream_sequence
         ON _stream_records(table_name, CAST(sequence_number AS INTEGER));
     CREATE INDEX IF NOT EXISTS app_stream_shard
         ON _stream_records(table_name, shard_id, CAST(sequence_number AS INTEGER));";
 
-/// Number of records to delete in one transaction. Small enough that requests that wait for it are
-/// not noticeably delayed.
+/// Number of records to delete in one transaction. It is small enough that requests that wait for
+/// the transaction are not noticeably delayed.
 const TRIM_BATCH_SIZE: i64 = 500;
 
 /// Offset of the sequence numbers that readers of the stream see. It has 21 digits, like DynamoDB's
 /// numbers.
 const SEQUENCE_NUMBER_OFFSET: u128 = 100_000_000_000_000_000_000;
 
-/// Timeout for locks, the same as that of the engine's own connection while it opens: another
-/// process may be creating an index of a large file.
+/// Timeout for locks. It equals the timeout of the engine's own connection while it opens, because
+/// another process may be creating an index of a large file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) struct SqliteConnection(Mutex<Connection>);
@@ -64,7 +66,7 @@ impl SqliteConnection {
         self.trim_before(i64::try_from(now.saturating_sub(age).as_secs()).unwrap_or(i64::MAX))
     }
 
-    /// Deletes the stream records made before a time, in seconds since 1970.
+    /// Deletes the stream records that were made before a time, in seconds since 1970.
     fn trim_before(&self, second: i64) -> Result<usize, EngineError> {
         let connection = self.connection();
         let Some(end) = first_to_keep(&connection, second)? else { return Ok(0) };
@@ -81,8 +83,8 @@ impl SqliteConnection {
         }
     }
 
-    /// Deletes the records of a table's stream up to and including this one, oldest first, and
-    /// returns their number.
+    /// Deletes the records of a table's stream up to and including the given sequence number,
+    /// oldest first, and returns their number.
     pub(crate) fn trim_stream_through(&self, table: &str, sequence_number: &str) -> Result<usize, EngineError> {
         let last = stored_number(sequence_number).ok_or_else(|| {
             io::Error::new(io::ErrorKind::InvalidInput, format!("not a sequence number: {sequence_number}"))
@@ -92,7 +94,7 @@ impl SqliteConnection {
         loop {
             let deleted = connection.execute(TRIM_THROUGH, params![table, last, TRIM_BATCH_SIZE])?;
             trimmed += deleted;
-            // Fewer than the limit: there are no more.
+            // If fewer records than the limit were deleted, there are no more.
             if i64::try_from(deleted).is_ok_and(|deleted| deleted < TRIM_BATCH_SIZE) {
                 return Ok(trimmed);
             }
@@ -115,8 +117,8 @@ fn stored_number(sequence_number: &str) -> Option<i64> {
     sequence_number.parse::<u128>().ok()?.checked_sub(SEQUENCE_NUMBER_OFFSET)?.try_into().ok()
 }
 
-/// Returns the id below which all records were made before a time, in seconds since 1970. Ids
-/// increase with time, so only older records are read.
+/// Returns the id below which all records were made before a time, in seconds since 1970. Because
+/// ids increase with time, records that are kept do not have to be read.
 fn first_to_keep(connection: &Connection, second: i64) -> Result<Option<i64>, EngineError> {
     let first_young = connection
         .query_row("SELECT id FROM _stream_records WHERE created_at >= ?1 ORDER BY id LIMIT 1", [second], |row| {
@@ -146,7 +148,7 @@ mod tests {
         rows.unwrap().collect::<Result<Vec<_>, _>>().unwrap().join("; ")
     }
 
-    /// The statements are copied verbatim from dynoxide.
+    /// Checks statements that are copied verbatim from dynoxide.
     #[test]
     fn the_engines_own_statements_use_the_indexes() {
         let engine = Engine::memory().unwrap();
@@ -238,7 +240,7 @@ mod tests {
         assert_eq!(sequence_numbers(engine.side()).len(), 6);
     }
 
-    /// Neither waits for the other long enough to fail.
+    /// Neither the engine nor the second connection waits for the other long enough to fail.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_stream_is_trimmed_while_it_is_written() {
         let directory = tempfile::tempdir().unwrap();

@@ -15,9 +15,9 @@ const MAX_BATCH_BYTES: u64 = 4_000_000;
 
 /// The only reader of a table's stream.
 ///
-/// It has no position of its own: the stream begins with the first record that has not been
-/// delivered. Delivered records are deleted with [`forget_through`](Self::forget_through). So a
-/// reader that restarts loses nothing, and the stream stays small.
+/// The reader does not store a position, because the stream begins with the first record that has
+/// not been processed. Processed records are deleted with [`forget_through`](Self::forget_through).
+/// A reader that restarts therefore loses nothing, and the stream stays small.
 pub struct StreamReader {
     engine: Engine,
     table: String,
@@ -34,9 +34,9 @@ impl fmt::Debug for StreamReader {
 }
 
 impl Engine {
-    /// Returns the reader of a table's stream. Returns `None` while another process reads it,
-    /// because two readers would process the same records. (An engine in memory belongs to one
-    /// process, which has to make sure that it has only one reader.)
+    /// Returns the reader of a table's stream. Returns `None` while another process reads the
+    /// stream, because two readers would process each record twice. An engine in memory belongs to
+    /// one process, which has to ensure that it has only one reader.
     pub async fn stream(&self, table: &str) -> Result<Option<StreamReader>, EngineError> {
         match self.lock_streams()? {
             None => Ok(None),
@@ -61,7 +61,7 @@ impl StreamReader {
     }
 
     /// Returns the oldest records, up to `limit` and about 4 MB, in the format that Lambda
-    /// delivers. Returns the same records again until they are deleted.
+    /// delivers. Later calls return these records again until they are deleted.
     pub async fn oldest(&self, limit: usize) -> Result<Vec<Value>, EngineError> {
         let mut records = Vec::new();
         let mut length = 0;
@@ -74,7 +74,8 @@ impl StreamReader {
             let is_last = read.len() < asked;
             for mut record in read {
                 length += record.pointer("/dynamodb/SizeBytes").and_then(Value::as_u64).unwrap_or_default();
-                // The first record always fits. Without it, the reader would not make progress.
+                // The first record is always included, because the reader would otherwise make no
+                // progress.
                 if length > MAX_BATCH_BYTES && !records.is_empty() {
                     return Ok(records);
                 }

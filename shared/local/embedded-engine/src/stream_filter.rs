@@ -1,10 +1,10 @@
 //! A filter of the changes that are recorded in a table's stream.
 //!
 //! The engine makes a record of each write, with the item before and after. The stream's reader
-//! reads each record, drops or delivers it, and deletes it. Most are about the indexer's own
-//! writes: of some forty records per run, the reader needs four. So the reader may set a filter,
-//! and records that do not pass it are never written. DynamoDB has no such filter; with Lambda, the
-//! filter is between the stream and the function.
+//! reads each record, drops or delivers it, and deletes it. Most records are about the indexer's
+//! own writes: of some forty records per run, the reader needs four. The reader can therefore set a
+//! filter, and records that do not pass it are never written. DynamoDB has no such filter. With
+//! Lambda, the event source mapping between the stream and the function filters records.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -13,12 +13,13 @@ use rusqlite::Connection;
 
 use crate::EngineError;
 
-/// The records that the reader of a stream needs, by attributes of their items.
+/// Describes the records that the reader of a stream needs, by the attributes of their items.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamFilter {
-    /// A new or changed item passes if it has at least one of these attributes after the write.
+    /// Attributes for writes. A record of a new or changed item passes if the item has at least one
+    /// of these attributes after the write.
     pub written_with: &'static [&'static str],
-    /// A removed item passes if it had this attribute.
+    /// Attribute for deletions. A record of a deleted item passes if the item had this attribute.
     pub removed_with: &'static str,
 }
 
@@ -37,14 +38,15 @@ impl Filters {
     }
 }
 
-/// From now on, keeps other changes of a table out of its stream. The filter also applies after a
-/// restart, until another one is set. It does not affect the streams of other tables.
+/// Sets the filter of a table's stream. Other changes of the table are no longer recorded. The
+/// filter also applies after a restart, until another one is set. It does not affect the streams of
+/// other tables.
 pub(crate) fn set(connection: &Connection, table: &str, filter: StreamFilter) -> Result<(), EngineError> {
     let has_none = |attribute: &&str| format!("json_type(NEW.new_image, {}) IS NULL", path(attribute));
     let has_none = filter.written_with.iter().map(has_none).collect::<Vec<_>>().join(" AND ");
     let removed = path(filter.removed_with);
     let (name, table) = (format!("\"app_stream_filter::{}\"", table.replace('"', "\"\"")), text(table));
-    // Dropped and created in one transaction, so that no write can occur in between.
+    // The trigger is dropped and created in one transaction, so that no write can occur in between.
     Ok(connection.execute_batch(&format!(
         "BEGIN IMMEDIATE;
          DROP TRIGGER IF EXISTS {name};

@@ -1,29 +1,30 @@
 //! The layout of the engine's items in SQLite.
 //!
-//! The engine's rows have SQLite row ids, with a separate index by key. So each key is stored three
-//! times (row, index, and the item's JSON), a replaced row moves to the end, and a write touches
-//! three pages.
+//! The engine's rows have SQLite row ids, with a separate index by key. With this layout, each key
+//! is stored three times (in the row, in the index and in the item's JSON), a replaced row moves to
+//! the end of the table, and a write touches three pages.
 //!
 //! Therefore, right after the engine has created a table, its SQLite tables are replaced by tables
-//! that are clustered by their primary keys (`WITHOUT ROWID`). The engine's statements stay the
-//! same, a key is stored twice, and a write touches one page. Data that is read in key order is
-//! also stored in this order.
+//! that are clustered by their primary keys (`WITHOUT ROWID`). The engine's statements stay
+//! unchanged, a key is stored twice, and a write touches one page. Data that is read in key order
+//! is also stored in this order.
 //!
-//! In a file, items are stored without their keys ([`keyless_storage`]), so that these are stored only
-//! once. In memory, items are stored whole: SQLite would compile each statement on a view together
-//! with the view's definition, which takes as long as executing it.
+//! In a file, items are stored without their keys ([`keyless_storage`]), so that each key is stored
+//! only once. In memory, items are stored whole, because SQLite compiles each statement on a view
+//! together with the view's definition, which takes as long as executing the statement.
 
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::{EngineError, keyless_storage};
 
 /// Page size of a new file, in bytes. In a clustered table, a row of up to a quarter of a page is
-/// stored in one piece, and the rest of a longer one takes up whole pages. With SQLite's default of
-/// 4 KB, run documents and the indexer's copies would be longer than a quarter of a page.
+/// stored in one piece, and the remaining part of a longer row takes up whole pages. With SQLite's
+/// default of 4 KB, run documents and the indexer's copies would be longer than a quarter of a
+/// page.
 const PAGE_BYTES: u32 = 8_192;
 
-/// Selects the SQLite tables of the engine's tables that are not clustered: name and `CREATE`
-/// statement. A table has one SQLite table, and one for each of its indexes, named after it.
+/// Selects the SQLite tables that are not clustered, with their names and `CREATE` statements. Each
+/// table of the engine has an SQLite table for its items, and one for each of its indexes.
 const UNCLUSTERED_TABLES: &str = "
     SELECT made.name, made.sql FROM sqlite_master made JOIN _tables known
         ON made.name = known.table_name OR substr(made.name, 1, length(known.table_name) + 2) = known.table_name || '::'
@@ -35,8 +36,8 @@ pub(crate) fn set_page_size(connection: &Connection) -> Result<(), EngineError> 
     Ok(connection.execute_batch(&format!("PRAGMA page_size = {PAGE_BYTES}; PRAGMA journal_mode = WAL;"))?)
 }
 
-/// Clusters the tables that are not clustered yet, including their items. On disk, their keys are
-/// removed from the items where possible.
+/// Clusters the tables that are not clustered yet, including their items. On disk, also removes the
+/// keys from the items' JSON where possible.
 pub(crate) fn cluster_tables(connection: &mut Connection, on_disk: bool) -> Result<(), EngineError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let tables: Vec<(String, String)> = {
@@ -49,7 +50,7 @@ pub(crate) fn cluster_tables(connection: &mut Connection, on_disk: bool) -> Resu
             continue;
         }
         let quoted = format!("\"{}\"", name.replace('"', "\"\""));
-        // Not the engine's usual statement: leave the table as the engine created it.
+        // The statement does not have the engine's usual form, so the table is left unchanged.
         let Some(columns) = statement.strip_prefix(&format!("CREATE TABLE {quoted}")) else { continue };
         let indexes: Vec<String> = {
             let mut indexes = transaction
@@ -123,7 +124,8 @@ mod tests {
         }
     }
 
-    /// Such tables are created by another process, or by a version that did not cluster tables.
+    /// Unclustered tables are created by another process, or by an earlier version that did not
+    /// cluster tables.
     #[tokio::test]
     async fn a_table_that_holds_something_keeps_it() {
         for on_disk in [false, true] {

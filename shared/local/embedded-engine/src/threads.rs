@@ -1,9 +1,9 @@
 //! The threads of an engine.
 //!
-//! Operations run one at a time in any case. If each call had a thread, the threads would mostly
-//! wait for each other, and memory would be allocated by one thread and freed by another. Instead,
-//! the engine has a few threads that take turns at the calls. A write that has to wait for the disk
-//! is passed on to another thread, so that the next call can run in the meantime, and waiting
+//! Operations run one at a time. If each call had its own thread, the threads would mostly wait for
+//! each other, and memory would be allocated by one thread and freed by another. Instead, the
+//! engine has a few threads that take turns executing the calls. A write that has to wait for the
+//! disk is passed on to another thread, so that the next call can run in the meantime, and waiting
 //! writes share one sync.
 
 use std::fmt;
@@ -26,12 +26,13 @@ const READ_THREADS: usize = 2;
 /// A call, with the channel for its response.
 struct EngineCall {
     run: Box<dyn FnOnce() -> EngineResponse + Send>,
-    /// The log that has to be synced before the response is sent, if the call succeeds.
+    /// The log that has to be synced before the response is sent, if the call succeeds. `None` if
+    /// the call does not wait for a sync.
     log: Option<Arc<SyncedLog>>,
     reply: oneshot::Sender<EngineResponse>,
 }
 
-/// A write that is answered once it is on disk, with its place in the log's queue.
+/// A write that is answered once it is on disk, with its position in the log's queue.
 struct PendingWrite {
     log: Arc<SyncedLog>,
     place: u64,
@@ -53,8 +54,8 @@ impl fmt::Debug for EngineThreads {
 }
 
 impl EngineThreads {
-    /// Starts the threads. In memory, no operation waits for a disk, and reads do not run
-    /// concurrently with writes.
+    /// Starts the threads. An engine in memory needs fewer threads, because no operation waits for
+    /// a disk, and reads do not run concurrently with writes.
     ///
     /// # Errors
     /// The operating system cannot start more threads.
@@ -96,18 +97,19 @@ impl EngineThreads {
 impl EngineCall {
     fn run(self, to_disk: Option<&Sender<PendingWrite>>) {
         let Self { run, log, reply } = self;
-        // A panic only loses the response to this call. The thread survives.
+        // A panic loses only the response to this call. The thread survives.
         let Ok(answer) = catch_unwind(AssertUnwindSafe(run)) else {
             tracing::error!("the engine has failed");
             return;
         };
-        // A refused call has written nothing. The receiver may be gone.
+        // A refused call has written nothing, so it does not wait for the log. Sending fails if the
+        // receiver is gone, which is ignored.
         match log.filter(|_| answer.status == 200) {
             Some(log) => {
                 let written = PendingWrite { place: log.arrive(), log, answer, reply };
                 match to_disk {
                     Some(to_disk) => drop(to_disk.send(written)),
-                    // No other write waits for the disk.
+                    // Threads without a disk thread sync the log themselves.
                     None => written.sync_and_answer(),
                 }
             }
@@ -172,7 +174,7 @@ mod tests {
         call.await.unwrap().body
     }
 
-    /// Whether a call stays unanswered for a while.
+    /// Checks whether a call stays unanswered for a while.
     async fn waits(call: &mut (impl Future<Output = Option<EngineResponse>> + Unpin)) -> bool {
         tokio::time::timeout(Duration::from_millis(100), call).await.is_err()
     }
@@ -242,8 +244,8 @@ mod tests {
         while ran.load(Ordering::SeqCst) < 10 * WRITE_THREADS as u64 {
             assert!(tokio::time::timeout(Duration::from_millis(10), &mut calls).await.is_err());
         }
-        // Neither a refused write, which has changed nothing, nor a write without a log waits for a
-        // sync.
+        // Two kinds of writes do not wait for a sync: a refused write, because it has changed
+        // nothing, and a write without a log.
         let refused = || EngineResponse { status: 400, body: "refused".to_owned() };
         assert_eq!(body(threads.write(Some(Arc::clone(&log)), refused)).await, "refused");
         assert_eq!(body(threads.write(None, || answer("no log"))).await, "no log");

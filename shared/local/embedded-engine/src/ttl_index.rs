@@ -1,8 +1,8 @@
 //! Indexes of items by their time to live.
 //!
-//! The engine's own sweep reads all items of a table. With half a million runs, this takes one core
-//! longer than the interval between sweeps. So each SQLite table with a time to live gets an index
-//! of the items that have one, and the sweep reads only what has expired.
+//! The engine's own sweep reads all items of a table. With half a million runs, a sweep would keep
+//! one core busy for longer than the interval between sweeps. Therefore each SQLite table with a
+//! time to live gets an index of the items that have one, and the sweep reads only expired items.
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ const TABLES_WITH_TTL: &str = r#"
         CASE WHEN ttl_enabled AND NOT instr(ttl_attribute, '"') AND NOT instr(ttl_attribute, '\') THEN ttl_attribute END
     FROM _tables"#;
 
-/// A table of the engine.
+/// A table of the engine, with its keys and its time to live.
 struct EngineTable {
     name: String,
     /// Names of the key attributes.
@@ -36,7 +36,7 @@ pub(crate) struct ExpiringTable {
     attribute: String,
 }
 
-/// The SQLite table of a table's items, and the column that shows whether they have expired.
+/// Where the items of a table are stored in SQLite.
 struct ItemsTable {
     /// Name of the SQLite table.
     rows: String,
@@ -44,8 +44,8 @@ struct ItemsTable {
     column: &'static str,
 }
 
-/// Creates missing indexes, and drops those of tables without a time to live. Reads a table that
-/// already has items once.
+/// Creates missing indexes, and drops the indexes of tables without a time to live. Creating an
+/// index reads the whole table once.
 pub(crate) fn index(connection: &mut Connection) -> Result<(), EngineError> {
     if changes(connection)?.is_empty() {
         return Ok(());
@@ -100,12 +100,13 @@ fn terms(column: &str, attribute: &str) -> (String, String) {
     let attribute = json!(attribute).to_string();
     let (needle, path) = (format!("{attribute}:{{\"N\":"), format!("$.{attribute}.N"));
     let text = |text: &str| format!("'{}'", text.replace('\'', "''"));
-    // Most items have none, and evaluate only this term.
+    // Most items have no time to live, so that only this term is evaluated for them.
     let has = format!("instr({column}, {})", text(&needle));
     (has, format!("CAST(json_extract({column}, {}) AS INTEGER)", text(&path)))
 }
 
-/// Returns where the items of a table are stored. In a file, they are stored without their keys.
+/// Returns the SQLite table that stores the items of a table. In a file, it contains the items
+/// without their keys.
 fn place(connection: &Connection, table: &str) -> Result<ItemsTable, EngineError> {
     let rows = format!("_rows::{table}");
     let is_there = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1";
@@ -127,8 +128,8 @@ pub(crate) fn expiring(connection: &Connection) -> Result<Vec<ExpiringTable>, En
 }
 
 impl ExpiringTable {
-    /// Returns the keys of some items that have expired by the second `now`, the oldest first, and
-    /// whether there may be more.
+    /// Returns the keys of some items that have expired by the time `now` (in seconds), the oldest
+    /// first, and whether there may be more.
     pub(crate) fn expired(&self, connection: &Connection, now: u64) -> Result<(Vec<Value>, bool), EngineError> {
         let place = place(connection, &self.table)?;
         let mut found = connection.prepare(&self.statement(&place))?;

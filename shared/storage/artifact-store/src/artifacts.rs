@@ -71,8 +71,8 @@ impl ArtifactStore {
         Self { is_presigned_only, ..self }
     }
 
-    /// Sets how long a bucket may take to join the parts of an upload, for a server without a time
-    /// limit per call.
+    /// Sets how long a bucket may take to join the parts of an upload. Meant for a server without a
+    /// time limit per call.
     #[must_use]
     pub fn completing_within(self, completion: Duration) -> Self {
         let kept = self.kept.map(|kept| match kept {
@@ -89,7 +89,7 @@ impl ArtifactStore {
         self.is_presigned_only && self.has_urls()
     }
 
-    /// Whether clients may send and read files themselves, by presigned URLs.
+    /// Whether clients may transfer files directly to and from the backend by presigned URLs.
     #[must_use]
     pub fn has_urls(&self) -> bool {
         matches!(self.kept, Some(Backend::Bucket(_)))
@@ -119,8 +119,8 @@ impl ArtifactStore {
         }
     }
 
-    /// Checks whether an S3 URI is below the server's artifacts, and is therefore read with the
-    /// server's own rights.
+    /// Checks whether an S3 URI is below the server's artifacts. If so, the server reads it with
+    /// its own credentials.
     #[must_use]
     pub fn keeps_object(&self, uri: &str) -> bool {
         self.prefix().is_some_and(|prefix| prefix.below(uri).is_some())
@@ -159,7 +159,7 @@ impl ArtifactStore {
     }
 }
 
-/// Returns the error for a location that this server cannot access.
+/// Returns the error for an artifact location that this server cannot access.
 #[must_use]
 pub fn not_read(location: &str) -> Error {
     let message = format!(
@@ -178,8 +178,8 @@ fn is_true(variable: &str) -> bool {
     is_true
 }
 
-/// Returns the path after `mlflow-artifacts:`, or `None` if the URI has a host, which refers to
-/// another server.
+/// Returns the path after `mlflow-artifacts:`. Returns `None` if the URI has a host, because it
+/// then refers to another server.
 fn proxied_path(rest: &str) -> Option<&str> {
     let path = rest.split(['?', '#']).next().unwrap_or_default();
     let path = match path.strip_prefix("//") {

@@ -12,17 +12,17 @@ use mlflow_api::{Error, ErrorCode, Result};
 
 use crate::path::ArtifactPath;
 
-/// Maximum size in bytes of one list as JSON. Lists have no pages, because MLflow's client requests
-/// a directory as a whole.
+/// Maximum size in bytes of a directory listing as JSON. Listings have no pages, because MLflow's
+/// client requests a directory as a whole.
 pub(crate) const MAX_LIST_BYTES: usize = 4 << 20;
-/// Maximum size in bytes of a list entry without its name.
+/// Maximum size in bytes of an entry of a directory listing, not counting its name.
 pub(crate) const MAX_ENTRY_BYTES: usize = 64;
 
 /// A stream with the content of a file.
 pub type Chunks = BoxStream<'static, Result<Bytes>>;
 
-/// How long a download URL is valid, within which the client must start reading (MLflow's
-/// `MLFLOW_PRESIGNED_DOWNLOAD_URL_TTL_SECONDS`).
+/// Time for which a download URL is valid (MLflow's `MLFLOW_PRESIGNED_DOWNLOAD_URL_TTL_SECONDS`).
+/// The client must start reading within this time.
 pub const DOWNLOAD_EXPIRATION: Duration = Duration::from_mins(5);
 
 /// Returns the error for a file that exceeds the server's maximum size.
@@ -75,9 +75,8 @@ pub trait ArtifactBackend: Send + Sync {
     /// Lists a directory, sorted by name. The path of each entry is its name. The list is empty if
     /// the path is a file or does not exist.
     ///
-    /// # Errors
-    /// `INVALID_PARAMETER_VALUE` if the directory has more entries than one response can list. Here
-    /// and below, an internal error if the backend fails.
+    /// # Errors `INVALID_PARAMETER_VALUE` if the directory has more entries than one response can
+    /// list. Like every method of this trait, returns an internal error if the backend fails.
     fn list(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Vec<FileInfo>>>;
 
     /// Opens a file for a client, or returns a URL from which the client reads it.
@@ -101,7 +100,8 @@ pub trait ArtifactBackend: Send + Sync {
     /// `INVALID_PARAMETER_VALUE` for the root.
     fn delete(&self, path: ArtifactPath) -> BoxFuture<'static, Result<()>>;
 
-    /// Whether the backend supports the following methods.
+    /// Whether the backend supports multipart uploads and presigned URLs. If not, the methods for
+    /// them return `NOT_IMPLEMENTED`.
     fn has_urls(&self) -> bool {
         false
     }
@@ -116,12 +116,11 @@ pub trait ArtifactBackend: Send + Sync {
         refused("Multipart upload")
     }
 
-    /// Joins the uploaded parts into a file of at most `longest` bytes. The file is not visible
-    /// before. Completing an upload again is a no-op.
+    /// Joins the uploaded parts into a file of at most `longest` bytes. The file becomes visible
+    /// only now. Completing an upload again is a no-op.
     ///
-    /// # Errors
-    /// `INVALID_PARAMETER_VALUE` if parts were not sent, or if they are too many or too long;
-    /// `RESOURCE_DOES_NOT_EXIST` if the upload does not exist.
+    /// # Errors `INVALID_PARAMETER_VALUE` if a part is missing, or if there are too many parts or
+    /// they are too long; `RESOURCE_DOES_NOT_EXIST` if the upload does not exist.
     fn complete_upload(
         &self,
         path: ArtifactPath,
@@ -197,7 +196,8 @@ pub(crate) fn no_file_there(path: &ArtifactPath) -> Error {
     ))
 }
 
-/// Converts a failure to an error for the client, which only learns whether to retry.
+/// Converts a bucket's failure to an error for the client. The error only says whether the client
+/// should retry.
 pub(crate) fn failed(failure: BucketFailure) -> Error {
     match failure {
         BucketFailure::Unavailable(cause) => Error::unavailable(cause),
@@ -205,8 +205,8 @@ pub(crate) fn failed(failure: BucketFailure) -> Error {
     }
 }
 
-/// Limits a stream to a number of bytes. The chunk that exceeds the limit is replaced with the
-/// error.
+/// Limits a stream to a number of bytes. The chunk with which the stream exceeds the limit is
+/// replaced with the error.
 #[must_use]
 pub fn at_most(chunks: Chunks, bytes: u64, error: Error) -> Chunks {
     let mut left = bytes;

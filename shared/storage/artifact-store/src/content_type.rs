@@ -60,9 +60,9 @@ pub(crate) fn content_type(name: &str) -> &'static str {
         .map_or("application/octet-stream", |(_, content_type)| content_type)
 }
 
-/// Returns the content type of a file that a browser loads directly from the backend. There, no
-/// other header restricts what the browser may do with it, so files that could run scripts are sent
-/// as plain bytes.
+/// Returns a content type that is safe for a file that a browser loads directly from the backend.
+/// There, no other header restricts what the browser may do with the file, so types that could run
+/// scripts are replaced with plain bytes.
 pub(crate) fn inert_type(name: &str) -> &'static str {
     match content_type(name) {
         "text/html" | "image/svg+xml" => "application/octet-stream",

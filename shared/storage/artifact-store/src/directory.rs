@@ -39,11 +39,10 @@ impl ArtifactDirectory {
         Self(root.into())
     }
 
-    /// Deletes the leftovers of interrupted uploads and deletions, except those that a running
-    /// server is working on. Returns their number.
+    /// Deletes the leftovers of interrupted uploads and deletions, and returns their number. Files
+    /// that a running server is working on are kept.
     ///
-    /// # Errors
-    /// An internal error if the disk fails.
+    /// # Errors An internal error if the disk fails.
     pub async fn remove_leftovers(&self) -> Result<usize> {
         self.blocking(|root| staging::remove_leftovers(root).map_err(Error::internal)).await
     }
@@ -153,8 +152,8 @@ fn stored_file(name: String, file: File) -> io::Result<StoredFile> {
     let read = move |range: Range<u64>| {
         let left = range.end - range.start;
         let chunks = stream::try_unfold((file, Some(range.start), left), |state| async move {
-            // Allocated here rather than on the blocking thread, because the allocator retains
-            // memory per thread, and there are many blocking threads.
+            // The buffer is allocated here rather than on the blocking thread, because the
+            // allocator retains memory per thread, and there are many blocking threads.
             let bytes = BytesMut::zeroed(usize::try_from(state.2).unwrap_or(usize::MAX).min(CHUNK_BYTES));
             tokio::task::spawn_blocking(move || chunk(state, bytes)).await?
         });
@@ -166,8 +165,8 @@ fn stored_file(name: String, file: File) -> io::Result<StoredFile> {
 /// A file, the position to seek to if that has not been done, and the number of bytes left to read.
 type ReadState = (File, Option<u64>, u64);
 
-/// Reads the next chunk of a file, and returns it with the state for the one after it. `None` at
-/// the end.
+/// Reads the next chunk of a file. Returns it with the state for reading the chunk after it, or
+/// `None` at the end of the file.
 fn chunk((mut file, begin, left): ReadState, mut bytes: BytesMut) -> io::Result<Option<(Bytes, ReadState)>> {
     if let Some(begin) = begin {
         file.seek(SeekFrom::Start(begin))?;
@@ -293,7 +292,7 @@ mod tests {
         let broken = stream::iter([Err(Error::invalid("broken"))]).boxed();
         directory.write(path("new/x"), broken).await.unwrap_err();
         assert!(!root.join("new").exists());
-        // A write that is cancelled.
+        // The write is cancelled before its stream ends.
         let endless = stream::iter([Ok("half".into())]).chain(stream::pending()).boxed();
         let writing = tokio::time::timeout(Duration::from_millis(200), directory.write(path("a/d"), endless));
         assert!(writing.await.is_err());

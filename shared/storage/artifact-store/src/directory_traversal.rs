@@ -1,6 +1,6 @@
 //! Traverses directories one name at a time, relative to an open directory, so that neither links
-//! nor concurrent changes to the tree lead outside. Everything except files and directories (links,
-//! pipes, sockets, devices) is treated as absent.
+//! nor concurrent changes to the tree can lead outside the root. Everything except files and
+//! directories (links, pipes, sockets, devices) is treated as absent.
 
 use std::fs::File;
 use std::io;
@@ -18,8 +18,9 @@ const FILE_FLAGS: OFlags =
 /// Maximum number of times that a directory is created again after another process has deleted it.
 const MAX_ATTEMPTS: usize = 10;
 
-/// Converts the result of a system call to `None` if the name does not exist. That includes a link
-/// or a file in place of a directory, and names that the file system does not support.
+/// Converts the result of a system call to `None` if the name does not exist. This includes names
+/// that the file system does not support, and paths in which a link or a file takes the place of a
+/// directory.
 fn present<T>(result: rustix::io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -123,7 +124,8 @@ pub(crate) fn names(directory: BorrowedFd<'_>) -> io::Result<impl Iterator<Item 
     }))
 }
 
-/// Deletes an entry, if it exists: a directory with its content, and a link without its target.
+/// Deletes an entry if it exists. A directory is deleted with its content, and a link without its
+/// target.
 pub(crate) fn remove(directory: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     match stat(directory, name)? {
         None => return Ok(()),

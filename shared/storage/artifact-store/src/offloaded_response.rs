@@ -1,5 +1,5 @@
-//! Offloads responses that are too large for a Lambda to the bucket of the artifacts, until the
-//! client has read them. The bucket's lifecycle rules remove them after a day.
+//! Offloads responses that are too large for a Lambda function to the artifact bucket, from which
+//! the client reads them. The bucket's lifecycle rules remove them after a day.
 
 use bytes::Bytes;
 use mlflow_api::Result;
@@ -12,7 +12,7 @@ use crate::prefix::BucketPrefix;
 /// One day in ms.
 const DAY_MS: i64 = 86_400_000;
 
-/// A response that is too large for a Lambda.
+/// A response that is too large for a Lambda function to return.
 #[derive(Clone, Debug)]
 pub struct OffloadedResponse {
     /// Body.
@@ -57,10 +57,11 @@ impl BucketPrefix {
     }
 }
 
-/// Returns the name of an offloaded response. It is a digest, so that repeated requests are
-/// redirected to the same object. Only a caller who has the response could compute its name, and
-/// reading it takes a signed URL. The day is part of the digest, so that an object written today is
-/// not removed today.
+/// Returns the name of an offloaded response, which is a digest of its content and the current day.
+/// Because the name depends on the content, repeated requests are redirected to one object. Because
+/// it depends on the day, an object that is reused today was also written today, and is not about
+/// to be removed. A name discloses nothing: only a caller who has the response can compute it, and
+/// reading the object takes a signed URL.
 fn name(body: &Bytes, now: i64) -> String {
     let digest = Sha256::new().chain_update(now.div_euclid(DAY_MS).to_be_bytes()).chain_update(body).finalize();
     let (parts, _) = digest.as_slice().as_chunks();

@@ -16,13 +16,12 @@ const MAX_PATH_PARTS: usize = 100;
 /// it. Its name is also in `template.yaml`.
 pub(crate) const OFFLOADED_RESPONSES_DIRECTORY: &str = ".answers";
 
-/// Checks whether a path leads to files that clients may read only by URLs that the server has
-/// signed.
+/// Checks whether a path leads to files that clients may read only by presigned URLs.
 pub(crate) fn is_hidden(path: &ArtifactPath) -> bool {
     path.first() == Some(OFFLOADED_RESPONSES_DIRECTORY)
 }
 
-/// A relative path below a backend or a location, as a list of parts. None of them leads outside.
+/// A relative path below a backend or a location, as a list of parts that never leads outside it.
 /// It is created only from validated text, so an [`crate::ArtifactBackend`] need not validate it
 /// again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,8 +76,8 @@ impl ArtifactPath {
 
     /// Parses the path of a file to be written, like [`ArtifactPath::to_write`].
     ///
-    /// # Errors
-    /// The errors of [`ArtifactPath::to_write`], and an error for a path that cannot be a file.
+    /// # Errors The errors of [`ArtifactPath::to_write`], and an error for a path that cannot name
+    /// a file.
     pub fn of_new_file(sent: &str) -> Result<Self> {
         let path = Self::of_file(sent)?;
         Self::to_write(sent).map(|_| path)

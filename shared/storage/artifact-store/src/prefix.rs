@@ -1,5 +1,5 @@
-//! The artifact backend for a prefix of a bucket. Files are transferred by presigned URLs; only
-//! uploads of clients that do not support them pass through the server.
+//! The artifact backend for a prefix of a bucket. Files are transferred by presigned URLs. Only
+//! uploads of clients that do not support presigned URLs pass through the server.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -128,8 +128,8 @@ impl BucketPrefix {
             let directories = page.prefixes.iter().map(|key| (names(key), None));
             let entries = page.objects.iter().map(|object| (names(&object.key), Some(object.length)));
             for (name, file_size) in directories.chain(entries) {
-                // Other programs may have created such keys: they end with a slash, or cannot be
-                // expressed as a path.
+                // Keys that end with a slash or cannot be expressed as a path are left out. Other
+                // programs may have created them.
                 let Some(name) = name.filter(|name| !matches!(name.as_str(), "" | "." | "..")) else { continue };
                 if ArtifactPath::parse(&name).is_ok_and(|name| is_hidden(&path.join(&name))) {
                     continue;
@@ -168,7 +168,7 @@ impl BucketPrefix {
     /// length is unknown, would be joined as well.
     async fn length_of(&self, key: &str, id: &str, parts: &[UploadedPart]) -> Result<u64> {
         let sent = match self.bucket.uploaded_parts(key, id).await {
-            // The upload may already be complete.
+            // If there are no parts to list, the upload may already be complete.
             Err(failure) if failure.is_missing() => return Ok(0),
             outcome => outcome.map_err(failed)?,
         };
@@ -408,7 +408,7 @@ mod tests {
         for (number, etag, longest, expected) in [
             (1, "\"e\"", 5, Ok(vec!["GET", "POST"])),
             (1, "e", 5, Ok(vec!["GET", "POST"])),
-            // Parts that replace or follow the listed one after the list was read.
+            // Parts that replace or follow the listed part after the list has been read.
             (1, "\"longer\"", 5, Err(not_those_parts())),
             (2, "\"e\"", 5, Err(not_those_parts())),
             (1, "\"e\"", 4, Err(too_large(4))),
@@ -430,7 +430,7 @@ mod tests {
         assert_eq!(prefix.key(&path("1//r/./é")).as_deref(), Some("p/1/r/é"));
         assert_eq!((prefix.directory(&path("1")), prefix.directory(&path(""))), ("p/1/".to_owned(), "p/".to_owned()));
         assert_eq!(prefix.key(&path("")), None);
-        // Offloaded responses are only read by their URLs.
+        // Offloaded responses can only be read by their presigned URLs.
         assert_eq!((prefix.key(&path(".answers/x")), prefix.key(&path(".answers"))), (None, None));
         assert!(prefix.key(&path(&"n".repeat(1_022))).is_some() && prefix.key(&path(&"n".repeat(1_023))).is_none());
         assert_eq!(BucketPrefix::of_uri("s3://b").unwrap().key(&path("1")).as_deref(), Some("1"));

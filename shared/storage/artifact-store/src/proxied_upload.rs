@@ -1,5 +1,5 @@
-//! Uploads through the server into a bucket. Regardless of the file's size, only a few megabytes
-//! are in memory at a time. If many clients send slowly, it is 5 MB for each of them, and the
+//! Uploads through the server into a bucket. Regardless of the size of the files, only a few
+//! megabytes are in memory at a time. If many clients send slowly, each of them takes 5 MB, and the
 //! number of concurrent uploads is limited (`upload_limits.rs`).
 
 use std::time::Duration;
@@ -13,8 +13,8 @@ use tokio::time::timeout;
 use crate::backend::{Chunks, failed};
 use crate::upload_limits::{ADMISSION_TIMEOUT, MEMORY_TIMEOUT, PiecePermit, UploadPermit};
 
-/// How long a rejected body is read, because a client that is rejected while it sends may not see
-/// the response.
+/// Maximum time for reading the body of a rejected request. The body is read because a client that
+/// is rejected while it sends may not see the response.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Writes an object and returns its length in bytes. Uses one request, or a multipart upload if the
@@ -68,15 +68,15 @@ async fn in_parts(bucket: &Bucket, key: &str, upload: &str, first: Bytes, mut pi
 struct PieceStream {
     chunks: Chunks,
     rest: Bytes,
-    /// The memory of the last piece.
+    /// Permit for the memory of the last piece.
     room: Option<PiecePermit>,
-    /// How long to wait for memory. Set to zero after the first wait that times out.
+    /// Maximum time to wait for memory. Set to zero after the first wait that times out.
     patience: Duration,
 }
 
 impl PieceStream {
-    /// Returns the next piece, which has the size of the smallest part, or less at the end. Returns
-    /// an empty piece after that. Waits for memory before reading.
+    /// Waits for memory, and returns the next piece of the stream. A piece has the minimum size of
+    /// a multipart part. The last piece may be smaller, and is followed by empty pieces.
     async fn next(&mut self) -> Result<Bytes> {
         let (room, mut piece) = PiecePermit::take(self.patience).await;
         if !room.is_counted() {

@@ -1,8 +1,9 @@
-//! The directory of files that are being written, and the removal of leftovers of killed servers.
+//! The directory of files that are being written, and the removal of files that killed servers have
+//! left there.
 //!
-//! It is in the root of the artifact directory, on the same file system as the final paths. Each
-//! file is locked by the process that writes it, so that another process does not remove it as a
-//! leftover.
+//! The directory is in the root of the artifact directory, on the file system of the final paths.
+//! Each file is locked by the process that writes it, so that another process does not remove it as
+//! a leftover.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -94,8 +95,8 @@ impl Drop for StagedFile {
     }
 }
 
-/// Deletes an entry. It disappears atomically, and the content of a directory is removed
-/// afterwards. Blocks on the disk.
+/// Deletes an entry of a directory. The entry disappears atomically. If it is a directory, its
+/// content is removed afterwards. Blocks on the disk.
 pub(crate) fn delete(root: &Path, directory: &OwnedFd, name: &str) -> io::Result<()> {
     let staging = open(root)?;
     let trash = new_name();

@@ -9,17 +9,17 @@ use mlflow_api::{Error, ErrorCode, Result};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-/// Maximum number of concurrent uploads. Each has one piece of 5 MB in memory at most, so 160 MB if
-/// all of them exceed [`MAX_PIECES`] because they are slow.
+/// Maximum number of concurrent uploads. Each holds at most one piece of 5 MB in memory. If all of
+/// them are slow and exceed [`MAX_PIECES`], this amounts to 160 MB.
 const MAX_UPLOADS: usize = 32;
-/// How long another upload waits to be admitted. Clients, and proxies in between, wait a minute or
-/// more.
+/// Maximum time for which an upload waits to be admitted. It is shorter than the timeouts of
+/// clients and of proxies, which are a minute or more.
 pub(crate) const ADMISSION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum number of pieces in memory, unless uploads are slow.
 const MAX_PIECES: usize = 4;
-/// How long an upload waits for memory. It only waits once: after the timeout, it exceeds the
-/// limit, so that a few clients that send slowly do not block all others.
+/// Maximum time for which an upload waits for memory. After the timeout, the upload exceeds the
+/// limit and does not wait again, so that a few clients that send slowly do not block all others.
 pub(crate) const MEMORY_TIMEOUT: Duration = Duration::from_secs(10);
 
 static UPLOAD_PERMITS: Semaphore = Semaphore::const_new(MAX_UPLOADS);
@@ -56,14 +56,14 @@ impl UploadPermit {
 pub(crate) struct PiecePermit(Option<SemaphorePermit<'static>>);
 
 impl PiecePermit {
-    /// Waits for a permit, for at most `patience`, and returns it with a buffer. After the timeout,
-    /// the permit is not counted.
+    /// Waits for a permit for at most `patience`, and returns it with a buffer. After the timeout,
+    /// returns a permit that does not count towards the limit.
     pub(crate) async fn take(patience: Duration) -> (Self, BytesMut) {
         let permit = timeout(patience, PIECE_MEMORY.free.acquire()).await;
         let mut buffer = PIECE_MEMORY.buffers().pop().unwrap_or_default();
         buffer.clear();
-        // Reserved memory takes no space until it is written to, while a buffer that grows by
-        // doubling would take twice as much.
+        // The whole size is reserved, because reserved memory takes no space until it is written
+        // to, while a buffer that grows by doubling would take twice as much.
         buffer.reserve(MIN_PART_BYTES);
         (Self(permit.ok().and_then(std::result::Result::ok)), buffer)
     }

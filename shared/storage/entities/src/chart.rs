@@ -2,7 +2,7 @@
 //!
 //! A row of the first level represents about 1,000 points of a metric, made up of whole segments.
 //! It holds 256 of these points, evenly spaced in step order. Four rows of one level are combined
-//! into one row of the next level, which has 256 points as well, so a chart of a million points
+//! into one row of the next level, which also has 256 points. A chart of a million points therefore
 //! needs about ten rows. Rows are numbered in the order in which they are created and never change,
 //! so a row's number determines its key.
 
@@ -61,8 +61,8 @@ impl RowNumber {
 }
 
 /// Returns the fewest rows that together cover a history with `rows` rows of the first level. Most
-/// are of the coarsest level that has `at_least` rows. Up to three rows of each finer level follow.
-/// The result is in the order in which the rows were created.
+/// of them are of the coarsest level that has at least `at_least` rows. Up to three rows of each
+/// finer level follow. The rows are in the order in which they were created.
 #[must_use]
 pub fn cover(rows: u32, at_least: u32) -> Vec<RowNumber> {
     let mut level = 1;
@@ -96,7 +96,7 @@ pub struct ChartRow {
     /// covers the history from its beginning.
     pub after: Option<SegmentStart>,
     /// Inclusive upper bound of the covered segments. If it equals `after`, the row holds all
-    /// points of segments that arrived late.
+    /// points of delayed segments, which arrived when later segments were already in rows.
     pub through: SegmentStart,
     /// Digests of the covered segments. Only rows of the first level have them.
     pub digests: Vec<Digest>,

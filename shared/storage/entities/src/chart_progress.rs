@@ -14,14 +14,14 @@ use crate::unreadable_item::unreadable;
 /// How much of a metric's history is in chart rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChartProgress {
-    /// Approximate number of points in segments that are not in a row yet. A call may have been
-    /// counted twice.
+    /// Approximate number of points in segments that are not in a row yet. The points of a call
+    /// that was sent twice may have been counted twice.
     pub left: u64,
     /// Whether the metric's latest point in the document is also in a segment.
     pub is_kept: bool,
     /// Number of rows of the first level.
     pub rows: u32,
-    /// Number of points that these rows represent.
+    /// Number of points that the rows of the first level represent.
     pub points: u64,
     /// Start of the last segment in a row. Every segment that begins at or before it is in a row.
     /// Only meaningful if there are rows.

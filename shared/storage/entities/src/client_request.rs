@@ -16,8 +16,9 @@ pub fn client_request_entry(request: &str, experiment: ExperimentId, trace: &Tra
 }
 
 /// Returns the traces of an experiment that the index lists for a client's request, or `None` if
-/// there are more than `most`. Callers have to check them against the documents, because entries
-/// are deleted later than the traces change. One request, half a read unit per 20 entries.
+/// there are more than `most`. Callers have to check the result against the documents, because an
+/// index entry is deleted later than its trace changes. One request, half a read unit per 20
+/// entries.
 pub async fn traces_of_client_request(
     table: &Table,
     request: &str,
@@ -32,8 +33,8 @@ pub async fn traces_of_client_request(
     Ok(Some(page.items.iter().filter_map(|item| Some(item.entry::<TraceOfClientRequest>()?.trace)).collect()))
 }
 
-/// Checks whether the index already has the entry that a trace's document calls for. No request for
-/// a trace without a client's request ID, otherwise one request of half a read unit.
+/// Checks whether the index already contains the entry of a trace's client request ID. Takes one
+/// request of half a read unit, and none if the trace has no such ID.
 pub async fn is_found_by_client_request(table: &Table, trace: &StoredTrace) -> Result<bool> {
     let Some(request) = trace.client_request() else { return Ok(true) };
     let place = trace.id().text();

@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use table::{Condition, Failure, Item, Query, Result, Table, text};
 
-/// How long a process may rely on the setting that it read. A process that removes a field waits
-/// for the same time.
+/// How long a process may rely on the setting that it read. A process that removes a field waits as
+/// long, so that no search relies on the removed field.
 pub const LEASE_DURATION: Duration = Duration::from_mins(1);
 /// Maximum number of experiments with fields of their own. Every process reads all of them once per
 /// minute.
@@ -22,8 +22,8 @@ pub const MAX_EXPERIMENTS_WITH_FIELDS: usize = 100;
 
 const SETTING_NAME: &str = "index_fields";
 
-/// The fields that the indexer indexes, and the fields that searches may rely on because they have
-/// been indexed for every run.
+/// Two sets of fields: those that the indexer indexes, and those that searches may rely on because
+/// they have been indexed for every run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IndexedFieldsSetting {
     /// Fields that the indexer indexes.
@@ -43,7 +43,7 @@ pub struct ExperimentFieldsSetting {
     pub searched: ExperimentFieldPatterns,
 }
 
-/// Field patterns of one experiment. The server's patterns apply where the experiment has none.
+/// Field patterns of one experiment. Without patterns of its own, an experiment uses the server's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ExperimentFieldPatterns {
@@ -68,7 +68,8 @@ impl ExperimentFieldPatterns {
         *self == Self::default()
     }
 
-    /// Returns the patterns in effect: those of the experiment, and the server's where it has none.
+    /// Returns the patterns in effect: those of the experiment, or the server's if the experiment
+    /// has none.
     #[must_use]
     pub fn over(&self, of_server: &IndexedFields) -> IndexedFields {
         IndexedFields {
@@ -124,7 +125,7 @@ impl IndexedFieldsSetting {
     /// Returns the fields that a search across these experiments may rely on.
     #[must_use]
     pub fn searched_in<'a>(&self, experiments: impl IntoIterator<Item = &'a ExperimentId>) -> CommonFields {
-        // Few of possibly thousands of experiments have fields of their own.
+        // Few of the experiments, of which there may be thousands, have fields of their own.
         let (mut each, mut has_others) = (Vec::new(), false);
         for experiment in experiments {
             match self.own.get(experiment) {
@@ -138,8 +139,9 @@ impl IndexedFieldsSetting {
         CommonFields::of(each)
     }
 
-    /// Checks whether a change of fields is in progress: searches rely on other fields than those
-    /// that the indexer indexes, in any experiment or in all.
+    /// Checks whether a change of fields is in progress. During a change, the fields that searches
+    /// rely on differ from those that the indexer indexes, in one experiment or in the server's
+    /// setting.
     #[must_use]
     pub fn is_between_fields(&self) -> bool {
         self.indexed != self.searched || self.own.values().any(ExperimentFieldsSetting::is_between_fields)
@@ -164,7 +166,7 @@ impl IndexedFieldsSetting {
 }
 
 impl ExperimentFieldsSetting {
-    /// Checks whether searches rely on other fields than those that the indexer indexes.
+    /// Checks whether the fields that searches rely on differ from those that the indexer indexes.
     #[must_use]
     pub fn is_between_fields(&self) -> bool {
         self.indexed != self.searched

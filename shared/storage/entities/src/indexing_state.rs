@@ -13,12 +13,12 @@
 //! **The mark.** Each request that changes a run sets its mark, a key of a sparse local index, and
 //! increments its revision. The indexer removes the mark on condition that the revision is still
 //! the one that it indexed. At any moment, a consistent read of this index therefore returns the
-//! runs that a search must not take from the other indexes. Setting a mark that is already set
-//! costs nothing.
+//! runs that a search must read from their documents instead of the other indexes. Setting a mark
+//! that is already set costs nothing.
 //!
-//! **Reliance.** A call that adds to the journal does not write to the document while it may rely
-//! on an existing mark ([`Reliance`]). The protocol is described in `docs/design/run-metrics.md`, and its
-//! times are in `run_times.rs`.
+//! **Reliance.** A call that adds to the journal does not write to the run's document while it may
+//! rely on an existing mark ([`Reliance`]). The protocol is described in
+//! `docs/design/run-metrics.md`, and its times are in `run_times.rs`.
 
 use key_schema::IndexEntry;
 use key_schema::definition::Index;
@@ -78,7 +78,7 @@ pub struct IndexingState<'a> {
     pub is_marked: bool,
     /// Counter of the changes that matter to the index.
     pub revision: Option<i64>,
-    /// Revision that was last indexed, if the mark was kept then.
+    /// Revision that was last indexed, if the mark was kept at that time.
     pub processed_revision: Option<i64>,
     /// Name of the last completed indexing.
     pub indexing: Option<&'a str>,
@@ -107,7 +107,8 @@ pub enum Reliance {
     None,
     /// Calls rely on the mark.
     Open,
-    /// Calls mark the run again. Calls that have not noticed the change end by this time, in ms.
+    /// Calls must no longer rely on the mark, and mark the run again. Calls that still rely on it,
+    /// because they have not noticed, end by this time, in ms.
     Closing(i64),
 }
 
@@ -124,7 +125,8 @@ pub enum MarkOutcome {
 }
 
 impl Reliance {
-    /// Returns the time in ms from which no call relies on the mark, or `None` if none is set.
+    /// Returns the time in ms from which on no call relies on the mark, or `None` if calls have not
+    /// been told to stop.
     #[must_use]
     pub fn closing(self) -> Option<i64> {
         match self {
@@ -135,7 +137,7 @@ impl Reliance {
 }
 
 impl<'a> IndexingState<'a> {
-    /// Reads the state from a run's document.
+    /// Reads the indexing state from a run's document.
     #[must_use]
     pub fn of(run: &'a impl DocumentAttributes) -> Self {
         let has_ended = run.get(STATUS).is_some_and(RunStatus::has_ended);
@@ -159,14 +161,16 @@ impl<'a> IndexingState<'a> {
         }
     }
 
-    /// Checks whether calls have relied on the mark. What they logged is only discovered by ticks.
+    /// Checks whether calls rely on the mark, or have done so since it was set. Only ticks discover
+    /// what such calls have logged, because the calls do not change the document.
     #[must_use]
     pub fn is_relied_on(&self) -> bool {
         self.reliance != Reliance::None
     }
 
-    /// Checks whether the run has to be indexed at once: it has ended, was requested explicitly, or
-    /// calls began to rely on its mark since it was last indexed.
+    /// Checks whether the run has to be indexed at once, because it has ended, because that was
+    /// requested explicitly, or because calls have begun to rely on its mark since it was last
+    /// indexed.
     #[must_use]
     pub fn is_urgent(&self) -> bool {
         let begins_to_be_relied_on = self.is_relied_on() && self.due.is_none();
@@ -179,8 +183,8 @@ impl<'a> IndexingState<'a> {
         self.processed_revision.is_some() && self.processed_revision == self.revision && !self.is_overdue
     }
 
-    /// Returns what happens to the mark when the run is indexed. The run was read after
-    /// `before_read`, in ms. `points_wait` is whether points are left in the journal.
+    /// Returns what happens to the mark when the run is indexed. `before_read` is a time in ms
+    /// before the run was read. `points_wait` is whether points are left in the journal.
     #[must_use]
     pub fn fate_of_mark(&self, before_read: i64, points_wait: bool) -> MarkOutcome {
         match self.reliance {
@@ -199,8 +203,8 @@ pub trait MarkUpdate: Sized {
     fn marked(self, run: &RunId) -> Self;
 
     /// Marks the run because a call added points to the journal. With `rely`, later calls may rely
-    /// on this mark. With `asks_for_packing`, so many points are waiting that the run is packed at
-    /// once.
+    /// on this mark. With `asks_for_packing`, the run is packed at once, because many points are
+    /// waiting.
     #[must_use]
     fn marked_for_journal(self, run: &RunId, rely: bool, asks_for_packing: bool) -> Self;
 
@@ -220,8 +224,8 @@ impl MarkUpdate for Update {
 
     fn marked_for_journal(self, run: &RunId, rely: bool, asks_for_packing: bool) -> Self {
         let update = self.marked(run).add(JOURNAL, number(1)).remove(CLOSING);
-        // From now on, the stream has no record of what calls log. Without a due time, the run is
-        // indexed at once, and after that whenever ticks request it.
+        // From now on, the stream has no record of what calls log. Removing the due time makes the
+        // indexer index the run at once. After that, ticks request it.
         let update = if rely { update.set(LEASED, number(1)).remove(DUE) } else { update };
         if asks_for_packing { update.set(OVERDUE, number(1)) } else { update }
     }
@@ -256,9 +260,9 @@ pub struct IndexingResult {
 
 impl IndexingResult {
     /// Returns the last write of an indexing. It is refused if the run has changed since it was
-    /// read. `packed` is the number of times that points of the run were packed. If this write
-    /// announces that calls must stop relying on the mark, no call relies on it from `closing` on,
-    /// in ms.
+    /// read. `packed` is the number of times that points of the run were packed. `closing` is a
+    /// time in ms. It is stored if this write announces that calls must stop relying on the mark,
+    /// and no call relies on the mark from this time on.
     #[must_use]
     pub fn update(&self, at: &RunLocation, packed: i64, closing: i64) -> Update {
         let update = Update::new(at.key()).set(INDEXED, text(&self.indexing)).remove(REBUILD).remove(OVERDUE);

@@ -1,13 +1,13 @@
 //! The journal of a run: points as calls logged them, until the consumer of the stream packs them
 //! into the metrics documents.
 //!
-//! A process adds the points of each call to a tail, which is an item, as one element of a set. A
-//! call that is sent twice therefore counts once, and the order of calls does not matter. Tails are
+//! A process adds the points of each call to an item called a tail, as one element of a set. A call
+//! that is sent twice therefore counts once, and the order of calls does not matter. Tails are
 //! small, because DynamoDB charges for the whole item on each addition.
 //!
 //! An element contains the names of its metrics. If calls repeatedly log the same large set of
-//! metrics, each time at a single step, the names get a row of their own whose key is their hash.
-//! An element then holds only the hash and the values.
+//! metrics, each call at a single step, the names get a row of their own whose key is their hash.
+//! An element then contains only the hash and the values.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -31,8 +31,9 @@ const ELEMENT_WITH_NAMES: u8 = 0;
 /// First byte of an element whose names are in a row of their own.
 const ELEMENT_WITH_HASH: u8 = 1;
 
-/// Packs the points of a call into an element of a tail. For the metrics in `sealed`, the points
-/// are the latest of many that these segments already contain.
+/// Packs the points of a call into an element of a tail. If a call logs so many points of a metric
+/// that they are already stored in segments, `sealed` contains these segments, and `series` only
+/// the latest of the points.
 #[must_use]
 pub fn pack_call(series: &Series, sealed: &SealedSegments) -> Vec<u8> {
     let mut packed = vec![ELEMENT_WITH_NAMES];
@@ -114,9 +115,11 @@ impl StepCall {
 pub struct Journal {
     /// Points that are in no segment yet.
     pub waiting: Series,
-    /// Points that are also in segments.
+    /// Points that are also in segments: the latest points of metrics whose points were sealed when
+    /// they were logged.
     pub sealed: Series,
-    /// The segments of the sealed points. A segment may be listed twice if its call was sent twice.
+    /// The segments of the calls whose latest points are in `sealed`. A segment may be listed twice
+    /// if its call was sent twice.
     pub segments: SealedSegments,
 }
 
@@ -188,7 +191,8 @@ fn read_call(call: &[u8], names: &HashMap<u128, Vec<String>>, journal: &mut Jour
     Some(())
 }
 
-/// Reads a segment's name. Its position is stored relative to a point.
+/// Reads a segment's name. The start of the segment is stored relative to `timestamp` and `step`,
+/// those of the preceding point.
 fn read_segment(rest: &mut &[u8], timestamp: i64, step: i64) -> Option<SegmentName> {
     let place = (timestamp.wrapping_add(read_signed(rest)?), step.wrapping_add(read_signed(rest)?));
     let (digest, after) = rest.split_first_chunk()?;

@@ -27,8 +27,8 @@ const SETTING_NAME: &str = "layout";
 pub enum LayoutError {
     /// The table was written before the first release.
     Unreleased,
-    /// The table has the first of these layouts, which is later than the second, the latest one
-    /// that this version knows.
+    /// The table has the first of these two layouts. The second one is the latest that this version
+    /// knows, and is earlier.
     TooNew(i64, i64),
     /// The table could not be read.
     ReadFailed(Failure),
@@ -87,7 +87,8 @@ pub async fn read(table: &Table, known: i64) -> Result<Option<i64>, LayoutError>
         if !is_used {
             return Ok(None);
         }
-        // Another process may have begun to use the table between the two reads.
+        // Another process may have begun to use the table between the two reads, so the layout is
+        // read again.
         let setting = table.get(&key()).await?.ok_or(LayoutError::Unreleased)?;
         return known_layout(&setting, known).map(Some);
     };
@@ -102,8 +103,8 @@ fn known_layout(setting: &Item, known: i64) -> Result<i64, LayoutError> {
     }
 }
 
-/// Records that a table has the layout after `from`. Does nothing if another process has already
-/// done so. One request.
+/// Records that a table has the layout that follows `from`. Does nothing if another process has
+/// already recorded it. One request.
 ///
 /// # Errors
 /// Returns a failure if the table cannot be written.

@@ -95,8 +95,8 @@ impl ModelItems {
         documents.chain(rows.into_iter().flatten()).map(Item::size).sum()
     }
 
-    /// Returns all points of the model by metric, each metric's sorted by time. A point that is
-    /// stored in two places is returned once.
+    /// Returns all points of the model by metric, with the points of each metric sorted by time. A
+    /// point that is stored both in the metrics document and in a segment is returned once.
     ///
     /// # Errors
     /// Returns an internal error if a point cannot be read.
@@ -121,8 +121,8 @@ fn packed_points(segment: &Item) -> Option<&[u8]> {
     (row.points == WideDigest::of_bytes(packed)).then_some(packed)
 }
 
-/// Returns the points in a model's metrics document by metric, in no particular order. They are not
-/// in a segment yet.
+/// Returns the points in a model's metrics document by metric, in no particular order. These are
+/// the points that are not in a segment yet.
 ///
 /// # Errors
 /// Returns an internal error if a point cannot be read.
@@ -136,7 +136,8 @@ pub fn waiting_model_points(document: &Item) -> Result<ModelSeries> {
         .collect()
 }
 
-/// Reads the segments of a logged model's points, if it has any. One request per MB.
+/// Reads the segments of a logged model's points. Takes one request per MB, and none if the model
+/// has no segments.
 pub async fn read_model_segments(
     table: &Table,
     at: &ModelLocation,
@@ -161,9 +162,9 @@ pub async fn read_models(table: &Table, places: &[ModelLocation]) -> table::Resu
     stream::iter(whole.collect::<Vec<_>>()).buffered(CONCURRENCY).try_collect().await
 }
 
-/// Groups the items of a partition's logged models by model, beginning with the items of
-/// `unfinished`, the last model of the previous page. A model's document comes first among its
-/// items. Items whose model has no document are left out.
+/// Groups the items of the logged models in a partition by model. `unfinished` contains the items
+/// of the last model of the previous page, to which the first items may belong. A model's document
+/// comes first among its items. Items whose model has no document are left out.
 ///
 /// # Errors
 /// Returns an internal error if a model's key cannot be read.
@@ -291,7 +292,7 @@ mod tests {
         ModelPoint::new(1, step, 0.5, "r", None)
     }
 
-    /// A crash while points are being sealed leaves them in both places.
+    /// A crash while points are being sealed leaves them in the metrics document and in a segment.
     #[test]
     fn a_point_that_stands_in_two_places_is_one() {
         let at = at(1);
@@ -316,7 +317,7 @@ mod tests {
         let groups = group_by_model(ExperimentId::DEFAULT, unfinished, second).unwrap();
         assert_eq!(groups.len(), 1);
         assert_eq!((&groups[0].0, groups[0].1.params.len(), groups[0].1.tags.len()), (&two, 1, 1));
-        // Rows whose document is gone belong to no model.
+        // A row belongs to no model if its document no longer exists.
         let orphan = Item::new(one.metrics_key());
         assert!(group_by_model(ExperimentId::DEFAULT, None, vec![orphan]).unwrap().is_empty());
     }

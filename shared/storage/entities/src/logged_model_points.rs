@@ -1,8 +1,8 @@
 //! Points of a logged model's metrics. Each names its run, and optionally a dataset.
 //!
-//! Unlike a run, which is returned with the latest point of each metric, a logged model is always
-//! returned with all its points. A point is packed as a whole, is first an element of a set in the
-//! model's metrics document, and later moves into a segment.
+//! A logged model is always returned with all its points, unlike a run, which is returned with the
+//! latest point of each metric. Each point is packed separately. It is first an element of a set in
+//! the model's metrics document, and later moves into a segment.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -10,10 +10,11 @@ use std::collections::BTreeMap;
 use crate::compressed_content::{deflate, inflate};
 use crate::points::{Point, read_signed, write_signed};
 
-/// Number of bytes of points in one segment before compression. Compressed, they always take a
-/// fraction of the room in an item.
+/// Number of bytes of points in one segment before compression. After compression, a segment takes
+/// only a fraction of the room in an item.
 const MAX_SEGMENT_BYTES: usize = 256 << 10;
-/// Stored in place of a length for texts of 32 hexadecimal digits, which take 16 bytes.
+/// Marker that is stored instead of a text's length if the text has 32 hexadecimal digits. Such a
+/// text is packed into 16 bytes.
 const HEX_DIGITS_MARKER: i64 = -1;
 
 /// A point of a logged model's metric.
@@ -35,16 +36,17 @@ pub struct ModelPoint {
 pub type ModelSeries = BTreeMap<String, Vec<ModelPoint>>;
 
 impl ModelPoint {
-    /// Creates a point as MLflow's store does: like a run's, except that NaN becomes 0, because
-    /// `_log_model_metrics` drops the flag for it.
+    /// Creates a point as MLflow's store does. The value is converted like that of a run's point,
+    /// except that NaN becomes 0, because `_log_model_metrics` drops the flag that distinguishes
+    /// NaN from 0.
     #[must_use]
     pub fn new(timestamp: i64, step: i64, value: f64, run: &str, dataset: Option<(String, String)>) -> Self {
         let value = if value.is_nan() { 0.0 } else { Point::new(timestamp, step, value).value };
         Self { timestamp, step, value, run: run.to_owned(), dataset }
     }
 
-    /// Compares points so that the latest is the greatest: by time and step, and the first run
-    /// among equals.
+    /// Compares points so that the latest is the greatest: by time, and then by step. If both are
+    /// equal, the point whose run ID sorts first is the greater one.
     #[must_use]
     pub fn by_time(&self, other: &Self) -> Ordering {
         let moment = (self.timestamp, self.step).cmp(&(other.timestamp, other.step));
@@ -130,7 +132,8 @@ pub fn unpack_model_segment(bytes: &[u8], series: &mut ModelSeries) -> Option<()
     while !rest.is_empty() {
         let metric = read_text(&mut rest)?;
         let point = ModelPoint::unpack(read_bytes(&mut rest)?)?;
-        // The points of a metric are stored together, so most of them find its series.
+        // The points of a metric are stored together, so for most points the metric's series exists
+        // already.
         match series.get_mut(&metric) {
             Some(points) => points.push(point),
             None => {

@@ -63,7 +63,7 @@ pub fn read_segment(segment: &Item) -> Result<(Vec<Point>, Digest)> {
     let read = || {
         let packed = segment.bytes(POINTS)?;
         let digest = key_parts::points_of_segment(&segment.key()?.sk)?;
-        // Without the digest, a truncated segment would be read as a shorter one.
+        // Without the comparison of digests, a truncated segment would be read as a shorter one.
         let is_whole = digest == points::digest(packed);
         Some((is_whole.then(|| points::unpack(packed))??, digest))
     };

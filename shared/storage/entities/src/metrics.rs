@@ -1,5 +1,5 @@
-//! Metrics documents: a set of packed points for each metric, with the latest point and the points
-//! that wait for a segment.
+//! Metrics documents. For each metric, such a document has a set of packed points: the latest
+//! point, and the points that wait for a segment.
 
 use mlflow_api::Result;
 use table::{Item, Value, bytes_set};
@@ -20,12 +20,12 @@ pub fn waiting(document: &Item, metric: &str) -> Result<Vec<Point>> {
 /// Returns the latest point of each metric in a document.
 ///
 /// # Errors
-/// Each item is an internal error if that metric cannot be read.
+/// A metric that cannot be read is an internal error, in place of its point.
 pub fn latest(document: &Item) -> impl Iterator<Item = Result<(&str, Point)>> {
     let metrics = document.0.iter().filter_map(|(name, value)| Some((metric_of(name)?, value)));
     metrics.map(|(name, set)| {
         let latest = unpack_set(document, set)?.into_iter().max_by(Point::by_step);
-        // DynamoDB has no empty sets.
+        // A set without points can only be corrupt, because DynamoDB has no empty sets.
         Ok((name, latest.ok_or_else(|| unreadable(document, "a metric"))?))
     })
 }

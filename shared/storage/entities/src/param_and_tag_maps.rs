@@ -37,14 +37,14 @@ pub fn entries(item: &Item, attribute: Attribute<Texts>, rows: &[Item]) -> Resul
     Ok(all)
 }
 
-/// Returns the name of a key's entry in a map. DynamoDB has no empty names, but MLflow accepts an
-/// empty key when a run is created.
+/// Returns the name of a key's entry in a map. It differs from the key only if the key is empty:
+/// MLflow accepts an empty key when a run is created, but DynamoDB has no empty names.
 #[must_use]
 pub fn entry_name(key: &str) -> Cow<'_, str> {
     if key.is_empty() || key.starts_with('\0') { Cow::Owned(format!("\0{key}")) } else { Cow::Borrowed(key) }
 }
 
-/// Returns the key of a map's entry.
+/// Returns the key of the entry with this name in a map.
 #[must_use]
 pub fn entry_key(name: &str) -> &str {
     name.strip_prefix('\0').unwrap_or(name)

@@ -1,8 +1,8 @@
 //! Points of a metric: their two orders, and their packed forms.
 //!
-//! A waiting point is an element of a set of byte strings in a document, and takes 15 to 26 bytes.
-//! Sets make logging commutative and safe to repeat. Once there are enough points, they are packed
-//! into a segment.
+//! A point that waits for a segment is an element of a set of byte strings in a document, and takes
+//! 15 to 26 bytes. Because it is a set, the order of calls does not matter, and a call may be
+//! repeated. Once there are enough points, they are packed into a segment.
 
 use std::cmp::Ordering;
 
@@ -102,9 +102,9 @@ pub fn pack(points: &[Point]) -> Vec<u8> {
     bytes
 }
 
-/// Returns the digest of packed points that their segment's key contains: 64 bits of SHA-256. A
-/// segment with the same run, metric, time and step but other points has another digest, even if a
-/// client tries to provoke a collision.
+/// Returns the digest of packed points that is part of their segment's key: 64 bits of SHA-256. Two
+/// segments of a metric that begin at the same time and step have different digests if their points
+/// differ, even if a client tries to provoke a collision.
 #[must_use]
 pub fn digest(packed: &[u8]) -> Digest {
     let [high, _] = halves(sha256_128(packed));

@@ -47,7 +47,7 @@ const NOT_COPIED: [&str; 8] = [
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunCopy(pub Item);
 
-/// Returns the stage of the run itself, without that of its experiment.
+/// Returns the stage of the run itself, regardless of the stage of its experiment.
 #[must_use]
 pub fn own_stage(run: &Item) -> OwnStage {
     match run.get(STAGE).unwrap_or_default() {
@@ -57,17 +57,17 @@ pub fn own_stage(run: &Item) -> OwnStage {
 }
 
 impl RunCopy {
-    /// Returns the key of a run's copy. `started` is the run's start time in ms. Copies are sorted
-    /// by it within their stage.
+    /// Returns the key of a run's copy. `started` is the run's start time in ms, by which copies
+    /// are sorted within their stage.
     #[must_use]
     pub fn key(at: &RunLocation, started: i64, stage: OwnStage) -> Key {
         let (kind, entity) = (RUN_ENTITY_TYPE.into(), Name::from(at.run.as_str()));
         rows::IndexedCopy::key(&at.experiment, &stage, &kind, &Descending(started), &entity)
     }
 
-    /// Returns the keys that a run's copy may have, given the run's document. A run has at most one
-    /// copy, which moves when the run is deleted or restored. The copy of a run that was never
-    /// deleted has only one possible key.
+    /// Returns the keys that the copy of a run may have, given the run's document. A run has at
+    /// most one copy, which gets another key when the run is deleted or restored. If the run was
+    /// never deleted, its copy has only one possible key.
     #[must_use]
     pub fn keys(at: &RunLocation, run: &Item) -> Vec<Key> {
         let started = run.get(START_TIME).unwrap_or_default();
@@ -131,9 +131,9 @@ impl RunCopy {
         Ok(Self(item))
     }
 
-    /// Returns the run's values as if they had been read from its items. Returns `None` if the copy
-    /// holds no values or they are unreadable, in which case the run itself has to be read.
-    /// Consumes the copy, because a page has a hundred of them.
+    /// Returns the run's values in the form in which they are read from its items. Returns `None`
+    /// if the copy holds no values or they are unreadable; the run itself has to be read in this
+    /// case. Consumes the copy to avoid cloning its values, because a page has a hundred copies.
     #[must_use]
     pub fn into_values(self) -> Option<RunItems> {
         let mut run = self.0;
@@ -158,7 +158,8 @@ impl RunCopy {
         self.list(ENTRIES)
     }
 
-    /// Returns the entries that still had to be deleted when the copy was created.
+    /// Returns the stale index entries: those that still had to be deleted when the copy was
+    /// created.
     ///
     /// # Errors
     /// Returns an internal error if they cannot be read.

@@ -32,8 +32,8 @@ pub struct RunItems {
 }
 
 impl RunItems {
-    /// Returns the latest point of each metric. This also works for a copy, whose single item
-    /// contains them.
+    /// Returns the latest point of each metric. This works for a copy as well, because the copy's
+    /// single item contains these points.
     ///
     /// # Errors
     /// Returns an internal error if one of them cannot be read.
@@ -67,10 +67,10 @@ pub async fn read_run_items(table: &Table, at: &RunLocation, run: Item, metrics:
     Ok(RunItems { run, metrics, params: part(), tags: part(), links: part() })
 }
 
-/// Reads several runs with all their items. Runs that no longer exist are left out. One request per
-/// 100 runs, one per 100 of those that have a metrics document, and one more for each kind of row
-/// that a run has. Documents are read all at once. A run may have any number of rows, so rows are
-/// read for a few runs at a time.
+/// Reads several runs with all their items. Runs that no longer exist are left out. Takes one
+/// request per 100 runs, one per 100 runs with a metrics document, and one for each kind of row
+/// that a run has. The documents of all runs are read at once. Rows are read for a few runs at a
+/// time, because a run may have any number of rows.
 pub fn read_runs(table: &Table, places: &[RunLocation]) -> impl Stream<Item = Result<(RunLocation, RunItems)>> {
     let documents = async move {
         let mut runs = table.get_many(&places.iter().map(RunLocation::key).collect::<Vec<_>>()).await?;
@@ -87,8 +87,8 @@ pub fn read_runs(table: &Table, places: &[RunLocation]) -> impl Stream<Item = Re
     whole.try_buffered(CONCURRENCY)
 }
 
-/// Streams all runs of an experiment from their documents, in the order of their IDs. Suitable when
-/// there are too many runs to read them one by one. One request per MB of documents and rows, and
+/// Streams all runs of an experiment from their documents, in the order of their IDs, for callers
+/// with too many runs to read them one by one. Takes one request per MB of documents and rows, and
 /// one for each run that has logged more than its document holds. One page is in memory at a time.
 pub fn read_all_runs(
     table: &Table,
@@ -99,7 +99,7 @@ pub fn read_all_runs(
         let Some((query, unfinished)) = rest else { return Ok(None) };
         let page = table.query_page(&query).await?;
         let mut groups = group_by_run(experiment, unfinished, page.items);
-        // The next page may contain more items of the last run.
+        // The items of this page's last run may continue on the next page.
         let rest = page.next.map(|next| (query.starting_at(next), groups.pop()));
         Ok::<_, Error>(Some((stream::iter(groups.into_iter().map(Ok)), rest)))
     });
@@ -110,9 +110,9 @@ pub fn read_all_runs(
     whole.try_buffered(CONCURRENCY)
 }
 
-/// Groups the items of a partition's runs by run, beginning with the items of `unfinished`, the
-/// last run of the previous page. A run's document comes first among its items. Items whose run has
-/// no document are left out.
+/// Groups the items of the runs in a partition by run. `unfinished` contains the items of the last
+/// run of the previous page, to which the first items may belong. A run's document comes first
+/// among its items. Items whose run has no document are left out.
 fn group_by_run(
     experiment: ExperimentId,
     unfinished: Option<(RunLocation, RunItems)>,
@@ -185,7 +185,7 @@ mod tests {
             rows::RunOutput::key(experiment, run, &"m".into()),
             rows::RunParam::key(experiment, run, &long.as_str().into()),
             rows::RunTag::key(experiment, run, &"t".into()),
-            // Rows whose document is gone belong to no run.
+            // A row belongs to no run if its document no longer exists.
             rows::RunTag::key(experiment, &at("run-3").run, &"t".into()),
         ];
         let tag_of_one = rows::RunTag::key(experiment, &one.run, &"t".into());

@@ -10,7 +10,8 @@ use crate::attributes::{DIGEST, MODEL, NAME, ORDER, STEP, TAGS};
 use crate::param_and_tag_maps::{entry_key, entry_name};
 use crate::unreadable_item::unreadable;
 
-/// Returns the hash of a dataset that its key and its index entries contain.
+/// Returns the hash of a dataset's name and digest. The dataset's key and its index entries contain
+/// this hash.
 #[must_use]
 pub fn dataset_digest(name: &str, digest: &str) -> WideDigest {
     WideDigest::of(&[name, digest])
@@ -22,8 +23,8 @@ pub fn dataset_key(experiment: ExperimentId, name: &str, digest: &str) -> Key {
     rows::Dataset::key(&experiment, &dataset_digest(name, digest))
 }
 
-/// Checks whether an item is the dataset with this name and digest. Its key contains only their
-/// hash.
+/// Checks whether an item is the dataset with this name and digest. The check is necessary because
+/// the item's key contains only their hash.
 #[must_use]
 pub fn is_dataset(item: &Item, name: &str, digest: &str) -> bool {
     item.get(NAME) == Some(name) && item.get(DIGEST) == Some(digest)
@@ -81,8 +82,8 @@ pub fn run_outputs(links: &[Item]) -> Result<RunOutputs> {
     Ok(RunOutputs { model_outputs: models.collect::<Result<_>>()? })
 }
 
-/// Returns the rows in the form that copies store: without keys, which follow from the other
-/// attributes.
+/// Returns the rows in the form that copies store. Their keys are left out, because they follow
+/// from the other attributes.
 pub(crate) fn kept(links: &[Item]) -> Value {
     let kept = |row: &Item| {
         let attributes = [MODEL.name(), STEP.name(), NAME.name(), DIGEST.name(), TAGS.name(), ORDER.name()].into_iter();

@@ -33,8 +33,8 @@ impl RunLocation {
     }
 }
 
-/// Locates the run with an ID. No request for an ID that this server generated, one request for any
-/// other. The run may not exist: only reading its document shows that.
+/// Locates the run with an ID. Takes no request for an ID that this server generated, and one
+/// request for any other ID. The run may not exist, which only reading its document shows.
 pub async fn locate_run(table: &Table, text: &str) -> mlflow_api::Result<RunLocation> {
     let run = RunId::parse(text).ok_or_else(|| RunId::not_found(text))?;
     if let Some(experiment) = run.experiment() {

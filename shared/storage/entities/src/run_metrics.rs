@@ -1,10 +1,10 @@
 //! Where a run's metrics are stored, and how they are read.
 //!
-//! The points of a run's first calls are in its document. Further points are added to the journal
-//! ([`journal`](crate::journal)). The consumer of the stream packs them from there into the metrics
-//! documents, and then into segments. Points only move in this order, and the sort keys of journal,
-//! documents and segments are in this order too. A reader that follows this order may find a point
-//! twice, but never misses one.
+//! The points of a run's first calls are in its document. Later points are added to the journal
+//! ([`journal`](crate::journal)). The consumer of the stream packs them from the journal into the
+//! metrics documents, and from there into segments. Points only move in this direction, and the
+//! sort keys of journal, documents and segments are in the same order. A reader that reads them in
+//! key order may find a point twice, but never misses one.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::metrics::{latest, waiting};
 use crate::points::Point;
 use crate::run_location::RunLocation;
 
-/// Where those metrics of a run are stored that are not in its document.
+/// Where the metrics of a run are stored that are not in the run's document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricsStorage {
     /// The document has all metrics.
@@ -89,8 +89,9 @@ impl RunMetrics {
         Ok(found)
     }
 
-    /// Returns the points of a metric that are in no segment yet, and the latest point, including
-    /// points in the run's document. They are in no particular order, and may contain duplicates.
+    /// Returns the points of a metric that are in no segment yet, and the metric's latest point.
+    /// Points in the run's document are included. The points are in no particular order, and may
+    /// contain duplicates.
     ///
     /// # Errors
     /// Returns an internal error if they cannot be read.
@@ -114,8 +115,8 @@ impl RunMetrics {
     }
 
     /// Returns the points of all metrics that are in no segment yet, including points in the run's
-    /// document. Unlike [`waiting`](Self::waiting), leaves out journal points that stand for sealed
-    /// segments.
+    /// document. Unlike [`waiting`](Self::waiting), leaves out points of the journal that are also
+    /// in segments.
     ///
     /// # Errors
     /// Returns an internal error if they cannot be read.
@@ -129,7 +130,7 @@ impl RunMetrics {
         Ok(all)
     }
 
-    /// Returns these metrics with only some of the tails.
+    /// Returns a copy of these metrics in which `tails` replaces the tails of the journal.
     ///
     /// # Errors
     /// Returns an internal error if one of the tails cannot be read.
@@ -138,8 +139,8 @@ impl RunMetrics {
         Ok(Self { documents: self.documents.clone(), tails, journal, names: self.names.clone() })
     }
 
-    /// Returns the number of packings, including one that may still be in progress: the documents
-    /// are written one after the other.
+    /// Returns the number of times that points were packed. A packing that is still in progress may
+    /// be included, because it writes the documents one after the other.
     #[must_use]
     pub fn packed(&self) -> i64 {
         self.documents.iter().map(packed).max().unwrap_or_default()
@@ -167,8 +168,8 @@ pub async fn read_run_metrics(
         MetricsStorage::Nowhere => Ok(RunMetrics::default()),
         MetricsStorage::Journal => read_journal_and_documents(table, at).await,
         MetricsStorage::Documents => {
-            // The two may have been read at different times. A metrics document from before the run
-            // was last packed lacks points that the run's document no longer has.
+            // `first` and the run's document may have been read at different times. If the run was
+            // packed after `first` was read, points are missing that have left the run's document.
             match first.filter(|first| packed(first) >= packed(run)) {
                 Some(first) if !first.has(WIDE) => Ok(RunMetrics { documents: vec![first], ..RunMetrics::default() }),
                 _ => sorted(table.query(Query::of(documents(at))).await?),
@@ -177,8 +178,8 @@ pub async fn read_run_metrics(
     }
 }
 
-/// Reads a run's journal and its metrics documents, regardless of what its own document says. One
-/// request per MB.
+/// Reads a run's journal and its metrics documents, even if the run's own document says that it has
+/// none. One request per MB.
 ///
 /// # Errors
 /// Returns failures of the table, and [`Failure::Unreadable`] if the journal cannot be read.
@@ -186,8 +187,9 @@ pub async fn read_journal_and_documents(table: &Table, at: &RunLocation) -> tabl
     sorted(table.query(Query::of(ranges::journal_and_metrics(&at.run))).await?)
 }
 
-/// Reads the metrics in a run's partition as far as one metric needs them. For a wide run without a
-/// journal, this is at most one further document instead of all of them.
+/// Reads those metrics in a run's partition that are needed for one metric. For a run with many
+/// metrics and without a journal, at most one further metrics document is read instead of all of
+/// them.
 ///
 /// # Errors
 /// Returns failures of the table, and [`Failure::Unreadable`] if the journal cannot be read.

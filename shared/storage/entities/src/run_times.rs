@@ -1,5 +1,5 @@
-//! Timing of the protocol by which calls and the indexer agree on a run's mark. The times depend on
-//! each other.
+//! Times in the protocol by which calls that log to a run and the indexer agree on whether the
+//! run's mark is kept. The times depend on each other.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ const CLOSING_DURATION: Duration = Duration::from_mins(1);
 /// within this time. The mark is kept for at least [`CLOSING_MS`] after the indexer has announced
 /// its removal.
 pub const MARK_RELIANCE_DURATION: Duration = Duration::from_secs(20);
-/// How long, in ms, calls may be running that have not noticed that a run's mark is going to be
-/// removed. They rely on the mark for [`MARK_RELIANCE_DURATION`]. The write that announces the removal is
-/// retried and may succeed late.
+/// Time in ms, from the announcement that a run's mark will be removed, after which no call relies
+/// on the mark any more. A call that has not noticed the announcement relies on the mark for up to
+/// [`MARK_RELIANCE_DURATION`]. Retries of the write that announces the removal are added to this.
 pub const CLOSING_MS: i64 = CLOSING_DURATION.as_secs().cast_signed() * 1_000;
 
 const _: () = assert!(

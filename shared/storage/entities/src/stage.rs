@@ -11,15 +11,15 @@ use crate::attributes::{DELETED_TIME, EXPERIMENT, LOCATION, NAME, STAGE, STAGE_V
 pub struct ExperimentState {
     /// Lifecycle stage of the experiment.
     pub stage: LifecycleStage,
-    /// Number of changes of the stage.
+    /// Stage version: the number of times that the stage has changed.
     pub version: u32,
     /// Where runs of the experiment store their artifacts.
     pub artifact_location: String,
 }
 
 impl ExperimentState {
-    /// Returns where the experiment stores a run's artifacts. The location never changes, so a
-    /// run's item omits it.
+    /// Returns the location at which the experiment stores a run's artifacts. A run's item does not
+    /// contain the location, because it never changes.
     #[must_use]
     pub fn artifacts_of(&self, run: &RunId) -> String {
         location::append(&self.artifact_location, &format!("{run}/artifacts"))
@@ -36,8 +36,8 @@ pub fn experiment_state(item: &Item) -> ExperimentState {
     }
 }
 
-/// Returns the experiment that a row of a name refers to. Returns `None` if the row belongs to
-/// another name: long names are hashed in keys.
+/// Returns the experiment that a row of an experiment name refers to. Returns `None` if the row
+/// belongs to another name, which is possible because long names are hashed in keys.
 #[must_use]
 pub fn experiment_of_name(row: &Item, name: &str) -> Option<ExperimentId> {
     if row.get(NAME) != Some(name) {
@@ -57,9 +57,10 @@ pub fn run_stage(item: &Item, experiment: &ExperimentState) -> LifecycleStage {
     item.get(STAGE).unwrap_or_default()
 }
 
-/// Returns the time in ms since which a run has been deleted, given its own and its experiment's
-/// item. Returns `None` if the run is not deleted. Deleting an experiment deletes its runs, and is
-/// the last change of a deleted experiment.
+/// Returns the time in ms since which a run has been deleted, given the items of the run and of its
+/// experiment. Returns `None` if the run is not deleted. If the run is deleted because its
+/// experiment is, the time is that of the experiment's last change: the deletion is the last change
+/// of a deleted experiment.
 #[must_use]
 pub fn run_deleted_since(run: &Item, experiment: &Item) -> Option<i64> {
     let state = experiment_state(experiment);
@@ -68,7 +69,7 @@ pub fn run_deleted_since(run: &Item, experiment: &Item) -> Option<i64> {
     }
     let by_itself = run.get(STAGE_VERSION).is_some_and(|version| version >= state.version);
     let since = if by_itself { run.get(DELETED_TIME) } else { experiment.get(UPDATED) };
-    // A run without a known time never counts as old.
+    // A run whose time of deletion is unknown never counts as deleted long ago.
     Some(since.unwrap_or(i64::MAX))
 }
 
@@ -78,8 +79,8 @@ pub fn unchanged_stage(item: &Item) -> Condition {
     Condition::unchanged(item, STAGE).and(Condition::unchanged(item, STAGE_VERSION))
 }
 
-/// Returns the error for restoring an entity whose permanent deletion has begun. Clients retry it.
-/// By then the deletion is complete, or was given up.
+/// Returns the error for restoring an entity whose permanent deletion has begun. Clients retry the
+/// request after this error. By then, the deletion has been completed or abandoned.
 #[must_use]
 pub fn being_removed(what: &str) -> Error {
     Error::unavailable(format!("the {what} is being permanently deleted"))

@@ -58,7 +58,8 @@ impl StoredTrace {
         self.item.get(START_TIME).unwrap_or_default()
     }
 
-    /// Returns the number of the partition of its day that contains the trace's mark.
+    /// Returns the number of the partition of traces, among those of the trace's day, that contains
+    /// the trace's mark.
     #[must_use]
     pub fn shard(&self) -> u32 {
         self.item.get(SHARD).unwrap_or_default()
@@ -95,7 +96,7 @@ impl StoredTrace {
         texts(&self.item, RUNS)
     }
 
-    /// Returns the prompt versions that the trace was linked to, as `name/version`.
+    /// Returns the prompt versions that the trace was linked to, in the form `name/version`.
     #[must_use]
     pub fn prompts(&self) -> Vec<String> {
         texts(&self.item, PROMPTS)

@@ -25,7 +25,8 @@ impl TraceStub {
     #[must_use]
     pub fn item(trace: &TraceId, run: &str, experiment: ExperimentId, edits: i64, expires: i64) -> Item {
         let empty = || map(Map::new());
-        // Every attribute that documents must have. An item that lacks one of them is unreadable.
+        // The stub has every attribute that a document must have, because an item that lacks one of
+        // them is unreadable.
         Item::new(rows::Trace::key(trace))
             .with(EXPERIMENT, text(experiment.to_string()))
             .with(START_TIME, number(0))
@@ -68,7 +69,7 @@ pub enum TraceItem {
 }
 
 impl TraceItem {
-    /// Reads an item under a trace's key.
+    /// Reads the trace or the stub from an item under a trace's key.
     ///
     /// # Errors
     /// Returns an internal error if the item cannot be read.

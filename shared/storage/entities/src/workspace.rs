@@ -1,4 +1,4 @@
-//! Workspaces of items.
+//! The workspace of an item, and the identity of workspaces.
 
 use key_schema::{Key, rows};
 use mlflow_api::{Error, ErrorCode, Workspace};
@@ -21,13 +21,14 @@ pub fn workspace_named(attribute: Option<&str>) -> mlflow_api::Result<Workspace>
     attribute.map_or_else(|| Ok(Workspace::default()), Workspace::stored)
 }
 
-/// Key of a workspace's item.
+/// Returns the key of a workspace's item.
 #[must_use]
 pub fn workspace_key(workspace: &Workspace) -> Key {
     rows::Workspace::key(&workspace.as_str().into())
 }
 
-/// The identity of a workspace: its id, which no other workspace ever gets, whatever its name.
+/// The identity of a workspace, given by its id. No other workspace ever gets the id, even if it
+/// gets the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkspaceIdentity {
     name: Workspace,
@@ -38,7 +39,7 @@ pub struct WorkspaceIdentity {
 }
 
 impl WorkspaceIdentity {
-    /// The identity in the item of a workspace; `None` if the item is not one of a workspace.
+    /// Reads the identity from the item of a workspace. Returns `None` for any other item.
     #[must_use]
     pub fn of(item: &Item) -> Option<Self> {
         let row = rows::Workspace::parse(&item.key()?)?;
@@ -51,7 +52,8 @@ impl WorkspaceIdentity {
         })
     }
 
-    /// Reads the identity of a workspace that has an item: any but the default one. One request, one read unit.
+    /// Reads the identity of a workspace. Returns `None` for a workspace without an item, such as
+    /// the default one. One request, one read unit.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -59,19 +61,21 @@ impl WorkspaceIdentity {
         Ok(table.get(&workspace_key(workspace)).await?.as_ref().and_then(Self::of))
     }
 
-    /// Its name.
+    /// Returns the workspace's name.
     #[must_use]
     pub fn name(&self) -> &Workspace {
         &self.name
     }
 
-    /// The id that the workspace's roles and grants carry. `None` for a workspace made by 0.1.0: they carry its name only.
+    /// Returns the id that is stored with the workspace's roles and grants. Returns `None` for a
+    /// workspace that version 0.1.0 created, whose roles and grants store only the name.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
         self.is_by_id.then_some(self.id.as_str())
     }
 
-    /// Its directory of artifacts below `workspaces/`: its name, unless an earlier workspace had that.
+    /// Returns the name of the workspace's artifact directory below `workspaces/`. This is the
+    /// workspace's own name, unless an earlier workspace had the same name.
     #[must_use]
     pub fn directory(&self) -> &str {
         self.directory.as_deref().unwrap_or(self.name.as_str())
@@ -80,12 +84,13 @@ impl WorkspaceIdentity {
     /// Checks that the workspace is not being deleted.
     ///
     /// # Errors
-    /// `ABORTED`, which clients do not repeat.
+    /// `ABORTED`, which clients do not retry.
     pub fn check_open(&self) -> mlflow_api::Result<()> {
         if self.is_closing { Err(closed(&self.name)) } else { Ok(()) }
     }
 
-    /// A part of a transaction: this workspace exists, with this id, and is not being deleted. Two write units.
+    /// Returns a condition for a transaction: this workspace exists with this id, and is not being
+    /// deleted. Costs two write units.
     #[must_use]
     pub fn is_open(&self) -> Write {
         let is_it = Condition::Equals(ID.into(), text(&self.id));
@@ -93,14 +98,14 @@ impl WorkspaceIdentity {
     }
 }
 
-/// Returns the error for creating something in a workspace that is being deleted, if the
-/// transaction was refused because of the workspace.
+/// Returns the error for writing to a workspace that is being deleted. Returns `None` if `reason`
+/// shows that the transaction was not refused because of the workspace.
 #[must_use]
 pub fn if_closed(workspace: &Workspace, reason: Option<&WriteRefusal>) -> Option<Error> {
     matches!(reason, Some(WriteRefusal::Refused(_))).then(|| closed(workspace))
 }
 
-/// The refusal of a write to a workspace that is being deleted.
+/// Returns the error for a write to a workspace that is being deleted.
 #[must_use]
 pub fn closed(workspace: &Workspace) -> Error {
     Error::new(ErrorCode::Aborted, format!("Workspace '{workspace}' is being deleted."))

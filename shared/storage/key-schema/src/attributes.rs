@@ -20,7 +20,7 @@ pub struct Attribute<T: ?Sized> {
 }
 
 impl<T: ?Sized> Attribute<T> {
-    /// Returns the stored name. From a `<` on, it stands for any text.
+    /// Returns the stored name. A `<` in it begins a placeholder for any text.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.name
@@ -56,13 +56,13 @@ impl<T: ?Sized> From<Attribute<T>> for String {
 /// The description of an attribute of a row.
 #[derive(Clone, Copy, Debug)]
 pub struct AttributeDescription {
-    /// Stored name. From a `<` on, it stands for any text.
+    /// Stored name. A `<` in it begins a placeholder for any text.
     pub name: &'static str,
     /// Type of the values.
     pub kind: Kind,
-    /// Whether every item of the row has it.
+    /// Whether every item of the row has the attribute.
     pub is_required: bool,
-    /// Content, as a phrase for the table reference.
+    /// Content of the attribute, as a phrase for the table reference.
     pub about: &'static str,
 }
 
@@ -76,13 +76,13 @@ impl AttributeDescription {
         Self { name: attribute.name, kind: T::KIND, is_required, about }
     }
 
-    /// Whether the name is a pattern, which stands for all attributes with its prefix.
+    /// Checks whether the name is a pattern for all attributes with a prefix.
     #[must_use]
     pub fn is_pattern(&self) -> bool {
         self.name.contains('<')
     }
 
-    /// Whether an attribute of this name is described.
+    /// Checks whether this description applies to attributes of this name.
     #[must_use]
     pub fn is_named(&self, name: &str) -> bool {
         self.name.split_once('<').map_or(self.name == name, |(beginning, _)| name.starts_with(beginning))
@@ -293,7 +293,7 @@ pub const GRANTED: &[AttributeDescription] = attributes! {
     LEVEL: Text required "the level, by MLflow's name",
 };
 
-/// The attribute of an entity that is being removed permanently.
+/// Attributes of an entity that is being removed permanently.
 pub const REMOVAL: &[AttributeDescription] = attributes! {
     NONCE: Bytes required "nonce, drawn by the process that last wrote the row: only this process may delete it again",
 };

@@ -8,7 +8,7 @@ use std::fmt::Write;
 pub struct Index {
     /// Name of the index.
     pub name: &'static str,
-    /// Attribute of the partition key. For a local index, it is that of the table.
+    /// Attribute of the partition key. For a local index, it is the table's own partition key.
     pub partition: &'static str,
     /// Attribute of the sort key.
     pub sort: &'static str,
@@ -23,7 +23,7 @@ impl Index {
         Self { name, partition, sort }
     }
 
-    /// Whether the index spans partitions. Such an index is eventually consistent.
+    /// Checks whether the index spans partitions. Such an index is eventually consistent.
     #[must_use]
     pub fn is_global(&self) -> bool {
         self.partition != PK
@@ -115,8 +115,8 @@ impl TableDefinition {
     }
 }
 
-/// Limits of the units per second, if the stack's parameters set them. A global index has limits of
-/// its own; local indexes share those of the table.
+/// Limits of the units per second, which apply if the stack's parameters set them. A global index
+/// has limits of its own, and local indexes share those of the table.
 const ON_DEMAND: &str = "OnDemandThroughput: !If [HasUnitLimits, { MaxReadRequestUnits: !Ref MaxReadUnits, \
                          MaxWriteRequestUnits: !Ref MaxWriteUnits }, !Ref AWS::NoValue]";
 

@@ -1,5 +1,5 @@
-//! The keys of the secondary indexes. All indexes project only keys, so a change that leaves an
-//! item's index keys alone costs nothing in them.
+//! The keys of the secondary indexes. All indexes project only keys, so a change of an item costs
+//! nothing in them unless it changes the item's index keys.
 
 use model::{ExperimentId, ModelId, RunId, TraceId, UserName};
 

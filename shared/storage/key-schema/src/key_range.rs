@@ -10,8 +10,8 @@ const LAST_CHARACTER: char = '\u{10FFFF}';
 /// Sorts before every character of a key.
 const FIRST_CHARACTER: char = '\u{1}';
 
-/// Returns a text that sorts after all keys with this prefix, and before all later keys. `$` is the
-/// successor of `#`, which ends every segment but the last.
+/// Returns a text that sorts after all keys with this prefix, and before all later keys. It ends in
+/// `$`, the successor of `#`, if the prefix ends in `#`, as every segment but the last does.
 fn end_of(beginning: &str) -> String {
     match beginning.strip_suffix('#') {
         Some(segments) => format!("{segments}$"),
@@ -21,7 +21,7 @@ fn end_of(beginning: &str) -> String {
 
 /// A range of one partition, of the table or of an index, in the order of sort keys.
 ///
-/// A place in the range is the part of a sort key after the prefix that all keys of the range
+/// A position in the range is the part of a sort key after the prefix that all keys of the range
 /// share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRange {
@@ -50,7 +50,7 @@ impl KeyRange {
         Self { index, partition, beginning: beginning.to_owned(), first: String::new(), last: None }
     }
 
-    /// Starts the range at this place, inclusive.
+    /// Starts the range at this position (a sort key without the range's prefix), inclusive.
     #[must_use]
     pub fn starting(mut self, first: &str) -> Self {
         if first > self.first.as_str() {
@@ -68,13 +68,13 @@ impl KeyRange {
         }
     }
 
-    /// Starts the range after this place.
+    /// Starts the range after this position (a sort key without the range's prefix).
     #[must_use]
     pub fn after(self, last: &str) -> Self {
         self.starting(&format!("{last}{FIRST_CHARACTER}"))
     }
 
-    /// Ends the range at this place, inclusive.
+    /// Ends the range at this position (a sort key without the range's prefix), inclusive.
     #[must_use]
     pub fn until(mut self, last: &str) -> Self {
         if self.last.as_deref().is_none_or(|known| last < known) {
@@ -83,26 +83,30 @@ impl KeyRange {
         self
     }
 
-    /// Ends the range with the last place that has this prefix.
+    /// Ends the range with the last sort key whose position (the part after the range's prefix)
+    /// begins with this text.
     #[must_use]
     pub fn until_beginning(self, beginning: &str) -> Self {
         self.until(&end_of(beginning))
     }
 
-    /// Starts the range after the last place that has this prefix.
+    /// Starts the range after the last sort key whose position (the part after the range's prefix)
+    /// begins with this text.
     #[must_use]
     pub fn after_beginning(self, beginning: &str) -> Self {
         self.starting(&end_of(beginning))
     }
 
-    /// Restricts the range to places with this prefix.
+    /// Restricts the range to sort keys whose position (the part after the range's prefix) begins
+    /// with this text.
     #[must_use]
     pub fn beginning(self, beginning: &str) -> Self {
         self.starting(beginning).until_beginning(beginning)
     }
 
     /// Returns the range from the first key of this range to the last key of another range in the
-    /// same partition, including everything in between. Its places are whole sort keys.
+    /// same partition, including everything in between. The result has no common prefix, so its
+    /// positions are whole sort keys.
     #[must_use]
     pub fn through(self, other: impl Into<Self>) -> Self {
         let other = other.into();
@@ -111,13 +115,13 @@ impl KeyRange {
         Self { beginning: String::new(), first, last: Some(last), ..self }
     }
 
-    /// Whether the range cannot contain any key.
+    /// Checks whether the range cannot contain any key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.last.as_deref().is_some_and(|last| self.first.as_str() > last)
     }
 
-    /// Whether the range contains a key of the table or index.
+    /// Checks whether the range contains a key of the table or index.
     #[must_use]
     pub fn contains(&self, key: &Key) -> bool {
         let is_within = |place: &str| match &self.last {
@@ -127,7 +131,7 @@ impl KeyRange {
         key.pk == self.partition && self.place(&key.sk).is_some_and(is_within)
     }
 
-    /// Returns the place of a sort key in the range.
+    /// Returns the position of a sort key in the range, which is the part after the range's prefix.
     #[must_use]
     pub fn place<'a>(&self, sort_key: &'a str) -> Option<&'a str> {
         sort_key.strip_prefix(&self.beginning)
@@ -151,8 +155,8 @@ impl KeyRange {
         self.index.map_or(SK, |index| index.sort)
     }
 
-    /// Whether the range is exactly the places with a prefix. A query can express this precisely,
-    /// whatever characters the places contain.
+    /// Checks whether the range consists of exactly the sort keys with one prefix. A query can
+    /// express such a range precisely, whatever characters the keys contain.
     fn is_beginning(&self) -> bool {
         self.last.as_ref().is_some_and(|last| *last == end_of(&self.first))
     }
@@ -174,15 +178,15 @@ impl KeyRange {
     }
 }
 
-/// Returns the keys between two texts. The first may be empty for a range of whole keys, but
-/// DynamoDB does not accept an empty string as a key.
+/// Returns the keys between two texts. In a range of whole keys, the first text may be empty. It is
+/// replaced then, because DynamoDB does not accept an empty string as a key.
 fn between(first: String, last: String) -> SortKeys {
     SortKeys::Between(if first.is_empty() { FIRST_CHARACTER.to_string() } else { first }, last)
 }
 
-/// The rows of a type in one partition, with some leading segments given. A method for each further
-/// segment narrows it. Keys of other rows may share the prefix: for example, a run's params are
-/// among the rows with the prefix of runs.
+/// The rows of one type in one partition, narrowed by the leading segments of their keys. For each
+/// further segment, a method narrows the rows more. Keys of other rows may share the prefix: for
+/// example, the keys of a run's params begin with the prefix of runs.
 #[derive(Clone, Debug)]
 pub struct Prefix<Row, const GIVEN: usize> {
     range: KeyRange,
@@ -215,7 +219,7 @@ impl<Row, const GIVEN: usize> Prefix<Row, GIVEN> {
         self.range.after(&segment.text())
     }
 
-    /// Converts the prefix to a range, which can be narrowed by places.
+    /// Converts the prefix to a range, which can be narrowed by positions within it.
     #[must_use]
     pub fn range(self) -> KeyRange {
         self.range

@@ -1,4 +1,4 @@
-//! The types of attributes: how DynamoDB stores them, and as what Rust type they are read.
+//! The types of attributes: how DynamoDB stores values, and the Rust types that they are read as.
 
 pub use model::{DatasetRecordId, ExperimentId, LifecycleStage, ModelStage, RunStatus, ScorerId, TraceState};
 

@@ -4,13 +4,13 @@
 //! [`access_rows`] declares the access table. For each row, `key` builds the key, `parse` reads it
 //! back, and `all` is the range to query. [`ranges`] has the ranges that are not a plain prefix.
 //!
-//! [`attributes`] has the names of attributes, each with one type of [`kind`]. Rows declare them
-//! with this type, items are checked against it, and `Item::get` of `table` returns values of it.
-//! `segment.rs` and `text.rs` have the parts that keys consist of, called segments here. They are
-//! unrelated to the segments of a metric's points.
+//! [`attributes`] has the names of attributes, each with one type of [`kind`]. Rows declare their
+//! attributes with these types, items are checked against them, and `Item::get` of `table` returns
+//! values of the corresponding Rust type. `segment.rs` and `text.rs` have the parts that keys
+//! consist of, called segments here. They are unrelated to the segments of a metric's points.
 //!
-//! `docs/reference/table.md` and the table in `template.yaml` are generated from this crate ([`table_reference`],
-//! [`definition`]).
+//! `docs/reference/table.md` and the table in `template.yaml` are generated from this crate
+//! ([`table_reference`], [`definition`]).
 //!
 //! Only `ModelKey::of` builds the key of a registered model from its name.
 

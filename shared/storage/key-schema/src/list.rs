@@ -33,10 +33,10 @@ impl Segment for ListKind {
     }
 }
 
-/// One of the partitions of a field's tokens. An entity has one value for a field, but a trigram
-/// for every two or three characters of its text. Trigrams are spread over partitions by a hash of
-/// their first character, so that a new entity writes only a few times to each partition. Tokens
-/// with the same first character are still adjacent and sorted.
+/// One of the partitions of a field's tokens. An entity has one value for a field, but one trigram
+/// for every two or three characters of the field's text. Trigrams are spread over partitions by a
+/// hash of their first character, so that a new entity writes only a few times to each partition.
+/// Tokens with the same first character are still adjacent and sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenPart {
     level: Level,
@@ -47,15 +47,15 @@ impl TokenPart {
     /// Number of partitions for trigrams.
     const SPREAD: u8 = 8;
 
-    /// Returns the part that contains all tokens that start with `beginning`. The empty text is
-    /// only meaningful for whole values.
+    /// Returns the part that contains all tokens that start with `beginning`, which must not be
+    /// empty for trigrams.
     #[must_use]
     pub fn of(level: Level, beginning: &str) -> Self {
         let mut character = [0; 4];
         let first = beginning.chars().next().unwrap_or_default().encode_utf8(&mut character);
         let [high, low] = halves(fnv1a_128(first.as_bytes()));
-        // Multiplied because FNV leaves the high bits of short texts nearly alike. `Bucket` does
-        // the same.
+        // FNV leaves the high bits of short texts nearly alike. The multiplication spreads them, as
+        // for a `Bucket`.
         let [.., spread] = ((high ^ low).wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes();
         Self { level, part: if level == Level::Value { 0 } else { spread % Self::SPREAD } }
     }
@@ -80,13 +80,15 @@ impl Segment for TokenPart {
     }
 }
 
-/// Whether an entity was deleted on its own. Copies of such entities are in a separate partition,
-/// so that a search for active entities, or for deleted ones, reads no others.
+/// Whether an entity itself was deleted, as opposed to its experiment. Copies of entities that were
+/// deleted themselves are in a separate partition, so that a search reads only copies of active or
+/// only copies of deleted entities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OwnStage {
-    /// The stage of its experiment, or active on its own.
+    /// Not deleted itself. The entity has the stage of its experiment, or is active regardless of
+    /// it.
     Active,
-    /// Deleted on its own.
+    /// Deleted itself, independently of its experiment.
     Deleted,
 }
 

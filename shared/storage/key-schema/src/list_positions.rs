@@ -1,13 +1,13 @@
-//! Places in lists: the part of a key after the prefix that all keys of the list share. Lists are
-//! sorted newest first, so a place is, or ends in, a time and an id. In lists by value, the value
-//! comes before these.
+//! Positions in lists: the part of a key after the prefix that all keys of the list share. In a
+//! list that is sorted newest first, a position is a time and an id. In a list by value, the value
+//! comes before these two.
 
 use model::{ModelId, RunId};
 
 use crate::{Descending, Segment};
 
-/// Returns a place in a list that is sorted newest first, or within one value of a list by value.
-/// Comparable across lists.
+/// Returns a position in a list that is sorted newest first, or the end of a position in a list by
+/// value. Positions are comparable across lists.
 #[must_use]
 pub fn newest_first(time_ms: i64, id: &str) -> String {
     let mut place = time(time_ms);
@@ -16,21 +16,21 @@ pub fn newest_first(time_ms: i64, id: &str) -> String {
     place
 }
 
-/// Returns the prefix shared by all places with this time, in a list that is sorted newest first.
+/// Returns the prefix of all positions with this time, in a list that is sorted newest first.
 #[must_use]
 pub fn time(time_ms: i64) -> String {
     Descending(time_ms).text()
 }
 
-/// Returns the encoded value of a place in a list by value. In a list that is sorted newest first,
-/// returns the time.
+/// Returns the encoded value in a position of a list by value. For a list that is sorted newest
+/// first, returns the time.
 #[must_use]
 pub fn value(place: &str) -> &str {
     place.split_once('#').map_or(place, |(value, _)| value)
 }
 
-/// Returns the key prefix shared by all places of a value, given its encoded form. The separator
-/// keeps it from also matching longer values.
+/// Returns the prefix of all positions with a value, given its encoded form. The separator keeps it
+/// from also matching longer values.
 #[must_use]
 pub fn of_value(value: &str) -> String {
     format!("{value}#")
@@ -54,7 +54,8 @@ pub fn created_and_model(key: &str) -> Option<(i64, ModelId)> {
     end(key)
 }
 
-/// Reads only the last two segments, because a text before them may be truncated.
+/// Reads the time and the id at the end of a key. Only the last two segments are parsed, because a
+/// text before them may be truncated.
 fn end<Id: Segment>(key: &str) -> Option<(i64, Id)> {
     let mut parts = key.rsplit('#');
     let id = Id::read(parts.next()?)?;

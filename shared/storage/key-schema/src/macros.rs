@@ -195,7 +195,8 @@ macro_rules! read {
     };
 }
 
-/// Returns `None` from the enclosing function if a key has another form.
+/// Checks whether a key has the form of a pattern. Returns `None` from the enclosing function if it
+/// has another form.
 macro_rules! has_form {
     ($key:expr, $( $literal:literal $(< $field:ident >)? )+) => {
         let rest: &str = &$key;
@@ -223,7 +224,7 @@ macro_rules! attributes {
     };
 }
 
-/// Whether the keyword `required` is present.
+/// Returns whether the keyword `required` is present.
 macro_rules! is_required {
     () => {
         false

@@ -19,14 +19,15 @@ pub fn rows_of_run(experiment: &ExperimentId, run: &RunId) -> KeyRange {
 }
 
 /// Returns the range of a run's journal, the names used in it, and its metrics documents, in this
-/// order. Points move in the same order.
+/// order. Points move from the journal to the metrics documents, so a reader of the range never
+/// misses one.
 #[must_use]
 pub fn journal_and_metrics(run: &RunId) -> KeyRange {
     MetricJournal::all(run).range().through(RunMetricsBucket::all(run))
 }
 
-/// Returns the range of a metric's segments that begin after one time and step, and not after
-/// another.
+/// Returns the range of a metric's segments that begin later than `after`, and at or before
+/// `through`, each a time and a step.
 #[must_use]
 pub fn segments_between(
     run: &RunId,
@@ -92,7 +93,7 @@ pub fn experiments_deleted(workspace: &Name) -> KeyRange {
     ExperimentsByStage::all(workspace).range().beginning(Stage::DELETED)
 }
 
-/// Returns the entries of a list, which are in one or several partitions.
+/// Returns the ranges of the entries of a list, which are in one or several partitions.
 #[must_use]
 pub fn entries_of_list(experiment: &ExperimentId, entity_type: &Name, kind: ListKind, of: &Field) -> Vec<KeyRange> {
     match kind {
@@ -125,14 +126,15 @@ pub fn with_tokens_beginning(
     all.beginning(&Value::from(beginning).beginning())
 }
 
-/// Returns the ranges of copies: those of entities that were deleted on their own are in a separate
-/// partition.
+/// Returns the ranges of copies. There are two, because copies of entities that were deleted on
+/// their own are in a separate partition.
 #[must_use]
 pub fn copies(experiment: &ExperimentId, entity_type: &Name) -> [KeyRange; 2] {
     OwnStage::ALL.map(|stage| IndexedCopy::partition(experiment, &stage, entity_type))
 }
 
-/// Returns the range of an evaluation dataset and its records, which follow it.
+/// Returns the range of an evaluation dataset and its records, whose keys follow that of the
+/// dataset.
 #[must_use]
 pub fn evaluation_dataset_with_records(dataset: &EvaluationDatasetId) -> KeyRange {
     EvaluationDataset::all(dataset).range().through(EvaluationRecord::all(dataset))

@@ -28,7 +28,7 @@ impl RowDescription {
         keys.map(|key| key.index)
     }
 
-    /// Whether items of the row may have an attribute of this name and DynamoDB type code.
+    /// Checks whether items of the row may have an attribute of this name and DynamoDB type code.
     #[must_use]
     pub fn declares(&self, name: &str, code: &str) -> bool {
         let of_a_key = |attribute: &str| attribute == name && code == "S";

@@ -1,8 +1,8 @@
-//! The data table: the rows of all domains, as partition key `/` sort key, followed by the
-//! attributes of their items in braces.
+//! The data table: the rows of all domains. A row is declared by its partition key, a `/`, its sort
+//! key, and the attributes of its items in braces.
 //!
-//! Rows of domains whose functions do not exist yet are declared here as well, so that their place
-//! in the table is decided once.
+//! Rows of domains whose functions do not exist yet are declared here as well, so that their keys
+//! are decided once.
 
 use model::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId, TraceId, UserName};
 
@@ -26,12 +26,12 @@ pub struct RowDescription {
     pub sk: &'static str,
     /// Content of the row.
     pub purpose: &'static str,
-    /// Attributes of the row, except its key and those of indexes: its own, and groups that it
-    /// shares with other rows.
+    /// Attributes of the row, without the attributes of its key and of indexes: the row's own
+    /// attributes, and groups that it shares with other rows.
     pub attributes: &'static [&'static [AttributeDescription]],
     /// Checks whether a key has the form of this row.
     pub has_form: fn(&Key) -> bool,
-    /// Checks whether a key is one of this row and can be parsed.
+    /// Checks whether a key belongs to this row and can be parsed.
     pub reads: fn(&Key) -> bool,
 }
 

@@ -65,7 +65,7 @@ pub fn fnv1a_128(bytes: &[u8]) -> u128 {
     })
 }
 
-/// Returns the two halves of a hash, the higher half first.
+/// Returns the two halves of a hash, the more significant one first.
 #[must_use]
 pub fn halves(hash: u128) -> [u64; 2] {
     let [a, b] = [hash >> 64, hash & u128::from(u64::MAX)].map(u64::try_from);
@@ -242,7 +242,8 @@ impl Segment for WideDigest {
     }
 }
 
-/// One of the 16 documents that hold the further metrics of a wide run.
+/// The number of one of the 16 metrics documents over which the further metrics of a wide run are
+/// distributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bucket(u8);
 
@@ -257,8 +258,8 @@ impl Bucket {
     }
 }
 
-/// Returns eight bits of a hash. FNV leaves the high bits of short texts nearly alike; multiplying
-/// by 2^64 / golden ratio spreads them.
+/// Returns eight bits of a text's hash. FNV leaves the high bits of short texts nearly alike.
+/// Multiplying by 2^64 / golden ratio spreads them.
 fn spread(text: &str) -> u8 {
     let [high, low] = halves(fnv1a_128(text.as_bytes()));
     let [.., bits] = ((high ^ low).wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes();
@@ -332,19 +333,20 @@ impl Segment for ModelKind {
     }
 }
 
-/// The lifecycle stage in a run's own item, with the version of the experiment's stage that it
-/// belongs to.
+/// The lifecycle stage in a run's own item, with the version of the experiment's stage for which it
+/// applies.
 ///
 /// Deleting or restoring an experiment changes only one item, that of the experiment, and
 /// increments its stage version. A run that was deleted on its own is deleted only while this
 /// version is current, so the version is part of the index key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The stage of the experiment, or active on its own.
+    /// Not deleted on its own. The run has the stage of its experiment, or is active regardless of
+    /// it.
     Active,
-    /// Deleted on its own, while the experiment's stage had this version.
+    /// Deleted on its own, when the experiment's stage had this version.
     Deleted {
-        /// The experiment's stage version at that time.
+        /// The experiment's stage version when the run was deleted.
         version: u32,
     },
 }

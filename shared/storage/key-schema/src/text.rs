@@ -8,8 +8,8 @@ use crate::segment::{Segment, sha256_128};
 
 /// A text that a user chose.
 pub trait TextSegment: Segment {
-    /// Maximum length, in bytes, of an encoded prefix. An encoded text that is longer may be
-    /// truncated, and then keys are not sorted like texts.
+    /// Length, in bytes, up to which an encoded text is never truncated. Longer texts may be
+    /// truncated, and are then not sorted like the texts themselves.
     const UNCUT: usize;
 
     /// Returns the encoded prefix of all texts that begin with this one, truncated or not, for
@@ -27,11 +27,11 @@ macro_rules! text_segment {
     ($(#[doc = $doc:literal])+ $name:ident, $longest:literal) => {
         $(#[doc = $doc])+
         ///
-        /// Bytes up to `$` are encoded as `$` and two hexadecimal digits, so that the text contains
-        /// no `#`, and `a` sorts before `a!` even when `#` follows both. A text that is too long
-        /// for the key is truncated and ends in a hash of the whole text
-        /// ([`sha256_128`](crate::sha256_128)). The item then holds the text in an attribute, and
-        /// reads by such a name compare that attribute.
+        /// Bytes up to `$` are encoded as `$` and two hexadecimal digits, so that the encoded text
+        /// contains no `#`, and `a` sorts before `a!` even if `#` follows both. A text that is too
+        /// long for the key is truncated and ends in a hash of the whole text
+        /// ([`sha256_128`](crate::sha256_128)). The item then holds the whole text in an attribute,
+        /// and a reader that looks up such a text has to compare the attribute.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct $name(pub String);
 
@@ -76,8 +76,8 @@ text_segment! {
     Value, 200
 }
 
-/// The length of a user's name is limited so that it is never truncated in a key: different users
-/// always have different keys.
+/// A user's name is never truncated in a key, because its length is limited. Different users
+/// therefore always have different keys.
 impl Segment for UserName {
     fn write(&self, key: &mut String) {
         Name::from(self.as_str()).write(key);
@@ -88,8 +88,8 @@ impl Segment for UserName {
     }
 }
 
-/// The key of the rows of a registered model: its name, prefixed with its workspace unless that is
-/// the default one.
+/// The key of the rows of a registered model: its name, prefixed with its workspace unless the
+/// workspace is the default one.
 ///
 /// The separator is a `/`. Names of workspaces contain none, and a `/` in the model's name is
 /// escaped here, so that no name in one workspace is the key of a model in another.
@@ -131,8 +131,8 @@ impl ModelKey {
         }
     }
 
-    /// Returns an alternative key for the rows of a model of this name, for use if its regular key
-    /// is taken. It is unique because names contain no colon.
+    /// Returns an alternative key for the rows of a model of this name, for use if the regular key
+    /// is taken. It differs from the regular key of every model, because names contain no colon.
     #[must_use]
     pub fn beside(&self, id: &str) -> Self {
         Self { workspace: self.workspace.clone(), name: format!("{}:{id}", self.name) }

@@ -1,10 +1,11 @@
 //! Chart rows ([`entities::chart`]) of a metric with a long history.
 //!
-//! A row is written before the metrics document counts it, on condition that no row with its number
-//! was created from the same or a later state of that document. If a pass finds such a row of the
-//! same state, it continues after that row: an earlier pass was interrupted before it wrote the
-//! document, or another pass is running. The rows that a document counts are therefore always those
-//! that were created for it, no matter where a pass stops.
+//! A row is written before the metrics document counts it. The write is conditional: it fails if a
+//! row with this number was already created from the present or a later state of that document. If
+//! a pass finds a row that was created from the present state, it continues after that row. Such a
+//! row exists if an earlier pass was interrupted before it wrote the document, or if another pass
+//! is running. The rows that a document counts are therefore always those that were created for it,
+//! no matter where a pass stops.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,11 +18,13 @@ use table::{Condition, Failure, Item, Query, Result, Table, number};
 
 use crate::sealing::PackedMetric;
 
-/// How far in the future, in ms, a segment may begin to be included in rows. A segment that begins
-/// before the last one in rows is late, and is put into rows of its own.
+/// How far in the future, in ms, a segment may begin to be included in rows. Including a segment
+/// with a wrong time would be costly, because segments that begin before the last one in rows count
+/// as late and need separate rows.
 const MAX_FUTURE_MS: i64 = 86_400_000;
-/// Maximum number of points that are further in the future and left out of rows. More points than
-/// this are not the mistake of a single call: the job's clock or time unit differs.
+/// Maximum number of points further in the future than `MAX_FUTURE_MS` that are left out of rows.
+/// If there are more, they are not the mistake of a single call. The job's clock or time unit must
+/// be different.
 const MAX_FUTURE_POINTS: usize = 10_000;
 
 /// Creation of chart rows for a run that is being packed.
@@ -32,18 +35,18 @@ pub(crate) struct ChartRowCreation<'a> {
     /// Current time in ms.
     pub(crate) now: i64,
     /// Whether the journal has calls that are not packed now. Their segments have already been
-    /// written, but this pass cannot tell which ones they are.
+    /// written, and this pass cannot distinguish them from the others.
     pub(crate) leaves_some: bool,
 }
 
 impl ChartRowCreation<'_> {
     /// Puts a metric's segments into chart rows if enough of them are in no row yet, or if some are
-    /// late, that is, begin before others that are in rows. `packed` is the number of times that
-    /// points had been packed into the metric's document.
+    /// late, which means that they begin before segments that are in rows. `packed` is the number
+    /// of times that points had been packed into the metric's document.
     ///
-    /// No request if neither is the case. Otherwise, one request per MB of segments that are in no
-    /// row, and one request and four write units per row of about 1,000 points. The higher levels
-    /// add a third to that.
+    /// Sends no request if neither is the case. Otherwise, sends one request per MB of segments
+    /// that are in no row, and one request, with four write units, per row of about 1,000 points.
+    /// The rows of higher levels add a third to that.
     ///
     /// # Errors
     /// Returns failures of the table, and [`Failure::Unexpected`] if another pass is packing the
@@ -69,7 +72,7 @@ impl ChartRowCreation<'_> {
     }
 }
 
-/// The rows of a metric while rows are being added.
+/// The chart rows of a metric while a pass adds rows.
 struct MetricRows<'a> {
     table: &'a Table,
     at: &'a RunLocation,
@@ -91,7 +94,7 @@ struct SegmentGroup {
     through: Option<SegmentStart>,
 }
 
-/// A segment that is in no row: its start, its points and its digest.
+/// A segment that is in no row, as its start, its points and its digest.
 type SegmentWithoutRow = (SegmentStart, Vec<Point>, Digest);
 
 impl MetricRows<'_> {
@@ -110,8 +113,8 @@ impl MetricRows<'_> {
         }
     }
 
-    /// Adds the points of segments that begin before others that are in rows. All their points are
-    /// kept, not a sample.
+    /// Adds the points of late segments, which begin before segments that are in rows. All their
+    /// points are kept, not a sample.
     async fn add_late(&mut self, metric: &PackedMetric) -> Result<()> {
         let Some(through) = self.charted.through() else { return Ok(()) };
         let is_late = |segment: &SegmentName| segment.place <= through && !self.digests.contains(&segment.digest.0);
@@ -135,8 +138,8 @@ impl MetricRows<'_> {
             rest.split_at_checked(rest.len().min(MAX_ROW_POINTS)).filter(|(row, _)| !row.is_empty())
         {
             rest = others;
-            // Only the last of these rows has the digests. A pass that continues after it does not
-            // have to add the segments again.
+            // Only the last row of the late points has the digests. A pass that continues after
+            // this row therefore does not add the segments again.
             let digests = if rest.is_empty() { std::mem::take(&mut digests) } else { Vec::new() };
             let stands_for = u64::try_from(row.len()).unwrap_or(u64::MAX);
             self.add(row.to_vec(), stands_for, digests, through).await?;
@@ -144,8 +147,8 @@ impl MetricRows<'_> {
         Ok(())
     }
 
-    /// Adds the segments after those that are in rows. Leaves out the last ones if they are too few
-    /// for a row, and some that are far in the future.
+    /// Adds the segments after those that are in rows. Omits the last segments if they are too few
+    /// for a row, and segments that are far in the future.
     async fn add_segments(&mut self) -> Result<()> {
         let range = ranges::segments_between(&self.at.run, &Name::from(self.name), self.charted.through(), None);
         let mut query = Query::of(range);
@@ -177,7 +180,8 @@ impl MetricRows<'_> {
         if group.points.len() >= MIN_ROW_SOURCE_POINTS {
             self.add_group(std::mem::take(&mut group)).await?;
         }
-        // Segments in the future are not counted, because every pass would look at them again.
+        // Segments in the future are not counted as left, because every pass would then read them
+        // again.
         self.charted.left = u64::try_from(group.points.len()).unwrap_or(u64::MAX);
         Ok(())
     }
@@ -189,10 +193,11 @@ impl MetricRows<'_> {
         is_far(place) && !self.charted.through().is_some_and(is_far)
     }
 
-    /// Adds a segment to a group. If the group is large enough, it becomes a row first.
+    /// Adds a segment to a group. If the group is already large enough, it is first turned into a
+    /// row.
     async fn gather(&mut self, group: &mut SegmentGroup, (place, points, digest): SegmentWithoutRow) -> Result<()> {
-        // Segments that begin at the same position must be in one row, because the position cannot
-        // tell them apart.
+        // Segments that begin at the same position must be in one row, because the position alone
+        // would not show which of them are in the row.
         if group.points.len() >= MIN_ROW_SOURCE_POINTS && group.through != Some(place) {
             self.add_group(std::mem::take(group)).await?;
         }

@@ -1,9 +1,10 @@
 //! The portion of a run's journal that one pass packs.
 //!
-//! Points that arrive late get chart rows of their own, one per 256 points. After an outage of the
-//! stream's consumer there may be millions, and a pass over all of them would not finish. A pass
-//! therefore only takes as many tails of the journal as make about two hundred rows. The others
-//! stay in the journal, where readers find them, and the next pass continues.
+//! Points that arrive late are put into separate chart rows, one per 256 points. After an outage of
+//! the stream's consumer, there may be millions of late points, and a pass over all of them would
+//! not finish. A pass therefore takes only as many tails of the journal as result in about two
+//! hundred rows. The remaining tails stay in the journal, where readers find them, and the next
+//! pass continues.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +12,11 @@ use entities::journal::Journal;
 use entities::{ChartProgress, RunMetrics, SegmentStart, charted};
 use mlflow_api::Result;
 
-/// Maximum number of late points that a pass puts into chart rows, not counting those of its last
-/// tail.
+/// Maximum number of late points that a pass puts into chart rows. The points of the last tail are
+/// not counted.
 const MAX_LATE_POINTS: usize = 50_000;
 
-/// Returns the portion of the metrics in a run's partition that is packed now, or `None` if all of
-/// them are.
+/// Returns the portion of a run's metrics that is packed now, or `None` if it is all of them.
 ///
 /// # Errors
 /// Returns an internal error if the metrics cannot be read.

@@ -3,10 +3,10 @@
 //!
 //! The protocol is described in `docs/design/run-metrics.md`. Requests add to journals
 //! (`functions/tracking`), and readers merge journal and documents (the crate `entities`). Only the
-//! indexer packs: it decides when ([`is_due`]) and calls [`pack()`].
+//! indexer packs. It decides when ([`is_due`]) and calls [`pack()`].
 //!
-//! This is a crate of its own and not a part of `entities`, because functions that serve requests
-//! do not need it.
+//! Packing is not part of the crate `entities`, because functions that serve requests do not need
+//! it.
 
 mod chart_rows;
 mod history;

@@ -1,11 +1,11 @@
 //! Packing moves points that calls have added to a run's journal into its metrics documents, and
 //! from there into segments.
 //!
-//! Packing may be interrupted anywhere and repeated, and no reader misses a point
-//! (`entities/src/run_metrics.rs`). This follows from the order of writes: segments first, then
-//! chart rows, then the documents, with the first document last. After that, packed points are
-//! deleted from the tails, as are calls with an item of their own. The points in the run's own
-//! document are deleted together with the mark.
+//! Packing may be interrupted at any point and repeated, and no reader misses a point
+//! (`entities/src/run_metrics.rs`). The order of the writes ensures this. Segments are written
+//! first, then chart rows, then the documents, with the first document last. After that, the packed
+//! points are deleted from the tails of the journal, and the calls that are stored in separate
+//! items are deleted. The points in the run's own document are deleted together with the mark.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -24,11 +24,11 @@ use crate::chart_rows::ChartRowCreation;
 use crate::journal_batch::portion;
 use crate::sealing::PackedMetric;
 
-/// Maximum number of metrics in the first document. A run with more metrics is wide: the others are
-/// in 16 further documents, selected by a hash of the name.
+/// Maximum number of metrics in the first document. A run with more metrics is called wide. The
+/// additional metrics are in 16 further documents, selected by a hash of the metric's name.
 pub(crate) const MAX_DOCUMENT_KEYS: usize = 128;
-/// Size of a document, in bytes, above which all its metrics are sealed into segments, so that only
-/// their latest points are left.
+/// Size of a document, in bytes, above which all its metrics are sealed into segments. Only the
+/// latest point of each metric then stays in the document.
 pub(crate) const MAX_DOCUMENT_BYTES: usize = 200 << 10;
 /// Number of concurrent requests.
 const CONCURRENCY: usize = 16;
@@ -63,7 +63,7 @@ struct MetricsDocument<'a> {
     metrics: BTreeMap<String, PackedMetric>,
 }
 
-/// Checks whether there is something to pack: a journal, or a metric in the document with enough
+/// Checks whether there is something to pack: a journal, or a metric whose document has enough
 /// points for a segment.
 pub fn is_due(items: &RunItems) -> Result<bool> {
     if !items.metrics.tails.is_empty() {
@@ -78,11 +78,12 @@ pub fn is_due(items: &RunItems) -> Result<bool> {
     Ok(false)
 }
 
-/// Packs a run, or the portion of its journal that one pass packs (`journal_batch.rs`). `now` is in ms.
+/// Packs a run, or the portion of its journal that one pass packs (`journal_batch.rs`). `now` is in
+/// ms.
 ///
-/// One request per 25 segments, one per document, and one per tail, or per 25 large calls. One
-/// write unit per KB of them. Reading the documents of a run without a journal takes one more
-/// request. Chart rows are additional (`chart_rows.rs`).
+/// Sends one request per 25 segments, one per document, and one per tail or per 25 large calls.
+/// Each write costs one write unit per KB. Reading the documents of a run without a journal takes
+/// one more request. The requests for chart rows are additional (`chart_rows.rs`).
 ///
 /// # Errors
 /// Returns failures of the table, and [`Failure::Unexpected`] if another pass is packing the run
@@ -92,8 +93,8 @@ pub async fn pack(table: &Table, at: &RunLocation, items: &RunItems, now: i64) -
     let metrics = if place_of_metrics(&items.run) == MetricsStorage::Journal {
         &items.metrics
     } else {
-        // There may be documents that the run's own document does not mention, if a pass packed the
-        // run and was interrupted after that.
+        // If an earlier pass was interrupted, there may be documents that the run's own document
+        // does not mention yet.
         read = read_journal_and_documents(table, at).await?;
         &read
     };
@@ -113,16 +114,16 @@ pub async fn pack(table: &Table, at: &RunLocation, items: &RunItems, now: i64) -
         let (known, is_first) = (document.known, document.key == at.metrics_key());
         let item = document.item(packing.packed.times);
         let item = if is_first && packing.is_wide { item.with(WIDE, number(1)) } else { item };
-        // The first document records how often the run was packed, even if nothing else of it
-        // changes.
+        // The first document is written even if its metrics are unchanged, because it records how
+        // often the run was packed.
         if is_first || known.is_none_or(|known| metrics_of(known) != metrics_of(&item)) {
             put(table, item, &is_as_read(known)).await?;
         }
     }
     let tails = metrics.tails.iter().filter_map(|tail| Some((tail.key()?, tail)));
     let (calls, tails): (Vec<_>, Vec<_>) = tails.partition(|(key, _)| is_call(key));
-    // Calls with an item of their own are never changed after they were written, so they are
-    // deleted unconditionally.
+    // Calls that are stored in separate items never change after they were written, so these items
+    // are deleted unconditionally.
     let calls: Vec<_> = calls.into_iter().map(|(key, _)| key).collect();
     table.write_many(Vec::new(), &calls).await?;
     let tails = tails.into_iter().map(|(key, tail)| forget(table, key, tail));
@@ -139,10 +140,11 @@ async fn put(table: &Table, document: Item, condition: &Condition) -> table::Res
     }
 }
 
-/// Removes the packed calls from a tail of the journal. Deletes the tail if no other calls are left
-/// in it, and keeps it if calls have been added in the meantime. A call that stays in the tail is
-/// packed again. No point counts twice in the history then, but the segments that the call refers
-/// to count twice in charts.
+/// Removes the packed calls from a tail of the journal. Deletes the tail if it has no other calls,
+/// and keeps it if calls have been added in the meantime.
+///
+/// A call that stays in the tail is packed again. This does not duplicate points in the history,
+/// but in charts, the segments that the call refers to are counted twice.
 async fn forget(table: &Table, key: Key, tail: &Item) -> table::Result<()> {
     let calls_of = |tail: &Item| tail.value(CALLS).and_then(|calls| calls.as_bs().ok()).cloned().unwrap_or_default();
     let packed: HashSet<_> = calls_of(tail).into_iter().collect();
@@ -187,8 +189,8 @@ fn plan<'a>(at: &RunLocation, run: &Item, metrics: &'a RunMetrics) -> Result<Pac
     for (name, points) in waiting {
         let attribute = metric_attribute(&name);
         let bucket = rows::RunMetricsBucket::key(&at.run, &Bucket::of(&name));
-        // A metric never moves to another document, because readers read the documents one after
-        // the other and could miss it.
+        // A metric never moves to another document. Readers read the documents one after another,
+        // and could miss a metric that moves.
         let is_in_bucket = || known.get(&bucket).is_some_and(|document| document.0.contains_key(&attribute));
         let is_in_first = first.is_some_and(|first| first.0.contains_key(&attribute)) || (room > 0 && !is_in_bucket());
         if is_in_first && !first.is_some_and(|first| first.0.contains_key(&attribute)) {

@@ -1,4 +1,4 @@
-//! Sealing: turns the waiting points of a metric into segments, except the latest point.
+//! Sealing turns the waiting points of a metric into segments, except for the latest point.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use table::Item;
 /// A metric of a run that is being packed.
 #[derive(Debug)]
 pub(crate) struct PackedMetric {
-    /// The waiting points, and the latest point.
+    /// The waiting points and the latest point.
     pub(crate) points: Vec<Point>,
     /// The latest point, if it is also in a segment.
     kept: Option<Point>,
@@ -22,7 +22,8 @@ pub(crate) struct PackedMetric {
 }
 
 impl PackedMetric {
-    /// Creates a metric from its waiting points, some of which are in its document.
+    /// Creates a metric from its waiting points. `in_document` contains those that are already in
+    /// its document.
     pub(crate) fn new(mut points: Vec<Point>, in_document: &[Point], charted: ChartProgress) -> Self {
         points::sort_by_time(&mut points);
         let known = if charted.is_kept { in_document.iter().copied().max_by(Point::by_step) } else { None };
@@ -31,8 +32,8 @@ impl PackedMetric {
         metric
     }
 
-    /// Records that a point has been written to a segment. It is kept in the document as well while
-    /// it is the latest.
+    /// Records that a point has been written to a segment. As long as it is the latest point, it
+    /// also stays in the document.
     fn keep(&mut self, sealed: Option<Point>) {
         let latest = self.points.iter().copied().max_by(Point::by_step);
         self.kept = sealed.filter(|sealed| latest == Some(*sealed));
@@ -42,8 +43,8 @@ impl PackedMetric {
         }
     }
 
-    /// Turns all points into segments, and keeps the latest. Points that precede others in chart
-    /// rows get segments of their own.
+    /// Turns all points into segments, and keeps the latest point in the document as well. Points
+    /// that precede points in chart rows are put into separate segments.
     pub(crate) fn seal(&mut self, at: &RunLocation, name: &str, items: &mut Vec<Item>) {
         let points: Vec<_> = self.points.iter().copied().filter(|point| Some(*point) != self.kept).collect();
         let late = points.partition_point(|point| self.charted.has_passed((point.timestamp, point.step)));
@@ -71,7 +72,7 @@ impl PackedMetric {
     ) {
         let mut known: HashSet<_> = self.announced.iter().map(|segment| (segment.place, segment.digest.0)).collect();
         for segment in announced {
-            // If the segment is already known, a client repeated the call.
+            // If the segment is already known, a client has repeated the call.
             if known.insert((segment.place, segment.digest.0)) {
                 self.charted.left += count(segment);
                 self.announced.push(*segment);
@@ -81,7 +82,7 @@ impl PackedMetric {
         if self.points.iter().any(|point| point.by_step(&newest).is_ge()) {
             return;
         }
-        // Of two points that are in segments, only the later one is needed.
+        // Of the points that are also in segments, only the latest has to be kept.
         let before = self.kept;
         self.points.retain(|point| Some(*point) != before);
         self.points.push(newest);

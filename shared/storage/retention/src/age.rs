@@ -1,4 +1,4 @@
-//! Minimum time since a deletion, in the format of `mlflow gc --older-than`.
+//! Minimum time since an entity's deletion, in the format of `mlflow gc --older-than`.
 
 use entities::now_ms;
 use mlflow_api::{Error, Result};
@@ -33,8 +33,8 @@ impl DeletionAge {
         &self.text
     }
 
-    /// Returns the time, in ms since 1970, that lies this age in the past. Entities deleted before
-    /// it are old enough.
+    /// Returns the time, in ms since 1970, that is this age before the present. Entities that were
+    /// deleted before that time are old enough.
     #[must_use]
     pub fn before(&self) -> i64 {
         now_ms().saturating_sub(self.ms)

@@ -7,7 +7,7 @@ use crate::store::Retention;
 
 impl Retention {
     /// Deletes the artifacts of a run or a logged model, if there are any. The error text contains
-    /// their location and the reason why they could not be deleted.
+    /// the location of the artifacts and the reason why they could not be deleted.
     pub(crate) async fn remove_artifacts(&self, location: &str, id: &str) -> Result<(), String> {
         let failed =
             |error: Error| format!("its artifacts at {location} remain: {}", error.cause.unwrap_or(error.message));
@@ -19,8 +19,9 @@ impl Retention {
     }
 }
 
-/// Returns the directory named after the entity's ID, if the artifacts are in such a directory. The
-/// locations that this server creates have this form, and the directory contains nothing else.
+/// Returns the directory named after the entity's ID if the artifacts are stored inside such a
+/// directory, and otherwise `location`. This server creates locations of this form, and the
+/// directory then contains nothing else.
 fn directory<'a>(location: &'a str, id: &str) -> &'a str {
     let named = location
         .strip_suffix("/artifacts")

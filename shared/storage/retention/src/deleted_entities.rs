@@ -21,22 +21,23 @@ const CONCURRENCY: usize = 8;
 /// The entities to delete permanently.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntitiesToDelete {
-    /// Runs that were individually deleted, by experiment.
+    /// Individually deleted runs, by experiment.
     pub runs: BTreeMap<ExperimentId, Vec<RunId>>,
     /// Logged models, by experiment.
     pub models: BTreeMap<ExperimentId, Vec<ModelId>>,
     /// Experiments, which are deleted with all their contents.
     pub experiments: Vec<ExperimentId>,
-    /// Workspaces of named experiments, if they differ from that of the other entities.
+    /// Workspaces of named experiments that are in a different workspace than the other entities.
     pub(crate) elsewhere: BTreeMap<ExperimentId, Workspace>,
-    /// Condition that an entity must still meet when its turn comes.
+    /// Condition that an experiment or a logged model must still meet at the time when it is
+    /// deleted.
     pub(crate) which: DeletionCondition,
-    /// Condition that a run must still meet when its turn comes.
+    /// Condition that a run must still meet at the time when it is deleted.
     pub(crate) of_runs: DeletionCondition,
 }
 
 impl EntitiesToDelete {
-    /// Returns all entities that were found, without those that are deleted as part of an
+    /// Returns the entities to delete, without those that are only deleted as part of an
     /// experiment.
     pub fn entities(&self) -> impl Iterator<Item = RemovedEntity> {
         let runs = self.runs.values().flatten().cloned().map(RemovedEntity::Run);
@@ -46,9 +47,10 @@ impl EntitiesToDelete {
 }
 
 impl Retention {
-    /// Returns the deleted entities of a workspace. With `before`, only those that were deleted
-    /// before that time, in ms since 1970. One request for the list of experiments, and three for
-    /// each of them. With `before`, one read unit or more for each deleted entity in addition.
+    /// Returns the deleted entities of a workspace. With `before`, returns only those that were
+    /// deleted before that time, in ms since 1970. Sends one request for the list of experiments,
+    /// and three for each experiment. With `before`, each deleted entity costs at least one
+    /// additional read unit.
     ///
     /// # Errors
     /// Returns failures of the table.
@@ -71,7 +73,7 @@ impl Retention {
         Ok(found)
     }
 
-    /// Returns everything in a deleted workspace, which no request can refer to any more.
+    /// Returns everything in a deleted workspace. No request can refer to these entities any more.
     ///
     /// # Errors
     /// Returns failures of the table.
@@ -96,8 +98,8 @@ impl Retention {
         Ok(old.map(|(listed, _)| listed.experiment).collect())
     }
 
-    /// Returns the deleted runs and logged models of an experiment that is kept. The runs of a
-    /// deleted experiment are deleted with it when it is old enough.
+    /// Returns the deleted runs and logged models of an experiment that is not itself deleted. The
+    /// runs of a deleted experiment are deleted together with it when it is old enough.
     async fn deleted_in(
         &self,
         experiment: ExperimentId,
@@ -107,7 +109,8 @@ impl Retention {
         let item = self.table.get(&rows::Experiment::key(&experiment)).await?;
         if let Some(item) = item {
             let state = experiment_state(&item);
-            // Runs that were deleted before the experiment was restored are active again.
+            // Individually deleted runs are selected by the experiment's current stage version. A
+            // run that was deleted before the experiment was last restored is active again.
             let range = RunsByStage::all(&experiment).stage(&Stage::Deleted { version: state.version });
             if state.stage == LifecycleStage::Active {
                 runs = self.old(range.range(), which, |run| run_deleted_since(run, &item)).await?;
@@ -120,8 +123,8 @@ impl Retention {
         Ok((experiment, runs, models))
     }
 
-    /// Returns the keys of the items in a range that are old enough, page by page. The items
-    /// themselves are only read if there is an age.
+    /// Returns the keys of the items in a range that were deleted long enough ago, page by page.
+    /// The items themselves are only read if there is a minimum age.
     async fn old(
         &self,
         range: KeyRange,

@@ -1,11 +1,11 @@
-//! Selection of the entities that are deleted among those that are given.
+//! The condition that decides whether an entity is permanently deleted.
 
 /// The condition for deleting an entity permanently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeletionCondition {
-    /// The entity is deleted, and was before a given time in ms, if there is one.
+    /// The entity is deleted. If `before` is set, it was deleted before that time.
     Deleted {
-        /// Latest time of the deletion, in ms.
+        /// Time, in ms, before which the entity must have been deleted.
         before: Option<i64>,
     },
     /// Always met.

@@ -1,5 +1,5 @@
-//! Permanently deletes an experiment with its runs, logged models and traces, whether or not these
-//! were themselves deleted.
+//! Permanently deletes an experiment with all its runs, logged models and traces, including those
+//! that were not themselves deleted.
 
 use entities::attributes::{EXPERIMENT, NAME, STAGE_VERSION, UPDATED};
 use entities::experiments::forget_settings;
@@ -15,9 +15,8 @@ use crate::report::{RemovalReport, RemovedEntity};
 use crate::store::Retention;
 
 impl Retention {
-    /// Deletes an experiment if it was deleted before the time in `which`. The experiment is kept
-    /// if one of its runs or models is kept, such as a run that has been individually restored
-    /// since.
+    /// Deletes an experiment if it meets the condition `which`. The experiment is kept if one of
+    /// its runs or models is kept, for example a run that has been individually restored since.
     pub(crate) async fn remove_experiment(
         &self,
         workspace: &Workspace,

@@ -1,10 +1,12 @@
 //! Deletes the traces of a day on which all traces have expired.
 //!
-//! The traces in blocks are deleted first, and then those with marks. For each trace, its document
-//! is deleted on condition that it has not changed since it was read, and then its spans and files.
-//! The block or the mark is deleted last, because until then it is the only reference to the trace.
-//! The partition's lock keeps the packer out. A trace that was changed recently is kept with its
-//! mark. So is a trace that has moved to another day, which is visible in its document.
+//! Traces in blocks are deleted first, and then traces with marks. A mark is a row that lists a
+//! trace as changed since its block was packed. For each trace, its document is deleted on
+//! condition that it has not changed since it was read. Its spans and files are deleted next. The
+//! block or the mark is deleted last, because until then it is the only reference to the trace.
+//!
+//! The partition's lock prevents concurrent packing. A trace that was changed recently is kept with
+//! its mark. A trace that has moved to another day, according to its document, is kept as well.
 
 use entities::attributes::{ARRIVED, EDITS, MARKED_AT};
 use entities::{StoredTrace, now_ms, read_traces};
@@ -40,8 +42,8 @@ struct PartitionRemoval<'a> {
 }
 
 impl Retention {
-    /// Deletes the traces of a partition, and adds their number to `removed`. Unreadable blocks are
-    /// kept, because they are the only record of which traces are left.
+    /// Deletes the traces of a partition, and adds their number to `removed`. Keeps unreadable
+    /// blocks, because they are the only record of which traces are left.
     pub(crate) async fn remove_expired_day(
         &self,
         partition: TracePartition,
@@ -56,7 +58,8 @@ impl Retention {
             let lock = self.lock(partition).await?;
             let emptying =
                 PartitionRemoval { retention: self, partition, files: files.clone(), report, begun: Moment::now() };
-            // If a write failed, it may still be in flight. The lock is then left to expire.
+            // If a write failed, it may still be in flight. In that case the lock is not released,
+            // but left to expire.
             let left = emptying.empty(removed).await?;
             if let Err(failure) = lock.give_back(&self.table).await {
                 tracing::warn!(?failure, "a partition lock could not be released, and will expire");
@@ -71,7 +74,7 @@ impl Retention {
         }
     }
 
-    /// Checks whether a partition has marks or blocks. Two requests.
+    /// Checks whether a partition has marks or blocks. Sends two requests.
     pub(crate) async fn holds_traces(&self, partition: TracePartition) -> Result<bool> {
         for range in [partition.marks(), partition.blocks()] {
             if !self.table.query_page(&Query::of(range).for_removal().limit(1)).await?.items.is_empty() {
@@ -94,8 +97,9 @@ impl Retention {
 }
 
 impl PartitionRemoval<'_> {
-    /// Deletes the traces while the lock is safe, and adds their number to `removed`. Returns the
-    /// number of unreadable blocks, or `None` if there may be more to delete.
+    /// Deletes the partition's traces for as long as the lock may be used, and adds their number to
+    /// `removed`. Returns the number of unreadable blocks, or `None` if there may be more traces to
+    /// delete.
     async fn empty(&self, removed: &mut u64) -> Result<Option<usize>> {
         let mut unreadable = 0;
         let mut query = Query::of(self.partition.blocks()).for_removal().limit(BLOCK_BATCH_SIZE);
@@ -144,22 +148,22 @@ impl PartitionRemoval<'_> {
         }
     }
 
-    /// Deletes a block whose traces are gone. Its spans are deleted first, because the block refers
-    /// to them.
+    /// Deletes a block whose traces have been deleted. Deletes the block's spans first, because
+    /// only the block refers to them.
     async fn remove_block(&self, block: &Block) -> Result<()> {
         let digests = block.groups().iter().filter_map(|group| group.digest);
         let spans: Vec<_> = digests.map(|digest: WideDigest| self.partition.spans_key(&digest)).collect();
         self.retention.table.write_many(Vec::new(), &spans).await?;
         let is_as_read = Condition::Equals(EDITS.into(), number(block.edits()));
         match self.retention.table.delete(&block.key(), &is_as_read).await {
-            // The response to an earlier attempt was lost.
+            // The response to an earlier attempt was lost, and that attempt deleted the block.
             Ok(()) | Err(Failure::Refused { item: None, .. }) => Ok(()),
             Err(Failure::Refused { .. }) => Err(Error::unavailable("the traces of the experiment are being packed")),
             Err(failure) => Err(failure.into()),
         }
     }
 
-    /// Deletes the traces at these places that still exist, and returns their number.
+    /// Deletes the traces with these keys that still exist, and returns their number.
     async fn remove_traces(&self, places: &[TraceKey]) -> Result<u64> {
         let ids: Vec<_> = places.iter().map(|place| &place.trace).collect();
         let heads = read_traces(&self.retention.table, &ids).await?;
@@ -168,7 +172,7 @@ impl PartitionRemoval<'_> {
         Ok(removed.into_iter().map(u64::from).sum())
     }
 
-    /// Deletes the trace at a place, given its document. Returns whether the trace existed.
+    /// Deletes the trace with this key, given its document. Returns whether the trace existed.
     async fn remove_trace(&self, place: &TraceKey, head: Option<&StoredTrace>) -> Result<bool> {
         let (experiment, mut was_there) = (self.partition.experiment, false);
         if let Some(head) = head.filter(|head| head.experiment() == experiment) {
@@ -177,8 +181,8 @@ impl PartitionRemoval<'_> {
                 return Ok(false);
             }
             if !self.remove_document(head).await? {
-                // The trace was changed in the meantime. The writer put a new mark before the
-                // change, so the trace can still be found.
+                // The trace was changed in the meantime. Before the change, the writer has written
+                // a new mark, so the trace can still be found.
                 return Ok(false);
             }
             was_there = true;
@@ -207,8 +211,9 @@ impl PartitionRemoval<'_> {
         }
     }
 
-    /// Deletes spans of a trace that is gone or in another experiment. Recent spans may belong to a
-    /// request in flight. That request has put a mark, through which the next removal finds them.
+    /// Deletes the spans of a trace that does not exist or is in another experiment. Recent spans
+    /// are kept because they may belong to a request in flight. That request has written a mark, so
+    /// the next removal finds the spans.
     async fn remove_spans(&self, experiment: ExperimentId, trace: &TraceId) -> Result<()> {
         let mut query = Query::of(rows::TraceSpans::all(&experiment, trace)).for_removal();
         loop {
@@ -226,11 +231,11 @@ impl PartitionRemoval<'_> {
         }
     }
 
-    /// Deletes an item on condition that it has not changed since it was read. Returns whether it
-    /// is gone.
+    /// Deletes an item on condition that it has not changed since it was read. Returns whether the
+    /// item no longer exists.
     async fn delete(&self, key: &key_schema::Key, condition: &Condition) -> Result<bool> {
         match self.retention.table.delete(key, condition).await {
-            // The response to an earlier attempt was lost, or another process was faster.
+            // An earlier attempt whose response was lost, or another process, has deleted the item.
             Ok(()) | Err(Failure::Refused { item: None, .. }) => Ok(true),
             Err(Failure::Refused { .. }) => Ok(false),
             Err(failure) => Err(failure.into()),
@@ -238,7 +243,8 @@ impl PartitionRemoval<'_> {
     }
 }
 
-/// Returns the place of a quiet mark, and the time when it was put.
+/// Returns the key and the time of a mark that was not written recently. Returns `None` for a
+/// recent mark.
 fn quiet(mark: &Item) -> Option<(TraceKey, i64)> {
     let (place, put) = (TraceKey::of_key(&mark.key()?)?, mark.get(MARKED_AT).unwrap_or_default());
     (put <= now_ms().saturating_sub(QUIET_MARK_AGE)).then_some((place, put))

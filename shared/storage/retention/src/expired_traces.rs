@@ -1,4 +1,5 @@
-//! Deletes expired traces, day by day. Reads hide traces from the moment at which they expire.
+//! Deletes expired traces, day by day. Reads ignore a trace from the moment when it expires, even
+//! before it is deleted.
 
 use entities::trace_retention::{TraceRetentionCache, TraceRetentionSetting};
 use mlflow_api::{ExperimentId, Result, Workspace};
@@ -24,7 +25,7 @@ pub struct ExpiredTraces {
 
 impl Retention {
     /// Returns the experiments of a workspace that still have expired traces, with the days on
-    /// which these traces began. Takes the same requests as a removal that finds nothing.
+    /// which these traces began. Sends as many requests as a removal that finds nothing to delete.
     ///
     /// # Errors
     /// Returns failures of the table.
@@ -49,10 +50,11 @@ impl Retention {
     }
 
     /// Returns the days on which all traces have expired, for all experiments of a workspace,
-    /// whether or not the traces have been deleted. One request for the setting. If not all traces
-    /// are kept forever, one more for the setting and one for the list of experiments, and one for
-    /// the days of each experiment whose traces expire and per fifty experiments with tags of their
-    /// own.
+    /// whether or not the traces have been deleted.
+    ///
+    /// Sends one request for the setting. If it does not keep all traces forever, sends one more
+    /// for the setting, one for the list of experiments, one per fifty experiments with a retention
+    /// tag, and one for the days of each experiment whose traces expire.
     async fn expired_days(&self, workspace: &Workspace) -> Result<Vec<ExpiredTraces>> {
         let mut expired = Vec::new();
         if TraceRetentionSetting::read(&self.table).await? == TraceRetentionSetting::default() {
@@ -69,23 +71,23 @@ impl Retention {
     }
 
     /// Deletes all traces of days on which all traces have expired, with their spans, marks, blocks
-    /// and files. May be interrupted anywhere and repeated.
+    /// and files. May be interrupted at any point and repeated.
     ///
-    /// A day without any traces left costs one request, or two if the experiment has a tag, and two
-    /// for each of its partitions, on every call. Other days cost two requests per hundred traces,
-    /// one per document, and two for the spans of each trace. The deletions cost one write unit or
-    /// more each.
+    /// On every call, a day without any traces left costs one request, or two if the experiment has
+    /// a retention tag, and two for each of the day's partitions. Any other day costs two requests
+    /// per hundred traces, one per document, and two for the spans of each trace. Each deletion
+    /// costs at least one write unit.
     ///
     /// # Errors
-    /// Returns failures of the table, and an internal error if something cannot be read, in both
-    /// cases after all other days have been tried. The next call deletes the rest.
+    /// Returns failures of the table, and an internal error if an item cannot be read, in both
+    /// cases after all other days have been tried. The next call deletes what is left.
     pub async fn remove_expired_traces(&self, workspace: &Workspace, report: &dyn RemovalReport) -> Result<()> {
         let mut failures = RemovalFailures::default();
         for ExpiredTraces { experiment, days, .. } in self.expired_days(workspace).await? {
             let mut removed = 0;
             for (day, shards) in days {
-                // The setting is read again because it may change during a removal, which can take
-                // hours.
+                // The setting is read again because a removal can take hours, and the setting may
+                // have changed since it began.
                 if self.expired_since(experiment).await?.is_none_or(|before| day >= day_of(before)) {
                     break;
                 }
@@ -103,7 +105,7 @@ impl Retention {
     }
 
     /// Returns the time in ms before which traces of an experiment have expired, according to the
-    /// current contents of the table.
+    /// settings that the table contains at the time of the call.
     async fn expired_since(&self, experiment: ExperimentId) -> Result<Option<i64>> {
         Ok(TraceRetentionCache::new(self.table.clone()).since([experiment]).await?.of(experiment))
     }

@@ -15,8 +15,8 @@ pub(crate) struct RemovalFailures {
 }
 
 impl RemovalFailures {
-    /// Records and logs a failure, if the outcome is one. `what` names the entity that was being
-    /// deleted.
+    /// Records and logs the failure in `outcome`, if there is one. `what` names the entity that was
+    /// being deleted.
     ///
     /// # Errors
     /// Returns the first failure once there are too many.

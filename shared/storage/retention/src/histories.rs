@@ -1,14 +1,14 @@
-//! Deletes expired metric histories: the segments of runs that ended long ago.
+//! Deletes expired metric histories, which are the segments of runs that ended long ago.
 //!
 //! Documents of runs are not changed, so the latest point of each metric is kept. Chart rows are
-//! kept too, so charts of long histories still work. A reader of a history reads the segments that
-//! exist, and depends on no particular one. So does a pass of the indexer.
+//! kept too, so charts of long histories still work. Readers of a history and the indexer read
+//! whichever segments exist, so they do not fail when a segment is deleted.
 //!
 //! A scan continues where the last one ended. The attribute `forgotten` of the experiment's
-//! document records how far it got, as an end time of runs. Some runs appear later with an earlier
-//! end time: imported runs, runs that are indexed late, and runs that receive points after their
-//! end. A long-running process therefore scans all runs once a month, and `looked` records when it
-//! did.
+//! document records the end time of the last scanned run. Some runs appear later with an earlier
+//! end time: imported runs, runs that are indexed with a delay, and runs that receive points after
+//! their end. A long-running process therefore scans all runs once a month, and the attribute
+//! `looked` records the start of the last full scan.
 
 use entities::attributes::{Attribute, END_TIME, FORGOTTEN, LOOKED, Number, STATUS};
 use entities::{MetricsStorage, RUN_ENTITY_TYPE, RunLocation, place_of_metrics, read_segment};
@@ -35,26 +35,27 @@ const FULL_SCAN_INTERVAL_MS: i64 = 30 * 24 * 3_600_000;
 /// A scan of the runs of an experiment. Times are in ms.
 struct HistoryScan {
     experiment: ExperimentId,
-    /// End time that earlier scans have reached.
+    /// End time of runs up to which earlier scans have deleted histories.
     forgotten: Option<i64>,
-    /// Start time of a scan of all runs, if it has to be recorded.
+    /// Start time of a scan of all runs, if it has to be recorded in the experiment's document.
     looked: Option<i64>,
     /// Whether the scan records its progress.
     notes: bool,
 }
 
 impl Retention {
-    /// Deletes the histories of runs that ended longer ago than the policy keeps them. Runs that
-    /// were individually deleted keep theirs, because they are deleted as a whole. `now` is in ms.
-    /// May be interrupted anywhere and repeated.
+    /// Deletes the histories of runs that ended longer ago than the policy allows. Individually
+    /// deleted runs keep their histories, because such a run is later deleted as a whole. `now` is
+    /// in ms. May be interrupted at any point and repeated.
     ///
-    /// One request if there is no policy. Otherwise one for the list of experiments, and two for
-    /// each experiment whose turn it is: for its document and its runs. Two more per hundred runs,
-    /// and one or two for each run, in addition to the requests of [`Retention::remove_history`].
+    /// Sends one request if there is no policy. Otherwise sends one for the list of experiments,
+    /// two for each experiment that is scanned (its document and its runs), two more per hundred
+    /// runs, and one or two for each run, in addition to the requests of
+    /// [`Retention::remove_history`].
     ///
     /// # Errors
     /// Returns failures of the table, after the other experiments have been tried. The next scan
-    /// retries what failed.
+    /// retries the runs that failed.
     pub async fn remove_old_histories(
         &self,
         workspace: &Workspace,
@@ -92,8 +93,8 @@ impl Retention {
                 report.removed_histories(experiment, count);
             }
             for (at, outcome) in runs.iter().zip(removed) {
-                // After a failure, progress is no longer recorded, so the next scan starts before
-                // this run.
+                // After a failure, progress is no longer recorded, so that the next scan starts
+                // before the run that failed.
                 look.notes &= outcome.is_ok();
                 failures.note(format_args!("history of run {}", at.run), outcome.map(drop))?;
             }
@@ -147,16 +148,16 @@ impl Retention {
         }
     }
 
-    /// Deletes the segments of a run whose points are all older than `before`, in ms. A run that
-    /// has been resumed keeps its history, and so does a run with points that wait to be packed.
-    /// Returns the number of deleted segments.
+    /// Deletes the segments of a run whose points are all older than `before`, in ms. Keeps the
+    /// history of a run that has been resumed, or that has points waiting to be packed. Returns the
+    /// number of deleted segments.
     ///
-    /// One request for a run without segments. Otherwise two per MB of segments, and one per 25
-    /// that are deleted, with one write unit for each KB of these.
+    /// Sends one request for a run without segments. Otherwise sends two per MB of segments and one
+    /// per 25 deleted segments. A deletion costs one write unit per KB.
     ///
     /// # Errors
-    /// Returns failures of the table, and an internal error if a segment cannot be read. Such a
-    /// segment is kept, because it may have later points.
+    /// Returns failures of the table, and an internal error if a segment cannot be read. An
+    /// unreadable segment is kept, because it may have later points.
     pub(crate) async fn remove_history(&self, at: &RunLocation, before: i64) -> Result<usize> {
         let (mut count, mut outcome) = (0, Ok(()));
         let mut page = Some(Query::of(rows::MetricSegment::all(&at.run).range()));
@@ -171,10 +172,10 @@ impl Retention {
     }
 
     /// Returns the expired segments of a page, and an error if one of them cannot be read. Also
-    /// returns the query for the next page, if the run is over.
+    /// returns the query for the next page, if the run is over and there is one.
     ///
-    /// The run is read after its segments, so a segment that a client wrote because the run was
-    /// resumed is never among them.
+    /// The run is read after its segments. If a client resumed the run and then wrote a segment,
+    /// the run is therefore seen as resumed, and the segment is not returned.
     async fn old_segments(
         &self,
         at: &RunLocation,
@@ -200,8 +201,9 @@ impl Retention {
         Ok((old, unread, found.next.map(|next| query.starting_at(next))))
     }
 
-    /// Returns the experiments of a workspace that have runs with expired histories, and the number
-    /// of these runs. Takes the requests of a removal of all histories, and deletes nothing.
+    /// Returns the experiments of a workspace that have runs with expired histories, with the
+    /// number of these runs. Sends the requests of a removal of all expired histories, except for
+    /// the deletions.
     ///
     /// # Errors
     /// Returns failures of the table.

@@ -1,8 +1,8 @@
-//! Selection of the runs that a removal of histories scans.
+//! Selection of the runs whose histories a removal scans.
 
 use mlflow_api::ExperimentId;
 
-/// Number of hours over which the turns of experiments are distributed.
+/// Number of hours over which the daily scans of experiments are distributed.
 const HOURS_PER_DAY: u64 = 24;
 const HOUR_MS: i64 = 3_600_000;
 
@@ -13,12 +13,12 @@ pub enum HistoryScans {
     AtAll,
     /// Runs of all experiments that ended since the last scan, and all runs once a month.
     AtNewOnes,
-    /// Like `AtNewOnes`, but each experiment only has its turn in one hour of the day.
+    /// Like `AtNewOnes`, but each experiment is scanned only during one hour of the day.
     InTurn,
 }
 
 impl HistoryScans {
-    /// Checks whether an experiment has its turn now. `now` is in ms.
+    /// Checks whether an experiment is to be scanned now. `now` is in ms.
     pub(crate) fn has_turn(self, experiment: ExperimentId, now: i64) -> bool {
         let hour = u64::try_from(now.div_euclid(HOUR_MS)).unwrap_or_default();
         self != Self::InTurn || experiment.number() % HOURS_PER_DAY == hour % HOURS_PER_DAY

@@ -1,34 +1,36 @@
 //! Permanent deletion of deleted runs, logged models and experiments, with their artifacts, and of
 //! expired traces and metric histories.
 //!
-//! A **removal** is a row in the partition `REMOVAL`, and the steps that follow it ([`removal_claims`]).
-//! While the row exists, the entity cannot be restored, because restoring checks that there is no
-//! such row. The **policy** is the setting for how long deleted entities are kept ([`policy`]).
+//! A **removal** consists of a row in the partition `REMOVAL` and the steps that follow it
+//! ([`removal_claims`]). While the row exists, the entity cannot be restored, because restoring
+//! checks that there is no such row. The **policy** is the setting for how long deleted entities
+//! are kept ([`policy`]).
 //!
-//! `mlflow-serverless gc` → `Retention::deleted`, then `Retention::remove`:
+//! `mlflow-serverless gc` calls `Retention::deleted` and then `Retention::remove`. The steps are:
 //!
-//! 1. [`deleted_entities`] lists the deleted experiments of each workspace. For every other experiment, it
-//!    lists the runs that were individually deleted (LSI1) and the deleted logged models. If there
-//!    is an age, it reads when they were deleted. [`named_entities`] checks IDs that an operator gives
-//!    instead.
+//! 1. [`deleted_entities`] lists the deleted experiments of each workspace. For every other
+//!    experiment, it lists the runs that were individually deleted (with the local index LSI1) and
+//!    the deleted logged models. If there is a minimum age, it also reads when they were deleted.
+//!    If an operator names entities instead, [`named_entities`] checks their IDs.
 //! 2. [`unfinished_removals`] continues with rows in `REMOVAL` that an earlier removal left.
-//! 3. [`runs`] puts 25 rows into `REMOVAL`, and then reads the runs and their experiment. A run
-//!    that was restored before its row was written is kept.
-//! 4. It deletes their artifacts. If the artifacts of a run cannot be deleted, its document is
-//!    kept, and its row is deleted again.
-//! 5. One transaction deletes the documents, on condition that they and the experiment's stage
-//!    version have not changed since they were read.
-//! 6. The crate `run-index` deletes the copy, entries, rows and history of each run
-//!    (`RunIndex::clear_up_run`). The rows in `REMOVAL` are deleted last. The stream makes the
-//!    indexer check once more, in case of late writes.
+//! 3. [`runs`] writes rows for 25 runs into `REMOVAL`, and then reads the runs and their
+//!    experiment. A run that was restored before its row was written is kept.
+//! 4. [`runs`] deletes the artifacts of the other runs. If the artifacts of a run cannot be
+//!    deleted, its document is kept, and its row in `REMOVAL` is deleted again.
+//! 5. One transaction deletes the documents of the runs, on condition that they and the
+//!    experiment's stage version have not changed since they were read.
+//! 6. The crate `run-index` deletes the copy, index entries, rows and history of each run
+//!    (`RunIndex::clear_up_run`). The rows in `REMOVAL` are deleted last. The deletions also appear
+//!    in the stream, where the indexer checks once more for late writes.
 //!
-//! A removal may therefore stop anywhere: the next one finds the rows and continues. [`slice`]
-//! relies on that: `serve` and `functions/housekeeper` run removals for some minutes at a time.
+//! A removal may stop at any point, because the next one finds the rows in `REMOVAL` and continues.
+//! [`timed_removal`] relies on this: `serve` and `functions/housekeeper` run removals for some
+//! minutes at a time.
 //!
-//! [`models`] does the same for logged models. [`experiment`] does it for all runs, logged models
-//! and traces of an experiment, before the experiment itself. [`expired_traces`] deletes expired traces,
-//! and [`trace_files`] the files of deleted traces (`docs/design/traces-at-rest.md`). [`histories`]
-//! deletes metric histories (`docs/design/run-metrics.md`).
+//! [`models`] deletes logged models in the same way. [`experiment`] deletes all runs, logged models
+//! and traces of an experiment before the experiment itself. [`expired_traces`] deletes expired
+//! traces, and [`trace_files`] the files of deleted traces (`docs/design/traces-at-rest.md`).
+//! [`histories`] deletes metric histories (`docs/design/run-metrics.md`).
 
 mod age;
 mod artifacts;

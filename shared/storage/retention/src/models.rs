@@ -1,5 +1,5 @@
-//! Permanently deletes logged models. Logged models cannot be restored, so nothing has to be
-//! checked twice.
+//! Permanently deletes logged models. A logged model cannot be restored, so it needs no second
+//! check after it was found deleted.
 
 use entities::ModelLocation;
 use entities::attributes::{ARTIFACT_URI, STAGE, UPDATED};

@@ -1,5 +1,5 @@
-//! Entities that an operator names. All of them are checked before anything is deleted, and errors
-//! are MLflow's.
+//! Entities that an operator names. All of them are checked before anything is deleted, and the
+//! error messages are those of MLflow.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -29,7 +29,7 @@ pub struct NamedEntities {
 }
 
 impl NamedEntities {
-    /// Checks whether no entity is named.
+    /// Checks whether no entity was named.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.experiments.is_empty() && self.models.is_empty()
@@ -37,9 +37,9 @@ impl NamedEntities {
 }
 
 impl Retention {
-    /// Returns the named entities, if all of them are deleted, and for at least `age` if there is
-    /// one. One request for each, and one more for a run or a logged model whose ID this server did
-    /// not generate.
+    /// Returns the named entities if all of them are deleted and, if `age` is given, were deleted
+    /// at least that long ago. Sends one request for each entity, and one more for a run or a
+    /// logged model whose ID this server did not generate.
     ///
     /// # Errors
     /// Returns `RESOURCE_DOES_NOT_EXIST` for an entity that does not exist, and

@@ -1,5 +1,5 @@
-//! The policies: how long deleted entities and metric histories are kept. There are none unless an
-//! administrator sets them.
+//! The policies that limit how long deleted entities and metric histories are kept. Without a
+//! policy, which is the default, they are kept indefinitely.
 
 use entities::attributes::KEPT_FOR;
 use key_schema::{Key, rows};
@@ -31,8 +31,8 @@ impl RetentionPolicy {
         rows::Config::key(&self.name().into())
     }
 
-    /// Reads the policy. `None` means that everything is kept until it is deleted manually. One
-    /// request.
+    /// Reads the policy. `None` means that everything is kept until it is deleted manually. Sends
+    /// one request.
     ///
     /// # Errors
     /// Returns [`Failure::Unreadable`] if the setting cannot be read.
@@ -42,7 +42,7 @@ impl RetentionPolicy {
         age.map(Some).ok_or_else(|| Failure::Unreadable(format!("{KEPT_FOR} of the setting {}", self.name())))
     }
 
-    /// Sets or removes the policy. One request.
+    /// Sets the policy, or removes it if `kept_for` is `None`. Sends one request.
     pub async fn write(self, table: &Table, kept_for: Option<&DeletionAge>) -> table::Result<()> {
         match kept_for {
             Some(age) => table.put(Item::new(self.key()).with(KEPT_FOR, text(age.as_str())), &Condition::Always).await,
@@ -52,8 +52,8 @@ impl RetentionPolicy {
 }
 
 impl Retention {
-    /// Deletes the entities that the policy no longer keeps. Returns whether there is a policy. One
-    /// request if there is none.
+    /// Permanently deletes the entities that the policy no longer keeps. Returns whether there is a
+    /// policy. Sends one request if there is none.
     ///
     /// # Errors
     /// Returns failures of the table.

@@ -9,9 +9,9 @@ use crate::store::Retention;
 
 impl Retention {
     /// Deletes the given entities, runs first and experiments last, after finishing earlier
-    /// removals. Entities that cannot be deleted are kept, with the reason in the report. About
-    /// nine requests per run, and one per 25 of its items. Each of these costs one write unit or
-    /// more.
+    /// removals. Entities that cannot be deleted are kept, with the reason in the report. Sends
+    /// about nine requests per run, and one per 25 of the run's items. Each item costs at least one
+    /// write unit.
     ///
     /// # Errors
     /// Returns failures of the table, after all other entities have been tried. Entities that were

@@ -28,7 +28,7 @@ impl fmt::Display for RemovedEntity {
 
 /// Receiver of the outcome for each entity. It is called as soon as the outcome is certain.
 pub trait RemovalReport: Send + Sync {
-    /// Reports that an entity is gone, with everything that belonged to it.
+    /// Reports that an entity was deleted with everything that belonged to it.
     fn removed(&self, entity: RemovedEntity);
 
     /// Reports that expired traces of an experiment were deleted, and how many.
@@ -41,7 +41,7 @@ pub trait RemovalReport: Send + Sync {
     /// Reports that files of deleted traces of an experiment could not be deleted, and why.
     fn kept_files(&self, experiment: ExperimentId, why: &str);
 
-    /// Reports that an entity was kept, deleted or restored, and why.
+    /// Reports that an entity was kept, and why. The entity may be deleted or restored.
     fn kept(&self, entity: RemovedEntity, why: &str);
 }
 

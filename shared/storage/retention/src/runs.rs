@@ -13,8 +13,8 @@ use crate::deletion_condition::DeletionCondition;
 use crate::report::{RemovalReport, RemovedEntity};
 use crate::store::Retention;
 
-/// Batch size: the rows in `REMOVAL` of this many runs are written in one request, and their
-/// documents are read in one.
+/// Batch size. The rows in `REMOVAL` of this many runs are written in one request, and their
+/// documents are read in one request.
 const BATCH_SIZE: usize = 25;
 /// Number of runs whose artifacts and rows are deleted concurrently.
 const CONCURRENCY: usize = 8;
@@ -25,7 +25,8 @@ struct RunsByState {
     experiment: Option<Item>,
     /// Runs to delete: they are still deleted, and old enough.
     deleted: Vec<(RunLocation, Item)>,
-    /// Runs without a document: an earlier removal or another process has already deleted it.
+    /// Runs whose document is missing, because an earlier removal or another process has already
+    /// deleted it.
     gone: Vec<RunLocation>,
     restored: Vec<RunLocation>,
 }
@@ -60,8 +61,8 @@ impl Retention {
             None => Item::new(row(at)),
         });
         let claim = self.claim_with(claims.collect()).await?;
-        // Read after the claim: a run that was restored before it shows up here, and a later
-        // request to restore one finds the claim.
+        // Read after the claim was written. A run that was restored before the claim is seen as
+        // restored here, and a later request to restore a run is rejected because of the claim.
         let RunsByState { experiment, deleted, mut gone, restored } = self.sort(runs, which).await?;
         let mut kept: Vec<_> =
             restored.into_iter().map(|at| (at, "it was restored, or deleted again".to_owned())).collect();
@@ -70,7 +71,8 @@ impl Retention {
             let info = experiment.map(|item| run_info(at.experiment, &at.run, &run, &experiment_state(item)));
             let outcome = match info {
                 Some(info) => self.remove_artifacts(&info.artifact_uri, at.run.as_str()).await,
-                // The experiment was deleted manually, so nothing records where the artifacts are.
+                // The experiment was deleted manually, so the location of its artifacts is no
+                // longer known.
                 None => Ok(()),
             };
             (at, outcome)
@@ -85,7 +87,8 @@ impl Retention {
         }
         let (removed, restored) = self.remove_documents(ready, which).await?;
         gone.extend(removed);
-        // Restoring an experiment that was deleted in the meantime has restored these runs.
+        // These runs were restored together with an experiment that had been deleted in the
+        // meantime.
         kept.extend(restored.into_iter().map(|at| (at, "it was restored while its artifacts were deleted".to_owned())));
 
         let cleared = gone.iter().map(|at| self.index.clear_up_run(at, started.get(at).copied()));
@@ -102,8 +105,9 @@ impl Retention {
         Ok(count)
     }
 
-    /// Returns the start times of runs in ms, which locate their copies and index entries. If a run
-    /// has already lost its document, the start time is in its row of the removal. One request.
+    /// Returns the start times of runs in ms, which are part of the keys of their copies and index
+    /// entries. If the document of a run has already been deleted, its start time is taken from the
+    /// run's row in `REMOVAL`. Sends one request.
     async fn started(&self, runs: &[RunLocation]) -> Result<HashMap<RunLocation, i64>> {
         let keys = |at: &RunLocation| [at.key(), rows::RunRemoval::key(&at.experiment, &at.run)];
         let items = self.table.get_many(&runs.iter().flat_map(keys).collect::<Vec<_>>()).await?;
@@ -111,7 +115,7 @@ impl Retention {
         Ok(runs.iter().filter_map(|at| Some((at.clone(), started(at)?))).collect())
     }
 
-    /// Reads the documents of runs and of their experiment. One request.
+    /// Reads the documents of runs and of their experiment. Sends one request.
     async fn sort(&self, runs: Vec<RunLocation>, which: DeletionCondition) -> Result<RunsByState> {
         let Some(first) = runs.first() else { return Ok(RunsByState::default()) };
         let experiment = rows::Experiment::key(&first.experiment);
@@ -134,7 +138,7 @@ impl Retention {
     }
 
     /// Deletes the documents of runs that are still deleted, all in one transaction. Returns the
-    /// runs that are gone, and those that are no longer deleted.
+    /// runs whose documents no longer exist, and the runs that have been restored.
     async fn remove_documents(
         &self,
         runs: Vec<RunLocation>,
@@ -151,7 +155,8 @@ impl Retention {
             if let Some((key, version)) =
                 sorted.experiment.and_then(|item| Some((item.key()?, item.value(STAGE_VERSION)?.clone())))
             {
-                // Restoring the experiment restores its runs without writing to them.
+                // Restoring the experiment restores its runs without writing to them, so the
+                // experiment's version has to be checked as well.
                 writes.push(Write::Check(key, Condition::Equals(STAGE_VERSION.into(), version)));
             }
             writes.extend(sorted.deleted.iter().map(|(at, run)| Write::Delete(at.key(), unchanged_stage(run))));

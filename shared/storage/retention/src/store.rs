@@ -10,7 +10,7 @@ use crate::history_scan::HistoryScans;
 #[derive(Clone, Debug)]
 pub struct Retention {
     pub(crate) table: Table,
-    /// Deletes what entities leave behind.
+    /// The index, which deletes the rows that deleted entities leave behind.
     pub(crate) index: RunIndex,
     pub(crate) artifacts: ArtifactStore,
     pub(crate) leaves_artifacts: bool,
@@ -18,21 +18,21 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// Creates the retention of a table and of the artifacts that this server stores.
+    /// Creates a `Retention` for a table and for the artifacts that this server stores.
     #[must_use]
     pub fn new(table: Table, artifacts: ArtifactStore) -> Self {
         let index = RunIndex::new(table.clone());
         Self { table, index, artifacts, leaves_artifacts: false, looks: HistoryScans::AtAll }
     }
 
-    /// Also deletes entities whose artifacts this server cannot access, and leaves their artifacts
-    /// in place.
+    /// Makes removals also delete entities whose artifacts this server cannot access. Their
+    /// artifacts are left in place.
     #[must_use]
     pub fn leaving_artifacts(self, leaves_artifacts: bool) -> Self {
         Self { leaves_artifacts, ..self }
     }
 
-    /// Limits the runs that are scanned for expired histories.
+    /// Limits which runs are scanned for expired histories.
     #[must_use]
     pub fn looking(self, looks: HistoryScans) -> Self {
         Self { looks, ..self }

@@ -1,8 +1,8 @@
-//! A time-limited slice of the removals that the policies require, so that a process can run it
-//! between other work. The next slice continues.
+//! Runs the removals that the policies require for a limited time (a slice), so that a process can
+//! run them between other work. The next slice continues where the last one stopped.
 //!
-//! A slice that runs out of time is dropped wherever it is. This is safe, because every removal may
-//! stop anywhere.
+//! When a slice runs out of time, its future is dropped at whatever point it has reached. This is
+//! safe, because every removal may stop at any point.
 
 use std::time::Duration;
 
@@ -13,16 +13,18 @@ use runtime::clock::{Moment, now_ms};
 use crate::report::RemovalReport;
 use crate::store::Retention;
 
-/// Interval in ms after which another workspace comes first.
+/// Interval in ms after which a slice begins with another workspace.
 const TURN_MS: i64 = 3_600_000;
 
 impl Retention {
-    /// Deletes what the policies no longer keep in each workspace, and the contents of workspaces
-    /// that were deleted with them. Takes at most `longest`: half of it for deleted entities, and
-    /// the rest for traces and then for histories. Returns whether everything was completed. If one
-    /// workspace fails, the others are still processed.
+    /// Deletes the entities, traces and histories that the policies no longer keep in each
+    /// workspace, and the contents of workspaces that were deleted together with their contents.
+    /// Takes at most `longest`: half of it for deleted entities, and the remaining time for traces
+    /// and then for histories. Returns whether everything was completed. If one workspace fails,
+    /// the others are still processed.
     ///
-    /// Without policies, one request for the list of workspaces, and three for each.
+    /// Without policies, sends one request for the list of workspaces, and three for each
+    /// workspace.
     ///
     /// # Errors
     /// Returns the first failure, after everything else has been tried. The next slice retries it.
@@ -76,15 +78,15 @@ impl Retention {
         outcome
     }
 
-    /// Deletes the contents of a workspace that was deleted with them.
+    /// Deletes the contents of a workspace that was deleted together with its contents.
     async fn remove_contents(&self, workspaces: &Workspaces, of: &Workspace, report: &dyn RemovalReport) -> Result<()> {
         let found = self.removed_with(of).await?;
         self.remove(of, &found, report).await?;
         self.remove_rest(workspaces, of).await
     }
 
-    /// Deletes the rest of a workspace that was deleted with its contents, unless some of its
-    /// experiments are kept.
+    /// Deletes what is left of a workspace that was deleted together with its contents, unless some
+    /// of its experiments are kept.
     ///
     /// # Errors
     /// Returns failures of the table.
@@ -105,8 +107,8 @@ async fn within(longest: Duration, work: impl Future<Output = Result<()>>) -> Re
     }
 }
 
-/// Rotates the names, so that a different workspace comes first each time, and one with much to
-/// delete does not block the others.
+/// Rotates the list of workspaces, so that a slice begins with a different one each time. Otherwise
+/// a workspace with much to delete would delay the ones after it forever.
 fn in_turn(mut names: Vec<Workspace>, turn: i64) -> Vec<Workspace> {
     let count = i64::try_from(names.len()).unwrap_or(i64::MAX).max(1);
     names.rotate_left(usize::try_from(turn.rem_euclid(count)).unwrap_or_default());

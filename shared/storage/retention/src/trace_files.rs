@@ -1,5 +1,5 @@
-//! The files of traces: attachments, and spans that a client uploaded. They are below the artifacts
-//! of their experiment.
+//! The files of traces: attachments, and spans that a client uploaded. They are stored below the
+//! artifact location of their experiment.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -26,13 +26,13 @@ pub(crate) struct TraceFiles {
 }
 
 impl TraceFiles {
-    /// Deletes the files of a trace that is gone. Files that cannot be deleted are found by the
-    /// next removal.
+    /// Deletes the files of a deleted trace. Files that cannot be deleted are found by the next
+    /// removal.
     ///
-    /// Only deletes the files if the trace ID is an OpenTelemetry ID, as current clients generate
-    /// them. Clients choose IDs, and a directory with another name may be something else. For
-    /// example, another experiment's artifacts may be stored in `traces` of this experiment, with
-    /// directories named by the IDs of its runs.
+    /// Does nothing unless the trace ID is an OpenTelemetry ID, which is what current clients
+    /// generate. Clients choose IDs, so a directory with any other name may be something else. For
+    /// example, another experiment may store its artifacts in `traces` of this experiment, in
+    /// directories that are named after its runs.
     pub(crate) async fn remove(&self, trace: &TraceId, report: &dyn RemovalReport) {
         if !trace.is_opentelemetry() {
             return;
@@ -49,30 +49,32 @@ impl TraceFiles {
 }
 
 impl Retention {
-    /// Returns the location of the files of an experiment's traces, or `None` if it has none or
-    /// this server does not store them. One request, and one to list the files.
+    /// Returns the location of the files of an experiment's traces. Returns `None` if there are no
+    /// files, or if this server does not store the experiment's artifacts. Sends one request to the
+    /// table, and one to list the files.
     pub(crate) async fn trace_files(&self, experiment: ExperimentId) -> Result<Option<TraceFiles>> {
         let Some(item) = self.table.get(&rows::Experiment::key(&experiment)).await? else { return Ok(None) };
         self.trace_files_at(experiment, &experiment_state(&item).artifact_location).await
     }
 
-    /// Returns the location of the files of an experiment's traces, given the location of its
-    /// artifacts.
+    /// Returns the location of the files of an experiment's traces, given the experiment's artifact
+    /// location.
     async fn trace_files_at(&self, experiment: ExperimentId, location: &str) -> Result<Option<TraceFiles>> {
-        // Clients choose the location of an experiment: it may belong to another server, or not
-        // exist.
+        // Clients choose the artifact location of an experiment. It may belong to another server,
+        // or not exist.
         let Ok(location) = self.artifacts.at(location) else { return Ok(None) };
         let files = TraceFiles { experiment, location: Arc::new(location) };
-        // A failed listing, such as one with too many entries, does not mean that there are no
-        // files.
+        // A listing can fail, for example because it has too many entries. This does not mean that
+        // there are no files.
         let is_empty =
             files.location.list(&ArtifactPath::parse(TRACES_DIRECTORY)?).await.is_ok_and(|found| found.is_empty());
         Ok(Some(files).filter(|_| !is_empty))
     }
 
-    /// Deletes the files of traces that are gone, whether a client deleted them or they expired. A
-    /// client only uploads files of existing traces. One request for each experiment, two for the
-    /// list of its files, one per hundred traces with files, and one for each trace that is gone.
+    /// Deletes the files of traces that no longer exist, because a client deleted them or because
+    /// they expired. A client only uploads files of existing traces. Sends one request for each
+    /// experiment, two for the list of its files, one per hundred traces with files, and one for
+    /// each trace that no longer exists.
     ///
     /// # Errors
     /// Returns failures of the table.
@@ -85,7 +87,8 @@ impl Retention {
         Ok(())
     }
 
-    /// Deletes the files of an experiment's traces that are gone, given its item.
+    /// Deletes the files of those traces of an experiment that no longer exist, given the
+    /// experiment's item.
     pub(crate) async fn remove_trace_files_of(
         &self,
         experiment: ExperimentId,
@@ -105,7 +108,8 @@ impl Retention {
         let traces = listed.iter().filter(|file| file.is_dir).filter_map(|file| name(&file.path));
         let traces: Vec<_> = traces.filter(TraceId::is_opentelemetry).collect();
         for traces in traces.chunks(BATCH_SIZE) {
-            // Read after the list: a trace with a listed file existed before.
+            // The traces are read after the files are listed. A trace whose files are listed was
+            // created before, so if it is missing now, it was deleted.
             let there = read_traces(&self.table, &traces.iter().collect::<Vec<_>>()).await?;
             let there: HashSet<_> = there.keys().collect();
             for trace in traces.iter().filter(|trace| !there.contains(trace)) {

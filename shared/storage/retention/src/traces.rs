@@ -15,17 +15,17 @@ use crate::store::Retention;
 const MARK_BATCH_SIZE: usize = 100;
 /// Number of blocks that are read at a time. Each has about 30 KB.
 const BLOCK_BATCH_SIZE: usize = 10;
-/// Pause before a partition that is being packed is checked again, and the number of such pauses. A
-/// lock lasts a minute and a half.
+/// Pause before a partition that is being packed is checked again, and the number of such pauses.
+/// Together they are longer than a lock, which lasts a minute and a half.
 pub(crate) const PACKER_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) const MAX_PACKER_PAUSES: usize = 100;
 
 impl Retention {
-    /// Deletes all traces of a deleted experiment, to which no traces can be added. The traces of
-    /// each mark and block are deleted first, and then the mark or block, because until then it is
-    /// the only reference to them. The rows of the days are deleted later, with the experiment's
-    /// partition. Returns the number of blocks that are kept because they are unreadable: they are
-    /// the only record of which traces are left.
+    /// Deletes all traces of a deleted experiment, to which no traces can be added. A mark or a
+    /// block is deleted after its traces, because until then it is the only reference to them. The
+    /// rows that list the days are deleted later, with the experiment's partition. Returns the
+    /// number of unreadable blocks. These are kept, because they are the only record of which
+    /// traces are left.
     pub(crate) async fn remove_all_traces(&self, experiment: ExperimentId) -> Result<usize> {
         let mut unreadable = 0;
         for (day, shards) in self.trace_days(experiment).await? {
@@ -36,8 +36,8 @@ impl Retention {
         Ok(unreadable)
     }
 
-    /// Returns the days of an experiment's traces, oldest first, each with the number of its
-    /// partitions. One request, and one more per MB.
+    /// Returns the days on which an experiment has traces, oldest first, each with the number of
+    /// its partitions. Sends one request, and one more per MB.
     pub(crate) async fn trace_days(&self, experiment: ExperimentId) -> Result<Vec<(i64, u32)>> {
         let items = self.table.query(Query::of(rows::TraceDay::all(&experiment))).await?;
         let days = items.iter().filter_map(|item| {
@@ -49,13 +49,13 @@ impl Retention {
     }
 
     async fn remove_partition(&self, partition: TracePartition) -> Result<usize> {
-        // Without this row, the partition has never been packed, and will not be, now that the
-        // experiment is deleted.
+        // Without a packing row, the partition has never been packed. It will not be packed later,
+        // because the experiment is deleted.
         if self.table.get(&partition.packing_key()).await?.is_none() {
             return self.remove_marked(partition).await.map(|()| 0);
         }
         self.wait_for_packer(partition).await?;
-        // Marks first, because they refer to traces that have changed since the block was packed.
+        // Marks first, because they refer to traces that have changed since their block was packed.
         self.remove_marked(partition).await?;
         if let unreadable @ 1.. = self.remove_packed(partition).await? {
             return Ok(unreadable);
@@ -67,8 +67,8 @@ impl Retention {
         Ok(0)
     }
 
-    /// Waits until no process is packing the partition. A process that takes the lock after that
-    /// finds that the experiment is deleted, and writes nothing.
+    /// Waits until no process is packing the partition. A process that takes the lock later sees
+    /// that the experiment is deleted, and writes nothing.
     async fn wait_for_packer(&self, partition: TracePartition) -> Result<()> {
         for _ in 0..MAX_PACKER_PAUSES {
             let lock = self.table.get(&partition.lock_key()).await?;
@@ -119,7 +119,7 @@ impl Retention {
         }
     }
 
-    /// Deletes those of the traces that belong to the experiment.
+    /// Deletes those of the given traces that belong to the experiment.
     async fn remove_traces(&self, experiment: ExperimentId, traces: &[TraceId]) -> Result<()> {
         let heads = read_traces(&self.table, &traces.iter().collect::<Vec<_>>()).await?;
         for trace in traces {
@@ -129,7 +129,8 @@ impl Retention {
             let Some(head) = heads.get(trace).filter(|head| head.experiment() == experiment) else { continue };
             let is_same = Condition::Equals(EDITS.into(), number(head.edits()));
             match self.table.delete(&rows::Trace::key(trace), &is_same).await {
-                // The document is gone, or has been created again in another experiment.
+                // The document no longer exists, or the trace has been created again in another
+                // experiment.
                 Ok(()) | Err(Failure::Refused { .. }) => {}
                 Err(failure) => return Err(failure.into()),
             }

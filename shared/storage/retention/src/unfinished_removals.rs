@@ -1,4 +1,4 @@
-//! Continues unfinished earlier removals.
+//! Continues removals that were interrupted.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -14,8 +14,9 @@ use crate::report::RemovalReport;
 use crate::store::Retention;
 
 impl Retention {
-    /// Finishes removals that another process began. That process was stopped, or is still running,
-    /// in which case working concurrently is harmless. Three requests if there are none.
+    /// Finishes removals that another process began. That process may have been stopped, or may
+    /// still be running, in which case working concurrently is harmless. Sends three requests if
+    /// there are none.
     ///
     /// # Errors
     /// Returns failures of the table, after all other removals have been tried.
@@ -45,7 +46,8 @@ impl Retention {
             failures.note(format_args!("logged models of experiment {experiment}"), removed.map(drop))?;
         }
         for (experiment, workspace) in experiments {
-            // An experiment that was moved there with its workspace was not itself deleted.
+            // An experiment that was moved to this workspace because its own workspace was deleted
+            // was not itself deleted.
             let which = if workspace.is_for_removal() { DeletionCondition::All } else { DeletionCondition::default() };
             let removed = self.remove_experiment(&workspace, experiment, which, report).await;
             failures.note(format_args!("experiment {experiment}"), removed)?;

@@ -1,4 +1,4 @@
-//! Candidates: runs that may be in the response, and their order.
+//! Candidates, which are runs that may be in the response, and their order.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use table::Item;
 
 use crate::lists::ListEntry;
 
-/// A run that may be in the response.
+/// A run that may be in the response. Whether it matches the filter is checked when it is read.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// Location of the run.
@@ -23,14 +23,15 @@ pub struct Candidate {
     pub is_without_value: bool,
 }
 
-/// Rank of a candidate among those of all partitions.
+/// Position of a candidate in the order of all partitions' candidates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CandidateRank {
     /// Position, in the search's walk, of the list that the candidate comes from.
     pub(crate) segment: usize,
-    /// First value of the candidate, encoded as in keys. The candidates of a group are adjacent.
+    /// First value of the candidate in the order of the search, encoded as in keys. The candidates
+    /// of a group have the same first value, and are adjacent.
     pub(crate) group: String,
-    /// Whether the order within the group, newest first, is the order of the search.
+    /// Whether the runs of a group, which are newest first, are in the order of the search.
     pub(crate) is_exact: bool,
     /// Position within the group.
     pub(crate) place: String,
@@ -50,18 +51,19 @@ impl Candidate {
         Self::new(entry, 0, String::new(), is_exact)
     }
 
-    /// Places the candidate after all runs that have a value for the first term of the order.
+    /// Marks the candidate as having no value for the first term of the order, so that it comes
+    /// after all runs that have one.
     pub(crate) fn without_value(self) -> Self {
         Self { is_without_value: true, ..self }
     }
 
-    /// Returns the position by start time.
+    /// Returns the candidate's position in the order newest first.
     #[must_use]
     pub fn place(&self) -> &str {
         &self.rank.place
     }
 
-    /// Checks whether a page may end after `last` and before this candidate.
+    /// Checks whether a page may end between `last` and this candidate.
     #[must_use]
     pub fn may_end_before(&self, last: &Self) -> bool {
         let (a, b) = (&self.rank, &last.rank);

@@ -9,7 +9,7 @@ use crate::candidate::Candidate;
 use crate::join::ListJoin;
 use crate::list_walker::ListWalker;
 
-/// The candidates of one partition.
+/// A source of the candidates of one partition.
 pub enum CandidateSource {
     /// Runs that are in all of several lists, newest first.
     Joined(ListJoin),
@@ -20,8 +20,8 @@ pub enum CandidateSource {
 }
 
 impl CandidateSource {
-    /// Returns the next candidate, or `None` at the end. Costs the same as the underlying join or
-    /// walk.
+    /// Returns the next candidate, or `None` at the end. Sends the requests of the join or the walk
+    /// that it reads from.
     pub async fn next(&mut self, table: &Table) -> Result<Option<Candidate>> {
         match self {
             Self::Joined(join) => join.next(table).await,

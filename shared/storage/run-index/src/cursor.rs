@@ -24,11 +24,12 @@ pub(crate) struct EntriesPage {
     pub(crate) is_last: bool,
 }
 
-/// Reads a page of a range of an experiment's list. One request, 25 read units per 1,000 entries.
+/// Reads a page of a range of an experiment's list. Sends one request, which costs 25 read units
+/// per 1,000 entries.
 ///
 /// # Errors
-/// Returns failures of the request, and an internal error if a key cannot be read: without that
-/// entry the response would be incomplete.
+/// Returns failures of the request, and an internal error if a key cannot be read, because the
+/// response would be incomplete without that entry.
 pub(crate) async fn read_page(
     table: &Table,
     experiment: ExperimentId,
@@ -59,8 +60,9 @@ fn entry(experiment: ExperimentId, range: &KeyRange, item: &Item) -> Option<List
 }
 
 impl EntriesPage {
-    /// Returns the factor by which the page size grows from one page to the next. Entries are
-    /// cheaper than another request. Copies of runs are more expensive than a request.
+    /// Returns the factor by which the page size grows from one page to the next. It is large for
+    /// lists of entries, because reading unneeded entries costs less than another request. It is
+    /// small for lists with copies of runs, because reading unneeded copies costs more.
     pub(crate) fn growth(&self) -> usize {
         if self.entries.iter().any(|entry| entry.item.is_some()) { 2 } else { 4 }
     }
@@ -90,7 +92,7 @@ impl ListCursor {
     }
 
     /// Sets the size of the next page to an estimate. `times` is the number of entries that are
-    /// still to be taken for each one that has been taken.
+    /// still to be taken, divided by the number that has been taken.
     pub(crate) fn foresee(&mut self, times: f64) {
         #[allow(
             clippy::cast_possible_truncation,
@@ -124,8 +126,8 @@ impl ListCursor {
         self.next_page = self.next_page.min(entries);
     }
 
-    /// Returns the next entry without taking it, or `None` at the end. One request if the buffer is
-    /// empty.
+    /// Returns the next entry without taking it, or `None` at the end. Sends one request if the
+    /// buffer is empty.
     pub(crate) async fn peek(&mut self, table: &Table) -> Result<Option<&ListEntry>> {
         while self.buffer.is_empty() && !self.is_done {
             self.read_more(table).await?;
@@ -133,7 +135,8 @@ impl ListCursor {
         Ok(self.buffer.front())
     }
 
-    /// Takes the next entry, or returns `None` at the end. One request if the buffer is empty.
+    /// Takes the next entry, or returns `None` at the end. Sends one request if the buffer is
+    /// empty.
     pub async fn next(&mut self, table: &Table) -> Result<Option<ListEntry>> {
         self.peek(table).await?;
         let next = self.buffer.pop_front();
@@ -152,7 +155,7 @@ impl ListCursor {
         }
     }
 
-    /// Reads the next page. One request.
+    /// Reads the next page. Sends one request.
     pub async fn read_more(&mut self, table: &Table) -> Result<()> {
         let page = read_page(table, self.experiment, &self.range, self.next_page, false).await?;
         self.next_page = (self.next_page * page.growth()).min(MAX_PAGE_ENTRIES);

@@ -15,7 +15,7 @@ use search::{DatasetField, trigram_tokens};
 /// Identity of a list: its kind, and its metric, param or field.
 pub type ListIdentity = (ListKind, String);
 
-/// The entries that a run should have in the index, without its copy.
+/// The entries that a run should have in the index. The run's copy is not included.
 #[derive(Clone, Debug, Default)]
 pub struct RunEntries {
     /// Keys of the entries: one for each metric, one for each param, and the run's tokens.
@@ -24,7 +24,7 @@ pub struct RunEntries {
     pub lists: BTreeSet<ListIdentity>,
 }
 
-/// Returns the entries of a run. A run that was itself deleted has none.
+/// Returns the entries of a run. An individually deleted run has none.
 ///
 /// # Errors
 /// Returns an internal error if a part of the run cannot be read.
@@ -63,7 +63,8 @@ pub fn run_entries(at: &RunLocation, items: &RunItems, fields: &IndexedFields) -
             }
         }
     };
-    // The list by name contains the whole name, and the list of a param its whole value.
+    // The list of run names is sorted by whole names, and the list of a param by whole values, so
+    // the tokens of these fields do not have to include them.
     index(RUN_NAME, run.get(NAME).unwrap_or_default(), false);
     index(USER_ID, run.get(USER).unwrap_or_default(), true);
     for (param, value) in &params {
@@ -90,7 +91,7 @@ impl RunEntries {
     }
 }
 
-/// The entries of a run, according to its copy.
+/// The entries of a run that its copy records.
 #[derive(Clone, Debug)]
 pub struct CopyEntries {
     /// Entries that follow from the copy.
@@ -100,7 +101,7 @@ pub struct CopyEntries {
 }
 
 impl CopyEntries {
-    /// Checks whether an entry is accounted for by the copy, either as current or as stale.
+    /// Checks whether the copy accounts for an entry, either as current or as stale.
     #[must_use]
     pub fn contains(&self, entry: &Key) -> bool {
         self.held.contains(entry) || self.stale.contains(entry)

@@ -29,8 +29,8 @@ impl IndexedFieldsCache {
         Self { table, known: Arc::default() }
     }
 
-    /// Returns the fields that a search across these experiments may rely on. At most one request
-    /// per minute.
+    /// Returns the fields whose index a search across these experiments may rely on. Sends at most
+    /// one request per minute.
     pub async fn of(&self, experiments: impl IntoIterator<Item = &ExperimentId>) -> Result<CommonFields> {
         Ok(self.setting().await?.searched_in(experiments))
     }

@@ -12,9 +12,9 @@ use crate::cursor::{HEAD_ENTRIES, ListCursor};
 use crate::lists::{ListEntry, RunLists};
 
 /// Returns the runs that are in all of these lists and started within `started`, in no particular
-/// order. Runs whose texts in keys fail one of the conditions in `asks` are left out. Lists that
-/// are sorted newest first are only read after the position `after`. Returns `None` if the lists
-/// have more than `limit` entries. 25 read units per 1,000 entries.
+/// order. Omits runs whose texts, as far as the keys contain them, fail one of the conditions in
+/// `asks`. Lists that are sorted newest first are only read after the position `after`. Returns
+/// `None` if the lists have more than `limit` entries. Costs 25 read units per 1,000 entries.
 pub async fn in_all(
     table: &Table,
     lists: &RunLists,

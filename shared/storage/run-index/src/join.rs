@@ -11,7 +11,8 @@ use crate::cursor::ListCursor;
 /// The runs that are in all of several lists, each sorted newest first.
 pub struct ListJoin {
     cursors: Vec<ListCursor>,
-    /// Whether newest first is the complete order of the search, and not only its first term.
+    /// Whether newest first is the complete order of the search. Otherwise it is only the first
+    /// term.
     is_exact: bool,
     /// Estimated number of runs that will be taken.
     wanted: usize,
@@ -26,8 +27,8 @@ impl ListJoin {
         Self { cursors, is_exact, wanted, taken: 0 }
     }
 
-    /// Returns the next run that is in all lists. Lists that are behind skip ahead to the position
-    /// of the list that is furthest. One request for each list whose page is used up.
+    /// Returns the next run that is in all lists. Each list skips ahead to the position of the list
+    /// that is furthest ahead. Sends one request for each list whose page is used up.
     pub(crate) async fn next(&mut self, table: &Table) -> Result<Option<Candidate>> {
         loop {
             self.foresee();
@@ -45,7 +46,7 @@ impl ListJoin {
                     taken = cursor.next(table).await?;
                 }
                 self.taken += 1;
-                // If further terms order the runs, the runs of one start time form a group.
+                // If the order has further terms, all runs with the same start time form a group.
                 let group = if self.is_exact { "" } else { list_positions::value(&farthest) };
                 return Ok(taken.map(|entry| Candidate::new(entry, 0, group.to_owned(), self.is_exact)));
             }
@@ -53,9 +54,9 @@ impl ListJoin {
         }
     }
 
-    /// Estimates how much further each list will be read, assuming the same number of entries per
-    /// run as so far. While few runs have been taken, the estimate is unreliable and is reduced, so
-    /// that the next page is not the last.
+    /// Estimates how much further each list will be read, assuming that each run takes as many
+    /// entries as so far. While few runs have been taken, the estimate is unreliable. It is then
+    /// reduced, at the risk of needing another page.
     fn foresee(&mut self) {
         if self.cursors.len() > 1 && (1..self.wanted).contains(&self.taken) {
             let margin = if self.taken * 3 < self.wanted { 0.7 } else { 1.03 };

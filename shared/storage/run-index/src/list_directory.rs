@@ -11,22 +11,26 @@ use table::{Item, Query, Result, Table, text};
 
 use crate::entries::ListIdentity;
 
-/// Maximum number of lists in the cache, which takes a few MB. When it is exceeded, the cache is
-/// cleared.
+/// Maximum number of lists in the cache, which takes a few MB. The cache is cleared when it would
+/// be exceeded.
 const MAX_CACHED_LISTS: usize = 50_000;
 
-/// A per-process cache of the lists that are in the directory. Rows of the directory are only
-/// deleted together with their experiment, and an experiment's ID is never reused.
+/// A per-process cache of the lists that are in the directory. It needs no invalidation, because
+/// rows of the directory are only deleted together with their experiment, and an experiment's ID is
+/// never reused.
 #[derive(Clone, Debug, Default)]
 pub struct ListDirectory {
     known: Arc<Mutex<HashMap<ExperimentId, HashSet<ListIdentity>>>>,
 }
 
 impl ListDirectory {
-    /// Adds lists of an experiment to the directory. Must be called before their first entries are
-    /// written. No request for lists in the cache. Otherwise, one request for the experiment's
-    /// directory, once per process, and one per 25 lists that are not in it. If the directory is
-    /// longer than 1 MB, only its beginning is read: writing a row again does no harm.
+    /// Adds lists of an experiment to the directory. Must be called before the first entries of the
+    /// lists are written.
+    ///
+    /// Sends no request if all lists are in the cache. Otherwise sends one request for the
+    /// experiment's directory, once per process, and one per 25 lists that are not in the
+    /// directory. If the directory is longer than 1 MB, only its beginning is read, because writing
+    /// a row again does no harm.
     pub async fn enter(&self, table: &Table, experiment: ExperimentId, lists: HashSet<ListIdentity>) -> Result<()> {
         if lists.is_empty() || self.unknown(experiment, &lists).is_some_and(|unknown| unknown.is_empty()) {
             return Ok(());
@@ -62,8 +66,8 @@ impl ListDirectory {
     }
 }
 
-/// Reads one page of an experiment's directory. Returns the key ranges of its lists' entries, and
-/// the query for the next page. One request.
+/// Reads one page of an experiment's directory. Returns the key ranges of the lists on the page,
+/// and the query for the next page. Sends one request.
 pub(crate) async fn lists_of(
     table: &Table,
     experiment: ExperimentId,

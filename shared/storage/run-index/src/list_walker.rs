@@ -41,8 +41,8 @@ enum WalkStage {
     /// Continues with the runs that have no value for the first term of the order, after this
     /// position.
     BeforeWithoutValue { after: Option<String> },
-    /// Reads the list of all runs, and skips runs that have a value, because those were already
-    /// returned from the lists.
+    /// Reads the list of all runs to find those without a value, and skips the runs in `listed`,
+    /// which have one and were already returned.
     WithoutValue { all: ListCursor, listed: HashSet<RunLocation> },
     /// Nothing is left.
     End,
@@ -50,7 +50,7 @@ enum WalkStage {
 
 impl ListWalker {
     /// Creates a walk in an order. It begins after the last run of the previous page, or at the
-    /// beginning of that run's group.
+    /// beginning of the group of that run.
     #[must_use]
     pub fn new(lists: RunLists, walk: RunWalk, sorting: &PlanOrder, after: Option<&SortKey>) -> Self {
         let mut walker = Self {
@@ -88,7 +88,8 @@ impl ListWalker {
         if self.walk.missing_follow { WalkStage::BeforeWithoutValue { after } } else { WalkStage::End }
     }
 
-    /// Returns the stage at which a page begins whose previous page ended with the key `after`.
+    /// Returns the stage at which the next page begins, given the sort key of the last run of the
+    /// previous page.
     fn stage_after(&self, after: &SortKey) -> WalkStage {
         let place = after.started_and_id().filter(|_| self.ties_are_exact && !self.by_time);
         let place = place.map(|(started, id)| list_positions::newest_first(started, id));
@@ -113,9 +114,9 @@ impl ListWalker {
         WalkStage::Group { segment, group: ListCursor::new(&self.lists, rest_of_group, HEAD_ENTRIES), rest }
     }
 
-    /// Returns the next run of the walk. One request for each page of a list. Where the runs
-    /// without a value begin, the keys of all lists are read in addition, with 25 read units per
-    /// 1,000 keys.
+    /// Returns the next run of the walk. Sends one request for each page of a list. Before the runs
+    /// without a value, the keys of all lists are read in addition, at 25 read units per 1,000
+    /// keys.
     pub(crate) async fn next(&mut self, table: &Table) -> Result<Option<Candidate>> {
         loop {
             if let Some(candidate) = self.buffer.pop_front() {
@@ -154,8 +155,8 @@ impl ListWalker {
         }
     }
 
-    /// Returns the runs in the lists of the walk, up to [`MAX_LISTED_RUNS`]. Each run that is
-    /// remembered here does not have to be read later.
+    /// Returns the runs in the lists of the walk, up to [`MAX_LISTED_RUNS`]. A run that is in the
+    /// result does not have to be read later to find out that it has a value.
     async fn listed(&self, table: &Table) -> Result<HashSet<RunLocation>> {
         let mut listed = HashSet::new();
         for list in &self.walk.segments {
@@ -170,14 +171,14 @@ impl ListWalker {
         Ok(listed)
     }
 
-    /// Reads a page of the rest of a segment into the buffer.
+    /// Reads a page of the unread part of a segment into the buffer.
     async fn read_page(&mut self, table: &Table, segment: usize, rest: KeyRange) -> Result<()> {
         let Some(list) = self.walk.segments.get(segment) else {
             self.stage = WalkStage::End;
             return Ok(());
         };
-        // A list that is a single group is always read forwards: its order is the same for either
-        // direction of the first term.
+        // A list that is a single group is always read forwards, because the order within a group
+        // does not depend on the direction of the first term.
         let backwards = self.walk.backwards && self.has_groups(list);
         let page = read_page(table, self.lists.experiment, &rest, self.page, backwards).await?;
         self.page = (self.page * page.growth()).min(MAX_PAGE_ENTRIES);
@@ -187,8 +188,8 @@ impl ListWalker {
             None => self.stage_of(segment + 1),
             Some(end) if !backwards => WalkStage::Segment { segment, rest: rest.after(&end) },
             Some(end) => {
-                // The group at the end of the page continues beyond it, and the remaining entries
-                // come first.
+                // The group at the end of the page continues on the next page. Its entries there
+                // come before the ones on this page.
                 let unfinished = self.group_of(list, &end);
                 let of_group = list_positions::of_value(unfinished);
                 if entries.first().is_some_and(|first| self.group_of(list, &first.place) == unfinished) {
@@ -202,7 +203,8 @@ impl ListWalker {
             }
         };
         if backwards {
-            // Groups are in the right order, but each one is reversed.
+            // The page was read backwards, so the groups are in the right order, but the entries of
+            // each group are reversed.
             let is_one_group =
                 |a: &ListEntry, b: &ListEntry| self.group_of(list, &a.place) == self.group_of(list, &b.place);
             let groups = entries.chunk_by(is_one_group);
@@ -234,7 +236,7 @@ impl ListWalker {
         if self.has_groups(list) { list_positions::value(place) } else { "" }
     }
 
-    /// Checks whether a group's text is complete, and not one that may have been truncated.
+    /// Checks whether the text of a group is complete. If not, it may have been truncated.
     fn is_whole_text(&self, list: &RunList, group: &str) -> bool {
         self.by_time || group.len() < uncut(list)
     }

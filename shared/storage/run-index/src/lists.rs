@@ -23,16 +23,16 @@ pub struct RunLists {
 }
 
 impl RunLists {
-    /// Returns the lists of runs that started in a period. The list of all runs contains those that
-    /// were not themselves deleted, like every list of the indexer.
+    /// Returns the lists of runs that started in a period. The list of all runs contains the runs
+    /// that were not individually deleted, like every list that the indexer writes.
     #[must_use]
     pub fn of_active(experiment: ExperimentId, started: TimeRange) -> Self {
         let all = RunsByStage::all(&experiment).stage(&Stage::Active).range();
         Self { experiment, started, all }
     }
 
-    /// Returns the lists of runs that started in a period. The list of all runs contains those that
-    /// were themselves deleted at the given version of the experiment's stage.
+    /// Returns the lists of runs that started in a period. The list of all runs contains the runs
+    /// that were individually deleted at the given version of the experiment's stage.
     #[must_use]
     pub fn of_deleted(experiment: ExperimentId, started: TimeRange, version: u32) -> Self {
         let all = RunsByStage::all(&experiment).stage(&Stage::Deleted { version }).range();
@@ -46,8 +46,8 @@ impl RunLists {
         Self { experiment, started, all: RunsByTime::all(&experiment).range() }
     }
 
-    /// Returns the lists of runs that started in a period. The list of all runs contains the copies
-    /// of runs in the index whose own stage is the given one.
+    /// Returns the lists of runs that started in a period. The list of all runs contains the
+    /// indexed copies of the runs whose individual stage is the given one.
     #[must_use]
     pub fn copies(experiment: ExperimentId, started: TimeRange, stage: OwnStage) -> Self {
         Self { experiment, started, all: IndexedCopy::all(&experiment, &stage, &RUN_ENTITY_TYPE.into()).range() }
@@ -76,7 +76,7 @@ impl RunLists {
     }
 
     fn by_text(&self, column: &RunColumn, range: &TextRange) -> KeyRange {
-        // Entries of runs whose text equals the operand, or starts with it.
+        // Returns the entries of runs whose text equals the operand, or starts with it.
         let beginning = |all: KeyRange, text: &str| all.beginning(&Self::text(column, text));
         match column {
             RunColumn::Status => {
@@ -134,8 +134,8 @@ impl RunLists {
         }
     }
 
-    /// Returns the length, in bytes, from which a text in a key of the list by a column may have
-    /// been truncated. Truncation respects character boundaries.
+    /// Returns the length, in bytes, from which a text in a key of a column's list may have been
+    /// truncated. It is less than the limit, because a text is only truncated between characters.
     pub(crate) fn uncut(column: &RunColumn) -> usize {
         if *column == RunColumn::Name { Field::UNCUT - 3 } else { Value::UNCUT - 3 }
     }
@@ -158,7 +158,7 @@ pub struct ListEntry {
 
 /// Encodes a number as in keys.
 pub(crate) fn number(value: f64) -> String {
-    // Zero and negative zero are the same number.
+    // Adding 0 turns negative zero into zero, because both are the same number.
     DescendingDouble(value + 0.0).text()
 }
 

@@ -1,9 +1,10 @@
 //! Rebuilding the index while it is in use.
 //!
-//! Only the consumer of the stream writes entries, so a rebuild marks runs as changed, and the
-//! stream has them indexed again. In the meantime, searches read these runs from their documents,
-//! so only some runs are marked at a time. Finally, entries that follow from no copy are deleted.
-//! An indexer of another version or a manual change may have left them.
+//! Only the consumer of the stream writes index entries. A rebuild therefore marks runs as changed,
+//! so that the stream's consumer indexes them again. In the meantime, searches read marked runs
+//! from their documents, which is slower, so only a limited number of runs is marked at a time.
+//! Finally, the rebuild deletes entries that follow from no copy. An indexer of another version or
+//! a manual change may have left such entries.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -26,8 +27,9 @@ use crate::list_directory::lists_of;
 const CONCURRENCY: usize = 16;
 /// Maximum number of runs that are marked, or checked individually, at a time.
 const BATCH_SIZE: usize = 1_000;
-/// Maximum number of entries that a sweep holds in memory at a time. At this limit it needs up to
-/// 115 MB, and scans the lists of a million runs with 25 entries each four times.
+/// Maximum number of entries that a sweep holds in memory at a time. With this limit, a sweep needs
+/// up to 115 MB. For an experiment with a million runs of 25 entries each, it scans the lists four
+/// times.
 pub const MAX_ENTRIES_IN_MEMORY: usize = 7_000_000;
 
 /// The runs of an experiment that a rebuild has not marked yet.
@@ -59,16 +61,16 @@ impl UnmarkedRuns {
 }
 
 impl RunIndex {
-    /// Returns the experiments of a workspace, including deleted ones. One request per MB of their
-    /// names.
+    /// Returns the experiments of a workspace, including deleted ones. Sends one request per MB of
+    /// experiment names.
     pub async fn experiments(&self, workspace: &Workspace) -> Result<Vec<ExperimentId>> {
         let rows = self.table.query(Query::of(ExperimentsByStage::all(&Name::from(workspace.as_str())))).await?;
         let listed = read_all(&rows, "the name of an experiment", Item::entry::<ExperimentsByStage>).map_err(failed)?;
         Ok(listed.into_iter().map(|listed| listed.experiment).collect())
     }
 
-    /// Counts the runs of an experiment, including deleted ones. One request per 8,000 runs, one
-    /// read unit per 40.
+    /// Counts the runs of an experiment, including deleted ones. Sends one request per 8,000 runs,
+    /// and costs one read unit per 40 runs.
     pub async fn count_runs(&self, experiment: ExperimentId) -> Result<u64> {
         let (mut query, mut runs) = (Query::of(RunsByTime::all(&experiment)), 0);
         loop {
@@ -82,7 +84,7 @@ impl RunIndex {
     }
 
     /// Marks up to `most` of the next runs of an experiment to be indexed from scratch, and returns
-    /// them. One request, and one write of each run's document.
+    /// them. Sends one request to list the runs, and one write for the document of each run.
     pub async fn mark_runs(&self, unmarked: &mut UnmarkedRuns, most: usize) -> Result<HashSet<RunId>> {
         let experiment = unmarked.experiment;
         let Some(query) = unmarked.next.clone() else { return Ok(HashSet::new()) };
@@ -104,11 +106,12 @@ impl RunIndex {
         Ok(marked.into_iter().flatten().collect())
     }
 
-    /// Removes from `runs` those that have been indexed again since they were marked. One request
-    /// per MB of marks, and one per 100 of some runs that still carry a mark, because a run that is
-    /// being written to is marked again most of the time.
+    /// Removes from `runs` those that have been indexed again since they were marked. A run that
+    /// still carries a mark may have been marked again because a client is writing to it, so some
+    /// of these runs are read. Sends one request per MB of marks, and one per 100 of the runs that
+    /// are read.
     pub async fn drop_rebuilt(&self, experiment: ExperimentId, runs: &mut HashSet<RunId>) -> Result<()> {
-        // Many other runs may be marked as well, so the query only covers the span between the
+        // Many other runs may be marked as well, so the query covers only the range between the
         // first and the last of `runs`.
         let (Some(first), Some(last)) = (runs.iter().min(), runs.iter().max()) else { return Ok(()) };
         let range = RunsChanged::all(&experiment).range().starting(first.as_str()).until(last.as_str());
@@ -128,12 +131,13 @@ impl RunIndex {
     }
 
     /// Deletes entries of an experiment that belong to no run as it was last indexed, and returns
-    /// their number. `held_at_once`, which is [`MAX_ENTRIES_IN_MEMORY`] except in tests, limits the number
-    /// of entries in memory, and may be exceeded by those of one page of copies. Reads the
-    /// experiment's copies once, and the lists in its directory once per `held_at_once` entries.
-    /// One transaction for each entry that is deleted.
+    /// their number. `held_at_once` is the maximum number of entries in memory, which is
+    /// [`MAX_ENTRIES_IN_MEMORY`] except in tests. The entries of one page of copies may exceed it.
+    /// Reads the experiment's copies once, and all its lists once per `held_at_once` entries. Sends
+    /// one transaction for each entry that is deleted.
     pub async fn sweep(&self, experiment: ExperimentId, held_at_once: usize) -> Result<usize> {
-        // A deleted run has no entries in the long run, and its copy is stored elsewhere.
+        // Only copies of active runs are read, because the entries of a deleted run are deleted
+        // soon in any case, and its copy is stored elsewhere.
         let copies = IndexedCopy::partition(&experiment, &OwnStage::Active, &RUN_ENTITY_TYPE.into());
         let mut copies = Some(Query::of(copies).limit(held_at_once.clamp(1, BATCH_SIZE)));
         let (mut swept, mut after): (_, Option<CopyPosition>) = (0, None);
@@ -156,8 +160,8 @@ impl RunIndex {
         Ok(swept)
     }
 
-    /// Returns the entries that follow from the next copies, and the query for further copies, or
-    /// `None` after the last one.
+    /// Reads further copies. Returns the entries that follow from them, and the query for the
+    /// copies after them, or `None` after the last copy.
     async fn known(
         &self,
         mut query: Query,
@@ -182,8 +186,8 @@ impl RunIndex {
         }
     }
 
-    /// Deletes the entries of a list that belong to the runs of `known`, but do not follow from
-    /// their copies. Returns their number.
+    /// Deletes entries from a list that belong to a run in `known`, but do not follow from that
+    /// run's copy. Returns the number of deleted entries.
     async fn sweep_list(&self, experiment: ExperimentId, list: KeyRange, known: &KnownEntries) -> Result<usize> {
         let mut swept = 0;
         let mut query = Query::of(list);
@@ -204,7 +208,7 @@ impl RunIndex {
     async fn sweep_entry(&self, experiment: ExperimentId, entry: Key) -> Result<bool> {
         let Some((started, run)) = list_positions::started_and_run(&entry.sk) else { return Ok(false) };
         let at = RunLocation { experiment, run };
-        // A deleted run has no entries except those that are about to be deleted.
+        // A deleted run has no copy here. All its entries are about to be deleted.
         let key = RunCopy::key(&at, started, OwnStage::Active);
         let copy = self.table.get(&key).await?.map(RunCopy);
         if let Some(copy) = &copy
@@ -212,7 +216,7 @@ impl RunIndex {
         {
             return Ok(false);
         }
-        // If the run is being indexed at the same time, its copy is written first.
+        // If the run is being indexed at the same time, its copy is written before the entries.
         let unchanged = match copy.as_ref().and_then(RunCopy::indexing) {
             Some(indexing) => Condition::Equals(INDEXED.into(), text(indexing)),
             None => Condition::item_missing(),
@@ -226,12 +230,12 @@ impl RunIndex {
     }
 }
 
-/// Position of a run among the copies. The latest start time comes first.
+/// Position of a run among the copies, which are sorted newest first.
 type CopyPosition = (Reverse<i64>, RunId);
 
-/// The entries of the runs between two positions.
+/// The entries of all runs between two positions, according to their copies.
 struct KnownEntries {
-    /// Hashes of the entries. A collision only leaves one stray entry in place.
+    /// Hashes of the entries. Because of a collision, a stray entry may be kept, which is harmless.
     entries: HashSet<u64>,
     /// Last position before these runs. `None` if they begin with the first run.
     after: Option<CopyPosition>,
@@ -241,7 +245,7 @@ struct KnownEntries {
 
 impl KnownEntries {
     /// Checks whether an entry is stray: it belongs to one of these runs, but does not follow from
-    /// the run's copy.
+    /// that run's copy.
     fn misses(&self, entry: &Key) -> bool {
         let Some((started, run)) = list_positions::started_and_run(&entry.sk) else { return false };
         let place = (Reverse(started), run);

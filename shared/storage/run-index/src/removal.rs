@@ -15,9 +15,8 @@ use crate::entries::entries_of_copy;
 use crate::list_directory::lists_of;
 
 impl RunIndex {
-    /// Deletes a run's rows and the history of its metrics, unless the run exists. If its start
-    /// time in ms is given, its copy and its index entries are deleted too. One request per 25
-    /// items.
+    /// Deletes a run's rows and its metric history, unless the run exists. If the run's start time
+    /// in ms is given, deletes its copy and its index entries too. Sends one request per 25 items.
     ///
     /// # Errors
     /// Returns failures of the table. The call can then be repeated.
@@ -38,7 +37,8 @@ impl RunIndex {
         self.delete_range(ranges::charts_and_segments(&at.run), None).await
     }
 
-    /// Deletes a logged model's rows and points, unless the model exists. One request per 25 items.
+    /// Deletes a logged model's rows and points, unless the model exists. Sends one request per 25
+    /// items.
     ///
     /// # Errors
     /// Returns failures of the table. The call can then be repeated.
@@ -50,10 +50,10 @@ impl RunIndex {
         self.delete_range(rows::LoggedModelSegment::partition(&at.model), None).await
     }
 
-    /// Deletes an experiment's name and content, unless the experiment exists. Index entries are
-    /// deleted first, because the directory of their lists is part of the content. One request per
-    /// 25 items. The experiment's runs then appear in the stream as records of their own, and are
-    /// cleared up after that.
+    /// Deletes an experiment's name and content, unless the experiment exists. Deletes index
+    /// entries first, because the directory that lists them is part of the content. Sends one
+    /// request per 25 items. The deletions of the experiment's runs then appear in the stream as
+    /// separate records, which cause the runs to be cleared up as well.
     ///
     /// # Errors
     /// Returns failures of the table. The call can then be repeated.
@@ -85,8 +85,8 @@ impl RunIndex {
         self.delete_range(rows::Experiment::partition(&experiment), Some(workspace)).await
     }
 
-    /// Deletes an evaluation dataset's records, the rows through which they are found, and its
-    /// tags. One request per 25 items.
+    /// Deletes an evaluation dataset's records, the rows that list the records, and the dataset's
+    /// tags. Sends one request per 25 items.
     ///
     /// # Errors
     /// Returns failures of the table. The call can then be repeated.
@@ -120,11 +120,12 @@ impl RunIndex {
     }
 }
 
-/// Returns the row that has to be deleted together with the given one: the reverse direction of a
-/// run's link to a dataset, or a scorer's row in the workspace's list.
+/// Returns the row that has to be deleted together with `item`. For a run's link to a dataset, it
+/// is the link in the opposite direction. For a scorer, it is the scorer's row in the workspace's
+/// list.
 fn counterpart(item: &Item, workspace: Option<&Workspace>) -> Option<Key> {
     let key = item.key()?;
-    // The name in the key may be truncated.
+    // The name is read from the item, because the key may contain only its beginning.
     if let (Some(experiment), Some(name)) = (key_parts::experiment_of_scorer(&key), item.get(NAME)) {
         return Some(rows::WorkspaceScorer::key(&workspace?.as_str().into(), &experiment, &name.into()));
     }
@@ -133,7 +134,8 @@ fn counterpart(item: &Item, workspace: Option<&Workspace>) -> Option<Key> {
 }
 
 /// Returns the partition that stores the overflow of an item that is too big. No other item uses
-/// this partition: its key contains a model, or the experiment that is being deleted.
+/// this partition, because its key contains the ID of a model or of the experiment that is being
+/// deleted.
 fn partition_of(key: &Key) -> Option<KeyRange> {
     if let Some(row) = rows::LoggedModel::parse(key) {
         return Some(rows::LoggedModelSegment::partition(&row.model));

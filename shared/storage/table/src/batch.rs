@@ -36,19 +36,20 @@ const CONCURRENCY: usize = 16;
 
 impl Table {
     /// Reads items with strong consistency. Missing items are absent from the result, and duplicate
-    /// keys are allowed. One request per 100 keys, or per 16 MB.
+    /// keys are allowed. Sends one request per 100 keys, or per 16 MB of items.
     pub async fn get_many(&self, keys: &[Key]) -> Result<HashMap<Key, Item>> {
         self.get_all(keys, true).await
     }
 
     /// Reads items with eventual consistency, for half the read units. The result may be slightly
-    /// stale, so use it only for immutable items, and where a missing item is detected.
+    /// stale, so use it only for immutable items, or where the caller handles an item that is
+    /// missing.
     pub async fn get_many_eventually(&self, keys: &[Key]) -> Result<HashMap<Key, Item>> {
         self.get_all(keys, false).await
     }
 
-    /// Reads items of this table and of others in the same requests, with strong consistency. One
-    /// request per 100 keys, or per 16 MB.
+    /// Reads items of this table and of other tables in the same requests, with strong consistency.
+    /// Sends one request per 100 keys, or per 16 MB of items.
     pub async fn get_together(&self, keys: &[TableKey]) -> Result<HashMap<TableKey, Item>> {
         let mut seen = HashSet::new();
         let keys: Vec<_> = keys.iter().filter(|key| seen.insert(*key)).collect();
@@ -130,8 +131,8 @@ impl Table {
                 .await?;
             self.consumed(CapacityKind::Read, answer.consumed_capacity());
             let items = answer.responses.and_then(|mut tables| tables.remove(&self.name)).unwrap_or_default();
-            // Unprocessed keys after some items mean that the response reached 16 MB. After none,
-            // they mean that the table is throttling.
+            // If the response has items, the unprocessed keys exceeded the limit of 16 MB. If it
+            // has none, the table is throttling.
             idle_rounds = if items.is_empty() { idle_rounds + 1 } else { 0 };
             found.extend(items.into_iter().map(Item));
             let left = answer.unprocessed_keys.and_then(|mut tables| tables.remove(&self.name));
@@ -146,7 +147,7 @@ impl Table {
         }
     }
 
-    /// Writes and deletes items without conditions, in any order. One request per 25 items.
+    /// Writes and deletes items without conditions, in any order. Sends one request per 25 items.
     pub async fn write_many(&self, puts: Vec<Item>, deletes: &[Key]) -> Result<()> {
         let puts = puts.into_iter().map(|item| {
             let put = PutRequest::builder().set_item(Some(item.0)).build();
@@ -190,8 +191,8 @@ impl Table {
         }
     }
 
-    /// Pauses before the unprocessed rest of a batch is sent again. Gives up after as many
-    /// consecutive rounds without progress as there may be throttled attempts.
+    /// Pauses before the unprocessed items of a batch are sent again. Gives up after as many
+    /// consecutive rounds without progress as the retry policy allows throttled attempts.
     async fn rest(&self, idle_rounds: u32) -> Result<()> {
         if self.retry.gives_up_throttled(idle_rounds) {
             return Err(Failure::Throttled("a batch stayed unprocessed".to_owned()));

@@ -1,6 +1,6 @@
-//! Warnings about partitions that are nearly full. In a table with local indexes, all items of one
-//! partition key share a limit of 10 GB. DynamoDB reports the current size with a write on request,
-//! at no cost
+//! Warnings about partitions that are nearly full. In a table with local indexes, all items with
+//! one partition key share a limit of 10 GB. DynamoDB returns the current size in the response to a
+//! write that requests it, at no cost
 //! (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/LSI.html#LSI.ItemCollections.SizeLimit>).
 
 use std::collections::HashMap;
@@ -13,8 +13,8 @@ use runtime::clock::Moment;
 
 /// Size in GB from which a partition is reported.
 const NEARLY_FULL_GB: f64 = 8.0;
-/// Interval at which a process repeats the warning about a partition. The alarm evaluates the log
-/// hourly.
+/// Interval at which a process repeats the warning about a partition. It is shorter than an hour
+/// because the alarm evaluates the log hourly.
 const WARNING_INTERVAL: Duration = Duration::from_mins(20);
 /// Capacity of the map of reported partitions. When it is full, it is cleared.
 const MAX_REPORTED_PARTITIONS: usize = 1_000;
@@ -27,7 +27,7 @@ pub(crate) struct CollectionSizes(
 );
 
 impl CollectionSizes {
-    /// Logs a warning for each nearly full partition among those that were written to.
+    /// Logs a warning for each nearly full partition that the response to a write reports.
     pub(crate) fn look<'a>(&self, metrics: impl IntoIterator<Item = &'a ItemCollectionMetrics>) {
         for metrics in metrics {
             if let Some((partition, gigabytes)) = nearly_full(metrics)

@@ -28,8 +28,8 @@ pub async fn client(endpoint: Option<String>) -> Result<Client, String> {
 }
 
 impl Table {
-    /// Returns a function's table: `TABLE_NAME` is its name, and `DYNAMODB_ENDPOINT`, if set, the
-    /// endpoint of a local engine. Makes no request.
+    /// Returns a function's table. `TABLE_NAME` is the table's name, and `DYNAMODB_ENDPOINT`, if
+    /// set, is the endpoint of a local engine. Makes no request.
     ///
     /// # Errors
     /// `TABLE_NAME` is not set, or the embedded root certificates cannot be read.

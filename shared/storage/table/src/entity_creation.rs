@@ -1,11 +1,11 @@
 //! Creates new entities without duplicates, even if responses are lost.
 //!
-//! Clients retry requests that were answered with a server error. If the creation had been written
-//! all the same, the entity would then exist twice. So each created item carries a **nonce**: a
-//! random value of its own. After a lost response, the nonce distinguishes our item from any other,
-//! even if it was changed in the meantime. If the item is not found, the outcome is unknown, and
-//! the client gets an error that it does not retry ([`Failure::Unknown`],
-//! `docs/adr/0017-creations.md`).
+//! Clients retry requests that were answered with a server error. If the server had created the
+//! entity but lost the response, a retry would create it a second time. So each created item
+//! carries a **nonce**, a random value that no other item has. After a lost response, the nonce
+//! identifies the item that this request created, even if it was changed in the meantime. If the
+//! item is not found, the outcome is unknown, and the client gets an error that it does not retry
+//! ([`Failure::Unknown`], `docs/adr/0017-creations.md`).
 
 use std::time::Duration;
 
@@ -15,15 +15,15 @@ use rand::RngExt;
 use crate::{Condition, Failure, Item, Result, RetryPolicy, Table, Value, Write, WriteRefusal, bytes};
 
 impl Table {
-    /// Creates an item that must not exist yet, together with other writes, all or nothing. One
-    /// request, as [`Table::put`] or, if there are others, as [`Table::transact`], and one more if
-    /// a response was lost.
+    /// Creates an item that must not exist yet, together with the writes in `others`, all or
+    /// nothing. Sends one request ([`Table::put`], or [`Table::transact`] if there are other
+    /// writes), and one more if a response was lost.
     ///
     /// # Errors
-    /// [`Failure::Cancelled`] if an item with this key exists, or if a condition of the others does
-    /// not hold. The first reason is the item's, even if there are no other writes.
-    /// [`Failure::Unknown`] if it is uncertain whether the item was written. After any other
-    /// failure, nothing was written.
+    /// [`Failure::Cancelled`] if an item with this key exists, or if the condition of one of the
+    /// other writes does not hold. The first reason is that of the item, even if there are no other
+    /// writes. [`Failure::Unknown`] if it is uncertain whether the item was written. After any
+    /// other failure, nothing was written.
     pub async fn create(&self, item: Item, others: Vec<Write>) -> Result<()> {
         let nonce = bytes(rand::rng().random::<u64>().to_be_bytes().to_vec());
         let item = item.with(NONCE, nonce.clone());
@@ -45,8 +45,8 @@ impl Table {
         }
     }
 
-    /// Checks whether an attempt to create the item has succeeded. Called if the response to an
-    /// attempt was lost, and the last attempt failed with `failure`.
+    /// Checks whether an attempt to create the item has succeeded. Called when the response to an
+    /// attempt was lost and the last attempt failed with `failure`.
     async fn look_for(&self, item: &Item, nonce: &Value, failure: Failure) -> Result<()> {
         let is_ours = |found: &Item| found.value(NONCE) == Some(nonce);
         if let Failure::Cancelled(reasons) = &failure
@@ -55,13 +55,13 @@ impl Table {
             return if is_ours(found) { Ok(()) } else { Err(failure) };
         }
         let key = item.key().ok_or_else(|| Failure::Unexpected("an item without a key was created".to_owned()))?;
-        // A short patience: together with the previous attempts, it has to fit into the function's
-        // timeout.
+        // This limit is short because the check and the previous attempts have to fit into the
+        // function's timeout together.
         let retry = RetryPolicy { patience: Duration::from_secs(3), ..self.retry };
         match self.with_retry(retry).get(&key).await {
             Ok(Some(found)) if is_ours(&found) => Ok(()),
-            // A condition refused the last attempt, and would also refuse an earlier one still in
-            // flight.
+            // A condition refused the last attempt. It would also refuse an earlier attempt that is
+            // still in flight.
             Ok(_) if matches!(failure, Failure::Cancelled(_)) => Err(failure),
             // The item is missing, but an attempt may still be in flight.
             outcome => {

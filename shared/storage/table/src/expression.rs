@@ -80,8 +80,8 @@ impl Condition {
         Self::Missing(PK.into())
     }
 
-    /// Returns the condition that an attribute is the same as in an item that was read: it has the
-    /// same value, or is still missing.
+    /// Returns the condition that an attribute is unchanged since an item was read: it has the
+    /// value that it has in the item, or is still missing.
     #[must_use]
     pub fn unchanged<T: ?Sized>(item: &Item, attribute: Attribute<T>) -> Self {
         match item.value(attribute) {
@@ -90,7 +90,7 @@ impl Condition {
         }
     }
 
-    /// Returns the condition that both hold.
+    /// Returns the condition that both conditions hold.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match self {
@@ -164,8 +164,8 @@ impl Update {
         self.remove(index.sort)
     }
 
-    /// Adds to a number or to a set, which is created if it is missing. Supported for top-level
-    /// attributes only.
+    /// Adds a value to a number or elements to a set. The attribute is created if it is missing.
+    /// Supported for top-level attributes only.
     #[must_use]
     pub fn add(mut self, attribute: impl Into<AttributePath>, value: Value) -> Self {
         self.add.push((attribute.into(), value));
@@ -187,7 +187,7 @@ impl Update {
         self
     }
 
-    /// Adds a condition that must hold as well.
+    /// Adds a condition that must hold in addition to the existing one.
     #[must_use]
     pub fn only_if(mut self, condition: Condition) -> Self {
         self.condition = self.condition.and(condition);

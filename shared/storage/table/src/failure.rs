@@ -25,8 +25,8 @@ pub enum Failure {
     Refused {
         /// The current item, if it exists.
         item: Option<Item>,
-        /// Whether the response to an earlier attempt was lost. If so, our own write may have
-        /// changed the item.
+        /// Whether the response to an earlier attempt was lost. If so, that attempt may have
+        /// changed the item, and the refusal may be its consequence.
         after_lost_answer: bool,
     },
     /// A condition of the transaction did not hold. There is one reason per write, in the order of
@@ -49,9 +49,9 @@ pub enum Failure {
     /// It is unknown whether [`Table::create`](crate::Table::create) created the item. The creation
     /// must not be repeated.
     Unknown(String),
-    /// An item does not match the declaration of its row.
+    /// An item does not match the declaration of its row in `key-schema`.
     Unreadable(String),
-    /// Any other failure, which is a bug of ours.
+    /// Any other failure. It indicates a bug in this server.
     Unexpected(String),
 }
 
@@ -109,7 +109,8 @@ pub(crate) enum Outcome {
 
 /// Errors of the operations that this crate calls.
 pub(crate) trait OperationError: ProvideErrorMetadata + StdError + 'static {
-    /// Returns the outcome for error types that carry data of their own.
+    /// Returns the outcome of an error that carries data, such as the current item. Returns `None`
+    /// for all other errors.
     fn specific(&self) -> Option<Outcome> {
         None
     }
@@ -184,7 +185,8 @@ fn is_size(message: &str) -> bool {
 /// whatever its content.
 fn is_inaccessible(code: &str, message: &str) -> bool {
     match code {
-        // A key that the caller may not use is an `AccessDeniedException` as well.
+        // DynamoDB also returns `AccessDeniedException` if the caller may not use the encryption
+        // key.
         "AccessDeniedException"
         | "ExpiredTokenException"
         | "InaccessibleEncryptionCredentialsException"
@@ -242,11 +244,11 @@ fn printed(error: &(dyn StdError + 'static)) -> String {
     text
 }
 
-/// Whether the request was never sent, because no connection could be made.
+/// Checks whether the request was never sent because no connection could be made.
 fn was_never_sent(error: &(dyn StdError + 'static)) -> bool {
     causes(error).any(|cause| {
         let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-        // Connecting includes the DNS lookup, TLS and the connect timeout.
+        // An error while connecting can come from the DNS lookup, TLS or the connect timeout.
         let connecting = |error: &hyper_util::client::legacy::Error| error.is_connect();
         cause.downcast_ref().is_some_and(refused) || cause.downcast_ref().is_some_and(connecting)
     })

@@ -9,7 +9,7 @@ use key_schema::attributes::{Attribute, Bytes, Mapping, Scalar, Set};
 use key_schema::definition::{Index, PK, SK};
 use key_schema::{IndexEntry, IndexKey, Key, KeyRange};
 
-/// A map of attributes: those of an item, or a map nested in it.
+/// A map of attributes: the attributes of an item, or a nested map.
 pub type Map = HashMap<String, Value>;
 
 /// An item of the table. Its `Debug` output has only the key and the size, because the content
@@ -44,7 +44,8 @@ impl Item {
         self
     }
 
-    /// Returns the item's entry in an index. `None` if it has none, or an entry of another type.
+    /// Returns the item's key in an index. `None` if the item has no key in the index, or one of
+    /// another type.
     #[must_use]
     pub fn entry<T: IndexEntry>(&self) -> Option<T> {
         self.key_text(T::INDEX.sort).and_then(T::parse)
@@ -69,8 +70,8 @@ impl Item {
     }
 
     /// Returns the value of an attribute that is stored as a string or a number. `None` if it is
-    /// missing or has another type. Items that were read have been checked, so for them `None`
-    /// always means missing.
+    /// missing or has another type. For items that the table returned, `None` always means missing,
+    /// because their types were checked when they were read.
     #[must_use]
     pub fn get<T: Scalar + ?Sized>(&self, attribute: Attribute<T>) -> Option<T::Value<'_>> {
         match self.value(attribute)? {
@@ -120,8 +121,8 @@ impl Item {
         self.0.get(name)?.as_s().ok().map(String::as_str)
     }
 
-    /// Returns the approximate size of the item in bytes, as DynamoDB charges it: names and values,
-    /// three bytes for each map, and one per entry.
+    /// Returns the approximate size of the item in bytes, as DynamoDB charges it: the names and
+    /// values, three bytes for each map, and one byte for each entry of a map.
     #[must_use]
     pub fn size(&self) -> usize {
         map_size(&self.0)

@@ -3,8 +3,8 @@
 use crate::{Result, Table};
 
 impl Table {
-    /// Returns the approximate number of items in a local index. DynamoDB updates the count about
-    /// every six hours. `None` if the engine does not report it. One request, which consumes no
+    /// Returns the approximate number of items in a local index, which DynamoDB updates about every
+    /// six hours. `None` if the engine does not report it. Sends one request, which consumes no
     /// capacity.
     ///
     /// # Errors

@@ -12,16 +12,17 @@ tokio::task_local! {
     static TASK_METER: UsageMeter;
 }
 
-/// A counter of consumption: of the requests through one [`crate::Table`] handle
-/// ([`crate::Table::metered`]), or of all requests during a future ([`UsageMeter::counting`]).
+/// A counter of consumed requests and capacity units. It counts the requests through one
+/// [`crate::Table`] handle ([`crate::Table::metered`]), or all requests during a future
+/// ([`UsageMeter::counting`]).
 #[derive(Clone, Debug, Default)]
 pub struct UsageMeter(
     // A std mutex: no await happens while it is held.
     Arc<Mutex<ConsumedUnits>>,
 );
 
-/// Consumption of a number of requests. The capacity units are DynamoDB's: a write unit is 1 KB
-/// written, a read unit is 4 KB read with strong consistency.
+/// Consumption of a number of requests. The capacity units are those of DynamoDB: a write unit is 1
+/// KB written, and a read unit is 4 KB read with strong consistency.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ConsumedUnits {
     /// Requests sent, including retries.
@@ -44,7 +45,8 @@ pub struct ConsumedUnits {
 pub struct ReadBytes(Arc<AtomicUsize>);
 
 impl ReadBytes {
-    /// Returns the bytes read so far: names and values of attributes, as DynamoDB charges them.
+    /// Returns the number of bytes read so far, counted as DynamoDB charges them: the names and
+    /// values of attributes.
     #[must_use]
     pub fn total(&self) -> usize {
         self.0.load(Ordering::Relaxed)
@@ -55,7 +57,7 @@ impl ReadBytes {
     }
 }
 
-/// The direction of an operation.
+/// Whether an operation reads or writes.
 #[derive(Clone, Copy)]
 pub(crate) enum CapacityKind {
     Read,
@@ -92,8 +94,8 @@ impl UsageMeter {
         *usage.operations.entry(operation).or_default() += 1;
     }
 
-    /// Counts the write units of a write whose condition did not hold: those of writing the
-    /// existing item. The response does not include them.
+    /// Counts the write units of a write whose condition did not hold. DynamoDB charges the size of
+    /// the existing item, but does not include it in the response.
     pub(crate) fn count_refusal(&self, bytes: usize) {
         let mut usage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         usage.write_units += f64::from(u32::try_from(bytes.div_ceil(1_024).max(1)).unwrap_or(u32::MAX));

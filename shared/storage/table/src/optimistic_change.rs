@@ -16,7 +16,8 @@ pub enum ChangePlan<T> {
     Create(Item, Vec<Write>, T),
     /// Nothing to write. Holds the result.
     Done(T),
-    /// The data that was read is inconsistent, because it changed between reads. Plan again.
+    /// The data that was read is inconsistent, because it changed between reads. The change has to
+    /// be planned again.
     Again,
 }
 
@@ -53,12 +54,12 @@ pub struct ChangeAttempts {
 }
 
 impl ChangeAttempts {
-    /// Waits before the next attempt. The first attempt starts without a pause, and so does the
-    /// second, because it usually succeeds.
+    /// Waits before the next attempt. The first attempt starts without a pause. So does the second,
+    /// because it usually succeeds.
     ///
     /// # Errors
-    /// [`Failure::Unavailable`] after [`RetryPolicy::changes`] attempts, or once [`RetryPolicy::patience`] has
-    /// elapsed.
+    /// [`Failure::Unavailable`] after [`RetryPolicy::changes`] attempts, or once
+    /// [`RetryPolicy::patience`] has elapsed.
     pub async fn next(&mut self) -> Result<()> {
         if self.made >= self.retry.changes || self.begun.age() > self.retry.patience {
             return Err(Failure::Unavailable(format!("{} kept changing", self.what)));

@@ -37,8 +37,8 @@ impl Query {
         Self { range: range.into(), backwards: false, whole: false, for_removal: false, limit: None, start: None }
     }
 
-    /// Returns items with all their attributes, which a local index does not project. Costs one
-    /// more read unit per 4 KB of each item.
+    /// Makes a query of a local index return items with all their attributes, which the index does
+    /// not project. Costs one more read unit per 4 KB of each item.
     #[must_use]
     pub fn whole(mut self) -> Self {
         self.whole = true;
@@ -52,7 +52,7 @@ impl Query {
         self
     }
 
-    /// Reverses the order, from the end of the range.
+    /// Reverses the order, so that the query starts at the end of the range.
     #[must_use]
     pub fn backwards(mut self) -> Self {
         self.backwards = true;
@@ -75,8 +75,8 @@ impl Query {
 }
 
 impl Table {
-    /// Reads one page: up to 1 MB, or up to the limit. One request; a read unit per 4 KB of the
-    /// items in the range.
+    /// Reads one page, which ends at 1 MB or at the query's limit. Sends one request, which costs a
+    /// read unit per 4 KB of the items in the page.
     pub async fn query_page(&self, query: &Query) -> Result<QueryPage> {
         let mut expressions = Expressions::default();
         let (attribute, partition) = query.range.partition();

@@ -27,8 +27,8 @@ pub fn timeouts() -> TimeoutConfig {
 /// transactions carry a token, and batches contain only puts and deletes.
 ///
 /// Lost connections, lost responses and transaction conflicts are rare or short, so it is worth
-/// waiting until they are over. Throttling is different: the table is overloaded, and a caller that
-/// waits here occupies a sandbox (`docs/adr/0025-throttling.md`).
+/// waiting until they are over. Throttling is different: it means that the table is overloaded, and
+/// a caller that waits occupies a sandbox (`docs/adr/0025-throttling.md`).
 #[derive(Clone, Copy, Debug)]
 pub struct RetryPolicy {
     /// Maximum number of attempts.
@@ -37,23 +37,23 @@ pub struct RetryPolicy {
     pub first_pause: Duration,
     /// Upper bound of all pauses.
     pub longest_pause: Duration,
-    /// Maximum number of throttled attempts, or `attempts` if that is less.
+    /// Maximum number of throttled attempts. `attempts` applies as well if it is lower.
     pub throttled_attempts: u32,
     /// Upper bound of the pause after the first throttled attempt. It doubles with each further
     /// throttled attempt, up to `longest_pause`.
     pub first_throttled_pause: Duration,
     /// Time limit for starting another attempt, counted from the first one.
     pub patience: Duration,
-    /// Maximum number of times that a change is planned because of conflicting writes. It is the
-    /// number of clients that can change one entity concurrently.
+    /// Maximum number of times that a change is planned when writes conflict. It limits how many
+    /// clients can change one entity concurrently.
     pub changes: u32,
 }
 
 impl Default for RetryPolicy {
-    /// Returns the limits for callers that a client is waiting for. Ten attempts: gives up within
-    /// 6 s if every attempt fails immediately, and after 20 s in the worst case, well before a
-    /// function's timeout of 29 s. Three throttled attempts: gives up within 0.3 s if each fails
-    /// immediately.
+    /// Returns the limits for requests that a client is waiting for. With ten attempts, a call
+    /// gives up within 6 s if every attempt fails immediately, and after 20 s in the worst case,
+    /// well before a function's timeout of 29 s. With three throttled attempts, it gives up within
+    /// 0.3 s if each fails immediately.
     fn default() -> Self {
         Self {
             attempts: 10,
@@ -68,13 +68,14 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Returns the limits for background work: all attempts may be throttled.
+    /// Returns the limits for background work, where every attempt may be throttled before the call
+    /// gives up.
     #[must_use]
     pub fn in_background(self) -> Self {
         Self { throttled_attempts: self.attempts, ..self }
     }
 
-    /// Waits before attempt `next`, counted from 0; the first attempt does not wait. The pause is a
+    /// Waits before attempt `next`, counted from 0. The first attempt does not wait. The pause is a
     /// random part of its upper bound, so that colliding callers spread out.
     pub async fn pause(&self, next: u32) {
         self.wait(self.first_pause, next).await;

@@ -27,8 +27,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// Returns a handle to the table `name`, accessed through `client`. Disable the retries of the
-    /// client: this crate has its own.
+    /// Returns a handle to the table `name`, accessed through `client`. Disable the client's
+    /// retries, because this crate retries requests itself.
     #[must_use]
     pub fn new(client: Client, name: impl Into<String>) -> Self {
         Self {
@@ -65,8 +65,9 @@ impl Table {
         Self { read_bytes: Some(read_bytes.clone()), ..self.clone() }
     }
 
-    /// Returns a handle that logs a warning when it writes to a partition that is nearly full. Not
-    /// for the embedded engine, which would have to read the whole partition at each write.
+    /// Returns a handle that logs a warning when it writes to a partition that is nearly full. Do
+    /// not use it with the embedded engine, which would have to read the whole partition at each
+    /// write.
     #[must_use]
     pub fn telling_of_full_partitions(self) -> Self {
         Self { collection_sizes: Some(CollectionSizes::default()), ..self }
@@ -78,24 +79,25 @@ impl Table {
         Self { retry, ..self.clone() }
     }
 
-    /// Returns a handle for background work, which retries throttled requests as often as any
-    /// other.
+    /// Returns a handle for background work, which retries throttled requests as often as requests
+    /// that failed for other reasons.
     #[must_use]
     pub fn in_background(self) -> Self {
         Self { retry: self.retry.in_background(), ..self }
     }
 
-    /// Returns the retry limits of this handle, for callers that retry a refused step of their own.
+    /// Returns the retry limits of this handle, for callers that implement their own retries of a
+    /// refused step.
     #[must_use]
     pub fn retry(&self) -> RetryPolicy {
         self.retry
     }
 
-    /// Reads one item with strong consistency. One request; a read unit per 4 KB.
+    /// Reads one item with strong consistency. Sends one request, which costs a read unit per 4 KB.
     ///
     /// # Errors
-    /// [`Failure::Unreadable`] if the item does not match the declaration of its row. This applies
-    /// to all reads of whole items.
+    /// [`Failure::Unreadable`] if the item does not match the declaration of its row in
+    /// `key-schema`, as in all reads of whole items.
     pub async fn get(&self, key: &Key) -> Result<Option<Item>> {
         let answer = self
             .retry
@@ -152,8 +154,9 @@ impl Table {
         Ok(())
     }
 
-    /// Updates one item and returns its new state. One request; a write unit per KB of the larger
-    /// of the old and the new item, one per new index key, and two per changed index key.
+    /// Updates one item and returns its new state. Sends one request. Costs a write unit per KB of
+    /// the old or the new item, whichever is larger, one for each new index key, and two for each
+    /// changed index key.
     ///
     /// # Errors
     /// [`Failure::Refused`] if the condition does not hold. It contains the current item, so that
@@ -203,7 +206,8 @@ impl Table {
         Ok(answer.attributes.map(Item))
     }
 
-    /// Deletes an item if the condition holds for it. One request; a write unit per KB of the item.
+    /// Deletes an item if the condition holds for it. Sends one request, which costs a write unit
+    /// per KB of the item.
     ///
     /// # Errors
     /// [`Failure::Refused`] if the condition does not hold. If the item is missing and the response
@@ -251,7 +255,7 @@ impl Table {
         }
     }
 
-    /// Checks the partition sizes in a response that has them by table.
+    /// Checks the partition sizes in a response that lists them by table.
     pub(crate) fn look_at_sizes_of(&self, metrics: Option<&HashMap<String, Vec<ItemCollectionMetrics>>>) {
         self.look_at_sizes(metrics.into_iter().flat_map(|of_tables| of_tables.values().flatten()));
     }
@@ -266,7 +270,8 @@ impl Table {
         self.meters().for_each(|meter| meter.count_request(operation));
     }
 
-    /// Counts items that were read whole, and checks them against their declarations.
+    /// Counts the size of items that were read whole, and checks them against the declarations of
+    /// their rows.
     pub(crate) fn take(&self, items: &[Item]) -> Result<()> {
         self.count_items(items);
         item_check::check(items)

@@ -14,9 +14,11 @@ use crate::{Failure, Result, Table};
 
 impl Table {
     /// Checks whether the table exists and can be read. A table that DynamoDB is still creating
-    /// counts as missing. Reads one item, which may be missing: half a read unit. `DescribeTable`
-    /// would be slower: the embedded engine counts all items to answer it, which takes seconds for
-    /// many runs.
+    /// counts as missing.
+    ///
+    /// Reads one item, which may be missing, for half a read unit. `DescribeTable` would be slower,
+    /// because the embedded engine counts all items to answer it. With many runs, this takes
+    /// seconds.
     ///
     /// # Errors
     /// The request fails.
@@ -29,8 +31,8 @@ impl Table {
                 Err(error) => Err(error),
             }
         });
-        // Boxed, because tests create tables deep inside their own futures, and rustc rejects types
-        // that are nested even deeper.
+        // Boxed, because tests create tables deep inside other futures, and rustc rejects types
+        // that are nested too deeply.
         Box::pin(found).await
     }
 

@@ -27,8 +27,8 @@ pub enum Write {
 }
 
 impl Write {
-    /// Returns the name of the table that a write is for, and the write itself. `here` is the table
-    /// of the transaction.
+    /// Returns the name of the table that a write is for, and the write without its table. `here`
+    /// is the table of the transaction.
     fn of<'a>(&'a self, here: &'a str) -> (&'a str, &'a Self) {
         match self {
             Self::OtherTable(table, write) => write.of(table),
@@ -38,11 +38,12 @@ impl Write {
 }
 
 impl Table {
-    /// Executes all writes or none. One request; two write units per KB of each item, including
-    /// checked ones.
+    /// Executes all writes or none. Sends one request, which costs two write units per KB of each
+    /// item, including items that are only checked.
     ///
-    /// Parts for other tables ([`Table::of_others`]) are in the same transaction. Executes once even if
-    /// it is sent twice: the request carries a token that DynamoDB remembers for ten minutes.
+    /// Writes to other tables ([`Table::of_others`]) are part of the same transaction. The
+    /// transaction is executed only once even if it is sent twice, because the request carries a
+    /// token that DynamoDB remembers for ten minutes.
     ///
     /// # Errors
     /// [`Failure::Cancelled`] with one reason per write if a condition does not hold.
@@ -139,7 +140,7 @@ fn part(write: &Write, here: &str) -> std::result::Result<TransactWriteItem, aws
                     .build()?,
             )
         }
-        // `Write::of` returns none.
+        // `Write::of` never returns this variant.
         Write::OtherTable(..) => part,
     }
     .build())

@@ -53,15 +53,15 @@ impl Block {
         self.partition
     }
 
-    /// Returns the last place in the block's range. It is the place of the trace that was the
+    /// Returns the last position in the block's range. It is the position of the trace that was the
     /// block's oldest when the block was created.
     #[must_use]
     pub fn end(&self) -> &TraceKey {
         &self.end
     }
 
-    /// Returns where the newer half ends, if this block is the older half of one that was split
-    /// after `since`, in ms.
+    /// If this block is the older half of a block that was split after `since`, in ms, returns the
+    /// position where the newer half ends.
     #[must_use]
     pub fn behind(&self, since: i64) -> Option<TraceKey> {
         let written = self.item.get(WRITTEN)?;
@@ -92,7 +92,7 @@ impl Block {
         self.item.size()
     }
 
-    /// Returns where the spans of the traces are stored, newest first.
+    /// Returns the groups that contain the spans of the traces, newest first.
     #[must_use]
     pub fn groups(&self) -> &[SpanGroup] {
         &self.groups
@@ -101,7 +101,7 @@ impl Block {
     /// Returns the columns of the block's traces that overviews need, newest first.
     ///
     /// # Errors
-    /// Returns an internal error if they cannot be read.
+    /// Returns an internal error if the columns cannot be read.
     pub fn core(&self) -> Result<Vec<TraceColumns>> {
         let read = || {
             let traces = columns::read(&decompress(self.item.bytes(CORE)?)?)?;
@@ -115,7 +115,7 @@ impl Block {
     /// Returns the documents of the block's traces, newest first.
     ///
     /// # Errors
-    /// Returns an internal error if they cannot be read.
+    /// Returns an internal error if the documents cannot be read.
     pub fn traces(&self) -> Result<Vec<StoredTrace>> {
         let core = self.core()?;
         let read = || {

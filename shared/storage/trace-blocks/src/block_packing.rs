@@ -16,11 +16,11 @@ use crate::trace_key::{TraceKey, TracePartition};
 
 /// Maximum number of traces in a block.
 pub const MAX_TRACES: usize = 128;
-/// Maximum number of bytes in a block before compression. Even if they do not compress well, they
-/// fit into an item of 400 KB.
+/// Maximum number of bytes in a block before compression. Even if they compress poorly, they fit
+/// into an item of 400 KB.
 pub const MAX_BLOCK_BYTES: usize = 350 << 10;
-/// Maximum number of bytes of a block, before compression, that one trace takes. A full block
-/// therefore has at least 21 traces.
+/// Maximum number of uncompressed bytes that one trace takes in a block. A full block therefore has
+/// at least 21 traces.
 pub const MAX_TRACE_BYTES: usize = 16 << 10;
 
 /// A trace to be packed.
@@ -35,9 +35,10 @@ pub struct TraceToPack {
 /// The spans of a trace to be packed.
 #[derive(Clone, Debug)]
 pub enum SpansToPack {
-    /// Spans that are packed now.
+    /// Spans that have been read and are packed now.
     Read(PackedSpans),
-    /// Spans in a group that is kept unchanged, together with the spans of neighboring traces.
+    /// Spans in an existing group that is kept unchanged. The group may also have the spans of
+    /// neighboring traces.
     In(WideDigest),
     /// Spans that are only stored with the trace itself.
     Elsewhere,
@@ -65,12 +66,13 @@ impl SpansToPack {
 pub struct BlockItems {
     /// The block's item.
     pub block: Item,
-    /// Items with the block's spans, except groups that are kept. They must be written before the
-    /// block.
+    /// Items with the block's spans, except for the groups that are kept from earlier blocks. They
+    /// must be written before the block.
     pub spans: Vec<Item>,
 }
 
-/// Returns the number of bytes, out of [`MAX_BLOCK_BYTES`], that a trace takes in a block.
+/// Returns the number of bytes that a trace takes in a block. The sum is limited to
+/// [`MAX_BLOCK_BYTES`].
 ///
 /// # Errors
 /// Returns an internal error if the trace's document cannot be read.
@@ -85,9 +87,9 @@ fn core_of(trace: &StoredTrace) -> Result<TraceColumns> {
     TraceColumns::of(trace).ok_or_else(|| unreadable(trace.item(), "a trace"))
 }
 
-/// Packs traces into a block that ends at `end`. `edits` identifies this version of the block, and
-/// `written` is the current time in ms. Up to [`MAX_TRACES`] traces fit if they take at most
-/// [`MAX_BLOCK_BYTES`] bytes.
+/// Packs traces into a block whose range ends at `end`. `edits` identifies this version of the
+/// block, and `written` is the current time in ms. A block can have at most [`MAX_TRACES`] traces
+/// and [`MAX_BLOCK_BYTES`] bytes.
 ///
 /// # Errors
 /// Returns an internal error if there are no traces, or one of them cannot be read or must not be

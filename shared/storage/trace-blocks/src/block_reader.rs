@@ -15,17 +15,18 @@ use crate::compression::decompress;
 use crate::groups::of_traces;
 use crate::trace_key::{TraceKey, TracePartition};
 
-/// Maximum number of blocks that are read in one request. Blocks have about 30 KB, and a page 1 MB.
+/// Maximum number of blocks that are read in one request. A block has about 30 KB, and a response
+/// of DynamoDB at most 1 MB.
 const BATCH_SIZE: usize = 40;
-/// How long, in ms, after a block was split in two a page may contain the older half without the
-/// newer one. This is much longer than reading a page takes, to allow for clock skew. If the newer
-/// half is missing later than that, it was deleted.
+/// Period in ms after a block was split in two, during which a page may contain the older half
+/// without the newer one. It is much longer than reading a page takes, to allow for clock skew. If
+/// the newer half is still missing afterwards, it was deleted.
 const SPLIT_GRACE_MS: i64 = 600_000;
 
 /// Reads, in key order, the blocks whose ranges extend past `behind`, and returns whether there are
 /// more. If `behind` is `None`, reading starts with the first block. Reading stops once the blocks
-/// have `most_traces` traces. The first block may also have places before `behind`. One request per
-/// 40 blocks, one read unit per 4 KB.
+/// have `most_traces` traces. The first block may also have traces before `behind`. Sends one
+/// request per 40 blocks, and costs one read unit per 4 KB.
 ///
 /// # Errors
 /// Returns failures of the table, and an internal error if a block cannot be read.
@@ -37,8 +38,8 @@ pub async fn read_blocks(
 ) -> Result<(Vec<Block>, bool)> {
     let read = || read_once(table, partition, behind, most_traces);
     let (blocks, more) = read().await?;
-    // A page is not a snapshot: it may contain only the older half of a block that was split in the
-    // meantime.
+    // A page is not a snapshot. If a block was split during the read, the page may contain only the
+    // older half.
     let since = now_ms().saturating_sub(SPLIT_GRACE_MS);
     let is_half = |(before, block): (Option<&TraceKey>, &Block)| {
         block.behind(since).is_some_and(|end| before.is_none_or(|before| *before < end))
@@ -61,8 +62,8 @@ async fn read_once(
     let mut query = Query::of(range);
     let (mut blocks, mut traces) = (Vec::new(), 0);
     loop {
-        // Reads at least two blocks: the first may have places before `behind`, and blocks of large
-        // traces have few traces.
+        // Reads at least two blocks, because the first one may have traces before `behind`, and
+        // blocks of large traces have few traces.
         let missing = most_traces.saturating_sub(traces).div_ceil(MAX_TRACES) + usize::from(blocks.is_empty());
         let page = table.query_page(&query.limit(missing.clamp(2, BATCH_SIZE))).await?;
         for item in page.items {
@@ -77,9 +78,9 @@ async fn read_once(
     }
 }
 
-/// Reads the spans of traces in these blocks, as far as the blocks contain them. Other spans are
-/// stored with their traces, and are read by [`read_trace_spans`](crate::read_trace_spans). One
-/// request per hundred items of spans, or per 16 MB; half a read unit per 4 KB.
+/// Reads the spans of traces from these blocks, if the blocks contain them. Other spans are stored
+/// with their traces, and are read by [`read_trace_spans`](crate::read_trace_spans). Sends one
+/// request per hundred items of spans, or per 16 MB, and costs half a read unit per 4 KB.
 ///
 /// # Errors
 /// Returns failures of the table, and an internal error if a block or its spans cannot be read.
@@ -87,8 +88,8 @@ pub async fn read_block_spans(table: &Table, wanted: &[(&Block, &TraceId)]) -> R
     read_groups(table, wanted, |_, _, spans| spans).await
 }
 
-/// Reads the spans of traces in these blocks in order to pack them again. The spans of only one
-/// trace are unpacked at a time.
+/// Reads the spans of traces in these blocks in order to pack them again. To save memory, the spans
+/// of only one trace are unpacked at a time.
 ///
 /// # Errors
 /// Returns failures of the table, and an internal error if a block or its spans cannot be read.
@@ -105,7 +106,7 @@ async fn read_groups<T>(
     for (block, trace) in wanted {
         of_blocks.entry(block.key()).or_insert_with(|| (block, BTreeSet::new())).1.insert(trace);
     }
-    // Maps each item of spans to those of its traces that are wanted.
+    // Maps the key of each item with spans to the wanted traces that it contains.
     let mut of_items: HashMap<Key, BTreeSet<TraceId>> = HashMap::new();
     for (block, traces) in of_blocks.into_values() {
         let core = block.core().map_err(failed)?;

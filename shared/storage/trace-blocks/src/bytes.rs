@@ -63,7 +63,8 @@ impl<'a> ByteReader<'a> {
         None
     }
 
-    /// Reads the number of items that follow, each of which takes at least one byte.
+    /// Reads the number of items that follow. Returns `None` if more items are announced than there
+    /// are bytes left.
     pub(crate) fn count(&mut self) -> Option<usize> {
         usize::try_from(self.number()?).ok().filter(|count| *count <= self.0.len())
     }

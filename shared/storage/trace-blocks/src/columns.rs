@@ -1,5 +1,5 @@
-//! The columns of traces that overviews need: a few bytes per trace, which are read in about a
-//! microsecond.
+//! The columns of traces that overviews need. They take a few bytes per trace, and reading them
+//! takes about a microsecond.
 
 use entities::StoredTrace;
 use entities::attributes::{Attribute, DURATION, METADATA, STATE, TAGS, Texts};
@@ -12,7 +12,7 @@ use crate::trace_key::TraceKey;
 /// The columns that a block stores for a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceColumns {
-    /// Place of the trace.
+    /// Position of the trace in the time order.
     pub place: TraceKey,
     /// Duration of the trace in ms.
     pub duration: Option<i64>,
@@ -58,7 +58,7 @@ pub(crate) fn write(traces: &[TraceColumns]) -> Vec<u8> {
     put_count(&mut written, traces.len());
     let mut last = 0_i64;
     for trace in traces {
-        // The difference may overflow and wrap. Reading wraps it back.
+        // The difference may overflow and wrap. Decoding wraps it back.
         put_signed(&mut written, trace.place.time.wrapping_sub(last));
         last = trace.place.time;
     }
@@ -76,7 +76,8 @@ pub(crate) fn write(traces: &[TraceColumns]) -> Vec<u8> {
     written
 }
 
-/// Appends a column of optional texts: first which traces have one, and then the texts.
+/// Appends a column of optional texts. It starts with flags for the traces that have a text,
+/// followed by the texts.
 fn put_texts<'a>(written: &mut Vec<u8>, texts: impl Iterator<Item = Option<&'a str>> + Clone) {
     written.extend(texts.clone().map(|text| u8::from(text.is_some())));
     for text in texts.flatten() {
@@ -94,7 +95,7 @@ fn read_texts(reader: &mut ByteReader, count: usize) -> Option<Vec<Option<String
 }
 
 /// Decodes the columns of traces. Returns `None` if the bytes are invalid, or the traces are not in
-/// the order of their places.
+/// time order.
 pub(crate) fn read(written: &[u8]) -> Option<Vec<TraceColumns>> {
     let mut reader = ByteReader(written);
     let count = reader.count()?;

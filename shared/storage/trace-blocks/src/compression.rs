@@ -8,10 +8,11 @@ use crate::bytes::{ByteReader, put_count};
 /// First byte of everything that is compressed here. Another format would have another number.
 const FORMAT: u8 = 1;
 
-/// Compression level. Blocks are highly repetitive, and packing happens in the background.
+/// Compression level. A high level pays off because blocks are highly repetitive and packing
+/// happens in the background.
 const COMPRESSION_LEVEL: i32 = 9;
 
-/// Maximum number of bytes before compression, more than is ever compressed together.
+/// Maximum number of bytes before compression. No caller compresses more than this together.
 const MAX_UNCOMPRESSED_BYTES: usize = 1 << 20;
 
 pub(crate) fn compress(content: &[u8]) -> io::Result<Vec<u8>> {

@@ -1,4 +1,5 @@
-//! Encoding of trace documents as bytes. Their IDs are stored in the columns.
+//! Encoding of trace documents as bytes. The IDs of the traces are not included, because they are
+//! stored in the columns.
 
 use entities::StoredTrace;
 use key_schema::definition::{PK, SK};

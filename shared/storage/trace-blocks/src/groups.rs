@@ -41,7 +41,7 @@ pub(crate) fn read(written: &[u8]) -> Option<Vec<SpanGroup>> {
     Some(groups)
 }
 
-/// Encodes the message with a trace's spans as a member of a group.
+/// Encodes a trace's spans, given as a message, as a member of a group.
 pub(crate) fn packed(trace: &TraceId, message: &[u8]) -> Vec<u8> {
     let mut packed = Vec::new();
     put_bytes(&mut packed, trace.as_str().as_bytes());
@@ -59,8 +59,8 @@ pub(crate) fn content(messages: &[Vec<u8>]) -> (WideDigest, Vec<u8>) {
     (WideDigest::of_bytes(&content), content)
 }
 
-/// Calls `make` for each wanted trace of a group, one after the other, with the trace's message and
-/// spans. Returns `None` if the group cannot be read.
+/// Calls `make` for each wanted trace of a group, one after another, with the trace's message and
+/// its spans. Returns `None` if the group cannot be read.
 pub(crate) fn of_traces<T>(
     content: &[u8],
     is_wanted: impl Fn(&TraceId) -> bool,

@@ -27,7 +27,8 @@ pub(crate) fn put_map(written: &mut Vec<u8>, map: &Map, is_wanted: impl Fn(&str)
 
 fn put_entries(written: &mut Vec<u8>, map: &Map, is_wanted: &dyn Fn(&str) -> bool, deepest: usize) -> Option<()> {
     let mut entries: Vec<_> = map.iter().filter(|(name, _)| is_wanted(name)).collect();
-    // Sorting makes equal maps equal bytes, and places similar entries next to each other.
+    // Entries are sorted so that equal maps have equal bytes, and similar entries are next to each
+    // other.
     entries.sort_unstable_by_key(|(name, _)| *name);
     put_count(written, entries.len());
     for (name, value) in entries {

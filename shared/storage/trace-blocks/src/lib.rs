@@ -1,16 +1,16 @@
-//! Blocks of traces: quiet traces of a partition, packed together. Searches read blocks instead of
-//! documents.
+//! Blocks of traces. A block packs the quiet traces of a partition together, which are the traces
+//! that have not been changed recently. Searches read blocks instead of documents.
 //!
 //! A [`Block`] contains up to 128 traces in the order of their [`TraceKey`]s. Its range extends
-//! from the end of the previous block, exclusive, to its own end, inclusive, so a place is in the
-//! range of the first block that ends there or later. A block's copy of a trace is ignored if there
-//! is a mark at the trace's place. Readers therefore read the marks of an interval first, and then
-//! its blocks.
+//! from the end of the previous block, exclusive, to its own end, inclusive. A trace is therefore
+//! in the range of the first block that ends at or after the trace's key. A block's copy of a trace
+//! is ignored if the trace has a mark, which means that it was changed after it was packed. Readers
+//! therefore read the marks of an interval first, and then its blocks.
 //!
-//! The indexer decides when traces are packed, and writes the blocks.
-//! `functions/traces` reads them. Writers put a mark before they change a trace. This crate defines
-//! the contents of a block and its maximum size (`block_packing.rs`). A [`PartitionLock`] protects a
-//! partition while it is being packed. The whole protocol is described in `docs/design/traces-at-rest.md`.
+//! The indexer decides when traces are packed, and writes the blocks. `functions/traces` reads
+//! them. Writers put a mark before they change a trace. This crate defines the contents of a block
+//! and its maximum size (`block_packing.rs`). A [`PartitionLock`] protects a partition while it is
+//! being packed. The whole protocol is described in `docs/design/traces-at-rest.md`.
 
 mod block;
 mod block_packing;

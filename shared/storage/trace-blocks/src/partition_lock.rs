@@ -1,12 +1,13 @@
-//! The lock of a partition. Only one process packs a partition at a time, and none does while the
-//! partition is being removed.
+//! The lock of a partition. It ensures that only one process packs a partition at a time, and that
+//! no process packs it while its traces are being deleted.
 
 use entities::attributes::{NONCE, UNTIL};
 use table::{Condition, Failure, Item, Result, Table, Value, bytes, number};
 
 use crate::trace_key::TracePartition;
 
-/// Time in ms after which a lock expires. The holder finishes well before, or takes a new lock.
+/// Time in ms after which a lock expires. The holder finishes well before that, or takes a new
+/// lock.
 pub const LOCK_DURATION_MS: i64 = 90_000;
 
 /// A partition that this process has locked.
@@ -18,7 +19,7 @@ pub struct PartitionLock {
 
 impl PartitionLock {
     /// Locks a partition. Returns `None` if another process holds the lock. `now` is the current
-    /// time in ms, and `nonce` is a random number drawn for this lock. One request.
+    /// time in ms, and `nonce` is a random number that was drawn for this lock. Sends one request.
     ///
     /// # Errors
     /// Returns failures of the table.
@@ -30,17 +31,17 @@ impl PartitionLock {
         let is_free = Condition::Any(vec![Condition::item_missing(), Condition::Below(UNTIL.into(), number(now))]);
         match table.put(row, &is_free).await {
             Ok(()) => Ok(Some(lock)),
-            // The response to an earlier attempt was lost.
+            // An earlier attempt, whose response was lost, has taken the lock.
             Err(Failure::Refused { item: Some(item), .. }) if item.value(NONCE) == Some(&lock.nonce) => Ok(Some(lock)),
             Err(Failure::Refused { .. }) => Ok(None),
             Err(failure) => Err(failure),
         }
     }
 
-    /// Releases the lock, unless it expired and another process has taken it. One request.
+    /// Releases the lock, unless it expired and another process has taken it. Sends one request.
     ///
     /// # Errors
-    /// Returns failures of the table. The lock then expires.
+    /// Returns failures of the table. In this case the lock stays until it expires.
     pub async fn give_back(&self, table: &Table) -> Result<()> {
         let is_mine = Condition::Equals(NONCE.into(), self.nonce.clone());
         match table.delete(&self.partition.lock_key(), &is_mine).await {

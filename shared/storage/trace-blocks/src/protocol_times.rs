@@ -11,17 +11,17 @@ const MAX_CLOCK_SKEW_MS: i64 = 60_000;
 
 /// Maximum age of a mark that a new request may rely on.
 pub const MAX_RELIABLE_MARK_AGE: i64 = 60_000;
-/// Age after which no request relies on a mark. The mark is then quiet: its trace may be packed or
-/// expire.
+/// Age after which no request relies on a mark. The mark is then called quiet, and its trace may be
+/// packed or expire.
 pub const QUIET_MARK_AGE: i64 = 180_000;
-/// Age after which no request in flight relies on a span. Spans whose mark is quiet are older than
-/// this, so no spans are left behind when their mark is deleted.
+/// Age after which no request in flight relies on a span. If a mark is quiet, the spans of its
+/// trace are older than this, so deleting the mark leaves no spans behind.
 pub const SETTLED_SPAN_AGE: i64 = 60_000;
-/// Delay after which a partition is packed, counted from its first mark. The mark is quiet by then.
-/// The additional time lets more traces be packed together.
+/// Delay after which a partition is packed, counted from its first mark. That mark is quiet by
+/// then. The additional time allows more traces to be packed together.
 pub const PACKING_DELAY: i64 = 210_000;
-/// How long a process works under a lock before it takes a new one. Well below the lock's
-/// expiration.
+/// How long a process works under a lock before it takes a new one. It is well below the lock's
+/// duration.
 pub const LOCK_USE_DURATION: Duration = Duration::from_secs(30);
 
 const _: () = assert!(

@@ -1,4 +1,4 @@
-//! The places of an experiment's traces in time order, and the partitions that contain them.
+//! The order of an experiment's traces in time, and the partitions that contain them.
 
 use std::cmp::Ordering;
 
@@ -17,7 +17,7 @@ pub fn day_of(time: i64) -> i64 {
     time.div_euclid(DAY_MS)
 }
 
-/// A place in the time order of an experiment's traces. Newest first, ties broken by ID.
+/// A position in the time order of an experiment's traces. Newest first, ties broken by ID.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TraceKey {
     /// Start time of the trace in ms.
@@ -27,7 +27,8 @@ pub struct TraceKey {
 }
 
 impl Ord for TraceKey {
-    /// Compares places newest first and breaks ties by ID, like their keys.
+    /// Compares positions, newest first, and breaks ties by ID. Their texts in keys have this order
+    /// too.
     fn cmp(&self, other: &Self) -> Ordering {
         other.time.cmp(&self.time).then_with(|| self.trace.cmp(&other.trace))
     }
@@ -40,13 +41,13 @@ impl PartialOrd for TraceKey {
 }
 
 impl TraceKey {
-    /// Returns the place of a trace.
+    /// Returns the position of a trace.
     #[must_use]
     pub fn of(trace: &StoredTrace) -> Self {
         Self { time: trace.request_time(), trace: trace.id().clone() }
     }
 
-    /// Returns the place of a mark, or the end of a block.
+    /// Returns the position of a mark, or the end of a block's range.
     #[must_use]
     pub fn of_key(key: &Key) -> Option<Self> {
         if let Some(row) = rows::TraceMark::parse(key) {
@@ -56,29 +57,29 @@ impl TraceKey {
         Some(Self { time: row.time.0, trace: row.trace })
     }
 
-    /// Parses a place from its text.
+    /// Parses a position from its text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (time, trace) = text.split_once('#')?;
         Some(Self { time: Descending::read(time)?.0, trace: TraceId::parse(trace)? })
     }
 
-    /// Returns the form in which keys contain the place.
+    /// Returns the text of the position in keys.
     #[must_use]
     pub fn text(&self) -> String {
         key_schema::list_positions::newest_first(self.time, self.trace.as_str())
     }
 }
 
-/// A partition of an experiment's traces. It contains the traces of one UTC day, or a share of
-/// them.
+/// A partition of an experiment's traces. It contains the traces of one UTC day, or a part of them
+/// if the day has several partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TracePartition {
     /// Experiment of the traces.
     pub experiment: ExperimentId,
     /// Day, in days since 1970.
     pub day: i64,
-    /// Number of the partition among those of the day.
+    /// Number that distinguishes the partitions of one day.
     pub shard: u32,
 }
 
@@ -117,13 +118,13 @@ impl TracePartition {
         Ordinal(self.shard)
     }
 
-    /// Returns the key of the mark at a place.
+    /// Returns the key of the mark at a position.
     #[must_use]
     pub fn mark_key(&self, place: &TraceKey) -> Key {
         rows::TraceMark::key(&self.experiment, &self.day(), &self.shard(), &Descending(place.time), &place.trace)
     }
 
-    /// Returns the key of the block that ends at a place.
+    /// Returns the key of the block that ends at a position.
     #[must_use]
     pub fn block_key(&self, end: &TraceKey) -> Key {
         rows::TraceBlock::key(&self.experiment, &self.day(), &self.shard(), &Descending(end.time), &end.trace)

@@ -20,7 +20,8 @@ use crate::block::failed;
 #[derive(Debug, Default)]
 pub struct TraceSpans {
     spans: Vec<Span>,
-    /// Permit to hold a large trace in memory. No other large trace is read until it is dropped.
+    /// Permit to hold a large trace in memory. No other large trace is read until the permit is
+    /// dropped.
     _alone: Option<SemaphorePermit<'static>>,
 }
 
@@ -38,13 +39,13 @@ impl Deref for TraceSpans {
     }
 }
 
-/// Serializes the large traces of one request. Only one of them at a time competes with other
-/// requests for memory, so the request does not time out waiting for traces of its own.
+/// Serializes the large traces of one request, so that only one of them at a time competes with
+/// other requests for memory. Otherwise the request could time out waiting for its own traces.
 #[derive(Debug, Default)]
 pub struct LargeTraceTurn(Mutex<()>);
 
 impl LargeTraceTurn {
-    /// Waits until the process has no spans of a large trace in memory.
+    /// Waits until no large trace is in this process's memory.
     async fn alone(&self) -> Result<SemaphorePermit<'static>> {
         let _turn = self.0.lock().await;
         match select(pin!(LARGE_TRACE_PERMIT.acquire()), pin!(runtime::clock::sleep(LARGE_TRACE_TIMEOUT))).await {
@@ -57,13 +58,15 @@ impl LargeTraceTurn {
     }
 }
 
-/// Reads all spans of a trace in this experiment that have arrived, roots first, then by start
-/// time. A trace is large if its spans have more than 1 MB, or 2 MB unpacked. Reading a large trace
-/// waits until the process has no other large trace in memory, so a caller that holds one must not
-/// wait for another. One request, one more per MB, and one read unit per 4 KB.
+/// Reads all spans of a trace in this experiment that have arrived so far, sorted by start time
+/// after the roots.
+///
+/// A trace is large if its spans have more than 1 MB, or 2 MB unpacked. Reading a large trace waits
+/// until the process has no other large trace in memory, so a caller that holds a large trace must
+/// not read another one. Sends one request, and one more per MB. Costs one read unit per 4 KB.
 ///
 /// # Errors
-/// Returns `BAD_REQUEST` if the spans are too many for any response, and `RESOURCE_EXHAUSTED` if
+/// Returns `BAD_REQUEST` if the spans are too large for any response, and `RESOURCE_EXHAUSTED` if
 /// reading them would wait for too long.
 pub async fn read_trace_spans(
     table: &Table,
@@ -87,8 +90,8 @@ pub async fn read_trace_spans(
     Ok(TraceSpans { spans: spans.ok_or_else(|| too_many(trace))?, _alone: Some(alone) })
 }
 
-/// Reads the spans of a trace if they have at most `most` bytes packed, and one and a half times as
-/// much unpacked. Otherwise returns `None`.
+/// Reads the spans of a trace if they have at most `most` bytes packed, and at most one and a half
+/// times as many unpacked. Otherwise returns `None`.
 ///
 /// # Errors
 /// Returns failures of the table, and an internal error if the spans cannot be read.
@@ -102,7 +105,7 @@ pub async fn read_few_spans(
     if !items.read_on(table, most).await? {
         return Ok(None);
     }
-    // Spans that were sent several times are counted several times here.
+    // Spans that were sent several times add to the size several times.
     Ok(unpacked(items, most.saturating_add(most / 2)).await?.0)
 }
 
@@ -143,7 +146,7 @@ async fn unpacked(items: SpanItems, most: usize) -> table::Result<(Option<Vec<Sp
 }
 
 /// Unpacks the spans in the items of a trace. Returns `None` if they have more than `most` bytes.
-/// An export with missing parts is ignored, because it is still being written.
+/// Ignores an export with missing parts, because it is still being written.
 fn read(items: &[Item], most: usize) -> Result<Option<Vec<Span>>> {
     let mut left = most;
     let mut exports: BTreeMap<String, Vec<&Item>> = BTreeMap::new();
@@ -165,7 +168,8 @@ fn read(items: &[Item], most: usize) -> Result<Option<Vec<Span>>> {
         let of_item = |part: &&Item| unreadable(part, "spans");
         let unpacked = unpacked.map_err(|_| parts.first().map_or_else(|| Error::internal("no parts"), of_item))?;
         let Some(unpacked) = unpacked else { return Ok(None) };
-        // The last one counts. Exports that only add come before all others, the earliest last.
+        // If a span occurs in several exports, the last one read is kept. Exports that only add
+        // spans are read first, in reverse order, so that they never replace a span.
         let adds_only = parts.first().is_some_and(|part| part.has(ADDS_ONLY));
         let place = if adds_only { (false, arrived.saturating_neg()) } else { (true, arrived) };
         whole.push((place, digest, unpacked));
@@ -181,19 +185,19 @@ fn too_many(trace: &TraceId) -> Error {
     Error::new(ErrorCode::BadRequest, message)
 }
 
-/// Limits, packed and unpacked, below which a process may have the spans of several traces in
-/// memory. Lambdas have 512 MB, and read 16 traces at a time.
+/// Sizes, packed and unpacked, up to which a process may have the spans of several traces in
+/// memory. A Lambda function has 512 MB, and reads 16 traces at a time.
 const LARGE_PACKED_BYTES: usize = 1 << 20;
 const LARGE_UNPACKED_BYTES: usize = 2 << 20;
 static LARGE_TRACE_PERMIT: Semaphore = Semaphore::const_new(1);
-/// How long a large trace waits for those of other requests. A waiting export keeps the memory for
-/// its body reserved.
+/// How long a large trace waits for large traces of other requests. The limit is short because a
+/// waiting export keeps memory for its body reserved.
 const LARGE_TRACE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum number of bytes of a trace's packed spans that are read, more than any response can
-/// contain.
+/// Maximum number of bytes of a trace's packed spans that are read. This is more than any response
+/// can contain.
 const MAX_PACKED_BYTES: usize = 48 << 20;
-/// Maximum size, in bytes, of a trace's spans when unpacked. Repeated text compresses to almost
-/// nothing.
+/// Maximum size, in bytes, of a trace's unpacked spans. The packed size is not sufficient as a
+/// limit, because repeated text compresses to almost nothing.
 const MAX_UNPACKED_BYTES: usize = 64 << 20;
 
 #[cfg(test)]

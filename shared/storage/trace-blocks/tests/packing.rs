@@ -38,7 +38,7 @@ fn span(name: &str) -> Span {
     Span { name: name.to_owned(), trace_id: vec![1; 16], span_id: vec![2; 8], ..Span::default() }
 }
 
-/// Documents of traces with different IDs, all of one day.
+/// Documents of traces with different IDs, all from one day.
 fn documents() -> impl Strategy<Value = Vec<StoredTrace>> {
     let entries = || prop::collection::hash_map("(|mlflow.traceName|mlflow.trace.session|.{0,5})", ".{0,30}", 0..4);
     let state = prop::sample::select(vec!["OK", "ERROR", "IN_PROGRESS", "STATE_UNSPECIFIED"]);
@@ -100,8 +100,8 @@ proptest! {
         let at = at % content.len();
         content[at] ^= with.max(1);
         let damaged = item.clone().with(attribute, bytes(content.clone()));
-        // There is no checksum, so damaged bytes may be read as other values. Reading never panics,
-        // and returns the same number of traces.
+        // Because there is no checksum, damaged bytes may be read as other values. Reading must not
+        // panic, and must return the same number of traces.
         if let Ok(read) = Block::of(damaged).and_then(|block| block.traces()) {
             prop_assert_eq!(read.len(), whole.len());
         }
@@ -160,8 +160,8 @@ async fn spans_are_found_by_block_and_trace() {
     let table = Table::new(Engine::memory().unwrap().client(), "blocks");
     table.create_if_missing().await.unwrap();
     let traces: Vec<_> = (0..60).map(|at| StoredTrace::of(document(&format!("t{at}"), 100 - at)).unwrap()).collect();
-    // Spans of 20 KB per trace: 17 traces per item. Some traces have their spans elsewhere, some
-    // have none.
+    // The spans take 20 KB per trace, so 17 traces fit into an item. Some traces have spans that
+    // are stored elsewhere, and some have none.
     let long = |at: usize, name| span(&format!("{at}-{name}-{}", "x".repeat(10_000)));
     let spans_of = |at: usize| (0..at % 3).map(|name| long(at, name)).collect::<Vec<_>>();
     let id_of = |at: usize| traces[at].id();
@@ -182,7 +182,7 @@ async fn spans_are_found_by_block_and_trace() {
     let one = read_block_spans(&table, &[(&block, traces[5].id())]).await.unwrap();
     assert_eq!(one, HashMap::from([(traces[5].id().clone(), spans_of(5))]));
 
-    // Spans that are read for packing again result in the same items.
+    // Packing spans again that were read from a block results in the same items.
     let read = read_spans_to_pack(&table, &wanted).await.unwrap();
     let (_, same) = packed(&traces, |at| read.get(id_of(at)).cloned().unwrap_or(SpansToPack::Elsewhere));
     assert_eq!(same, spans);
@@ -255,12 +255,13 @@ async fn a_half_of_a_block_is_not_taken_for_the_whole() {
         let (blocks, _) = read_blocks(&table.metered(meter.clone()), &PARTITION, behind, 15).await.unwrap();
         (blocks.len(), meter.take().requests)
     };
-    // The newer half has not been read, so the reader searches for it once. A reader that begins
-    // after it does not.
+    // Because the newer half of the split block has not been read, the reader searches for it once.
+    // A reader that begins after the newer half does not search for it.
     assert_eq!(requests(None).await, (1, 2));
     assert_eq!(requests(Some(&TraceKey::of(&traces[5]))).await, (1, 2));
     assert_eq!(requests(Some(&end)).await, (1, 1));
-    // Neither does a reader long after the split: the newer half has been deleted.
+    // Long after the split, the reader does not search for the newer half, because it must have
+    // been deleted.
     let old = older.clone().with("written", number(entities::now_ms() - 3_600_000));
     table.put(old, &Condition::Always).await.unwrap();
     assert_eq!(requests(None).await, (1, 1));
@@ -271,7 +272,7 @@ async fn a_half_of_a_block_is_not_taken_for_the_whole() {
 
 #[test]
 fn a_block_is_small() {
-    // Similar to an agent's traces: IDs, times and texts differ, and the rest is alike.
+    // The traces are similar to an agent's traces: only IDs, times and texts differ.
     let traces: Vec<_> = (0..128_u32)
         .map(|at| {
             let id = format!("tr-{:032x}", u128::from(at).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));

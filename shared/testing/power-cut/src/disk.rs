@@ -21,8 +21,8 @@ impl WatchedDisk {
         Self { directory }
     }
 
-    /// Returns the content of the disk if the power is cut now, and the disk has written nothing
-    /// but what was synced.
+    /// Returns the content of the disk if the power is cut now and the disk contains only what was
+    /// synced.
     #[must_use]
     pub fn cut(&self) -> DiskImage {
         self.state(|state| DiskImage { files: state.durable.clone() })
@@ -41,13 +41,14 @@ impl WatchedDisk {
         self.state(|state| state.syncs)
     }
 
-    /// Reports that a file of the directory was synced by something other than SQLite. It counts
-    /// like a sync by SQLite.
+    /// Reports that a file of the directory was synced by other code than SQLite. The sync is
+    /// treated like one by SQLite.
     pub fn sync(file: &Path) {
         state::synced(file);
     }
 
-    /// From now on, syncs do not reach the disk. For checking that a test fails with such a disk.
+    /// Makes all further syncs have no effect on the disk. A test can use this to show that it
+    /// fails with such a disk.
     pub fn lose_what_is_synced(&self) {
         self.state(|state| state.loses_what_was_synced = true);
     }

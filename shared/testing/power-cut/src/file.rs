@@ -10,7 +10,8 @@ use rusqlite::ffi::{self, sqlite3_file};
 use crate::image::FileChange;
 use crate::state;
 
-/// The file object that SQLite uses. The object of the underlying file follows it in memory.
+/// The file object that SQLite uses. In memory, it is followed by the object of the underlying
+/// file.
 #[repr(C)]
 pub(crate) struct WatchedFile {
     pub(crate) base: sqlite3_file,
@@ -39,8 +40,8 @@ unsafe fn watched<'a>(file: *mut sqlite3_file) -> Option<&'a PathBuf> {
     unsafe { (*(*file.cast::<WatchedFile>()).path).as_ref() }
 }
 
-/// Defines functions that SQLite calls with a file of this layer, and that forward to the function
-/// of the same name of the underlying file.
+/// Defines functions that SQLite calls with a file of this layer. Each forwards to the underlying
+/// file's function with an equal name.
 macro_rules! forwarded {
     ($($name:ident ( $($argument:ident : $type:ty),* );)*) => {$(
         #[allow(non_snake_case, reason = "SQLite's name")]

@@ -54,7 +54,8 @@ impl FileChange {
         match (random.random_range(0..3), self) {
             (0, _) => Vec::new(),
             (1, Self::Write { offset, bytes }) => {
-                // Up to the first sector boundary, then sector by sector.
+                // The first part ends at the first sector boundary, and each further part is a
+                // sector.
                 let first = (SECTOR_BYTES - offset % SECTOR_BYTES).min(bytes.len());
                 let (head, tail) = bytes.split_at(first);
                 let sectors = std::iter::once((*offset, head)).chain(

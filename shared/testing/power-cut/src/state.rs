@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::image::{DiskImage, FileChange, FileContents};
 
-/// An image is taken before one in this number of writes.
+/// Number of writes per image that is taken before a write.
 const WRITES_PER_IMAGE: u32 = 64;
 
 /// The watched disks, by directory.
@@ -82,7 +82,7 @@ pub(crate) fn synced(path: &Path) {
         for change in state.pending.remove(name).unwrap_or_default() {
             change.apply(&mut file);
         }
-        // This also creates a file that is still empty.
+        // Syncing a file also creates it on the disk if it is empty.
         state.durable.insert(name.to_owned(), file.unwrap_or_default());
     });
 }

@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use crate::{TableDump, TestClient, TestEnvironment, TestResponse, all_troubles};
 
-/// Number of consecutive requests with a trouble: a single one, the next one as well, or all that
-/// follow.
+/// Numbers of consecutive requests that fail: only one, two, or all from the first failing one on.
 const FAULT_LENGTHS: [u64; 3] = [1, 2, u64::MAX];
 
 /// A site for trying a creation.
@@ -30,14 +29,14 @@ pub struct Creation {
     pub path: &'static str,
     /// Counts the created entities of each kind.
     pub count: fn(&TableDump) -> Vec<usize>,
-    /// The numbers that it adds to these counts.
+    /// The numbers by which the creation increases these counts.
     pub adds: &'static [usize],
 }
 
 impl Creation {
-    /// Tries the creation with each kind of trouble at each of its requests, each time on a new
-    /// site. The trouble affects that request alone, the next one as well, or all that follow, in
-    /// turn; or in all of these ways, if all troubles are enabled.
+    /// Tries the creation with each kind of fault at each of its requests, each time on a new site.
+    /// A fault affects one request, two, or all that follow. If all faults are enabled, each fault
+    /// is tried in all three ways, otherwise in one of them, by turns.
     pub async fn check(self, ground: impl AsyncFn() -> CreationSetup) {
         let rounds = if all_troubles() { FAULT_LENGTHS.len() } else { 1 };
         let troubles = [InjectedFault::Throttled, InjectedFault::Disconnected, InjectedFault::AnswerLost];
@@ -61,8 +60,8 @@ impl Creation {
         (self.count)(&site.dump().await)
     }
 
-    /// Injects a trouble into `calls` requests from the `nth` on. Returns whether there were that
-    /// many requests.
+    /// Injects a fault into `calls` requests, starting with the `nth` one. Returns whether that
+    /// many requests were made.
     async fn meets(&self, ground: CreationSetup, trouble: InjectedFault, nth: u64, calls: u64) -> bool {
         let CreationSetup { site, faulty, other, body } = ground;
         let before = self.count(&site).await;

@@ -1,5 +1,6 @@
-//! The troubles that tests inject. `make test-slow` tries all of them. `make test` tries one at a
-//! quarter of the requests that write, and at a sixteenth of the others, which are merely retried.
+//! The faults that tests inject. `make test-slow` tries all of them. `make test` tries one fault at
+//! a quarter of the requests that write, and at a sixteenth of the requests that read, because
+//! those are merely retried.
 
 use embedded_engine::faults::InjectedFault;
 
@@ -16,8 +17,9 @@ pub fn writes(operation: &str) -> bool {
     ["PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"].contains(&operation)
 }
 
-/// Selects from the troubles that can affect a request: all of them, or one for some of the request
-/// numbers. The selected numbers are not periodic, because reads and writes may alternate.
+/// Selects some of the faults that can affect a request: all of them if all faults are enabled,
+/// otherwise one fault for some of the request numbers. The selected numbers are not periodic,
+/// because reads and writes may alternate.
 pub fn sample<T>(number: u64, operation: &str, mut met: Vec<T>) -> Vec<T> {
     if all_troubles() || met.is_empty() {
         return met;
@@ -32,8 +34,8 @@ pub fn sample<T>(number: u64, operation: &str, mut met: Vec<T>) -> Vec<T> {
     vec![met.swap_remove(place)]
 }
 
-/// Troubles for requests of background work, each with the number of consecutive requests that it
-/// affects. The first and the third abort the work.
+/// Faults for requests of background work, each with the number of consecutive requests that fail.
+/// The first and the third fault abort the work.
 pub const BACKGROUND_FAULTS: [(InjectedFault, u64); 6] = [
     (InjectedFault::Disconnected, u64::MAX),
     (InjectedFault::AnswerLost, 1),

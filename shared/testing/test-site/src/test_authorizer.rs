@@ -53,7 +53,8 @@ impl TestAuthorizer {
         Self { looks: true, ..self }
     }
 
-    /// Decides in another way what requests turn out to touch while they are answered.
+    /// Sets a separate decision for entities that turn out to be affected while a request is
+    /// processed.
     #[must_use]
     pub fn further(self, may: impl Fn(&AccessCheck) -> bool + Send + Sync + 'static) -> Self {
         Self { may_further: Arc::new(may), ..self }

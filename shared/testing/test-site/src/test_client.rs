@@ -11,15 +11,15 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tower::ServiceExt;
 
-/// Total size in bytes of the request bodies that are processed concurrently, except for a single
-/// longer one.
+/// Maximum total size in bytes of the request bodies that are processed concurrently. A single
+/// longer body is processed alone.
 const MAX_BODY_BYTES_IN_FLIGHT: usize = 16 << 20;
 /// Minimum size, in bytes, of the bodies that count towards the total in flight.
 const MIN_COUNTED_BODY_BYTES: u64 = 64 << 10;
 
-/// The remaining size for request bodies, shared by all tests of the process. The server has a
-/// limit of its own, and rejects requests that wait for more than five seconds. Waiting here
-/// instead, without a timeout, keeps a slow test from failing others.
+/// Permits for the bytes of request bodies, shared by all tests of the process. The server has a
+/// separate limit, and rejects requests that wait for more than five seconds. Waiting here without
+/// a timeout keeps a slow test from making others fail.
 static FREE_BODY_BYTES: Semaphore = Semaphore::const_new(MAX_BODY_BYTES_IN_FLIGHT);
 
 /// A router, as its clients use it.
@@ -54,8 +54,8 @@ impl TestClient {
     /// Sends a body to a path.
     pub async fn call_at(&self, method: &str, path: &str, body: String) -> TestResponse {
         let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
-        // Requests with spans name the experiment in a header. Here, callers may give it in the
-        // query of the path, which the server ignores.
+        // Requests with spans name the experiment in a header. Tests may give it in the query of
+        // the path instead, which the server ignores.
         let request = match path.strip_prefix("/v1/traces") {
             Some(rest) => request.header("x-mlflow-experiment-id", rest.strip_prefix("?experiment=").unwrap_or("0")),
             None => request,

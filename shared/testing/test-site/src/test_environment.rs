@@ -52,8 +52,8 @@ impl TestEnvironment {
     }
 
     /// Returns a handle to the table whose requests are subject to the injected faults. Throttled
-    /// requests are retried as often as other failures, because one of many concurrent requests can
-    /// repeatedly be the `n`th request, which fails.
+    /// requests are retried as often as requests with other failures, because among many concurrent
+    /// requests, one request can be the failing `n`th request repeatedly.
     pub fn faulty(&self) -> Table {
         let retry = RetryPolicy {
             first_throttled_pause: RetryPolicy::default().first_pause,
@@ -81,7 +81,7 @@ impl TestEnvironment {
         items
     }
 
-    /// Returns all items by their keys, without values that differ if a write was repeated.
+    /// Returns all items by their keys, without values that differ when a write is repeated.
     pub async fn dump(&self) -> TableDump {
         dump::dump(self.items().await)
     }

@@ -36,10 +36,11 @@ use crate::faults::packing::{STEP, counts, indexer, timed};
 use crate::faults::write_faults::faulty_write;
 use crate::faults::{removal, trace_invariants};
 
-/// Number of possible states above which a client has to read.
+/// Maximum number of possible states. Above it, a client has to read, which reduces the number to
+/// one.
 const MOST_STATES: usize = 200;
 
-/// How long a process relies on cached retention settings, plus a margin.
+/// How long a process relies on cached retention settings, including a margin.
 const KNOWN: Duration = Duration::from_secs(70);
 
 /// Statistics about packed traces, of one sequence of steps or several.
@@ -62,7 +63,8 @@ const LEAST: u32 = 3;
 enum Heard {
     Done(Option<u32>),
     Refused,
-    /// The entity to be removed does not exist now. It may not have existed before either.
+    /// The entity to be removed does not exist any more. It may not have existed before the call
+    /// either.
     Gone,
     /// No response: the call may or may not have taken effect.
     Nothing,
@@ -93,7 +95,7 @@ impl Lab {
         let site = TestEnvironment::with_stream().await;
         let store = tracking::store::Store::new(site.table.clone(), ROOT);
         store.experiment_create_default(&Workspace::default()).await.unwrap();
-        // Points of the first client, which makes most calls, go into journals. Those of the other
+        // Points of the first client, which makes most calls, go into journals. Points of the other
         // clients go into documents.
         let client = |number| {
             let faults = FaultInjector::new(site.engine.http_client());
@@ -144,7 +146,7 @@ impl Lab {
             Step::Pack => self.pack().await,
             Step::Search(which) if self.ids.keys().any(|name| name.starts_with('e')) => {
                 let found = client_reads::search(&self.clients[0].1, &self.ids, *which).await?;
-                // Runs of experiments without a known id are not searched.
+                // Searches leave out experiments whose ids are not known.
                 let known = |state: &State| {
                     let mut state = state.clone();
                     state.runs.retain(|_, run| self.ids.contains_key(&format!("e{}", run.experiment)));
@@ -208,8 +210,8 @@ impl Lab {
         Ok(())
     }
 
-    /// Runs the indexer, after a run that meets a fault. Wherever that one stopped, clients find
-    /// what they should.
+    /// Runs the indexer without faults, after running it with a fault if one is given. Wherever the
+    /// faulty run stopped, clients find what they should.
     async fn index_through(&mut self, fault: Option<Fault>) -> Result<(), String> {
         if let Some(fault) = fault {
             let records = self.stream.oldest(1_000).await.unwrap();
@@ -337,11 +339,12 @@ impl Lab {
             told.push((op, heard));
         }
         if told.iter().any(|(_, heard)| matches!(heard, Heard::Nothing)) {
-            // If a deletion had no response, processes may still rely on cached state.
+            // A deletion without a response may have succeeded, so processes may still rely on
+            // cached state.
             runtime::clock::sleep(faulty_write::LEASE).await;
         }
         if told.iter().any(|(op, _)| op.is_of_retention()) {
-            // Processes rely on cached retention settings.
+            // Processes may still rely on cached retention settings.
             runtime::clock::sleep(KNOWN).await;
         }
         let states = self.states.iter().flat_map(|state| after(state, &told)).collect();

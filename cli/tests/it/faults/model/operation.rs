@@ -9,8 +9,9 @@ use test_site::ROOT;
 
 use super::traces;
 
-/// Ids assigned by the server, by the model's name of the entity. `e0` is an experiment, `r0` a
-/// run, `m0` a logged model, `d0` an evaluation dataset, and `d0/1` its record with these inputs.
+/// Ids assigned by the server, by the names that the model gives to entities: `e0` is an
+/// experiment, `r0` a run, `m0` a logged model, `d0` an evaluation dataset, and `d0/1` the record
+/// of that dataset with inputs 1.
 pub(super) type Ids = BTreeMap<String, String>;
 
 /// Kind of an operation. `of`, `key` and `value` of [`Op`] are its arguments.
@@ -165,7 +166,7 @@ const KINDS: [(u32, &[Kind]); 4] = [
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Op {
     pub(super) kind: Kind,
-    /// Number of the entity. There are three of each kind.
+    /// Number of the entity. There are three entities of each kind.
     pub(super) of: u8,
     /// Number of the param, tag, metric, version or other entity.
     pub(super) key: u8,
@@ -210,15 +211,16 @@ pub(super) enum Step {
     Search(u8),
     /// A client searches traces.
     SearchTraces(u8),
-    /// The indexer processes the stream, if a fault is given first with the fault and then without.
+    /// The indexer processes the stream. If a fault is given, it first runs with the fault, and
+    /// then without.
     Index(Option<Fault>),
-    /// Deleted entities are permanently removed, if a fault is given first with the fault and then
-    /// without.
+    /// Deleted entities are permanently removed. If a fault is given, the removal runs first with
+    /// the fault, and then without.
     Remove(Option<Fault>),
     /// An operator sets the retention of traces, or removes the setting.
     Policy(Option<u8>),
-    /// Traces past their retention are removed, if a fault is given first with the fault and then
-    /// without.
+    /// Traces past their retention are removed. If a fault is given, the removal runs first with
+    /// the fault, and then without.
     Expire(Option<Fault>),
     /// Time passes, and a fresh indexer checks postponed runs.
     Tick,

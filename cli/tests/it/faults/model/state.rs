@@ -14,7 +14,7 @@ pub(super) struct Experiment {
     pub(super) name: String,
     pub(super) is_deleted: bool,
     pub(super) tags: Texts,
-    /// Retention of its traces, if it has a tag for it.
+    /// Retention of the experiment's traces, if the experiment has a tag for it.
     pub(super) retention: Option<u8>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Logged {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Registered {
-    /// Number of versions ever created. Clients cannot see it.
+    /// Number of versions that were ever created. Clients cannot see this number.
     pub(super) had: u32,
     /// Stage and tags of each version.
     pub(super) versions: BTreeMap<u32, (String, Texts)>,
@@ -118,14 +118,14 @@ impl State {
         self
     }
 
-    /// Returns whether clients may find this while deleted entities are being removed: each entity
-    /// is either unchanged, or gone if it is to be removed.
+    /// Returns whether clients may find this state while deleted entities are being removed. Each
+    /// entity must be unchanged, or gone if it is to be removed.
     pub(super) fn is_being_removed(&self, found: &Self) -> bool {
         fn between<K: Ord, V: PartialEq>(all: &BTreeMap<K, V>, found: &BTreeMap<K, V>, left: &BTreeMap<K, V>) -> bool {
             found.iter().all(|(key, value)| all.get(key) == Some(value))
                 && left.keys().all(|key| found.contains_key(key))
         }
-        // A removed run takes its links with it.
+        // When a run is removed, its links are removed as well.
         let without_links = |mut state: Self| {
             state.traces.values_mut().for_each(|trace| trace.runs.clear());
             state.traces
@@ -182,7 +182,8 @@ impl State {
                 fork(&|state| state.log_point(op, "k1"));
             }
             RunMetrics if self.clone().apply(op).is_some() => {
-                // The last point is also the latest value, which is written before the history.
+                // A metric's latest value is the value of its last point, and is written before the
+                // history.
                 let last = points(op.value).last().unwrap();
                 let metric = format!("k{}", op.key);
                 fork(&|state| {

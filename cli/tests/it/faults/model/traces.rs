@@ -179,7 +179,7 @@ impl State {
                 taken.contains(&true).then_some(())
             }
             TraceStart => self.start(op),
-            // A link to a trace that has not arrived is kept for it.
+            // A link to a trace that has not arrived is stored until the trace arrives.
             TraceLink if !self.traces.contains_key(&op.of) => {
                 self.awaited.entry(op.of).or_default().insert(op.key);
                 Some(())
@@ -286,7 +286,8 @@ impl State {
         }
     }
 
-    /// Returns the state after a refused operation: a refused export leaves orphaned spans.
+    /// Returns the state after a refused operation. Only a refused export changes the state,
+    /// because it leaves orphaned spans.
     pub(super) fn refused(mut self, op: Op) -> Self {
         if op.kind == TraceExport && self.is_active(op.key) {
             for (trace, spans) in exported(op) {

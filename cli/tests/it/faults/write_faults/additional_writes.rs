@@ -1,10 +1,10 @@
-//! Writes that make other requests to the table than the samples of the domains.
+//! Sample writes whose requests to the table differ from those of the domains' samples.
 
 use serde_json::{Value, json};
 
 use test_site::route_samples::{ROOT, SampleClient};
 
-/// Returns entries of which each is too large for its entity's document.
+/// Returns entries, each of which is too large for its entity's document.
 fn entries(count: usize, bytes: usize) -> Value {
     (0..count).map(|number| json!({ "key": format!("k{number:03}"), "value": "v".repeat(bytes) })).collect()
 }
@@ -20,8 +20,8 @@ pub(super) async fn writes(walk: &mut SampleClient) {
         .post("runs/create", json!({ "experiment_id": experiment, "run_name": "big", "tags": entries(120, 1_100) }))
         .await;
     let run = text(&run, "/run/info/run_id");
-    // These go into the journal: the first two calls also mark the run afterwards, the second
-    // writes a row of names, and the third only writes to the journal.
+    // The following writes go into the journal. The first two calls also mark the run afterwards,
+    // the second call writes a row of names, and the third call only writes to the journal.
     for step in 1..=3 {
         let metric =
             |number| json!({ "key": format!("layer/{number:03}"), "value": 1, "timestamp": step, "step": step });
@@ -55,7 +55,7 @@ pub(super) async fn writes(walk: &mut SampleClient) {
     let big = json!({ "name": "d", "experiment_ids": experiments, "tags": tags });
     let dataset = text(&walk.send(&format!("POST {all}/create"), &[], big).await, "/dataset/dataset_id");
     for round in 0..2_u32 {
-        // More than fits into an item, even when compressed.
+        // The entries are too large for an item, even when compressed.
         let noise: String = (0..450_000_u32).map(|at| char::from(33 + noise(at + round * 450_000))).collect();
         let records = json!([{ "inputs": { "n": 1 }, "outputs": noise }]).to_string();
         walk.send(&format!("POST {all}/{{dataset_id}}/records"), &[&dataset], json!({ "records": records })).await;

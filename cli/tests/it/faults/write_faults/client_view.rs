@@ -54,7 +54,8 @@ pub(crate) async fn of(api: &TestClient, path: &str) -> View {
         let id = text(run, "/info/run_id")?;
         reader.agrees(run, "runs/get", &[("run_id", &id)], "run").await?;
         let metrics: Vec<_> = run["data"]["metrics"].as_array().into_iter().flatten().collect();
-        // There may be many metrics, all written in the same way.
+        // Only some of the metrics are read, because there may be many, and all are written in one
+        // way.
         for (at, metric) in metrics.iter().enumerate().filter(|(at, _)| *at < 3 || *at + 3 > metrics.len()) {
             let key = text(metric, "/key")?;
             let arguments = json!({ "run_id": id, "metric_key": key });
@@ -70,7 +71,7 @@ pub(crate) async fn of(api: &TestClient, path: &str) -> View {
     Ok(json!({ "experiments": experiments, "runs": runs, "models": models, "histories": histories, "inputs": inputs }))
 }
 
-/// Returns the values that decide which point is the latest.
+/// Returns the values by which the latest point is determined.
 fn order(point: &Value) -> (Option<i64>, Option<i64>, Option<f64>) {
     (point["step"].as_i64(), point["timestamp"].as_i64(), point["value"].as_f64())
 }
@@ -146,7 +147,8 @@ impl Reader<'_> {
             }
             let experiments = self.read("GET", &format!("{one}/experiment-ids"), json!({})).await?;
             let ids = experiments["experiment_ids"].as_array().cloned().unwrap_or_default();
-            // There may be many experiments, all written in the same way.
+            // Only some of the experiments are read, because there may be many, and all are written
+            // in one way.
             for experiment in ids.iter().take(3).chain(ids.iter().rev().take(3)) {
                 let of = json!({ "experiment_ids": [experiment] });
                 let listed = self.list("POST", &format!("{all}/search"), of, "datasets").await?;

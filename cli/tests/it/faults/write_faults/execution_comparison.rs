@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Names of creation and change times in responses, and of a digest that is derived from one.
+/// Response fields with creation and change times, and with a digest that is derived from such a
+/// time.
 const TIMES: [&str; 11] = [
     "creation_time",
     "last_update_time",
@@ -40,8 +41,8 @@ impl Known {
         Self { before: before.to_owned(), words }
     }
 
-    /// Returns the value without times, and with the same placeholder for all ids that did not
-    /// exist before.
+    /// Returns the value without times. All ids that did not exist before the write are replaced by
+    /// one placeholder.
     pub(crate) fn same(&self, value: &Value) -> Value {
         match value {
             Value::Object(fields) => {

@@ -19,8 +19,8 @@ use super::view_cache::{Rows, Seen, State};
 /// The lease is as short as possible, because deletions wait for it.
 pub(crate) const LEASE: Duration = Duration::from_millis(2);
 
-/// Writes that consist of several parts. Each part is atomic, as in MLflow: a client without a
-/// response may see some of the parts.
+/// Paths of writes that consist of several parts. Each part is atomic, as in MLflow, but a client
+/// without a response may see only some of the parts.
 const IN_PARTS: [&str; 7] = [
     "/runs/log-batch",
     "/runs/log-metric",
@@ -60,7 +60,7 @@ const LEFT_OVER: [(&str, &str); 14] = [
     // beyond the first hundred.
     ("/datasets/NEW", "ExperimentEvaluationDataset"),
     ("/records", "EvaluationPart"),
-    // Such a mark has no effect.
+    // A mark that an abandoned write leaves behind has no effect.
     ("/api/2.0/mlflow/traces", "TraceMark"),
     // Deleting the model again completes the removal, unless the model was renamed.
     ("/registered-models/delete", "ModelHome"),
@@ -97,7 +97,7 @@ impl Call {
 /// A kind of fault, and where it occurs.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Course {
-    /// Starting with this request, nothing is sent, and the client gets no response.
+    /// No request is sent from the one with this number on, and the client gets no response.
     CutOff(u64),
     /// Starting with the given request, the given number of requests fail.
     Troubled(InjectedFault, u64, u64),
@@ -148,7 +148,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// Returns whether the client has no response.
+    /// Returns whether the client got no response, so that the outcome is open.
     pub(super) fn is_open(&self) -> bool {
         self.answer.status != 200
     }

@@ -33,7 +33,7 @@ use faulty_write::Written;
 
 /// Number of copies of the table that are written to concurrently.
 const AT_ONCE: usize = 3;
-/// Sampling rate of further kinds of writes to an endpoint whose first write is tried.
+/// Sampling rate for the remaining kinds of writes to an endpoint, after its first write was tried.
 const OTHERS: usize = 4;
 
 /// Findings so far.
@@ -77,7 +77,7 @@ impl Sweep {
         if write.is_read() {
             return;
         }
-        // Without stream records, copies are smaller.
+        // Stream records are left out, so that copies are smaller.
         self.site.engine.trim_stream(Duration::ZERO).await.unwrap();
         let (site, findings) = (self.site.clone(), Arc::clone(&self.findings));
         let is_new = move |endpoint, kind| findings.lock().unwrap().wants(endpoint, kind);

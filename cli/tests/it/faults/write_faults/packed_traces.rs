@@ -123,7 +123,7 @@ impl Packed {
             }
         };
         check(&site).await?;
-        // The client may repeat the write so late that a packing pass comes first.
+        // The client may repeat the write so late that a packing pass has taken place before.
         let other = if outcome.is_open() { Some(site.copy()) } else { None };
         self.ends(&site, &outcome).await?;
         let Some(other) = other else { return Ok(()) };

@@ -35,7 +35,7 @@ pub(crate) struct Seen<T> {
 /// Changes in a copy.
 pub(crate) struct State {
     pub(crate) rows: Rows,
-    /// Equal for copies of the same kind.
+    /// A text that is equal for copies of the table with equivalent changes.
     pub(crate) kind: String,
 }
 

@@ -1,4 +1,4 @@
-//! The item of a dataset, and the keys of the rows that belong to the dataset.
+//! The item of a dataset, and the keys of the dataset's other rows.
 
 use access::Granted;
 use entities::attributes::{CHANGES, CREATED_BY, EXPERIMENTS, NAME, WORKSPACE};
@@ -30,8 +30,8 @@ pub(super) fn unchanged(record: &Item) -> Condition {
     Condition::item_exists().and(Condition::unchanged(record, CHANGES))
 }
 
-/// Creates a row of a list of datasets. It has copies of the dataset's immutable fields, unless
-/// these are long.
+/// Creates a row for a dataset in a list of datasets. The row has copies of the dataset's immutable
+/// fields, unless these are long.
 pub(super) fn list_row(key: Key, name: &str, user: Option<&str>) -> Item {
     let row = Item::new(key);
     if name.len() > MAX_LISTED_BYTES || user.is_some_and(|user| user.len() > MAX_LISTED_BYTES) {
@@ -62,9 +62,9 @@ pub(super) fn experiments_of(item: &Item) -> Vec<String> {
     experiments.into_iter().map(|(_, experiment)| experiment).collect()
 }
 
-/// Checks whether a dataset, given by its item, belongs to one of these experiments. Always true if
-/// there are none. This is not implied by the experiment's list, because its key may contain a hash
-/// of a long name.
+/// Checks whether a dataset, given by its item, belongs to at least one of these experiments.
+/// Always true if no experiments are given. The check is needed even for datasets from an
+/// experiment's list, because the key of the list may contain a hash instead of a long name.
 pub(super) fn is_of_any(item: &Item, experiments: &[String]) -> bool {
     let held = item.map(EXPERIMENTS);
     let is_held = |experiment: &String| held.is_some_and(|held| held.contains_key(entry_name(experiment).as_ref()));
@@ -80,8 +80,8 @@ pub(super) fn is_in(item: &Item, workspace: &Workspace) -> Result<bool> {
     Ok(named == *workspace)
 }
 
-/// The dataset that a request refers to. A text that is not a valid id refers to no dataset, which
-/// is an error only in some calls.
+/// The dataset that a request refers to. A text that is not a valid id refers to no dataset. Only
+/// some calls report that as an error.
 #[derive(Clone, Debug)]
 pub struct DatasetReference {
     /// The id as the client sent it.
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn digests_are_mlflows() {
-        // sha256("questions:1700000000000")
+        // The expected digest is from sha256("questions:1700000000000").
         assert_eq!(digest("questions", 1_700_000_000_000), "c81a0239");
     }
 }

@@ -15,8 +15,8 @@ use super::dataset_item::{DatasetReference, part_key};
 use crate::store::Store;
 
 impl Store {
-    /// Reads an evaluation dataset. Takes one request, one more if it has tags that are too large
-    /// for its document, and one more if its schema is.
+    /// Reads an evaluation dataset. Takes one request. Takes one more if some tags are too large
+    /// for the dataset's document, and one more if the schema is.
     pub async fn dataset_get(&self, id: &DatasetReference) -> Result<wire::EvaluationDataset> {
         let (id, item) = self.dataset_item(id).await?.ok_or_else(|| EvaluationDatasetId::not_found(&id.text))?;
         self.dataset_with_tags(&id, &item).await
@@ -29,7 +29,7 @@ impl Store {
         Ok(item.map(|item| (id, item)))
     }
 
-    /// Builds a dataset from its item. Reads its rows of tags, if there are any.
+    /// Builds a dataset from its item. Takes one more request if the dataset has rows of tags.
     pub(super) async fn dataset_with_tags(
         &self,
         id: &EvaluationDatasetId,
@@ -76,8 +76,9 @@ impl Store {
         })
     }
 
-    /// Returns the schema of a dataset, if it has one, and the item that the schema belongs to:
-    /// either the given one, or a more recent one. Takes no request unless the schema is large.
+    /// Returns the schema of a dataset, if it has one, and the item that the schema belongs to.
+    /// This is the given item, or a more recent version of it if the given one is outdated. Takes
+    /// no request unless the schema is large.
     pub(super) async fn dataset_schema(&self, id: &EvaluationDatasetId, item: &Item) -> Result<Option<(Item, String)>> {
         if !item.has(SCHEMA_VERSION) {
             return Ok(None);
@@ -89,7 +90,8 @@ impl Store {
     }
 }
 
-/// Returns a dataset's profile. Once the last record has been deleted, MLflow stores JSON's `null`.
+/// Returns a dataset's profile. As in MLflow, the profile is the JSON value `null` once the last
+/// record has been deleted.
 fn profile(records: u32) -> String {
     if records > 0 { format!("{{\"num_records\": {records}}}") } else { "null".to_owned() }
 }

@@ -12,15 +12,14 @@ use table::{Condition, Failure, Update, Write, WriteRefusal, number};
 use super::dataset_item::{DatasetReference, MAX_TRANSACTION_WRITES, experiment_key, experiments_of, list_row};
 use crate::store::Store;
 
-/// Returns MLflow's error about adding experiments to, or removing them from, a dataset that does
-/// not exist.
+/// Returns MLflow's error about a change to the experiments of a dataset that does not exist.
 fn no_dataset(id: &str) -> Error {
     Error::not_found(format!("Dataset '{id}' not found"))
 }
 
 impl Store {
-    /// Returns the experiments of an evaluation dataset, in the order in which they were added. There
-    /// are none if the dataset does not exist. Takes one request.
+    /// Returns the experiments of an evaluation dataset, in the order in which they were added. The
+    /// result is empty if the dataset does not exist. Takes one request.
     pub async fn dataset_experiments(&self, id: &DatasetReference) -> Result<Vec<String>> {
         Ok(self.dataset_item(id).await?.map(|(_, item)| experiments_of(&item)).unwrap_or_default())
     }
@@ -33,7 +32,8 @@ impl Store {
         experiments: &[String],
     ) -> Result<EvaluationDataset> {
         let (dataset, item) = self.dataset_item(id).await?.ok_or_else(|| no_dataset(&id.text))?;
-        // An id is valid only in its canonical form, because MLflow compares texts.
+        // An experiment id is valid only in its canonical form, because MLflow compares ids as
+        // texts.
         let canonical = |text: &String| ExperimentId::parse(text).ok().filter(|id| id.to_string() == *text);
         let ids: BTreeSet<_> = experiments.iter().filter_map(canonical).collect();
         let states = self.experiments.states(&ids.into_iter().collect::<Vec<_>>()).await?;
@@ -82,8 +82,8 @@ impl Store {
         self.dataset_with_tags(&dataset, &item.with(UPDATED, number(now))).await
     }
 
-    /// Changes the dataset's item and its row in the list of each experiment. Takes one request per
-    /// 99 experiments, and one if there are none.
+    /// Changes the dataset's item, and the dataset's row in the list of each experiment. Takes one
+    /// request per 99 experiments, and one if there are none.
     async fn dataset_change_experiments(
         &self,
         dataset: &EvaluationDatasetId,

@@ -24,7 +24,7 @@ pub struct NewDataset {
     pub name: String,
     /// Tags.
     pub tags: Vec<(String, String)>,
-    /// The user who creates it, according to its tags.
+    /// The user who creates the dataset, according to the tags in the request.
     pub user: Option<String>,
     /// Experiments as the client sent them. They do not have to exist.
     pub experiment_ids: Vec<String>,
@@ -53,8 +53,8 @@ impl Store {
             .with(DIGEST, text(digest(&new.name, created)))
             .with(UPDATED, number(created))
             .with(EXPERIMENTS, map(added.collect()))
-            // The indexer receives the removal of items that have this attribute from the stream,
-            // and removes the records.
+            // The attribute makes the stream deliver the item's removal to the indexer, which then
+            // removes the records.
             .with(REVISION, number(1));
         if let Some(user) = &new.user {
             item = item.with(CREATED_BY, text(user)).with(UPDATED_BY, text(user));
@@ -65,7 +65,8 @@ impl Store {
         let user = new.user.as_deref();
         let lists = experiments.iter().map(|experiment| list_row(experiment_key(&id, experiment), &new.name, user));
         let mut lists: Vec<_> = lists.collect();
-        // Lists may contain a dataset whose creation fails: such entries are ignored.
+        // List rows that do not fit into the transaction are written before it. If the creation
+        // then fails, the lists contain rows without a dataset, which readers ignore.
         let mut before = lists.split_off(lists.len().min(MAX_TRANSACTION_WRITES - 3));
         lists.push(list_row(workspace_key(workspace, &id), &new.name, user));
         let check = self.authorizer_writes.workspace_open_condition(workspace);

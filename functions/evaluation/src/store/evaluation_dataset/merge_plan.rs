@@ -15,14 +15,14 @@ use super::merge_request::{InputsGroup, MergeRequest};
 use super::record_content::RecordContent;
 use crate::store::Store;
 
-/// Maximum number of records whose claims are read, or that are planned, at once.
+/// Batch size for reading the claims of records by their inputs, and for planning records.
 pub(super) const BATCH_SIZE: usize = 2_000;
 /// Maximum number of bytes of known records' contents that are read at once.
 const MAX_CONTENT_BYTES: usize = 64 << 20;
-/// Maximum number of bytes of items in one transaction. DynamoDB's limit is 4 MB.
+/// Maximum number of bytes of items that are put into one transaction. DynamoDB allows 4 MB.
 const MAX_TRANSACTION_BYTES: usize = 3 << 20;
 
-/// Writes of one transaction, and the number of `wanted` records that they cover.
+/// Writes of one transaction, and the number of records in `wanted` that these writes cover.
 #[derive(Default)]
 pub(super) struct MergeTransaction {
     pub(super) writes: Vec<Write>,
@@ -37,8 +37,9 @@ pub(super) struct MergeTransaction {
 }
 
 impl Store {
-    /// Plans the writes for the first of the wanted records. Reads those that are known: as many as
-    /// one transaction can write, and as fit into the limit of `MAX_CONTENT_BYTES`.
+    /// Plans the writes of the next transaction, for the first of the wanted records. Reads those
+    /// records that exist already: as many as one transaction can write, and as fit into the limit
+    /// of `MAX_CONTENT_BYTES`.
     pub(super) async fn dataset_plan(
         &self,
         merge: &MergeRequest<'_>,
@@ -68,8 +69,8 @@ impl Store {
                     (vec![put(item), put(claim)], packed, Vec::new(), true)
                 }
                 Some(key) => match self.dataset_known_record(merge, records.remove(&key), &parts).await? {
-                    // The record was deleted between the two reads. The transaction will fail, and
-                    // then the claim is read again.
+                    // The record was deleted after its claim was read. The transaction will fail
+                    // because of this check, and then the claim is read again.
                     None => (vec![Write::Check(key, Condition::item_exists())], None, Vec::new(), false),
                     Some((record, content)) => {
                         let (item, condition, packed, stale) = merge.changed_record(one, &record, content);
@@ -78,7 +79,8 @@ impl Store {
                 },
             };
             let bytes = writes.iter().map(bytes_of).sum::<usize>();
-            // One write of the transaction updates the dataset.
+            // The limits leave room for one more write in the transaction, which updates the
+            // dataset.
             let is_full = |group: &MergeTransaction| {
                 group.writes.len() + writes.len() >= MAX_TRANSACTION_WRITES
                     || group.bytes + bytes > MAX_TRANSACTION_BYTES
@@ -100,7 +102,7 @@ impl Store {
     }
 
     /// Returns a record and its content, or `None` if it was deleted. If the record has changed
-    /// since it was read, returns its current version.
+    /// since its item was read, returns the current version.
     async fn dataset_known_record(
         &self,
         merge: &MergeRequest<'_>,
@@ -119,7 +121,8 @@ impl Store {
     }
 }
 
-/// Returns the first of the wanted records: as many as have their known records in one transaction.
+/// Returns the first of the wanted records, up to the point where one transaction is full of
+/// records that exist already.
 fn transaction_records(wanted: &[InputsGroup]) -> &[InputsGroup] {
     let known = wanted.iter().enumerate().filter(|(_, wanted)| wanted.known.is_some());
     let too_many = known.map(|(place, _)| place).nth(MAX_TRANSACTION_WRITES - 1);
@@ -127,7 +130,7 @@ fn transaction_records(wanted: &[InputsGroup]) -> &[InputsGroup] {
     wanted.get(..portion).unwrap_or_default()
 }
 
-/// Returns how many contents of these sizes to read at once. At least one.
+/// Returns how many contents, given by their sizes, to read at once. Returns at least one.
 fn count_fitting(sizes: impl Iterator<Item = usize>) -> usize {
     let mut bytes = 0_usize;
     sizes
@@ -164,8 +167,8 @@ impl MergeRequest<'_> {
         (with_updater(item, updater), Some(packed))
     }
 
-    /// Returns the item of an existing record, the condition that the record has not changed since
-    /// it was read, its content, and the parts of the previous content.
+    /// Returns the new item of an existing record, the condition that the record has not changed
+    /// since it was read, the new content, and the parts of the previous content.
     fn changed_record(
         &self,
         wanted: &InputsGroup,

@@ -1,4 +1,4 @@
-//! A request to merge records: the records, and the changes of the dataset.
+//! A request to merge records, and the changes that it makes to the dataset.
 
 use std::collections::HashMap;
 
@@ -15,21 +15,21 @@ use super::record_content::SentRecord;
 /// Records of a request that have the same inputs, and are merged into one.
 pub(super) struct InputsGroup {
     pub(super) inputs: WideDigest,
-    /// The existing record with these inputs, as far as is known.
+    /// The existing record with these inputs, if one is known to exist.
     pub(super) known: Option<DatasetRecordId>,
     /// The id that the record gets if it is new.
     pub(super) record: DatasetRecordId,
-    /// The sent records, in the order of the request. There is at least one.
+    /// The records as the client sent them, in the order of the request. There is at least one.
     pub(super) sent: Vec<SentRecord>,
 }
 
-/// The request, with the change of the dataset that each of its transactions makes.
+/// The request, and the change that each of its transactions makes to the dataset.
 pub(super) struct MergeRequest<'a> {
     pub(super) id: &'a EvaluationDatasetId,
-    /// Time of the whole request, in ms.
+    /// Time in ms that is recorded for all changes of the request.
     pub(super) now: i64,
-    /// The user of the records, according to the last record whose tags say something about the
-    /// user.
+    /// The user of the records, according to the last record whose tags name a user or contain an
+    /// explicit null.
     pub(super) user: Option<String>,
     pub(super) sent: &'a [SentRecord],
 }
@@ -37,7 +37,7 @@ pub(super) struct MergeRequest<'a> {
 /// A schema to write.
 pub(super) struct NewSchema {
     pub(super) packed: PackedContent,
-    /// The parts of the previous schema.
+    /// The parts of the previous schema, which are deleted afterwards.
     pub(super) stale: Vec<Key>,
     /// The version of the previous schema.
     pub(super) version: Option<i64>,
@@ -57,8 +57,8 @@ impl MergeRequest<'_> {
             }
             let place = wanted.len();
             places.insert(inputs, place);
-            // Ids of records keep the order of the request: 32 bits are the position, followed by
-            // 48 random bits.
+            // The ids of new records keep the order of the request. The random part of an id
+            // consists of 32 bits with the position in the request, followed by 48 random bits.
             let random = ((place as u128) << 48) | u128::from(chance >> 16);
             let id = DatasetRecordId::new(self.now, random);
             wanted.push(InputsGroup { inputs, known: None, record: id, sent: vec![record.clone()] });
@@ -66,7 +66,8 @@ impl MergeRequest<'_> {
         wanted
     }
 
-    /// Returns the change of the dataset in a transaction, without the number of its records.
+    /// Returns the change that a transaction makes to the dataset, except for the number of
+    /// records.
     pub(super) fn update(&self, item: &Item, new_schema: Option<&NewSchema>) -> Update {
         let name = item.get(NAME).unwrap_or_default();
         let update = Update::new(rows::EvaluationDataset::key(self.id))

@@ -5,7 +5,7 @@ use key_schema::WideDigest;
 use mlflow_api::json::JsonObject;
 use mlflow_api::{Error, ErrorCode, Json, Result};
 
-/// The tag that holds the name of a user.
+/// The tag that contains the name of the user who created a record.
 pub(super) const USER_TAG: &str = "mlflow.user";
 const SOURCE_TYPES: [&str; 5] = ["UNSPECIFIED", "TRACE", "HUMAN", "DOCUMENT", "CODE"];
 
@@ -13,7 +13,7 @@ const SOURCE_TYPES: [&str; 5] = ["UNSPECIFIED", "TRACE", "HUMAN", "DOCUMENT", "C
 #[derive(Clone, Debug)]
 pub(super) struct SentRecord {
     pub(super) inputs: JsonObject,
-    /// `None` if nothing was sent. A null that was sent is a value.
+    /// The outputs. `None` if the client sent none. A null that was sent is a value.
     pub(super) outputs: Option<Json>,
     pub(super) expectations: Option<JsonObject>,
     tags: Option<JsonObject>,
@@ -21,7 +21,7 @@ pub(super) struct SentRecord {
     pub(super) user: UserTag,
 }
 
-/// What the tags of a record say about its user.
+/// What the tags of a record say about the record's user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum UserTag {
     /// The tag is missing.
@@ -33,7 +33,8 @@ pub(super) enum UserTag {
 }
 
 impl UserTag {
-    /// Returns the user after these tags have been applied, given the previous user.
+    /// Returns the user that a record has once these tags have been applied, given its previous
+    /// user.
     pub(super) fn after(&self, before: Option<String>) -> Option<String> {
         match self {
             Self::Missing => before,
@@ -75,7 +76,7 @@ impl SentRecord {
         Ok(Self { inputs, outputs: record.remove("outputs"), expectations, tags, source, user })
     }
 
-    /// Returns the hash of the record's inputs. It is equal for inputs that Python prints
+    /// Returns the hash of the record's inputs. Two inputs have equal hashes if Python prints them
     /// identically once their keys are sorted.
     pub(super) fn inputs_hash(&self) -> WideDigest {
         WideDigest::of_bytes(Json::Object(self.inputs.clone()).print_sorted().as_bytes())
@@ -108,7 +109,7 @@ impl RecordSource {
     }
 }
 
-/// Returns the JSON object that a field has to contain.
+/// Returns the value of a field, which has to be a JSON object.
 fn object(field: &str, value: Json) -> Result<JsonObject> {
     match value {
         Json::Object(object) => Ok(object),
@@ -119,7 +120,7 @@ fn object(field: &str, value: Json) -> Result<JsonObject> {
     }
 }
 
-/// Converts a value as MLflow's database does for a text column.
+/// Converts a value in the way that MLflow's database converts it for a text column.
 pub(crate) fn column(field: &str, value: &Json) -> Result<Option<String>> {
     match value {
         Json::Null => Ok(None),
@@ -175,8 +176,9 @@ impl RecordContent {
         Json::Object(self.0.clone()).print()
     }
 
-    /// Merges a record with the same inputs. Outputs are replaced if any were sent. Expectations
-    /// and tags are added, replacing those with the same names. The source is kept.
+    /// Merges a sent record with equal inputs into this content. Outputs are replaced if any were
+    /// sent. Expectations and tags are added, and replace those with the same names. The source is
+    /// kept.
     pub(super) fn merge(&mut self, sent: &SentRecord) {
         match &sent.outputs {
             None => {}

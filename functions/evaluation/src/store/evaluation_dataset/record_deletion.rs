@@ -11,8 +11,8 @@ use table::{Condition, Failure, Item, Update, Write, WriteRefusal, number};
 use super::dataset_item::{DatasetReference, MAX_TRANSACTION_WRITES, part_key, unchanged};
 use crate::store::Store;
 
-/// Maximum number of records that one transaction deletes together with their claims. One write of
-/// the transaction updates the dataset.
+/// Maximum number of records that one transaction deletes together with their claims. One further
+/// write of the transaction updates the dataset.
 const MAX_TRANSACTION_RECORDS: usize = (MAX_TRANSACTION_WRITES - 1) / 2;
 /// Batch size for reading the records to delete.
 const BATCH_SIZE: usize = 4 * MAX_TRANSACTION_RECORDS;
@@ -36,14 +36,15 @@ impl Store {
         let mut attempts = self.table.attempts("the records of an evaluation dataset");
         loop {
             attempts.next().await?;
-            // Records that an earlier attempt deleted are not found again.
+            // If the request is a retry, records that an earlier attempt deleted are not found and
+            // not counted.
             let mut items: Vec<_> = self.table.get_many(keys).await?.into_values().collect();
             items.sort_unstable_by_key(Item::key);
             let mut is_done = true;
             for group in items.chunks(MAX_TRANSACTION_RECORDS) {
                 match self.table.transact(&deletion(dataset, group)).await {
                     Ok(()) => {}
-                    // The dataset was deleted, and its records with it.
+                    // The dataset was deleted, and the indexer deletes its records.
                     Err(Failure::Cancelled(reasons)) if matches!(reasons.last(), Some(WriteRefusal::Refused(None))) => {
                         return Ok(deleted);
                     }
@@ -65,14 +66,15 @@ impl Store {
     }
 }
 
-/// Returns the writes that delete records with the claims of their inputs, and decrease the
-/// dataset's count.
+/// Returns the writes that delete records together with the claims of their inputs, and decrease
+/// the dataset's count of records.
 fn deletion(dataset: &EvaluationDatasetId, records: &[Item]) -> Vec<Write> {
     let claim = |record: &Item| {
         let inputs = record.get(INPUTS)?;
         Some(Write::Delete(rows::EvaluationInputs::key(dataset, &inputs), Condition::Always))
     };
-    // The record must not have changed, because its parts are deleted as well.
+    // The condition is that the record has not changed, because the parts of the version that was
+    // read are deleted as well.
     let record = |record: &Item| Some(Write::Delete(record.key()?, unchanged(record)));
     let mut writes: Vec<_> = records.iter().flat_map(|item| [record(item), claim(item)]).flatten().collect();
     let count = i64::try_from(records.len()).unwrap_or_default();

@@ -1,9 +1,9 @@
 //! Merging of records into an evaluation dataset.
 //!
-//! A record is identified by the hash of its inputs, which is claimed by a row of its own. A new
-//! record is written together with its claim. A known record is written on condition that it has
-//! not changed since it was read. Each transaction also updates the dataset, so the number of
-//! records is exact, and no record is written to a deleted dataset.
+//! A record is identified by the hash of its inputs. A separate row, the claim, reserves the hash
+//! for the record. A new record is written together with its claim. An existing record is written
+//! on condition that it has not changed since it was read. Each transaction also updates the
+//! dataset, so the number of records is exact, and no record is written to a deleted dataset.
 
 use entities::documents::content;
 use std::collections::VecDeque;
@@ -26,22 +26,23 @@ use crate::store::Store;
 fn read(records: Json) -> Result<Vec<SentRecord>> {
     match records {
         Json::List(records) => records.into_iter().map(SentRecord::read).collect(),
-        // In Python, iterating over these values is the same as iterating over an empty list.
+        // In Python, empty objects and empty texts can be iterated like an empty list, so MLflow
+        // accepts them.
         Json::Object(_) | Json::Text(_) if !records.is_true() => Ok(Vec::new()),
         other => Err(Error::invalid(format!("The records must be a JSON array, got {}.", other.type_name()))),
     }
 }
 
-/// Returns the error about records of a dataset that does not exist, which in MLflow is the
-/// database's.
+/// Returns the error about records of a dataset that does not exist. In MLflow, this error comes
+/// from the database.
 fn no_dataset(id: &str) -> Error {
     Error::new(ErrorCode::BadRequest, EvaluationDatasetId::not_found(id).message)
 }
 
 impl Store {
     /// Merges records, given as a JSON array, into an evaluation dataset. Takes two requests, one
-    /// more per hundred records, one per 49 new records and two per 99 known ones. Costs four write
-    /// units for each new record of less than one KB, and two for each other record.
+    /// more per hundred records, one per 49 new records, and two per 99 existing ones. Costs four
+    /// write units for each new record of less than one KB, and two for each existing record.
     pub async fn dataset_merge_records(&self, id: &DatasetReference, records: Json) -> Result<MergeRecordsResponse> {
         let sent = read(records)?;
         let dataset = match id.dataset.as_deref().cloned() {
@@ -61,13 +62,13 @@ impl Store {
         }
         let mut wanted = merge.grouped_by_inputs();
         self.dataset_find_known(&merge, &mut wanted).await?;
-        // New records come first. If a request is interrupted and sent again, it continues with the
-        // records that it has not written yet.
+        // New records are written first, so that a request that is interrupted and sent again
+        // continues with the records that it has not written yet.
         wanted.sort_by_key(|wanted| wanted.known.is_some());
         self.dataset_merge(&merge, &mut wanted).await
     }
 
-    /// Reads which of the inputs are known. Takes one request per hundred inputs.
+    /// Reads which of the inputs belong to existing records. Takes one request per hundred inputs.
     async fn dataset_find_known(&self, merge: &MergeRequest<'_>, wanted: &mut [InputsGroup]) -> Result<()> {
         for portion in wanted.chunks_mut(BATCH_SIZE) {
             let key = |wanted: &InputsGroup| rows::EvaluationInputs::key(merge.id, &wanted.inputs);
@@ -112,14 +113,16 @@ impl Store {
                 count.inserted_count += merged.inserted_count;
                 count.updated_count += merged.updated_count;
             }
-            // Another request merges records concurrently.
+            // The transaction failed because another request merges records concurrently, so the
+            // claims of the remaining records are read again.
             let rest = wanted.get_mut(done..).unwrap_or_default();
             let next = rest.len().min(BATCH_SIZE);
             self.dataset_find_known(merge, rest.get_mut(..next).unwrap_or_default()).await?;
         }
     }
 
-    /// Writes a group. Returns `false` if an item has changed since the group was planned.
+    /// Writes the records of one transaction. Returns `false` if an item has changed since the
+    /// transaction was planned.
     async fn dataset_write(
         &self,
         merge: &MergeRequest<'_>,
@@ -146,7 +149,7 @@ impl Store {
                 Ok(true)
             }
             Err(Failure::Cancelled(reasons)) => {
-                // The parts will never be referenced.
+                // The transaction failed, so its parts will never be referenced, and are deleted.
                 self.table.write_many(Vec::new(), &parts).await?;
                 let is_gone = matches!(reasons.last(), Some(WriteRefusal::Refused(None)));
                 if is_gone { Err(no_dataset(merge.id.as_str())) } else { Ok(false) }

@@ -23,8 +23,8 @@ impl Store {
     /// empty if the dataset does not exist. Takes one request per MB of items, and one per hundred
     /// parts of large records.
     ///
-    /// The first page never shows records of a deleted dataset. Later pages may, until the indexer
-    /// has removed them.
+    /// The first page never shows records of a deleted dataset. Later pages may show them until the
+    /// indexer has removed the records.
     ///
     /// # Errors
     /// Returns an error if the first record exceeds the maximum size of a response.
@@ -56,8 +56,8 @@ impl Store {
             let (records, end) = self.dataset_records_page(&dataset, items).await?;
             let end = if is_more || records.is_full { end } else { None };
             match end {
-                // All of these records have been deleted in the meantime. A page with a token must
-                // not be empty, so reading continues.
+                // All records that were read have been deleted in the meantime. Reading continues,
+                // because a page that has a token must not be empty.
                 Some(end) if records.is_empty() => range = rows::EvaluationRecord::all(&dataset).after(&end),
                 end => {
                     let token = end.map(|end| encode_page_token(search, &end.as_str())).transpose()?;
@@ -68,8 +68,8 @@ impl Store {
         }
     }
 
-    /// Reads up to `max` records of a range, together with the `others` items before them, and
-    /// returns whether there are more. Reads no more records than may fit on a page.
+    /// Reads up to `max` records of a range, and the `others` items before them. Returns whether
+    /// there are more records. Reads no more records than may fit on a page.
     async fn dataset_records_in_range(&self, range: KeyRange, max: usize, others: usize) -> Result<(Vec<Item>, bool)> {
         let wanted = max.saturating_add(others);
         let mut query = Query::of(range);
@@ -129,7 +129,7 @@ impl Store {
     }
 }
 
-/// The records of a page: the elements of a JSON array, escaped for a JSON string.
+/// The records of a page, as the elements of a JSON array that is escaped for a JSON string.
 #[derive(Default)]
 struct RecordsPage {
     escaped: String,
@@ -167,14 +167,14 @@ fn record_id(item: &Item) -> Option<DatasetRecordId> {
     item.key().and_then(|key| rows::EvaluationRecord::parse(&key)).map(|row| row.record)
 }
 
-/// Appends a record. Its content is stored in the form of MLflow's response, so it does not have to
-/// be parsed.
+/// Appends a record to the JSON of a page. The record's content does not have to be parsed, because
+/// it is stored in the form of MLflow's response.
 fn write_record(dataset: &EvaluationDatasetId, item: &Item, content: &str, json: &mut String) {
     let row = item.key().and_then(|key| rows::EvaluationRecord::parse(&key));
     let (id, created) = row.map(|row| (row.record.to_string(), row.record.created())).unwrap_or_default();
     let updated = item.get(UPDATED).unwrap_or(created);
     let fields = content.strip_prefix('{').and_then(|content| content.strip_suffix('}')).unwrap_or_default();
-    // Writing to a string cannot fail.
+    // The result is ignored because writing to a string cannot fail.
     let _ = write!(
         json,
         "{{\"dataset_record_id\": \"{id}\", \"dataset_id\": \"{dataset}\", {fields}, \"created_time\": {created}, \

@@ -1,5 +1,5 @@
-//! The schema of an evaluation dataset: the fields of its records, with the type of the first value
-//! of each (`_update_dataset_schema` in MLflow's SQL store).
+//! The schema of an evaluation dataset: the names of the fields in its records, and for each field
+//! the type of its first value (`_update_dataset_schema` in MLflow's SQL store).
 
 use std::collections::HashSet;
 
@@ -24,15 +24,15 @@ pub(super) fn updated_schema(schema: Option<&str>, records: &[SentRecord]) -> Op
     let mut inputs = SchemaFields::of(schema.get("inputs"));
     let mut expectations = SchemaFields::of(schema.get("expectations"));
     let mut output_fields = SchemaFields::of(schema.get("outputs"));
-    // The type of the first output that was not an object.
+    // The type of the first output that was not an object, if there was one.
     let mut output_type = schema.get("outputs").filter(|outputs| outputs.object().is_none()).cloned();
     for record in records {
         inputs.add(&record.inputs);
         if let Some(sent) = &record.expectations {
             expectations.add(sent);
         }
-        // Once an output is not an object, its type is the type of all outputs. MLflow fails if
-        // objects follow.
+        // Once there was an output that is not an object, its type is the type of all outputs.
+        // MLflow fails if objects follow.
         match &record.outputs {
             Some(Json::Object(sent)) if output_type.is_none() => output_fields.add(sent),
             None | Some(Json::Null | Json::Object(_)) => {}

@@ -26,7 +26,7 @@ const CONCURRENCY: usize = 8;
 /// The parameters of a search of evaluation datasets, as the client sent them.
 #[derive(Clone, Debug, Default)]
 pub struct DatasetSearch {
-    /// Experiments whose datasets are searched. If empty, all datasets are.
+    /// Experiments whose datasets are searched. If empty, all datasets are searched.
     pub experiment_ids: Vec<String>,
     /// Filter string.
     pub filter: String,
@@ -38,7 +38,7 @@ pub struct DatasetSearch {
     pub page_token: String,
 }
 
-/// An entry of a dataset in the lists. It has the id, which contains the creation time, and the
+/// A dataset's entry in the lists. It contains the id, which starts with the creation time, and the
 /// name and the creator unless these are long.
 struct DatasetEntry {
     id: EvaluationDatasetId,
@@ -56,7 +56,7 @@ impl DatasetEntry {
         self.row.has(NAME)
     }
 
-    /// Checks whether the dataset may match a filter, as far as its entry in the lists shows.
+    /// Checks whether the dataset may match a filter, judging only by the fields in its list entry.
     fn may_pass(&self, filter: &DatasetFilter) -> bool {
         let says = |predicate: &DatasetPredicate| match predicate {
             DatasetPredicate::Number { .. } => is_listed(predicate),
@@ -66,7 +66,7 @@ impl DatasetEntry {
     }
 }
 
-/// Checks whether the lists contain the field of a condition.
+/// Checks whether list entries contain the field that a condition refers to.
 fn is_listed(predicate: &DatasetPredicate) -> bool {
     match predicate {
         DatasetPredicate::Text { attribute, .. } | DatasetPredicate::TextOrder { attribute, .. } => {
@@ -77,18 +77,20 @@ fn is_listed(predicate: &DatasetPredicate) -> bool {
     }
 }
 
-/// Checks whether the lists contain every field that filter and order use.
+/// Checks whether list entries contain every field that filter and order use.
 fn is_known_from_lists(filter: &DatasetFilter, order: &DatasetOrder) -> bool {
     let by_change = DatasetSortBy::Number(DatasetNumber::LastUpdateTime);
     filter.predicates.iter().all(is_listed) && order.terms.iter().all(|term| term.by != by_change)
 }
 
 impl Store {
-    /// Searches evaluation datasets. Takes a read unit per 30 datasets of the given experiments, or
-    /// of the workspace if none are given. It then takes a request per 100 datasets that the lists
-    /// do not rule out. These are one page, unless the filter uses tags or the last change, or the
-    /// order uses the latter. Each dataset with a schema, or with tags that are too large for its
-    /// document, takes one more request.
+    /// Searches evaluation datasets.
+    ///
+    /// Costs a read unit per 30 datasets of the given experiments, or of the workspace if none are
+    /// given. After that, takes one request per 100 datasets that may match according to their list
+    /// entries. Only the datasets of one page are read, unless the filter uses tags or the time of
+    /// the last change, or the order uses the time of the last change. Each dataset with a schema,
+    /// or with tags that are too large for its document, takes one more request.
     pub async fn dataset_search(
         &self,
         workspace: &Workspace,
@@ -144,11 +146,11 @@ impl Store {
 /// The conditions that a dataset has to meet to be on a page.
 struct DatasetCriteria {
     store: Store,
-    /// Workspace that the dataset has to be in. The list of a text that is not the ID of an
-    /// experiment contains datasets of all workspaces.
+    /// Workspace that the dataset has to be in. The check is needed because a text that is not an
+    /// experiment ID also has a list, which contains datasets of all workspaces.
     workspace: Workspace,
-    /// Experiments of which the dataset has to be in at least one. If empty, there is no such
-    /// condition.
+    /// Experiments of the search. The dataset has to be in at least one of them, unless the list is
+    /// empty.
     experiments: Vec<String>,
     filter: DatasetFilter,
     order: DatasetOrder,

@@ -36,7 +36,8 @@ fn no_dataset(id: &str) -> Error {
 
 impl Store {
     /// Sets tags of an evaluation dataset from a JSON object. Nulls are ignored, and values other
-    /// than strings are formatted like in Python. Takes one request, or more if values are large.
+    /// than strings are formatted like in Python. Takes one request, or more if some values are
+    /// large.
     pub async fn dataset_set_tags(&self, id: &DatasetReference, tags: Json) -> Result<()> {
         let missing = || no_dataset(&id.text);
         let dataset = id.dataset.as_deref().cloned().ok_or_else(missing)?;
@@ -60,7 +61,8 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes a tag of an evaluation dataset, if both exist. Takes one request if no tag is large.
+    /// Deletes a tag of an evaluation dataset. A no-op if the dataset or the tag does not exist.
+    /// Takes one request if no tag is large.
     pub async fn dataset_delete_tag(&self, id: &DatasetReference, key: &str) -> Result<()> {
         let Some(id) = id.dataset.as_deref().cloned() else { return Ok(()) };
         match entities::documents::remove_tag(&self.table, &DatasetDocument(&id), key).await {

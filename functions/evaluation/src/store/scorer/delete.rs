@@ -10,13 +10,13 @@ use table::{ChangePlan, Condition, Item, Query, Write};
 use super::scorer_row::{ScorerName, StoredScorer, header, header_key, part_key, same_version, with_version};
 use crate::store::Store;
 
-/// Maximum number of versions that are deleted in the same transaction as their scorer. A
-/// transaction has up to 100 writes.
+/// Maximum number of versions that are deleted in one transaction with their scorer. A transaction
+/// has up to 100 writes.
 const MAX_VERSIONS_IN_TRANSACTION: usize = 90;
 
 impl Store {
     /// Deletes a version of a scorer, or the whole scorer with all versions and its online
-    /// configuration. Takes two or three requests, and one more for the experiment if its lease has
+    /// configuration. Takes two or three requests, and one more if the lease on the experiment has
     /// expired.
     pub async fn scorer_delete(&self, workspace: &Workspace, scorer: &ScorerName, version: Option<i64>) -> Result<()> {
         let rest = self
@@ -53,7 +53,8 @@ impl Store {
             Write::Delete(listed, Condition::Always),
         ];
         writes.extend(self.authorizer_writes.writes_of_deletion(&Guard::Scorer(found.experiment, scorer.name.clone())));
-        // Versions cannot be found without their scorer, so most of them may be deleted afterwards.
+        // Most versions may be deleted after the transaction, because versions cannot be found
+        // without their scorer.
         let mut keys: Vec<_> = versions.iter().filter_map(Item::key).collect();
         let mut rest = keys.split_off(keys.len().min(MAX_VERSIONS_IN_TRANSACTION));
         writes.extend(keys.into_iter().map(|key| Write::Delete(key, Condition::Always)));
@@ -79,7 +80,8 @@ impl Store {
             let before = rows.iter().find(|row| row.get(VERSION).map(i64::from) != Some(version));
             let header = header(found.experiment, &scorer.name, &found.id);
             let header = before.into_iter().fold(header, with_version);
-            // The previous version must not be deleted in the meantime.
+            // The transaction also checks that the previous version has not been deleted in the
+            // meantime.
             let is_there = before.and_then(|row| Some(Write::Check(row.key()?, same_version(row))));
             [Some(Write::Put(header, found.unchanged())), is_there]
         } else {

@@ -23,7 +23,7 @@ const CONCURRENCY: usize = 8;
 
 impl Store {
     /// Returns the latest versions of an experiment's scorers that are visible, ordered by name.
-    /// Takes a request per MB of scorers, and one more for the experiment if its lease has expired.
+    /// Takes a request per MB of scorers, and one more if the lease on the experiment has expired.
     pub async fn scorer_list(
         &self,
         experiment: &Granted<ExperimentId>,
@@ -34,8 +34,8 @@ impl Store {
     }
 
     /// Returns the latest versions of the visible scorers of several experiments, ignoring
-    /// experiments that are not active. Takes two requests per experiment. If the visible scorers
-    /// are few, experiments without one take none.
+    /// experiments that are not active. Takes two requests per experiment. If only a few scorers
+    /// are visible, experiments without a visible scorer take no request.
     pub async fn scorer_list_of(
         &self,
         experiments: &[Granted<ExperimentId>],
@@ -58,8 +58,8 @@ impl Store {
 
     /// Returns the latest versions of the visible scorers of all active experiments in the
     /// workspace. Takes a request per MB of the list of scorers, and two for each experiment that
-    /// has a visible one. If the visible scorers are few and known by name, one request per 100 of
-    /// them replaces the list.
+    /// has a visible scorer. If the visible scorers are few and known by name, they are read
+    /// directly instead of the list, with one request per 100 scorers.
     pub async fn scorer_list_all(&self, workspace: &Workspace, visible: &Visibility) -> Result<Vec<wire::Scorer>> {
         let rows = match visible.enumerate_guards(Resource::Scorer) {
             Some(few) => self.list_scorers(workspace, few).await?,
@@ -74,9 +74,9 @@ impl Store {
         self.scorers_of_active(shown.map(|(experiment, _)| experiment).collect(), visible).await
     }
 
-    /// Returns the rows of these scorers, and of all scorers of these experiments, in the list of
-    /// the workspace. Scorers and experiments of other workspaces have no rows in it. Takes one
-    /// request per 100 scorers, and one per experiment.
+    /// Returns rows of the workspace's list of scorers: those of the given scorers, and those of
+    /// all scorers of the given experiments. Scorers and experiments of other workspaces have no
+    /// rows in the list. Takes one request per 100 scorers, and one per experiment.
     async fn list_scorers(&self, workspace: &Workspace, few: Vec<Guard>) -> Result<Vec<Item>> {
         let workspace = Name::from(workspace.as_str());
         let (mut keys, mut experiments) = (Vec::new(), Vec::new());
@@ -135,7 +135,8 @@ impl Store {
     }
 }
 
-/// Returns the experiment of a guarded entity, if it is a scorer or an experiment.
+/// Returns the experiment of an entity whose access is controlled. `None` unless the entity is a
+/// scorer or an experiment.
 fn experiment_of(guarded: &Guard) -> Option<ExperimentId> {
     match guarded {
         Guard::Experiment(experiment) | Guard::Scorer(experiment, _) => Some(*experiment),

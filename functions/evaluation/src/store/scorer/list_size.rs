@@ -1,4 +1,5 @@
-//! The size of a list of scorers, which is limited because MLflow's lists of scorers have no pages.
+//! Limits the size of a list of scorers. The limit is needed because MLflow's lists of scorers have
+//! no pages.
 
 use entities::documents::content;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,12 +8,12 @@ use mlflow_api::Result;
 use mlflow_api::response_size::{MAX_JSON_BYTES, too_long};
 use table::Item;
 
-/// Total size of the contents in a list, computed before they are read.
+/// Total size of the contents in a list, computed before the contents are read.
 #[derive(Default)]
 pub(super) struct ListSize(AtomicUsize);
 
 impl ListSize {
-    /// Adds the scorer of a row.
+    /// Adds the size of the scorer that a row describes.
     ///
     /// # Errors
     /// Returns an error if the list would exceed the maximum size of a response.

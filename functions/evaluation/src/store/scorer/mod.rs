@@ -1,8 +1,8 @@
 //! Scorers and their versions.
 //!
-//! A scorer's row has its id and a copy of its latest version, so that lists and the most frequent
-//! read take one request. The keys of versions contain the scorer's id. So versions of a deleted
-//! scorer never belong to a later scorer with the same name.
+//! A scorer's row contains its id and a copy of its latest version, so that listing scorers and
+//! reading the latest version take one request. The keys of versions contain the scorer's id.
+//! Therefore the versions of a deleted scorer never belong to a later scorer with the same name.
 
 mod delete;
 mod latest_versions;

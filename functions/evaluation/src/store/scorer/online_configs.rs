@@ -1,4 +1,4 @@
-//! Online configurations, which determine the traces that scorers run on automatically.
+//! Online configurations, each of which determines the traces that a scorer runs on automatically.
 
 use access::Granted;
 use entities::attributes::{CONFIG, EXPERIMENT, FILTER, RATE, SCORER};
@@ -14,7 +14,7 @@ use crate::store::Store;
 
 impl Store {
     /// Sets the online configuration of a scorer, replacing the previous one. Takes two requests,
-    /// and one more for the experiment if its lease has expired.
+    /// and one more if the lease on the experiment has expired.
     pub async fn scorer_set_online_config(
         &self,
         scorer: &ScorerName,
@@ -44,7 +44,8 @@ impl Store {
                     item = item.with(FILTER, text(filter));
                 }
                 let config = config_of(&found.id, &item);
-                // Versions may be added in the meantime, but the scorer must not be deleted.
+                // The condition allows versions to be added in the meantime, but not the scorer to
+                // be deleted.
                 let there = Condition::Equals(SCORER.into(), text(found.id.as_str()));
                 let header = header_key(found.experiment, &scorer.name);
                 Ok(ChangePlan::Write(vec![Write::Check(header, there), Write::Put(item, Condition::Always)], config))
@@ -52,8 +53,8 @@ impl Store {
             .await
     }
 
-    /// Returns the online configurations of those of the scorers that have one. Takes one request
-    /// per 100 scorers.
+    /// Returns the online configurations of these scorers, leaving out scorers that have none.
+    /// Takes one request per 100 scorers.
     pub async fn scorer_online_configs(
         &self,
         scorers: Vec<(Granted<ExperimentId>, ScorerId)>,

@@ -19,8 +19,8 @@ security concerns. Custom scorers require arbitrary code execution during deseri
 MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS environment variable to true, or\n\
 4. Use built-in scorers or make_judge() scorers instead.";
 
-/// Rejects texts that are not JSON, scorers with code, and scorers that could make a server send
-/// requests elsewhere.
+/// Rejects texts that are not JSON, scorers that contain code, and scorers that could make a server
+/// send requests to a destination of their choice.
 pub(super) fn check(serialized: &str) -> Result<()> {
     let scorer = Json::read(serialized).map_err(|unreadable| match unreadable {
         JsonError::NoJson => Error::invalid("serialized_scorer must be valid JSON"),
@@ -35,7 +35,7 @@ pub(super) fn check(serialized: &str) -> Result<()> {
     check_third_parties(&scorer)
 }
 
-/// Rejects invalid models, and models of a gateway, because there is no gateway.
+/// Rejects invalid models, and models of a gateway, because this server has no gateway.
 pub(super) fn check_model(serialized: &str) -> Result<()> {
     match gateway_endpoint(serialized)? {
         None => Ok(()),
@@ -62,7 +62,8 @@ pub(super) fn gateway_endpoint(serialized: &str) -> Result<Option<String>> {
     Ok(endpoint.map(str::to_owned))
 }
 
-/// Returns the model in a serialized scorer. Its location depends on the kind of scorer.
+/// Returns the model in a serialized scorer. The field that contains the model depends on the kind
+/// of scorer.
 fn model_of(scorer: &JsonObject) -> Result<Option<&Json>> {
     let part = |name: &str| match scorer.get(name).filter(|part| part.is_true()) {
         None => Ok(None),
@@ -100,7 +101,7 @@ fn has_code(value: &Json) -> bool {
     }
 }
 
-/// Checks the options of third-party scorers at any depth.
+/// Checks the options of scorers from third-party libraries, at any depth of the value.
 fn check_third_parties(value: &Json) -> Result<()> {
     match value {
         Json::Object(object) => {
@@ -135,8 +136,8 @@ fn check_options(options: &Json) -> Result<()> {
     )))
 }
 
-/// Collects the options that determine a destination. In Python, lists of pairs can also be turned
-/// into options.
+/// Collects the options that determine a request's destination. Lists of pairs are included,
+/// because Python can also turn those into options.
 fn destinations<'a>(value: &'a Json, found: &mut BTreeSet<&'a str>) {
     match value {
         Json::Object(object) => {

@@ -16,14 +16,14 @@ use crate::store::Store;
 
 impl Store {
     /// Returns the experiment that a request refers to, and fails unless it is active. Takes one
-    /// request, or none while a lease on it lasts.
+    /// request, or none while a lease on the experiment lasts.
     pub(super) async fn scorer_experiment(&self, id: ExperimentId) -> Result<ExperimentId> {
         let state = self.experiments.state(id).await?.ok_or_else(|| id.not_found())?;
         check_is_active(id, state.stage)?;
         Ok(id)
     }
 
-    /// Reads a scorer's row. Takes one request, and one more for the experiment if its lease has
+    /// Reads a scorer's row. Takes one request, and one more if the lease on the experiment has
     /// expired.
     pub(super) async fn scorer_row(&self, scorer: &ScorerName) -> Result<StoredScorer> {
         let experiment = self.scorer_experiment(*scorer.experiment).await?;
@@ -32,7 +32,7 @@ impl Store {
     }
 
     /// Reads the latest version of a scorer, or a given version. Takes one request, or two for a
-    /// given version. One more is needed for the experiment if its lease has expired, and one for a
+    /// given version. Takes one more if the lease on the experiment has expired, and one more for a
     /// large scorer.
     pub async fn scorer_get(&self, scorer: &ScorerName, version: Option<i64>) -> Result<wire::Scorer> {
         let found = self.scorer_row(scorer).await?;
@@ -51,12 +51,13 @@ impl Store {
         Ok(self.table.get(&rows::ScorerVersion::key(&found.experiment, &found.id, &Ordinal(version))).await?)
     }
 
-    /// Builds a version from its row, or from the scorer's row. Takes no request unless the version
-    /// is large.
+    /// Builds a version from its own row, or, for the latest version, from the scorer's row. Takes
+    /// no request unless the version is large.
     pub(super) async fn scorer_from_row(&self, found: &StoredScorer, row: &Item) -> Result<Option<wire::Scorer>> {
         let whole = content::read_with_item(&self.table, row.clone(), part_key(found.experiment)).await?;
         let Some((row, serialized_scorer)) = whole else { return Ok(None) };
-        // The scorer may have been replaced by another one with the same name.
+        // The row contains the scorer's id, which may differ from the one that was read before,
+        // because the scorer may have been replaced by another one with the same name.
         let id = row.get(SCORER).unwrap_or_else(|| found.id.clone()).to_string();
         Ok(Some(wire::Scorer {
             experiment_id: found.experiment.number(),
@@ -68,7 +69,7 @@ impl Store {
         }))
     }
 
-    /// Builds a version in the form that lists have: MLflow reformats the JSON for them.
+    /// Builds a version in the form that it has in lists, for which MLflow reformats the JSON.
     pub(super) async fn scorer_in_list(&self, found: &StoredScorer, row: &Item) -> Result<Option<wire::Scorer>> {
         let scorer = self.scorer_from_row(found, row).await?;
         Ok(scorer.map(|scorer| {
@@ -78,7 +79,7 @@ impl Store {
     }
 
     /// Returns all versions of a scorer, oldest first. Takes two requests, or more if the versions
-    /// exceed one MB, and one more for the experiment if its lease has expired.
+    /// exceed one MB, and one more if the lease on the experiment has expired.
     ///
     /// # Errors
     /// Returns an error if the list exceeds the maximum size of a response.

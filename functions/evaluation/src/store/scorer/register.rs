@@ -25,7 +25,7 @@ pub(crate) fn check_scorer(name: &str, serialized: &str) -> Result<()> {
 
 impl Store {
     /// Registers a version of a scorer. The first version creates the scorer. Takes two requests,
-    /// one more for the experiment if its lease has expired, and one more per 25 parts of a large
+    /// one more if the lease on the experiment has expired, and one more per 25 parts of a large
     /// version.
     pub async fn scorer_register(
         &self,
@@ -89,8 +89,8 @@ impl Store {
                         creation_time: created,
                     });
                 }
-                // Another request has registered a version concurrently. The parts will never be
-                // referenced.
+                // Another request has registered a version concurrently. The parts that were
+                // written for this attempt will never be referenced, so they are deleted.
                 Err(Failure::Cancelled(reasons)) => {
                     self.table.write_many(Vec::new(), &parts).await?;
                     let check = reasons.get(3).filter(|_| {

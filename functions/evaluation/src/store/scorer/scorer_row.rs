@@ -40,14 +40,16 @@ impl StoredScorer {
     /// Returns an internal error if the row is invalid.
     pub(super) fn of(experiment: ExperimentId, item: Item) -> Result<Self> {
         let id = item.get(SCORER);
-        // A version without content would be taken for no version.
+        // If the row has a version number, it must have all fields of a version, because a version
+        // without content would be mistaken for none.
         let is_whole = !item.has(VERSION) || (item.has(CREATED) && item.has(CONTENT_SIZE));
         let id = id.filter(|_| is_whole).ok_or_else(|| unreadable(&item, "a scorer"))?;
         Ok(Self { experiment, id, item })
     }
 
     /// Reads a scorer from the row under the key of this name. Returns `None` if there is no row,
-    /// or if the row has another name: the key of a long name contains a hash, which may collide.
+    /// or if the row contains another name. The latter is possible because the key of a long name
+    /// contains a hash, which may collide.
     ///
     /// # Errors
     /// Returns an internal error if the row is invalid.
@@ -73,8 +75,8 @@ impl StoredScorer {
     }
 }
 
-/// Returns the condition that a row still has the version that was read. Numbers of versions are
-/// reused, so the creation time is compared as well.
+/// Returns the condition that a row still contains the version that was read. The creation time is
+/// compared in addition to the number, because version numbers are reused.
 pub(super) fn same_version(row: &Item) -> Condition {
     Condition::unchanged(row, VERSION).and(Condition::unchanged(row, CREATED))
 }
@@ -87,7 +89,7 @@ pub(super) fn header_key(experiment: ExperimentId, name: &str) -> Key {
     rows::Scorer::key(&experiment, &Name::from(name))
 }
 
-/// Creates a scorer's row without a version.
+/// Creates a scorer's row, without the fields of a version.
 pub(super) fn header(experiment: ExperimentId, name: &str, id: &ScorerId) -> Item {
     Item::new(header_key(experiment, name)).with(NAME, text(name)).with(SCORER, text(id.as_str()))
 }

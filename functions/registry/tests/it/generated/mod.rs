@@ -49,7 +49,7 @@ async fn bench_on(engine: &Engine) -> MeteredProcesses<Store> {
     MeteredProcesses::new(table, |table| Store::new(table, ROOT))
 }
 
-/// Returns a model's name in the form in which a call receives it once access is granted.
+/// Returns a model's name as a granted name, which calls require as proof of an access check.
 async fn named(store: &Store, name: &str) -> Granted<RegisteredModelName> {
     let name = RegisteredModelName::named(name);
     let (table, needs) = (service::DomainStore::table(store), Needs::update(Target::RegisteredModel(name.clone())));
@@ -168,7 +168,7 @@ async fn models(ledger: &mut CostLedger) {
         .await;
 }
 
-/// Creates two models with 10 versions, with the same changes as the rows of [`models`].
+/// Creates two models with 10 versions each, and changes them as the rows of [`models`] do.
 async fn with_10_versions(store: &Store, names: [&str; 2]) {
     let workspace = &Workspace::default();
     for name in names {
@@ -182,7 +182,8 @@ async fn with_10_versions(store: &Store, names: [&str; 2]) {
     }
 }
 
-/// Further rows, including some about models with many versions.
+/// Measures deletions and renames, also of models with many versions, and adds the results as
+/// further rows.
 async fn delete_and_rename(ledger: &mut CostLedger) {
     let bench = &bench().await;
     let (workspace, names) = (&Workspace::default(), ["model 1", "model 2"]);

@@ -1,6 +1,6 @@
 //! Generates thousands of models that differ only in their numbers, times and ids. The first few
-//! are created by calls, and the others are extrapolated from their items. So a test of searches
-//! does not have to create each model by a call.
+//! are created by calls, and the items of all others are extrapolated from their items. Tests of
+//! searches would otherwise have to create each model by a call.
 
 use std::time::Duration;
 
@@ -12,14 +12,15 @@ use test_site::ledger::MeteredProcesses;
 
 use super::{TABLE, bench_on};
 
-/// Number of examples. The third one has to match the extrapolation from the first two.
+/// Number of models that are created by calls. The third one is used to check the extrapolation
+/// from the first two.
 const EXAMPLES: u32 = 3;
 /// Maximum number of items in a batch, as in DynamoDB.
 const BATCH: usize = 25;
 
-/// Puts `count` models into an engine's table. Each has a millisecond of its own, because a list by
-/// time reads models that were changed in the same millisecond together. The examples are created
-/// in an otherwise empty table.
+/// Writes `count` models to an engine's table. Each model is changed in another millisecond,
+/// because searches by time read all models that were changed in one millisecond together. The
+/// models that are created by calls are created in an otherwise empty table.
 pub(super) async fn fill(engine: &Engine, count: u32, make: impl AsyncFn(&Store, u32)) {
     let (mut known, mut examples) = (Vec::new(), Vec::new());
     let aside = Engine::memory().unwrap();
@@ -54,15 +55,15 @@ pub(super) async fn fill(engine: &Engine, count: u32, make: impl AsyncFn(&Store,
     }
 }
 
-/// Extrapolates the `number`th value of a series from the first two. Numbers continue in the same
-/// steps, and random values are new each time.
+/// Extrapolates the value at position `number` of a series from the first two values. Numbers
+/// continue in equal steps, and random values are generated again.
 fn continued(first: &Value, second: &Value, number: u32) -> Value {
     assert_ne!([&first["PK"], &first["SK"]], [&second["PK"], &second["SK"]], "each model has its own items");
     joined(first, second, &|first, second| {
         if first == second {
             return first.to_owned();
         }
-        // Times in keys are hexadecimal.
+        // Numbers with 16 digits are times in keys, which are hexadecimal.
         let (radix, width) = (if first.len() == 16 { 16 } else { 10 }, first.len());
         if let [Ok(begin), Ok(next)] = [first, second].map(|word| i64::from_str_radix(word, radix)) {
             let nth = begin + (next - begin) * i64::from(number);
@@ -84,7 +85,7 @@ fn joined(first: &Value, second: &Value, join: &impl Fn(&str, &str) -> String) -
         (Value::Object(first), Value::Object(second)) => {
             assert!(first.len() == second.len());
             let joined = first.iter().map(|(name, value)| {
-                // Bytes are nonces, which may be the same for several models.
+                // Bytes are nonces, which may be equal for several models.
                 let both = if name == "B" { value.clone() } else { joined(value, &second[name], join) };
                 (name.clone(), both)
             });

@@ -6,8 +6,8 @@ use test_site::ledger::{CostLedger, MeteredProcesses, budget};
 
 use super::{PROMPT, bench_on, create, model_series, model_with_versions, search, search_models, search_versions};
 
-/// Measures searches among a tenth of the models. Costs that depend on the page stay the same, and
-/// costs that depend on the number of models that are read are a tenth.
+/// Measures searches among a tenth of the models. Costs that depend on the page must be equal, and
+/// costs that depend on the number of models that are read must be a tenth.
 pub(super) async fn rows_of_few(ledger: &mut CostLedger) {
     ledger.section("Searches, among 1,000 models");
     let engine = &Engine::memory().unwrap();

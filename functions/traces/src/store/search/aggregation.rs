@@ -18,8 +18,8 @@ use super::span_fields::SearchableSpan;
 use super::time_merge::MergedPlaces;
 use super::trace_fields::{SearchableColumns, SearchableTrace};
 
-/// Maximum number of traces per read. If only columns are read, which are short, the maximum is
-/// higher: 40 blocks, as many as fit into one request.
+/// Maximum number of traces per read. If only columns are needed, which are short, the maximum is
+/// raised to 40 blocks, the number that fits into one request.
 const BATCH_SIZE: usize = 2_048;
 const COLUMN_BATCH_SIZE: usize = 5_120;
 /// Number of traces whose spans are read concurrently.
@@ -27,7 +27,7 @@ const CONCURRENCY: usize = 16;
 
 /// Two filters to be correlated, among the traces that pass a third one.
 pub struct Correlation {
-    /// The filter that all counted traces have to pass. `None` counts all traces.
+    /// The filter that a trace has to pass to be counted at all. `None` counts all traces.
     pub base: Option<TraceFilter>,
     /// The first filter.
     pub first: TraceFilter,
@@ -43,9 +43,10 @@ impl Correlation {
 }
 
 impl Store {
-    /// Aggregates metrics of the traces in these experiments. Costs one request per experiment, two per
-    /// day and shard, one per 40 blocks, and one per hundred recently changed traces. Counting spans
-    /// costs another request per hundred span items of blocks, and one per recently changed trace.
+    /// Aggregates metrics of the traces in these experiments. Takes one request per experiment, two
+    /// per day and partition, one per 40 blocks, and one per hundred recently changed traces.
+    /// Counting spans takes one more request per hundred span items of blocks, and one per recently
+    /// changed trace.
     pub async fn trace_metrics(
         &self,
         experiments: &[Granted<ExperimentId>],
@@ -98,8 +99,8 @@ impl Store {
         Ok(TraceMetricsResponse { data_points: points.collect() })
     }
 
-    /// Counts how many traces pass each of two filters, and both. Costs as much as
-    /// [`Store::trace_metrics`]. Spans are read only if a filter refers to them.
+    /// Counts how many traces pass each of two filters, and how many pass both. Takes as many
+    /// requests as [`Store::trace_metrics`]. Spans are read only if a filter refers to them.
     pub async fn trace_correlation(
         &self,
         experiments: &[Granted<ExperimentId>],
@@ -173,7 +174,8 @@ fn needs_spans(filter: Option<&(&TraceFilter, &MatchingSessions)>) -> bool {
     filter.is_some_and(|(filter, _)| filter.asks_for_spans())
 }
 
-/// Counts a trace. The two filters count only if the base filter passes as well.
+/// Counts a trace. The results of the two filters are counted only if the trace passes the base
+/// filter as well.
 fn add(counts: &mut CorrelationCounts, [base, first, second]: [bool; 3]) {
     counts.total += u64::from(base);
     counts.first += u64::from(base && first);

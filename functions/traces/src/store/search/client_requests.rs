@@ -1,9 +1,9 @@
-//! Searches by clients' request ids. An index replaces the blocks.
+//! Searches by clients' request ids, which read an index of these ids instead of the blocks.
 //!
-//! Marks are read first, then the index, then documents. A mark is deleted only after its trace has
-//! been added to the index (`docs/adr/0036-client-requests.md`). A trace without a mark is
-//! therefore in the index, and no block has to be read. A trace with a mark may not be in the index
-//! yet, and is read as in any other search.
+//! Marks are read first, then the index, and then documents. A mark is deleted only after its trace
+//! has been added to the index (`docs/adr/0036-client-requests.md`). Therefore every trace without
+//! a mark is in the index, and no block has to be read. A trace with a mark may not be in the index
+//! yet, so it is read from its document, as in any other search.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -22,26 +22,27 @@ use super::time_merge::MergedPlaces;
 const MAX_QUERIES: usize = 128;
 /// Number of queries that are in flight at the same time.
 const CONCURRENCY: usize = 16;
-/// Maximum number of partitions whose marks are read.
+/// Maximum number of partitions whose marks are read before falling back to a search that reads
+/// blocks.
 const MAX_PARTITIONS: usize = 4_096;
 /// Maximum number of marks that are read. 16,384 of them cost 550 read units.
 const MAX_MARKS: usize = 16_384;
 /// Maximum number of traces that the index may return.
 const MAX_TRACES: usize = 1_000;
-/// Number of documents that are read at the same time, with one request.
+/// Number of documents that are read with one request.
 const BATCH_SIZE: usize = 100;
-/// Maximum size in bytes of the documents that are kept in memory. Of further traces, only the
-/// places are kept, and their documents are read again.
+/// Maximum size in bytes of the documents that are kept in memory. Beyond it, only the positions of
+/// traces are kept, and their documents are read again later.
 const MAX_KEPT_BYTES: usize = 8 << 20;
 
 impl Store {
     /// Returns an iterator over the traces that may pass a filter. If the filter names clients'
-    /// requests, these are the traces with marks and those in the index. If there would be too
+    /// requests, these are the traces with marks and the traces in the index. If that would be too
     /// many, or if the filter names no requests, these are all traces.
     ///
-    /// With request ids, one request per experiment, per partition of its days, and per experiment
-    /// and id. One more per hundred traces in the index, and a read unit per 30 marks and per trace
-    /// in the index.
+    /// If the filter names requests, takes one request per experiment, per partition of its days,
+    /// per request id in each experiment, and per hundred traces in the index. Costs a read unit
+    /// per 30 marks and per trace in the index.
     pub(super) async fn trace_places(
         &self,
         experiments: &[ExperimentId],
@@ -111,7 +112,7 @@ impl Store {
         Ok(Some(traces))
     }
 
-    /// Reads the documents of these traces and returns their places.
+    /// Reads the documents of these traces, and returns the traces' positions in the time order.
     async fn spots_of(&self, traces: &BTreeSet<TraceId>) -> Result<Vec<OccupiedSpot>> {
         let (mut spots, mut bytes) = (Vec::new(), 0);
         for portion in traces.iter().collect::<Vec<_>>().chunks(BATCH_SIZE) {

@@ -1,4 +1,4 @@
-//! Reads the traces at given places, and their spans.
+//! Reads the traces at given positions in the time order, and their spans.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -12,20 +12,21 @@ use trace_blocks::{LargeTraceTurn, TraceColumns, TraceSpans, read_block_spans};
 use super::super::store::Store;
 use super::partition_reader::{LazyBlock, OccupiedSpot, SpotEntry};
 
-/// Maximum number of span items from blocks that are in memory at the same time. Each has up to 350
-/// KB unpacked.
+/// Maximum number of span items from blocks that are in memory at a time. An unpacked item has up
+/// to 350 KB.
 const MAX_SPAN_ITEMS: usize = 64;
 
 /// A trace that was found.
 pub(super) enum FoundTrace {
-    /// The document of a trace, and the block that it came from.
+    /// The document of a trace, and the block that contained it, if it was read from a block.
     Trace(StoredTrace, Option<Arc<LazyBlock>>),
     /// The columns of a trace.
     Columns(ExperimentId, TraceColumns),
 }
 
 impl Store {
-    /// Returns the traces at these places, in order. One request per hundred marks.
+    /// Returns the traces at these positions, in the given order. Takes one request per hundred
+    /// marks.
     pub(super) async fn traces_at(&self, spots: Vec<OccupiedSpot>) -> Result<Vec<FoundTrace>> {
         let marked = spots.iter().filter(|spot| matches!(spot.entry, SpotEntry::Mark));
         let marked: BTreeSet<_> = marked.map(|spot| &spot.place.trace).collect();
@@ -34,7 +35,8 @@ impl Store {
         for spot in spots {
             pace.keep().await;
             match spot.entry {
-                // A trace whose start time has changed has two marks.
+                // A trace whose start time has changed has two marks, so the trace is returned only
+                // at its current position.
                 SpotEntry::Mark => {
                     let trace = heads.get(&spot.place.trace);
                     let trace = trace.filter(|trace| spot.partition.holds(trace, &spot.place));
@@ -50,8 +52,8 @@ impl Store {
         Ok(found)
     }
 
-    /// Reads the spans of traces that are in blocks. One request per hundred items of spans, and
-    /// half a read unit per 4 KB.
+    /// Reads the spans of traces that are in blocks. Takes one request per hundred items of spans,
+    /// and half a read unit per 4 KB.
     pub(super) async fn packed_spans<'a>(
         &self,
         traces: impl Iterator<Item = (&'a TraceId, Option<&'a Arc<LazyBlock>>)>,
@@ -75,8 +77,8 @@ impl Store {
     }
 }
 
-/// Splits traces into portions. The spans of a portion that come from blocks are in memory at the
-/// same time.
+/// Splits traces into portions that are processed one after another. The spans of a portion that
+/// come from blocks are in memory at the same time.
 pub(super) fn split_by_blocks<T>(traces: Vec<T>, block_of: impl Fn(&T) -> Option<&Arc<LazyBlock>>) -> Vec<Vec<T>> {
     let mut portions = Vec::new();
     let (mut portion, mut blocks, mut groups) = (Vec::new(), HashSet::new(), 0);

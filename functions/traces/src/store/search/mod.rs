@@ -1,11 +1,11 @@
 //! Searches for traces.
 //!
-//! Traces are read newest first from marks and blocks ([`time_merge`]): a mark leads to the trace's
-//! document, and a block contains the documents. They are filtered in portions until the page is
-//! full. Spans are read only if the filter refers to them, and only for traces that pass the rest
-//! of the filter. For any other order, all traces in the filter's time range have to be read, and
-//! only the first ones are kept in memory. If the filter names a client's request, an index
-//! replaces the blocks ([`client_requests`]).
+//! Traces are read newest first from marks and blocks ([`time_merge`]). A mark refers to the
+//! trace's document, and a block contains copies of documents. The traces are filtered in portions
+//! until the page is full. Spans are read only if the filter refers to them, and only for traces
+//! that pass the other conditions of the filter. For any other order, all traces in the filter's
+//! time range have to be read, but only the first ones in the order are kept in memory. If the
+//! filter names a client's request, an index is read instead of the blocks ([`client_requests`]).
 
 mod aggregation;
 mod client_requests;
@@ -42,12 +42,12 @@ use super::store::Store;
 
 /// Number of traces whose spans are read concurrently.
 const CONCURRENCY: usize = 8;
-/// Maximum number of traces per read. If all of them have marks, that takes 21 concurrent requests.
-/// If all are in blocks, it takes one, and one more for the spans.
+/// Maximum number of traces per read. If all of them have marks, a read takes 21 concurrent
+/// requests. If all are in blocks, it takes one request, and one more for the spans.
 const MAX_BATCH_SIZE: usize = 2_048;
-/// Number of traces in the first read, if the filter determines how many are needed. Each further
-/// read is twice as large, or eight times if the traces are in blocks, where they cost almost
-/// nothing.
+/// Number of traces in the first read, if the filter determines how many have to be read. Each
+/// further read is twice as large as the previous one, or eight times as large if the traces are in
+/// blocks, where reading them costs almost nothing.
 const FIRST_BATCH_SIZE: usize = 20;
 const GROWTH: usize = 2;
 const GROWTH_IN_BLOCKS: usize = 8;
@@ -56,11 +56,11 @@ impl Store {
     /// Searches the traces of these experiments, newest first unless the search has another order.
     /// `json` converts a trace to JSON for the response.
     ///
-    /// One request per experiment, two per partition of a day, one per hundred recently changed
-    /// traces, and one per 40 blocks. If the filter refers to spans, one more per hundred items of
-    /// spans in blocks, and one per recently changed trace that passes the rest of the filter. A
-    /// read unit per 30 marks, and per 4 KB of each block and of each recently changed trace. A
-    /// filter that names clients' requests costs less ([`Store::trace_places`]).
+    /// Takes one request per experiment, two per partition of a day, one per hundred recently
+    /// changed traces, and one per 40 blocks. If the filter refers to spans, takes one more per
+    /// hundred items of spans in blocks, and one per recently changed trace that passes the other
+    /// conditions. Costs a read unit per 30 marks, and per 4 KB of each block and of each recently
+    /// changed trace. A filter that names clients' requests costs less ([`Store::trace_places`]).
     pub async fn trace_search(
         &self,
         experiments: &[Granted<ExperimentId>],
@@ -85,7 +85,7 @@ impl Store {
                 look.sort(&mut walks, &mut page, &mut reading, &json).await?;
             }
         }
-        // As in MLflow, a full page may be the last one.
+        // As in MLflow, a full page has a token for the next page even if no traces follow.
         if page.is_full() {
             page.ends_here();
         }
@@ -95,7 +95,7 @@ impl Store {
 }
 
 impl TraceSearchRequest {
-    /// Returns the place of the last trace on the previous page, if the order is newest first.
+    /// Returns the position of the last trace on the previous page, if the order is newest first.
     fn place_of_last(&self) -> Option<TraceKey> {
         let (time, id) = self.after.as_ref()?.latest_first()?;
         Some(TraceKey { time, trace: mlflow_api::TraceId::parse(id)? })
@@ -179,8 +179,8 @@ impl SearchRun<'_> {
         Ok(())
     }
 
-    /// Returns the first traces, at most `most`, that pass the filter and come after the previous
-    /// page, with their sort keys.
+    /// Returns the first traces at these positions, at most `most`, that pass the filter and come
+    /// after the previous page, with their sort keys.
     async fn at(&self, spots: Vec<OccupiedSpot>, most: usize) -> Result<Vec<(SortKey, SearchableTrace)>> {
         let (filter, order) = (&self.search.parsed.filter, &self.search.parsed.order);
         let (mut passed, mut pace) = (Vec::new(), CooperativeYield::default());
@@ -223,7 +223,7 @@ impl SearchRun<'_> {
             async move {
                 let spans = self.store.spans_unless_read(read, seen.info.experiment, &seen.info.id, turn).await?;
                 let is_met = filter.matches_spans(spans.iter().map(SearchableSpan::of));
-                // Matching long texts takes time, so let other tasks run.
+                // Matching long texts takes time, so other tasks get a chance to run.
                 tokio::task::yield_now().await;
                 Ok::<_, mlflow_api::Error>(is_met.then_some((key, seen)))
             }

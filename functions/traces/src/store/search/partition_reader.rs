@@ -1,8 +1,8 @@
 //! Reads the marks and the blocks of a partition side by side.
 //!
-//! The marks of an interval are read before its blocks. A trace that is packed in between is
-//! therefore found in both, and counts once. In the opposite order, it would be missed. If a place
-//! has a mark, the block's copy of the trace is ignored.
+//! The marks of an interval are read before its blocks. A trace that is packed between the two
+//! reads is therefore found in both, and returned once. In the opposite order, it would be missed.
+//! If a position has a mark, the block's copy of the trace is ignored.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -15,16 +15,16 @@ use trace_blocks::{Block, TraceColumns, TraceKey, TracePartition, read_blocks};
 
 use super::super::store::Store;
 
-/// Minimum number of marks per read. If traces are packed, there are few marks, and 30 of them cost
-/// one read unit.
+/// Minimum number of marks per read. If most traces are packed, few marks are left, and 30 marks
+/// cost only one read unit.
 const MIN_MARKS_PER_READ: usize = 128;
-/// Number of places that a single block very likely covers.
+/// Number of positions in the time order that a single block very likely covers.
 const PLACES_IN_ONE_BLOCK: usize = 32;
 
 /// How much of the traces in blocks a search needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadDepth {
-    /// No traces from blocks are needed, because an index finds them.
+    /// No traces from blocks are needed, because the index of clients' request ids finds them.
     Nothing,
     /// Start times, durations, states, names, sessions and tokens.
     Columns,
@@ -32,16 +32,16 @@ pub(super) enum ReadDepth {
     Documents,
 }
 
-/// A place that has a mark, or a trace in a block.
+/// A position in the time order that has a mark, or a trace in a block.
 pub(super) struct OccupiedSpot {
     pub(super) partition: TracePartition,
     pub(super) place: TraceKey,
     pub(super) entry: SpotEntry,
 }
 
-/// The entry at a place.
+/// The entry at a position in the time order.
 pub(super) enum SpotEntry {
-    /// A mark. The trace exists there if its document says so.
+    /// A mark. Whether the trace exists at this position is determined from its document.
     Mark,
     /// A trace whose document has been read.
     Read(StoredTrace),
@@ -52,7 +52,7 @@ pub(super) enum SpotEntry {
 }
 
 /// A block whose documents are unpacked on first access. In a search over many partitions, most
-/// blocks are needed only for their newest place.
+/// blocks are needed only for the position of their newest trace.
 pub(super) struct LazyBlock {
     pub(super) block: Block,
     documents: OnceLock<Vec<StoredTrace>>,
@@ -69,23 +69,23 @@ impl LazyBlock {
     }
 }
 
-/// Iterator over the places of a partition, newest first.
+/// Iterator over the positions of a partition that are occupied by a trace, newest first.
 pub(super) struct PartitionReader {
     partition: TracePartition,
     times: TimeRange,
     depth: ReadDepth,
-    /// The last place that was returned.
+    /// The position that was returned last.
     last_returned: Option<TraceKey>,
     /// Marks that have been read but not returned yet.
     marks: VecDeque<TraceKey>,
     marks_read: MarksRead,
-    /// Whether the last read found no usable block, which means that most traces there still have
-    /// marks.
+    /// Whether the last read found no usable block. In that case, most traces in this range still
+    /// have marks.
     is_unpacked: bool,
     is_done: bool,
 }
 
-/// The place up to which marks have been read.
+/// How far the partition's marks have been read.
 enum MarksRead {
     Nowhere,
     To(TraceKey),
@@ -93,7 +93,7 @@ enum MarksRead {
 }
 
 impl PartitionReader {
-    /// Returns an iterator over the places in a time range, after `behind`.
+    /// Returns an iterator over the positions in a time range that come after `behind`.
     pub(super) fn of(partition: TracePartition, times: TimeRange, depth: ReadDepth, behind: Option<TraceKey>) -> Self {
         Self {
             partition,
@@ -107,8 +107,8 @@ impl PartitionReader {
         }
     }
 
-    /// Returns about `most` of the partition's next places, or none at its end. Two requests, or
-    /// one if marks are left in memory.
+    /// Returns about `most` of the partition's next positions, or none at its end. Takes two
+    /// requests, or one if marks are left in memory.
     pub(super) async fn next(&mut self, store: &Store, most: usize) -> Result<Vec<OccupiedSpot>> {
         while !self.is_done {
             let spots = self.read(store, most).await?;
@@ -123,7 +123,7 @@ impl PartitionReader {
         if matches!(self.marks_read, MarksRead::Nowhere) {
             self.read_marks(store, most).await?;
         }
-        // A single block is enough for a few places, or if there may be no block.
+        // Only one block is read if few positions are requested, or if there may be no block.
         let wanted = if most < PLACES_IN_ONE_BLOCK || self.is_unpacked { 0 } else { most };
         let (blocks, has_more) = match self.depth {
             ReadDepth::Nothing => (Vec::new(), false),
@@ -138,7 +138,7 @@ impl PartitionReader {
         let mut last = self.last_returned.clone();
         let (mut spots, mut pace) = (Vec::new(), CooperativeYield::default());
         for block in blocks {
-            // All traces of the block may be too old.
+            // Reading stops if all traces of the block began before the requested time range.
             if self.times.from.is_some_and(|from| block.newest() < from) {
                 break;
             }
@@ -154,7 +154,7 @@ impl PartitionReader {
                     spots.push(OccupiedSpot { partition: self.partition, place, entry: standing });
                 }
             }
-            // All places up to the block's end are covered by the block.
+            // The block covers all positions up to its end.
             last = last.max(Some(end_of_block));
         }
         self.is_unpacked = spots.is_empty();

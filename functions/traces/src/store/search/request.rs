@@ -19,7 +19,7 @@ pub struct TraceSearchRequest {
     pub(super) parsed: trace::TraceSearch,
     pub(super) page_size: usize,
     pub(super) fingerprint: Fingerprint,
-    /// Sort key of the last trace on the previous page.
+    /// Sort key of the last trace on the previous page. `None` for the first page.
     pub(super) after: Option<SortKey>,
 }
 
@@ -52,7 +52,7 @@ impl TraceSearchRequest {
     }
 }
 
-/// Rejects table names, which are valid locations only in other MLflow servers
+/// Rejects locations that are names of tables, which only other MLflow servers support
 /// (`_resolve_experiment_ids_and_locations`).
 fn check_locations(experiments: &[&str]) -> Result<()> {
     let others: Vec<_> = experiments.iter().filter(|place| place.contains('.')).copied().collect();

@@ -1,8 +1,8 @@
 //! Sessions that assessments refer to.
 //!
 //! An assessment whose metadata names a session applies to all traces of the session, so a filter
-//! on assessments matches all of them. A row per trace with such an assessment is written before
-//! the assessment is stored.
+//! on assessments matches all of these traces. Each trace with such an assessment has a row that is
+//! written before the assessment is stored. Searches find these traces by the rows.
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::rows;
@@ -15,15 +15,15 @@ use super::trace_fields::SearchableTrace;
 
 /// Number of experiments that are read concurrently.
 const CONCURRENCY: usize = 16;
-/// Maximum number of traces with assessments of sessions that a search considers.
+/// Maximum number of traces with assessments of sessions that a search reads.
 const MAX_TRACES: usize = 20_000;
 /// Number of traces per read.
 const BATCH_SIZE: usize = 400;
 
 impl Store {
-    /// Returns the sessions with an assessment that the filter refers to. One request per
-    /// experiment and per 1 MB of rows, and one per hundred traces. No request if the filter does
-    /// not refer to assessments.
+    /// Returns the sessions with an assessment that the filter refers to. Takes one request per
+    /// experiment and per MB of rows, and one per hundred traces. Takes none if the filter does not
+    /// refer to assessments.
     pub(super) async fn trace_sessions(
         &self,
         experiments: &[ExperimentId],
@@ -55,7 +55,7 @@ impl Store {
     }
 
     /// Returns the traces of an experiment that have assessments of sessions. Stops once there are
-    /// more than a search considers.
+    /// more than the maximum for a search.
     async fn traces_of_sessions(&self, experiment: ExperimentId) -> Result<Vec<TraceId>> {
         let mut query = Query::of(rows::TraceOfSession::all(&experiment));
         let mut traces = Vec::new();

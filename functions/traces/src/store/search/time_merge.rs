@@ -1,4 +1,5 @@
-//! Merges the traces of several experiments by time, from partitions by day.
+//! Merges the traces of several experiments by time, reading partitions that each contain one day's
+//! traces.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -16,46 +17,47 @@ use super::partition_reader::{OccupiedSpot, PartitionReader, ReadDepth};
 
 /// Number of experiments whose days or partitions are read concurrently.
 const CONCURRENCY: usize = 16;
-/// Minimum number of places per read of a partition, if there are many partitions.
+/// Minimum number of positions per read of a partition, if there are many partitions.
 const MIN_PLACES_PER_READ: usize = 10;
 
 /// Maximum duration of reads in one request. The function's timeout is 29 seconds.
 const MAX_DURATION: Duration = Duration::from_secs(20);
 
-/// Iterator over the places of one experiment in all partitions with the same number, day by day,
-/// newest first.
+/// Iterator over one experiment's positions in all partitions that have the same number, day by
+/// day, newest first.
 struct PartitionCursor {
     experiment: ExperimentId,
     shard: u32,
-    /// Days that have not been started.
+    /// Days whose partitions have not been read yet.
     days: VecDeque<i64>,
     current: Option<(i64, PartitionReader)>,
-    /// Places that have been read but not returned.
+    /// Positions that have been read but not returned.
     spots: VecDeque<OccupiedSpot>,
     last_returned: Option<TraceKey>,
     times: TimeRange,
     depth: ReadDepth,
 }
 
-/// Iterator over the places of several experiments, newest first. Places of the same time are in
-/// ascending order of their ids.
+/// Iterator over the positions of several experiments, newest first. Positions with equal times are
+/// in ascending order of their ids.
 pub(super) struct MergedPlaces {
     cursors: Vec<PartitionCursor>,
-    /// The next place of each cursor that has one in memory.
+    /// The next position of each cursor that has one in memory.
     next_places: BinaryHeap<Reverse<(TraceKey, usize)>>,
-    /// Cursors that have no places in memory.
+    /// Cursors that have no positions in memory.
     empty_cursors: Vec<usize>,
-    /// Places that were found before the iteration, so no partition has to be read for them.
+    /// Positions that were found before the iteration, so that no partition has to be read for
+    /// them.
     known_spots: VecDeque<OccupiedSpot>,
-    /// Whether partitions are read before they are reached. Without their blocks, most partitions
-    /// have almost nothing to read.
+    /// Whether partitions are read before the iteration reaches them. Set if blocks are not needed,
+    /// because most partitions then have almost nothing to read.
     reads_ahead: bool,
     begun: Moment,
 }
 
 impl MergedPlaces {
-    /// Returns an iterator over the places of unexpired traces in a time range, after `behind`. One
-    /// request per experiment.
+    /// Returns an iterator over the positions of unexpired traces in a time range that come after
+    /// `behind`. Takes one request per experiment.
     pub(super) async fn of(
         store: &Store,
         experiments: &[ExperimentId],
@@ -86,13 +88,14 @@ impl MergedPlaces {
         })
     }
 
-    /// Returns an iterator over places that have already been read to the end. They are ordered
-    /// newest first.
+    /// Returns an iterator over positions that have already been read, up to the end of the range.
+    /// They are ordered newest first.
     pub(super) fn with_known_spots(self, found: Vec<OccupiedSpot>) -> Self {
         Self { known_spots: found.into(), ..self }
     }
 
-    /// Returns the maximum number of partitions to be read, sequentially or concurrently.
+    /// Returns the maximum number of partitions that the iteration reads, sequentially or
+    /// concurrently.
     pub(super) fn partitions(&self) -> usize {
         self.cursors.iter().map(|walk| walk.days.len()).sum()
     }
@@ -102,12 +105,12 @@ impl MergedPlaces {
         self.begun.age() > MAX_DURATION
     }
 
-    /// Returns the next `wanted` places, or fewer at the end. Two requests per partition, and two
-    /// more per `wanted` places in it.
+    /// Returns the next `wanted` positions, or fewer at the end. Takes two requests per partition,
+    /// and two more per `wanted` positions in it.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` if the request has been reading for too long, because a partial
-    /// result would be wrong.
+    /// Returns `INVALID_PARAMETER_VALUE` if the request has been reading for too long, because a
+    /// partial result would be wrong.
     pub(super) async fn next(&mut self, store: &Store, wanted: usize) -> Result<Vec<OccupiedSpot>> {
         if self.is_late() {
             let seconds = MAX_DURATION.as_secs();
@@ -131,8 +134,8 @@ impl MergedPlaces {
         Ok(next)
     }
 
-    /// Reads more places for the cursors that have none in memory and whose next place may be newer
-    /// than the places in memory.
+    /// Reads more positions for those cursors that have none in memory and whose next position may
+    /// be newer than the positions in memory.
     async fn refill(&mut self, store: &Store, portion: usize) -> Result<()> {
         loop {
             let latest = |at: &usize| self.cursors.get(*at).and_then(PartitionCursor::latest);
@@ -170,8 +173,8 @@ impl MergedPlaces {
 }
 
 impl PartitionCursor {
-    /// Returns the cursors of an experiment: one per partition number, up to the largest number of
-    /// partitions that any of its days has.
+    /// Returns the cursors of an experiment. There is one per partition number, so their count is
+    /// the largest number of partitions that any day of the experiment has.
     async fn cursors_of(
         store: &Store,
         experiment: ExperimentId,
@@ -196,7 +199,7 @@ impl PartitionCursor {
             depth,
         };
         if depth == ReadDepth::Nothing {
-            // One cursor per partition, so that all partitions can be read concurrently.
+            // Each partition gets a cursor, so that all partitions can be read concurrently.
             let all = days.iter().flat_map(|day| (0..day.shards).map(move |shard| (shard, VecDeque::from([day.day]))));
             return Ok(all.map(|(shard, days)| walk(shard, days)).collect());
         }
@@ -205,19 +208,19 @@ impl PartitionCursor {
         Ok((0..shards).map(|shard| walk(shard, days_of(shard))).collect())
     }
 
-    /// Returns the latest time at which the next trace can have begun, or `None` at the end.
+    /// Returns the latest possible start time of the next trace, or `None` at the end.
     fn latest(&self) -> Option<i64> {
         let day = self.current.as_ref().map(|(day, _)| *day).or_else(|| self.days.front().copied())?;
         Some(end_of(day))
     }
 
-    /// Reads on in the current partition. Returns its next place, if it has one.
+    /// Reads on in the current partition. Returns the partition's next position, if it has one.
     async fn read(&mut self, store: &Store, most: usize) -> Result<Option<TraceKey>> {
         if self.current.is_none() {
             let Some(day) = self.days.pop_front() else { return Ok(None) };
             let partition = TracePartition { experiment: self.experiment, day, shard: self.shard };
-            // A place belongs to one day. Places up to `until` come after the first place of the
-            // next millisecond.
+            // The last position matters only if it belongs to this day. All positions up to `until`
+            // come after the first position of the next millisecond.
             let behind = self.last_returned.take().filter(|place| day_of(place.time) == day);
             let until = self.times.until.filter(|until| *until < end_of(day));
             let after_until = until.map(|until| TraceKey { time: until.saturating_add(1), trace: TraceId::new(0) });

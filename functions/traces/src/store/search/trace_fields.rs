@@ -40,7 +40,7 @@ fn assessment_fields(assessment: &Assessment) -> AssessmentFields<'static> {
         Judgement::Issue(_) => AssessmentKind::Issue,
     };
     let value = said.get("value");
-    // Values that are not scalars are already stored as JSON.
+    // Values that are not scalars are already stored as JSON texts.
     let serialized = said.get("serialized_value").and_then(|serialized| serialized.get("value")?.as_str());
     let json = match (value, serialized) {
         (_, Some(serialized)) => serialized.to_owned(),
@@ -103,7 +103,8 @@ impl TraceFields for SearchableTrace {
     }
 }
 
-/// The fields of a trace in columns. A search that needs other fields has to read the document.
+/// The fields of a trace that blocks store in columns. A search that needs other fields has to read
+/// the document.
 pub(super) struct SearchableColumns {
     pub(super) experiment: ExperimentId,
     pub(super) columns: TraceColumns,

@@ -43,7 +43,8 @@ const SECTIONS: &[LedgerSection] = &[
     LedgerSection::Short(|ledger| Box::pin(reads(ledger))),
     LedgerSection::Long(|ledger| Box::pin(while_time_stands_still(searches(ledger)))),
     LedgerSection::Long(|ledger| Box::pin(while_time_stands_still(packed_searches::searches(ledger)))),
-    // `whole::all_in` packs the same number of traces, and includes the cost of that in its sums.
+    // This section does not measure packing separately, because `whole::all_in` packs equally many
+    // traces, and includes the cost in its sums.
     LedgerSection::Long(|ledger| Box::pin(packed_searches::packing(ledger))),
 ];
 
@@ -68,7 +69,7 @@ async fn bench() -> (MeteredProcesses<Store>, ExperimentId) {
     let experiments = tracking::store::Store::new(table.clone(), "s3://bucket/root");
     let new = NewExperiment { name: "experiment".to_owned(), ..NewExperiment::default() };
     let experiment = experiments.experiment_create(&Workspace::default(), &new).await.unwrap();
-    // Reads at startup are not metered.
+    // Reads at startup are not metered, so the process is prepared before the measurement.
     let started = process(table.clone()).prepared().await.unwrap();
     let process = move |table| process(table).with_retention_cache_of(&started);
     let bench = MeteredProcesses::new(table, process);
@@ -100,8 +101,8 @@ fn words(seed: u64, count: u64) -> String {
     words.join(" ")
 }
 
-/// Returns an export of a trace with this number: ten spans of half a KB, which are a root and nine
-/// calls below it.
+/// Returns an export of the trace with this number. It has ten spans of half a KB each: a root, and
+/// nine calls below the root.
 fn body(number: u32, spans: std::ops::Range<u64>) -> Vec<u8> {
     let attribute = |key: &str, value: String| json!({ "key": key, "value": { "stringValue": value } });
     let time = |ms: u64| ((1_700_000_000_000 + ms) * 1_000_000).to_string();
@@ -149,7 +150,7 @@ async fn export_body(store: &Store, experiment: ExperimentId, body: &[u8]) {
     assert!(store.spans_log(&experiment, None, exports, true).await.unwrap().is_empty());
 }
 
-/// Starts a trace like a stock client, with an id of the client's request or without.
+/// Starts a trace like a stock client does. If `request` is given, it is the client's request id.
 async fn start(store: &Store, experiment: ExperimentId, number: u32, request: Option<&str>) {
     start_at(store, experiment, number, request, 1_700_000_000_000).await;
 }
@@ -222,7 +223,7 @@ async fn writes(ledger: &mut CostLedger) {
             bench,
             [3_u32, 4],
             async |store, number| {
-                // In the order in which they end, so the root is the last.
+                // The spans are in the order in which they end, so the root is the last one.
                 for place in (1..10).chain([0]) {
                     export(store, experiment, *number, place..place + 1).await;
                 }
@@ -362,7 +363,7 @@ async fn counted(store: &Store, experiment: ExperimentId, view: MetricView, metr
 async fn searches(ledger: &mut CostLedger) {
     ledger.section("Searching 1,000 traces of one day that are not packed yet");
     let (bench, experiment) = bench().await;
-    // The traces are exported, so that they start at different times.
+    // The traces are created by exports, so that they have different start times.
     for number in 1..=999 {
         export(&bench.store, experiment, number, 0..2).await;
     }
@@ -408,8 +409,8 @@ async fn searches(ledger: &mut CostLedger) {
         .await;
 }
 
-/// The generated page covers searches of a thousand traces, which `make test` leaves out. This test
-/// shows with a hundred traces whether any trace is read twice.
+/// Checks with a hundred traces that a search reads no trace twice. The generated page covers
+/// searches of a thousand traces, which `make test` skips.
 #[tokio::test]
 async fn a_search_reads_each_trace_once() {
     while_time_stands_still(Box::pin(reads_of_a_hundred())).await;
@@ -432,7 +433,7 @@ async fn reads_of_a_hundred() {
     metered.push(("by a tag", meter.take(), 12, 120.0));
     assert_eq!(found(&store, experiment, "", &["execution_time DESC".to_owned()]).await, 100);
     metered.push(("the slowest", meter.take(), 12, 120.0));
-    // One more request per trace, and a read unit for its spans.
+    // Counting spans takes one more request per trace, and a read unit for the trace's spans.
     assert!(counted(&store, experiment, MetricView::Spans, "span_count").await > 198.5);
     metered.push(("counting spans", meter.take(), 120, 230.0));
     for (what, usage, requests, read_units) in metered {

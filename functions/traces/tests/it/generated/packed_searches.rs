@@ -1,5 +1,5 @@
-//! Searches of many packed traces. This module creates their blocks, in the same way as the
-//! stream's consumer.
+//! Searches of many packed traces. This module creates their blocks directly, in the form in which
+//! the stream's consumer creates them.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const TRACES: u32 = 10_000;
 const DAY: i64 = 1_699_920_000_000;
 /// Number of traces per block.
 const OF_BLOCK: usize = 128;
-/// The trace that has a client's request id, and that id.
+/// Number of the trace that has a client's request id, and the request id.
 pub(crate) const REQUESTED: (u32, &str) = (5_000, "0b54b9c0-7a2f-4f6e-9a53-2f6f0f7c9d11");
 
 fn time(trace: u32) -> i64 {
@@ -58,13 +58,14 @@ fn like(document: &Item, number_of: u32) -> StoredTrace {
     StoredTrace::of(trace.item().clone().with(CLIENT_REQUEST, text(request)).indexed(entry)).unwrap()
 }
 
-/// Packs all traces, and writes the documents of the first two and of the one with a request id.
+/// Packs all traces. In addition, writes the documents of the first two traces and of the one with
+/// a request id.
 async fn fill(bench: &MeteredProcesses<Store>, experiment: ExperimentId) {
     export(&bench.store, experiment, 1, 0..10).await;
     start(&bench.store, experiment, 1, None).await;
     let document = granted(&bench.store, 1).await.item().clone();
     let table = service::DomainStore::table(&bench.store);
-    // Removes the trace that created the day, and the template of all others.
+    // The trace that created the day, and the template of all other traces, are removed.
     for trace in [1_u32, 1_000] {
         let trace = granted(&bench.store, trace).await;
         let (partition, place) = (TracePartition::of(&trace), TraceKey::of(&trace));
@@ -109,7 +110,8 @@ async fn by_hour(store: &Store, experiment: ExperimentId, metric: &str, aggregat
     store.trace_metrics(&[experiment], MetricsQuery::of(asked).unwrap()).await.unwrap().data_points.len()
 }
 
-/// Writes a thousand traces, numbered from `first`, with their spans and with quiet marks.
+/// Writes a thousand traces, numbered from `first`, with their spans and with marks that are old
+/// enough to be packed.
 async fn put_unpacked(bench: &MeteredProcesses<Indexer>, document: &Item, first: u32) -> TracePartition {
     let mut items = Vec::new();
     for number_of in first..first + 1_000 {
@@ -130,7 +132,7 @@ async fn put_unpacked(bench: &MeteredProcesses<Indexer>, document: &Item, first:
 pub(crate) async fn packing(ledger: &mut CostLedger) {
     ledger.section("Packing 1,000 traces (mean per trace)");
     let (bench, document) = packer(None).await;
-    // On two days.
+    // The traces are on two days.
     let partitions = [put_unpacked(&bench, &document, 1).await, put_unpacked(&bench, &document, 10_801).await];
     let mean = budget([3.0, 3.0, 3.0], [3.0, 3.0, 3.0]);
     ledger
@@ -146,8 +148,8 @@ pub(crate) async fn packing(ledger: &mut CostLedger) {
     }
 }
 
-/// Returns an indexer that packs everything in one pass, even on a slow machine, within the time in
-/// which its lease is safe.
+/// Returns an indexer that packs everything in one pass. Even on a slow machine, the pass ends
+/// before its lock expires.
 fn indexer(table: Table) -> Indexer {
     let at_once = PackingThresholds {
         pause: Duration::ZERO,
@@ -157,7 +159,7 @@ fn indexer(table: Table) -> Indexer {
     Indexer::new(table).with_packing_thresholds(at_once)
 }
 
-/// Creates a packer over a table with one trace. Also returns that trace's document.
+/// Creates a table with one trace, and a packer for it. Also returns the trace's document.
 async fn packer(request: Option<&str>) -> (MeteredProcesses<Indexer>, Item) {
     let (store, experiment) = super::bench().await;
     export(&store.store, experiment, 1, 0..10).await;

@@ -1,4 +1,5 @@
-//! Measures whole traces, from their spans to their place in a block, and traces with token usage.
+//! Measures the entire processing of traces, from receiving their spans to packing them into
+//! blocks, and traces with token usage.
 
 use mlflow_api::ExperimentId;
 use table::{ConsumedUnits, UsageMeter};
@@ -9,7 +10,7 @@ use super::{body, counting, export, export_body, packed_searches, process, start
 
 /// A trace of ten spans with tokens, a session and English texts, as sent by stock clients.
 const AGENT: &str = include_str!("../../../../../shared/language/spans/tests/fixtures/ten_spans.json");
-/// The trace's id in that file, and its start in ms.
+/// The trace's id in the file, and its start in ms.
 const AGENT_ID: &str = "4f1c8a2e9b7d43f0a6e5d2c1b0987f36";
 const AGENT_TIME: i64 = 1_762_848_000_123;
 /// Number of traces that are packed together.
@@ -49,10 +50,10 @@ pub(crate) async fn all_in(ledger: &mut CostLedger) {
         let meter = UsageMeter::default();
         let metered = || process(bench.table().metered(meter.clone())).prepared();
         // The process that receives the spans caches the trace, but the client's next request may
-        // reach another process.
+        // reach another process. Therefore these calls use two processes.
         let (takes_spans, starts) = (metered().await.unwrap(), metered().await.unwrap());
         let mut one = ConsumedUnits::default();
-        // The first trace warms the processes up.
+        // The first trace fills the processes' caches, and only the second one is measured.
         for number in [1, 2] {
             meter.take();
             export(&takes_spans, experiment, number, 0..10).await;

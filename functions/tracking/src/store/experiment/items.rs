@@ -53,7 +53,8 @@ impl StoredExperiment<'_> {
             .with(UPDATED, number(self.updated))
             .with(STAGE, text(self.stage.name()))
             .with(STAGE_VERSION, number(self.stage_version))
-            // The attribute makes the stream deliver the item's removal to the indexer.
+            // The revision attribute is what makes the stream deliver the removal of this item to
+            // the indexer.
             .with(REVISION, number(1));
         let tag_row = |tag: &Name| rows::ExperimentTag::key(&self.id, tag);
         let item = in_workspace(item, self.workspace);

@@ -19,12 +19,12 @@ use crate::store::generated_names::DEFAULT_EXPERIMENT_NAME;
 
 /// Name of the setting that counts experiment ids.
 const COUNTER: &str = "experiment_counter";
-/// Maximum number of ids that are tried for a new experiment. The distance between consecutive
-/// attempts doubles each time.
+/// Maximum number of ids that are tried for a new experiment. The increment from one attempt to the
+/// next doubles each time.
 const MAX_ATTEMPTS: u32 = 24;
 
-/// Position, in the transaction that restores an experiment, of the check that its permanent
-/// deletion has not started.
+/// Index, in the transaction that restores an experiment, of the write that checks that the
+/// experiment is not being deleted permanently.
 const REMOVAL_CHECK_INDEX: usize = 2;
 
 /// An experiment to create.
@@ -32,15 +32,15 @@ const REMOVAL_CHECK_INDEX: usize = 2;
 pub struct NewExperiment {
     /// Name.
     pub name: String,
-    /// Artifact location of its runs. If it is empty, the server chooses one.
+    /// Artifact location of the experiment's runs. If it is empty, the server chooses one.
     pub artifact_location: String,
     /// Tags.
     pub tags: Vec<(String, String)>,
 }
 
-/// Returns the error about a name that is in use, given its row. MLflow's error codes differ
-/// between creating and renaming an experiment, and its message does not say that the name belongs
-/// to a deleted experiment.
+/// Returns the error about a name that is in use, given the row that claims the name. The error
+/// code is a parameter because MLflow's codes differ between creating and renaming an experiment.
+/// Unlike MLflow's message, this one says if the name belongs to a deleted experiment.
 fn name_taken(row: Option<&Item>, name: &str, code: ErrorCode) -> Error {
     if row.and_then(|row| row.get(NAME)).is_some_and(|taken| taken != name) {
         return Error::key_taken("experiment");
@@ -51,15 +51,15 @@ fn name_taken(row: Option<&Item>, name: &str, code: ErrorCode) -> Error {
     Error::new(code, format!("Experiment(name={name}) already exists.{}", if is_deleted { advice } else { "" }))
 }
 
-/// Returns the condition that a name's row belongs to this experiment.
+/// Returns the condition that the row of a name belongs to this experiment.
 fn is_name_of(experiment: ExperimentId) -> Condition {
     Condition::Equals(EXPERIMENT.into(), text(experiment.to_string()))
 }
 
 impl Store {
-    /// Creates an experiment. Takes two requests. Costs five write units for the table and two for
-    /// the lists by time. If the experiment sets how long its traces are kept, up to three more
-    /// requests are needed.
+    /// Creates an experiment. Takes two requests, and costs five write units for the table and two
+    /// for the lists by time. If the experiment has the tag that sets how long its traces are kept,
+    /// up to three more requests are needed.
     pub async fn experiment_create(&self, workspace: &Workspace, new: &NewExperiment) -> Result<ExperimentId> {
         limits::experiment_name(&new.name)?;
         let artifact_location = location::absolute(&new.artifact_location, self.working_directory.as_deref())?;
@@ -67,19 +67,21 @@ impl Store {
             limits::experiment_tag(key, value)?;
         }
         if let Some(key) = entities::documents::repeated_key(&new.tags) {
-            // MLflow reports every violated constraint as a name that is in use.
+            // MLflow reports every violated constraint, including a repeated tag, as a name that is
+            // in use.
             let message = format!("The tag '{key}' is given twice.");
             return Err(Error::new(ErrorCode::ResourceAlreadyExists, message));
         }
         let new = &NewExperiment { artifact_location, ..new.clone() };
         let says_retention = new.tags.iter().any(|(key, _)| key == TRACE_RETENTION_TAG);
-        // The name is checked first, so that a creation that fails because of its name takes up no
-        // space in the setting of experiments with a trace retention tag.
+        // The name is checked before the experiment is added to the setting that lists experiments
+        // with a trace retention tag, so that a creation that fails because of its name takes up no
+        // space in the setting.
         if says_retention && let Some(row) = self.table.get(&name_key(workspace, &new.name)).await? {
             return Err(name_taken(Some(&row), &new.name, ErrorCode::ResourceAlreadyExists));
         }
-        // If an id is in use, the counter skips ahead, twice as far with each attempt. A counter
-        // that was reset thus catches up in a few steps.
+        // If an id is in use, the counter skips ahead, twice as far with each attempt, so that a
+        // counter that was reset catches up in a few steps.
         for step in (0..MAX_ATTEMPTS).map(|attempt| 1_i64 << attempt) {
             let counter = rows::Config::key(&COUNTER.into());
             let setting = self.table.update(&Update::upsert(counter).add(LAST_NUMBER, number(step))).await?;
@@ -179,7 +181,8 @@ impl Store {
         self.experiment_from_item(workspace, id, &item).await
     }
 
-    /// Builds an experiment from its item. Reads its rows of tags if it has any.
+    /// Builds an experiment from its item. Takes one more request if the experiment has rows of
+    /// tags.
     pub(crate) async fn experiment_from_item(
         &self,
         workspace: &Workspace,
@@ -214,8 +217,8 @@ impl Store {
         let id = **id;
         self.table
             .change("an experiment", |refusal| async move {
-                // The experiment was unchanged, but the name is in use, and not because of an
-                // earlier attempt of this request.
+                // The experiment has not changed, so the write was refused because of the new name.
+                // The name is in use, and was not claimed by an earlier attempt of this request.
                 if !refusal.is_of(0)
                     && let Some(WriteRefusal::Refused(row)) = refusal.0.get(1)
                 {
@@ -293,9 +296,9 @@ impl Store {
                     LifecycleStage::Active => Stage::Active,
                     LifecycleStage::Deleted => Stage::Deleted { version },
                 };
-                // The nonce is only needed for retries of the creation, which has long been
-                // completed. Removing it allows an experiment that is full to be deleted, because
-                // its item does not grow.
+                // The nonce makes retries of the creation idempotent, and the creation was
+                // completed long ago. It is removed together with the deletion, so that the item
+                // does not grow. This allows an experiment whose item is full to be deleted.
                 let update = if stage == LifecycleStage::Deleted { update.remove(NONCE) } else { update };
                 let created = item.get(CREATED).unwrap_or_default();
                 let name = Update::new(name_key(workspace, item.get(NAME).unwrap_or_default()))

@@ -1,5 +1,5 @@
-//! Entries of experiments in the workspace's lists. A search can check entries without reading the
-//! experiments.
+//! Entries of experiments in the workspace's lists. A search can check the fields in an entry
+//! without reading the experiment itself.
 
 use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
 use key_schema::{Descending, Stage, rows};
@@ -15,7 +15,7 @@ pub(super) struct ExperimentEntry {
     pub(super) id: ExperimentId,
     /// The lifecycle stage, according to the list.
     pub(super) stage: Stage,
-    /// The name, or `None` if the key has no room for all of it.
+    /// The name, or `None` if the entry's key is too short to contain all of it.
     pub(super) name: Option<String>,
     /// The time that the list is ordered by, in ms.
     pub(super) time: i64,
@@ -41,7 +41,8 @@ impl ExperimentEntry {
         Self { id, stage, name, time, attribute }
     }
 
-    /// Checks whether the experiment may pass a filter, judging only by the fields in its entry.
+    /// Checks whether the experiment may pass a filter, judging only by the fields in its list
+    /// entry.
     pub(super) fn may_pass(&self, filter: &ExperimentFilter) -> bool {
         filter.predicates.iter().all(|predicate| match predicate {
             ExperimentPredicate::Name(_) => self.name.is_none() || predicate.matches(self),
@@ -52,8 +53,8 @@ impl ExperimentEntry {
     }
 }
 
-/// Checks whether filter and order use only fields that the list by creation contains: names, times
-/// of creation and ids.
+/// Checks whether filter and order use only fields that the list by creation contains: names,
+/// creation times and ids.
 pub(super) fn is_known_from_list(filter: &ExperimentFilter, order: &ExperimentOrder) -> bool {
     let of_filter = |predicate: &ExperimentPredicate| match predicate {
         ExperimentPredicate::Number { attribute, .. } => *attribute == ExperimentNumber::CreationTime,

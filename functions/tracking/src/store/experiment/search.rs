@@ -37,13 +37,16 @@ pub struct ExperimentSearch {
 impl Store {
     /// Searches experiments.
     ///
-    /// A search of active experiments by time, which is the default, takes two requests. It costs
-    /// one read unit for each experiment on the page, and one for each that the filter rejects. Any
-    /// other search costs one read unit per 30 experiments of the workspace, or per 30 experiments
-    /// whose names have the prefix in the filter. After that, experiments that may match are read,
-    /// 100 per request: those on the page, or all of them if the filter or the order uses the time
-    /// of the last change, or if the filter uses tags. Each experiment with tags that are too large
-    /// for its document takes one more request.
+    /// The default search, for active experiments by time, takes two requests. It costs one read
+    /// unit for each experiment on the page, and one for each that the filter rejects.
+    ///
+    /// Any other search costs one read unit per 30 experiments of the workspace, or per 30
+    /// experiments whose names have the prefix in the filter. After that, it reads the experiments
+    /// that may match, 100 per request. These are only the experiments of the page, unless the
+    /// filter or the order uses the time of the last change, or the filter uses tags. In these
+    /// cases, all experiments that may match are read.
+    ///
+    /// Each experiment with tags that are too large for its document takes one more request.
     pub async fn experiment_search(
         &self,
         workspace: &Workspace,
@@ -100,8 +103,8 @@ impl Store {
             (None, ViewType::All) => ExperimentsByStage::all(&workspace).range(),
         };
         let mut pages = std::pin::pin!(entities::listing::pages(&self.table, Query::of(range)));
-        // An experiment that is deleted or restored while the index is read may appear on two pages
-        // of it.
+        // The set removes duplicates, because an experiment that is deleted or restored while the
+        // index is read may appear on two pages of the index.
         let (mut listed, mut seen) = (Vec::new(), HashSet::new());
         while let Some(rows) = pages.try_next().await? {
             let mut may_pass = read_all(&rows, "the name of an experiment", ExperimentEntry::by_creation)?;
@@ -111,7 +114,7 @@ impl Store {
         Ok(listed)
     }
 
-    /// Lists those of the given experiments that are in the view and may pass the filter. For
+    /// Returns those of the given experiments that are in the view and may pass the filter. For
     /// callers who can see only a few experiments, this is faster than reading the whole list.
     /// Takes two requests.
     async fn experiments_of(
@@ -132,7 +135,8 @@ impl Store {
             names.map(|name| rows::ExperimentName::key(&workspace.as_str().into(), &Name::from(name))).collect();
         let rows: Vec<_> = self.table.get_many(&names).await?.into_values().collect();
         let mut listed = read_all(&rows, "the name of an experiment", ExperimentEntry::by_creation)?;
-        // The name may have been reused by another experiment in the meantime.
+        // The entry was read by name, and the name may have been reused by another experiment in
+        // the meantime.
         listed.retain(|one| ids.contains(&one.id) && one.is_in(view) && one.may_pass(filter));
         Ok(listed)
     }

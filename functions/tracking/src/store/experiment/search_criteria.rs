@@ -23,8 +23,8 @@ pub(super) struct ExperimentCriteria<'a> {
     pub(super) after: Option<SortKey>,
     pub(super) view: ViewType,
     /// Whether candidates come in the order of the search. If so, an experiment's position in the
-    /// list determines its position in the results. The next page continues after that position,
-    /// even if the experiment was changed in the meantime.
+    /// results is determined by its list entry. The next page therefore continues after that
+    /// position, even if the experiment was changed in the meantime.
     pub(super) is_list_sorted: bool,
 }
 

@@ -35,8 +35,9 @@ impl Document for ExperimentDocument {
 }
 
 impl Store {
-    /// Sets a tag of an experiment. Takes one request, two for a custom view, and up to four for
-    /// the tag that sets how long traces are kept. A value of more than 1 KB takes three more.
+    /// Sets a tag of an experiment. Takes one request, two for a tag that defines a custom view,
+    /// and up to four for the tag that sets how long traces are kept. A value of more than 1 KB
+    /// takes three more requests.
     pub async fn experiment_set_tag(
         &self,
         workspace: &Workspace,
@@ -51,10 +52,10 @@ impl Store {
         if key == TRACE_RETENTION_TAG {
             let document = ExperimentDocument(**id);
             document.check(self.table.get(&document.key()).await?.as_ref())?;
-            // The experiment is announced in the setting before the tag is written, because the tag
-            // has no effect until the setting names the experiment. It is announced only after the
-            // experiment has been checked, so that nonexistent experiments take up no space in the
-            // setting.
+            // The experiment is added to the retention setting before the tag is written, because
+            // the tag has no effect until the setting names the experiment. It is added only after
+            // the experiment has been checked, so that nonexistent experiments take up no space in
+            // the setting.
             TraceRetentionSetting::announce(&self.table, **id).await?;
         }
         let change = DocumentChange { tags: vec![(key.to_owned(), value.to_owned())], ..DocumentChange::default() };
@@ -62,7 +63,8 @@ impl Store {
         Ok(())
     }
 
-    /// Checks the limit of custom views. Only a new tag counts towards it.
+    /// Checks the limit on the number of custom views, each of which is stored in a tag. Only a new
+    /// tag counts towards the limit.
     async fn experiment_check_custom_views(
         &self,
         workspace: &Workspace,

@@ -1,5 +1,6 @@
-//! Searches of active experiments in the order of a list, by creation or by last change. The list
-//! is read only as far as the page needs it, however many experiments there are.
+//! Searches of active experiments in the order of a list, which is sorted by creation or by last
+//! change. The list is read only as far as the page needs it, regardless of the number of
+//! experiments.
 
 use std::collections::HashSet;
 
@@ -22,15 +23,16 @@ use super::search_criteria::ExperimentCriteria;
 /// Minimum number of entries to read if the filter may reject some.
 const MIN_BATCH_SIZE: usize = 100;
 
-/// A list of experiments that has the order of a search.
+/// A list of experiments whose order is the order of a search.
 pub(super) struct TimeList {
     attribute: ExperimentNumber,
     direction: SortDirection,
 }
 
 impl TimeList {
-    /// Returns the list that has the order of a search, if there is one. Returns `None` if the
-    /// filter requires a prefix of the name, because reading only these names is cheaper.
+    /// Returns the list whose order is the order of a search, if there is one. Returns `None` if
+    /// the filter requires a prefix of the name, because it is cheaper to read only the names with
+    /// the prefix.
     pub(super) fn of(view: ViewType, filter: &ExperimentFilter, order: &ExperimentOrder) -> Option<Self> {
         let [
             OrderTerm { by: ExperimentSortBy::Number(attribute), direction },
@@ -77,7 +79,8 @@ impl TimeList {
 
     /// Returns a page of a search. Takes two requests, and one read unit per experiment on the
     /// page, or more if the filter rejects experiments. An experiment that is changed while the
-    /// list by change is read may be missed: it has moved to the top.
+    /// list by change is read may be missing from the results, because it moves to the start of the
+    /// list, which has already been read.
     pub(super) async fn page(
         &self,
         wanted: &ExperimentCriteria<'_>,
@@ -89,20 +92,22 @@ impl TimeList {
         let mut query = self.query(wanted.workspace, wanted.after.as_ref());
         let may_refuse = !wanted.filter.predicates.is_empty();
         let refuses_none = !may_refuse && matches!(visible, Visibility::Everything);
-        // An experiment that is changed while the list is read may appear on two pages of it.
+        // The set removes duplicates, because an experiment that is changed while the list is read
+        // may appear on two pages of the list.
         let (mut entries, mut seen) = (Vec::new(), HashSet::new());
         let (mut entries_read, mut experiments_read) = (0, 0);
         loop {
-            // One more entry shows whether there is another page, and the first entry may be the
-            // last one of the previous page. If entries may be rejected, the number read doubles
-            // each time, so that few sequential requests are needed even if few entries pass.
+            // Two entries are read in addition to the missing ones: one shows whether there is
+            // another page, and the first one may be the last entry of the previous page. If the
+            // filter may reject entries, the number read doubles each time, so that few sequential
+            // requests are needed even if few entries pass.
             let few = page.missing() + 2;
             query = query.limit(if refuses_none { few } else { few.max(MIN_BATCH_SIZE).max(entries_read) });
             let rows = wanted.store.table.query_page(&query).await?;
             entries_read += rows.items.len();
             entries.extend(read_all(&rows.items, "a place in the list of experiments", |row| self.entry(row))?);
-            // Entries with the same time can only be put in the search's order once all of them
-            // have been read.
+            // Entries with equal times can be sorted only after all of them have been read, so
+            // those with the last time wait for the next request.
             let last = entries.last().map(|entry| entry.time).filter(|_| rows.next.is_some());
             let whole = entries.iter().take_while(|entry| Some(entry.time) != last).count();
             let of_page = entries.drain(..whole).filter(|entry| may_be_on_page(wanted, visible, entry));
@@ -123,7 +128,7 @@ impl TimeList {
     }
 }
 
-/// Checks whether an experiment may be on the page, judging only by its entry in the list.
+/// Checks whether an experiment may be on the page, judging only by its list entry.
 fn may_be_on_page(wanted: &ExperimentCriteria<'_>, visible: &Visibility, entry: &ExperimentEntry) -> bool {
     let is_behind = || wanted.after.as_ref().is_none_or(|after| wanted.order.key(entry) > *after);
     entry.may_pass(&wanted.filter) && visible.shows(&Guard::Experiment(entry.id)) && is_behind()

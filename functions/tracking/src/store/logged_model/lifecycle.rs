@@ -33,8 +33,8 @@ pub struct NewLoggedModel {
     pub tags: Vec<(String, String)>,
 }
 
-/// Maximum number of compressed bytes of points in a response about a logged model. As JSON, each
-/// point is several times larger.
+/// Maximum number of compressed bytes of metric points in a response about a logged model. As JSON,
+/// each point is several times larger.
 const MAX_POINT_BYTES: usize = 8 << 20;
 
 impl Store {
@@ -49,7 +49,7 @@ impl Store {
         let experiment = **experiment;
         let state = self.experiments.state(experiment).await?.ok_or_else(|| experiment.not_found())?;
         check_is_active(experiment, state.stage)?;
-        // MLflow does not limit the length of any of these texts.
+        // The texts are not checked, because MLflow limits the length of none of them.
         let info = (format!("{}{}", new.name, new.model_type), new.source_run_id.clone());
         entities::documents::check_sizes(&[info])?;
         entities::documents::check_sizes(&new.params)?;
@@ -59,8 +59,8 @@ impl Store {
         let name = if new.name.is_empty() { random_run_name() } else { new.name.clone() };
         let (state, name) = (&state, &name);
         self.table
-            // Fails only if another model was created in the same millisecond with the same random
-            // number out of a million.
+            // Fails only if every attempt draws an id that is in use, that is, another model was
+            // created in the same millisecond with the same random number out of a million.
             .change("the logged model of every id drawn", |_| async move {
                 let created = now_ms();
                 let chance = rand::rng().random();
@@ -97,7 +97,7 @@ impl Store {
     }
 
     /// Reads a logged model, with every point of its metrics. Takes one request, and one more for
-    /// each kind of row that the model has.
+    /// each kind of separate row that the model has.
     pub async fn logged_model_get(&self, at: &Granted<ModelLocation>, allow_deleted: bool) -> Result<LoggedModel> {
         let mut items = self.table.get_many(&[at.key(), at.metrics_key()]).await?;
         let model = items.remove(&at.key()).ok_or_else(|| at.not_found())?;
@@ -119,7 +119,7 @@ impl Store {
     }
 
     /// Sets a logged model's status and returns the model. Takes two requests, and one more for
-    /// each kind of row that the model has.
+    /// each kind of separate row that the model has.
     pub async fn logged_model_finalize(&self, at: &Granted<ModelLocation>, status: ModelStatus) -> Result<LoggedModel> {
         let update = Update::new(at.key()).set(MODEL_STATUS, number(status.number())).set(UPDATED, number(now_ms()));
         let model = match self.table.update(&update).await {
@@ -131,7 +131,8 @@ impl Store {
     }
 
     /// Deletes a logged model. Searches no longer find it, and reading it requires `allow_deleted`.
-    /// Takes two requests. Deleting a deleted model only changes the time of its last change.
+    /// Takes two requests. Deleting a model that is already deleted only updates its last-change
+    /// time.
     pub async fn logged_model_delete(&self, at: &Granted<ModelLocation>) -> Result<()> {
         let model = self.table.get(&at.key()).await?.ok_or_else(|| at.not_found())?;
         // Creation time and source run never change after the model was created.
@@ -148,9 +149,9 @@ impl Store {
     }
 
     /// Adds params to a logged model. Takes one request per 100 params, one more if a value is too
-    /// large for the document, and two more if the model has such params already. A param that
-    /// exists with the same value is left unchanged, so that the call can be repeated. MLflow
-    /// rejects such params.
+    /// large for the document, and two more if the model already has params that are stored in
+    /// rows. A param that exists with an equal value is left unchanged, so that the call can be
+    /// repeated. MLflow rejects a param that exists.
     pub async fn logged_model_log_params(
         &self,
         at: &Granted<ModelLocation>,
@@ -184,7 +185,8 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes a tag of a logged model. Takes one request if the model has no rows of tags.
+    /// Deletes a tag of a logged model. Takes one request, unless some of the model's tags are
+    /// stored in separate rows.
     pub async fn logged_model_delete_tag(&self, at: &Granted<ModelLocation>, key: &str) -> Result<()> {
         if entities::documents::remove_tag(&self.table, &LoggedModelDocument { at }, key).await? {
             return Ok(());
@@ -207,7 +209,8 @@ pub(super) fn check_point_bytes(at: &ModelLocation, items: &ModelItems) -> Resul
     Ok(())
 }
 
-/// Returns a model's index keys: by time, and by the run that created it, if there is one.
+/// Returns a model's index keys: one for the list by time and, if a run created the model, one for
+/// the list of the run's models.
 fn index_keys(at: &ModelLocation, created: i64, run: &str, stage: Stage) -> Vec<IndexKey> {
     let created = Descending(created);
     let mut places = vec![LoggedModelsByStage::key(&stage, &created, &at.model)];
@@ -222,7 +225,8 @@ pub(crate) fn is_deleted(model: &Item) -> bool {
     model.get(STAGE).unwrap_or_default() == LifecycleStage::Deleted
 }
 
-/// Rejects entries with a repeated key, which in MLflow violates a constraint of the table.
+/// Rejects params or tags with a repeated key. In MLflow, a repeated key violates a database
+/// constraint.
 fn check_unique(what: &str, entries: &[(String, String)]) -> Result<()> {
     entities::documents::repeated_key(entries).map_or(Ok(()), |key| Err(repeated_key_error(what, key)))
 }

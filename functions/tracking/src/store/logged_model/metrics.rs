@@ -1,14 +1,15 @@
 //! Metrics of logged models.
 //!
 //! A model's metrics document holds, for each metric, the set of its points. Logging adds to the
-//! sets, so it does not have to read them, and may be repeated. Responses about a model contain all
-//! of its points, so single points never have to be looked up. When a document grows beyond
-//! [`MAX_UNSEALED_BYTES`], all of it is **sealed**: its points are written as segments to a partition of the
-//! model's own, and then removed from the document. A crash in between leaves points in both
-//! places, and readers deduplicate them.
+//! sets. This needs no read, and has no further effect when it is repeated. Responses about a model
+//! contain all of its points, so single points never have to be looked up.
 //!
-//! MLflow's table rejects a second value of a metric at the same time and step of one run. Here,
-//! both values are stored.
+//! When a document grows beyond [`MAX_UNSEALED_BYTES`], all of it is **sealed**: its points are
+//! written as segments to a separate partition of the model, and then removed from the document. A
+//! crash in between leaves points in both places, and readers deduplicate them.
+//!
+//! MLflow's table rejects a second value of a metric with the run, timestamp and step of an earlier
+//! one. Here, both values are stored.
 
 use std::collections::BTreeMap;
 
@@ -21,9 +22,9 @@ use table::{Condition, Failure, Item, Update, Write, bytes_set, number};
 
 use crate::store::Store;
 
-/// Size, in bytes, above which a metrics document is sealed. Every logged point costs one write
-/// unit per KB of the document. On the other hand, a model takes one request less to read if all
-/// its points are in the document. The document holds about 200 points.
+/// Size, in bytes, above which a metrics document is sealed. The size is a trade-off: every logged
+/// point costs one write unit per KB of the document, but reading a model takes one request less if
+/// all its points are in the document. A document of this size holds about 200 points.
 const MAX_UNSEALED_BYTES: usize = 8 << 10;
 /// Maximum number of metrics in one update. An update expression can have up to 4 KB.
 const MAX_UPDATE_METRICS: usize = 256;
@@ -53,11 +54,12 @@ pub struct LoggedModelPoint {
 
 impl Store {
     /// Logs points to one or more logged models, including deleted ones. Takes one request per
-    /// model, and two more for the first points of a model and when points are sealed. Costs one
-    /// write unit per KB of the model's metrics document, 5 on average.
+    /// model, and two more for the first points of a model, or when the model's points are sealed.
+    /// Costs one write unit per KB of the model's metrics document, 5 on average.
     ///
     /// # Errors
-    /// Returns `BAD_REQUEST` if a model does not exist, like a violated foreign key in MLflow.
+    /// Returns `BAD_REQUEST` if a model does not exist, because MLflow reports a violated foreign
+    /// key with this code.
     pub async fn logged_model_log_metrics(&self, points: &[LoggedModelPoint]) -> Result<()> {
         let mut by_model: BTreeMap<&Granted<ModelLocation>, ModelSeries> = BTreeMap::new();
         for point in points {
@@ -69,10 +71,11 @@ impl Store {
         Ok(())
     }
 
-    /// Adds points to a model, and seals its metrics document if it is large enough.
+    /// Adds points to a model, and seals its metrics document if the document has become large
+    /// enough.
     async fn model_metrics_add(&self, at: &ModelLocation, series: &ModelSeries) -> Result<()> {
-        // Large batches become segments immediately. The document says that there are segments
-        // before they are written.
+        // Large batches become segments immediately. Before the segments are written, the document
+        // records that the model has segments, so that readers never miss them.
         let is_bulk = packed_size(series) > MAX_UNSEALED_BYTES || series.len() > MAX_UPDATE_METRICS;
         let changed = |update: Update| {
             if is_bulk { update.set(SEGMENTS, number(1)) } else { with_points(update, series, Update::add) }
@@ -80,8 +83,9 @@ impl Store {
         let document = match self.table.update(&changed(Update::new(at.metrics_key()))).await {
             Ok(document) => Some(document),
             Err(Failure::Refused { .. }) => {
-                // Either these are the first points of the model, or the model does not exist. If
-                // another request creates the document first, these points are added to its sets.
+                // The update is refused if these are the first points of the model, or if the model
+                // does not exist. If another request creates the document first, these points are
+                // added to its sets.
                 let model_exists = Write::Check(at.key(), Condition::item_exists());
                 let writes = [model_exists, Write::Update(changed(Update::upsert(at.metrics_key())))];
                 match self.table.transact(&writes).await {
@@ -110,7 +114,8 @@ impl Store {
             let part: ModelSeries = rest.drain(..rest.len().min(MAX_UPDATE_METRICS)).collect();
             let removal = Update::new(at.metrics_key()).set(SEGMENTS, number(1));
             match self.table.apply(&with_points(removal, &part, Update::delete)).await {
-                // The model was removed together with its points.
+                // The write is refused if the model was removed together with its points in the
+                // meantime.
                 Ok(()) | Err(Failure::Refused { .. }) => {}
                 Err(failure) => return Err(failure.into()),
             }
@@ -145,7 +150,7 @@ fn packed_size(series: &ModelSeries) -> usize {
 }
 
 /// Returns the error about a point of a model that does not exist. In MLflow, such a point violates
-/// a constraint of the table.
+/// a foreign key.
 pub(crate) fn missing_model(model: &str) -> Error {
     Error::new(ErrorCode::BadRequest, ModelId::not_found(model).message)
 }

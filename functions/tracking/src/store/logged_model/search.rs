@@ -1,8 +1,9 @@
 //! Searches of logged models.
 //!
 //! Params, tags and metrics of logged models are not indexed, because an experiment has few models
-//! compared with its runs. One list has the newest models, and another one the models of a run.
-//! Every other search reads all models of its experiments and keeps one page of them.
+//! compared with its runs. There are two lists: the newest models of an experiment, and the models
+//! of a run. Searches that neither list can answer read all models of their experiments, and keep
+//! one page of them.
 
 use std::cmp::Reverse;
 
@@ -25,12 +26,11 @@ use crate::store::run_search::known_experiments;
 
 /// Page size for requests with `max_results = 0` (`SEARCH_LOGGED_MODEL_MAX_RESULTS_DEFAULT`).
 const DEFAULT_PAGE_SIZE: usize = 100;
-/// Maximum page size. Each model is returned with all its points, so the number of models has to be
-/// limited. MLflow accepts any page size. This server reduces larger ones to this number, and
+/// Maximum page size. The number of models has to be limited because each one is returned with all
+/// its points. MLflow accepts any page size. This server reduces larger sizes to this number, and
 /// returns the remaining models on further pages.
 const MAX_PAGE_SIZE: i64 = 1_000;
-/// Number of experiments that are read concurrently, and of models whose segments are read
-/// concurrently.
+/// Concurrency of reading experiments, and of reading the segments of models.
 const CONCURRENCY: usize = 8;
 /// Batch size for reading the models of a run.
 const BATCH_SIZE: usize = 50;
@@ -74,7 +74,7 @@ impl LoggedModelSearch {
         Ok(Self { experiments, criteria: wanted, token_binding: named })
     }
 
-    /// Returns the search with the runs of the models omitted from its response.
+    /// Returns the search, changed so that its response omits the runs of the models.
     #[must_use]
     pub fn hiding_runs(mut self) -> Self {
         self.criteria.hides_runs = true;
@@ -96,13 +96,14 @@ fn page_tokens((experiment_ids, filter, order_by): &(Vec<String>, String, Vec<Mo
 impl Store {
     /// Searches the logged models of these experiments.
     ///
-    /// Without a filter, newest first, a search takes one request per experiment and one per 50
-    /// models of the page. With the filter `source_run_id = '…'`, it takes one request per
-    /// experiment and one per 50 models of that run. Any other search reads all models of its
-    /// experiments, including deleted ones: one request and 128 read units per MB.
+    /// Without a filter, and in the order newest first, a search takes one request per experiment
+    /// and one per 50 models of the page. With the filter `source_run_id = '…'`, it takes one
+    /// request per experiment and one per 50 models of that run. Any other search reads all models
+    /// of its experiments, including deleted ones, which takes one request and 128 read units per
+    /// MB.
     ///
     /// Each model of the page that has more points than its document holds takes one more request.
-    /// If filter or order use metrics, this applies to every model that is examined.
+    /// If filter or order use metrics, every model that is examined takes this request.
     pub async fn logged_model_search(
         &self,
         experiments: &[Granted<ExperimentId>],
@@ -117,7 +118,8 @@ impl Store {
         let page = if wanted.filter == ModelFilter::default() && wanted.order.is_newest_first() {
             store.newest_models(&experiments, &wanted, reading).await?
         } else {
-            // Models without a source run are in no list.
+            // A filter by an empty run id cannot use a list, because models without a source run
+            // are not in the lists by run.
             let run = wanted.filter.source_run().filter(|run| !run.is_empty());
             let mut top = FirstEntities::new(wanted.page_size);
             let of_each: Vec<_> = experiments.iter().map(|id| store.passing_models(*id, run, &wanted)).collect();
@@ -131,7 +133,7 @@ impl Store {
         Ok(SearchLoggedModelsResponse { models, next_page_token })
     }
 
-    /// Returns a page of the newest models, which are determined by the list alone.
+    /// Returns a page of the newest models. The list alone determines which models are on the page.
     async fn newest_models(
         &self,
         experiments: &[ExperimentId],
@@ -141,8 +143,8 @@ impl Store {
         let after = wanted.after.as_ref().and_then(SortKey::latest_first);
         let after = after.and_then(|(created, model)| Some((Reverse(created), ModelId::parse(model)?)));
         let first = after.as_ref().map(|(created, model)| list_positions::newest_first(created.0, model.as_str()));
-        // The list may include the last model of the previous page, and one additional entry shows
-        // whether there is another page.
+        // Two entries are read in addition to the page: the list may include the last model of the
+        // previous page, and one more entry shows whether there is another page.
         let most = wanted.page_size.saturating_add(2);
         let lists = experiments.iter().map(|experiment| {
             let range = LoggedModelsByStage::all(experiment).stage(&Stage::Active).range();

@@ -21,7 +21,7 @@ pub(super) struct LoggedModelCriteria {
 }
 
 impl LoggedModelCriteria {
-    /// Checks whether filter or order use points of metrics.
+    /// Checks whether filter or order use metrics.
     pub(super) fn uses_metrics(&self) -> bool {
         self.filter.asks_for_metrics() || self.order.asks_for_metrics()
     }

@@ -21,8 +21,8 @@ use crate::store::Store;
 /// Maximum number of points in a history, or in the requested range of steps, for which a sample is
 /// taken from all points.
 const MAX_EXACT_POINTS: u64 = 10_000;
-/// Maximum number of chart rows read for a range of steps. More rows overlap the range only if
-/// steps do not increase with time. In that case, the whole history is read.
+/// Maximum number of chart rows read for a range of steps. More rows than this can overlap the
+/// range only if steps do not increase with time. In that case, the whole history is read instead.
 const MAX_ROWS: usize = 400;
 /// Batch size for reading late segments. A batch is one request.
 const LATE_BATCH_SIZE: usize = 100;
@@ -49,12 +49,12 @@ struct ChartRequest<'a> {
 impl Store {
     /// Returns a sample of each run's history, in the order of steps. A sample has at most
     /// `max_results` evenly spaced points per run, including the first and the last. For histories
-    /// of up to about 10,000 points the sample is the same as MLflow's. For longer ones, the points
+    /// of up to about 10,000 points, the sample equals MLflow's. For longer histories, the points
     /// are only approximately evenly spaced, and a sample of a range of steps may lack the ends of
     /// the range.
     ///
-    /// A sample of an entire long history takes three requests, and one read unit per 200 of its
-    /// points. A range takes up to one more request per level of chart rows.
+    /// A sample of an entire long history takes three requests, and one read unit per 200 points of
+    /// the history. A sample of a range takes up to one more request per level of chart rows.
     ///
     /// # Errors
     /// Returns an error if more than 32 MB are read, or if the samples exceed the maximum size of a
@@ -69,8 +69,8 @@ impl Store {
         let (read, most) = (ReadBytes::default(), points_in_response(metric)?);
         let store = Self { table: self.table.counting(&read), ..self.clone() };
         let name = metric.to_owned();
-        // The next runs are read concurrently. For runs that were read ahead, only the sample is
-        // kept in memory.
+        // While the sample of a run is taken, the next runs are read concurrently. Only the samples
+        // of those runs are kept in memory, not their histories.
         let mut samples = std::pin::pin!(points_of_runs(runs, move |at| {
             let (store, metric, read) = (store.clone(), name.clone(), read.clone());
             async move { ChartRequest { store: &store, at: &at, metric: &metric, range, max_results, read }.sample().await }
@@ -100,15 +100,15 @@ impl ChartRequest<'_> {
             whole.await?.0.into_iter().map(|point| (point, 1)).collect()
         };
         points.retain(|(point, _)| self.range.is_none_or(|range| (range.start..=range.end).contains(&point.step)));
-        // Of duplicate points, the one that represents more points is kept.
+        // Among duplicates of a point, the copy that represents more points is kept.
         points.sort_unstable_by(|(one, weight), (other, more)| one.by_step(other).then(more.cmp(weight)));
         points.dedup_by(|(one, _), (other, _)| one == other);
         Ok(sample(&points, self.max_results))
     }
 
     /// Returns points that represent the whole history, or the requested range of it. They come
-    /// from chart rows, from segments that no row covers yet, and from points that have not been
-    /// packed into segments. Returns `None` if too many rows would have to be read.
+    /// from chart rows, from segments that no chart row covers yet, and from points that have not
+    /// been packed into segments. Returns `None` if too many chart rows would have to be read.
     async fn points_of_rows(
         &self,
         unsealed: &UnsealedMetric,
@@ -132,7 +132,8 @@ impl ChartRequest<'_> {
         }
         let expected: u64 = exact.iter().map(|row| row.represented_points).sum();
         if u64::try_from(points.len() - count).is_ok_and(|found| found < expected) {
-            // A retention policy has removed segments. The rows still represent their points.
+            // A retention policy may have removed segments whose points the chart rows still
+            // represent, so the points of the rows are returned too.
             thinned.extend(exact);
         }
         let points = points.into_iter().map(|point| (point, 1));
@@ -149,10 +150,10 @@ impl ChartRequest<'_> {
         self.range.map_or(row.represented_points, |range| row.about(range.start, range.end))
     }
 
-    /// Narrows the rows to those with points in the range. The coarsest rows are replaced by their
-    /// parts until there are enough points in the range. If the range has few points, this
-    /// continues down to the first level. Takes one request per level. Returns `None` if a level
-    /// has too many rows.
+    /// Narrows the chart rows to those with points in the range. The coarsest rows are replaced,
+    /// level by level, by the finer rows that they were made from, until there are enough points in
+    /// the range. If the range has few points, this continues down to the first level. Takes one
+    /// request per level. Returns `None` if a level has too many rows.
     async fn narrow_to_range(&self, mut rows: Vec<ChartRow>) -> Result<Option<Vec<ChartRow>>> {
         let Some(range) = self.range else { return Ok(Some(rows)) };
         loop {
@@ -172,8 +173,8 @@ impl ChartRequest<'_> {
             }
             let spans: HashMap<_, _> = coarse.iter().map(|row| (row.number, (row.after, row.through))).collect();
             let read = self.rows(&parts, |read| {
-                // The parts are consistent with the rows above them if each group of four covers
-                // the same segments as the row that was made from the group.
+                // The finer rows are consistent with the coarser ones if each group of four covers
+                // exactly the segments of the row that was made from the group.
                 read.chunk_by(|one, other| one.number.number / 4 == other.number.number / 4).all(|parts| {
                     let above = parts.last().and_then(|last| last.number.completed());
                     let span = parts.first().zip(parts.last()).map(|(first, last)| (first.after, last.through));
@@ -186,7 +187,7 @@ impl ChartRequest<'_> {
         }
     }
 
-    /// Reads the rows that together cover all segments up to `through`.
+    /// Reads the chart rows that together cover all segments up to `through`.
     async fn cover_rows(&self, top: &[RowNumber], through: SegmentStart) -> Result<Vec<ChartRow>> {
         let fit = |rows: &[ChartRow]| {
             let ends = rows.first().zip(rows.last());
@@ -195,10 +196,10 @@ impl ChartRequest<'_> {
         self.rows(top, fit).await
     }
 
-    /// Reads rows, in the order of their numbers. Rows are immutable once the metrics document
-    /// counts them. However, an eventually consistent read may miss a row, or return one that an
-    /// interrupted pass wrote under the same number. In these cases, the rows are read again,
-    /// consistently.
+    /// Reads chart rows, in the order of their numbers. Rows are immutable once the metrics
+    /// document counts them. However, an eventually consistent read may miss a row, or return a row
+    /// that an interrupted pass of the indexer wrote under the same number. If the rows do not fit
+    /// together for one of these reasons, they are read again with strong consistency.
     async fn rows(&self, numbers: &[RowNumber], fit: impl Fn(&[ChartRow]) -> bool) -> Result<Vec<ChartRow>> {
         let keys: Vec<_> = numbers.iter().map(|number| number.key(self.at, self.metric)).collect();
         let read = |found: &HashMap<Key, Item>| {
@@ -237,12 +238,14 @@ impl ChartRequest<'_> {
     }
 
     /// Reads the points of late segments, which were written after chart rows had been made for
-    /// later segments. No row covers them. Takes no request if there are none.
+    /// segments with later start times. No chart row covers late segments. Takes no request if
+    /// there are none.
     async fn late_points(&self, unsealed: &UnsealedMetric, through: SegmentStart) -> Result<Vec<Point>> {
         let announced = unsealed.metrics.journal.segments.get(self.metric).into_iter().flatten();
         let late: Vec<_> = announced.filter(|segment| segment.place <= through).collect();
         let mut points = Vec::new();
-        // Read in batches, so that the total amount is checked before each further batch.
+        // The segments are read in batches, so that the total amount is checked before each further
+        // batch.
         for late in late.chunks(LATE_BATCH_SIZE) {
             let keys: Vec<_> = late.iter().map(|segment| segment.key(self.at, self.metric)).collect();
             let found = self.store.table.get_many(&keys).await?;
@@ -261,7 +264,8 @@ fn is_chain(rows: &[ChartRow]) -> bool {
     rows.windows(2).all(|pair| pair[1].after == Some(pair[0].through))
 }
 
-/// Returns the spans of segments that these first-level rows cover. Adjacent spans are merged.
+/// Returns the ranges of segments that these first-level chart rows cover. Adjacent ranges are
+/// merged.
 fn spans(rows: &[ChartRow]) -> Vec<(Option<SegmentStart>, SegmentStart)> {
     let mut spans: Vec<_> = rows.iter().map(|row| (row.after, row.through)).collect();
     spans.sort_unstable();

@@ -15,11 +15,11 @@ use table::{Item, Query, ReadBytes};
 use crate::store::Store;
 
 /// Number of runs whose histories are read concurrently. Reading a history of 100,000 points takes
-/// about 20 MB of memory, including the embedded engine's share. For a chart of 10 runs, a
-/// concurrency of 8 took 122 MB and 0.21 s, and 4 takes 82 to 107 MB and 0.25 s.
+/// about 20 MB of memory, including the embedded engine's share. A chart of 10 runs took 122 MB and
+/// 0.21 s with a concurrency of 8. With 4, it takes 82 to 107 MB and 0.25 s.
 const RUN_CONCURRENCY: usize = 4;
-/// Maximum number of bytes read for samples, or for histories of several runs. A sample needs all
-/// points that no chart row covers.
+/// Maximum number of bytes read for samples, or for histories of several runs. Even a sample can
+/// require many bytes, because all points that no chart row covers have to be read.
 const MAX_READ_BYTES: usize = 32 << 20;
 
 /// The id of a requested run, and its location if the run exists.
@@ -37,14 +37,16 @@ pub(super) struct HistoryCursor {
     /// The last point of the previous page. The page starts after it.
     last: CursorPoint,
     /// Sort key of the segment to resume at. Earlier segments have no points after `last`, unless
-    /// points have been packed since.
+    /// more points have been packed since the previous page was read.
     segment: String,
     /// How many times the run had been packed when the previous page was read. If it has been
-    /// packed again since, newly packed points may be in a segment that starts before `segment`.
+    /// packed again since then, newly packed points may be in a segment that starts before
+    /// `segment`.
     packed: i64,
 }
 
-/// A point in a page token: timestamp, step and the bits of the value, because JSON has no NaN.
+/// A point in a page token: timestamp, step and the bits of the value. The value is stored as bits
+/// because JSON has no NaN.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct CursorPoint(i64, i64, u64);
 
@@ -60,7 +62,7 @@ impl From<CursorPoint> for Point {
     }
 }
 
-/// Returns a number of points of a metric that is certain to fit on a page.
+/// Returns how many points of a metric are certain to fit on a page.
 ///
 /// # Errors
 /// Does not fail for names that can be represented in JSON.
@@ -68,7 +70,7 @@ pub(crate) fn points_on_page(metric: &str) -> Result<usize> {
     Ok((MAX_PAGE_BYTES / max_point_size(metric)?.bytes_in_response()).max(1))
 }
 
-/// Returns a number of points of a metric that is certain to fit in the longest possible response.
+/// Returns how many points of a metric are certain to fit in the longest possible response.
 ///
 /// # Errors
 /// Does not fail for names that can be represented in JSON.
@@ -78,7 +80,7 @@ pub(crate) fn points_in_response(metric: &str) -> Result<usize> {
 
 /// Returns the maximum size of a point in a response, including the comma after it.
 fn max_point_size(metric: &str) -> Result<ResponseSize> {
-    // The longest point: no other numbers have longer representations.
+    // A point whose numbers have the longest possible representations.
     let longest = metric_of(metric, Point { timestamp: i64::MIN, step: i64::MIN, value: -f64::MAX / 3.0 }, None);
     Ok(ResponseSize::of(&response_size::to_json(&longest)?) + ResponseSize::of_plain(1))
 }
@@ -88,7 +90,7 @@ impl Store {
     /// token of the next page if there is one. The history of an unknown run is empty.
     ///
     /// Reads only what a page of `max_results` points needs. Takes two requests for 1,000 points,
-    /// and about one more per 100,000 points that were logged in bulk.
+    /// and about one more per 100,000 points if the points were logged in bulk.
     pub async fn metric_history(
         &self,
         run: &RequestedRun,
@@ -110,8 +112,8 @@ impl Store {
     /// `max_results` points in total.
     ///
     /// # Errors
-    /// Returns an error if more than 32 MB would have to be read. Overlapping segments are read
-    /// until none of the remaining ones can contain an earlier point.
+    /// Returns an error if more than 32 MB would have to be read. If segments overlap, they are
+    /// read until none of the remaining segments can contain an earlier point.
     pub async fn metric_history_bulk(
         &self,
         mut runs: Vec<RequestedRun>,
@@ -166,8 +168,8 @@ impl Store {
             Some(segment) => segments.starting_at_key(segment),
             None => segments,
         });
-        // The last point of each segment that was read. The next page starts at the first segment
-        // that has points beyond this page.
+        // The last point and the key of each segment that was read. The next page starts at the
+        // first segment that has points beyond this page.
         let mut ends: Vec<(Point, String)> = Vec::new();
         loop {
             let page = self.table.query_page(&query).await?;
@@ -183,14 +185,16 @@ impl Store {
             let Some(next) = page.next else { break };
             if let Some(limit) = limit {
                 points::sort_by_time(&mut points);
-                // The keys of segments are ordered by time and step only, not by value.
+                // Reading stops only at a segment with a later time or step, because the keys of
+                // segments do not contain values. A segment with equal time and step may have
+                // smaller values.
                 if let (Some(beyond), Some(newest)) = (points.get(limit), newest)
                     && (newest.timestamp, newest.step) > (beyond.timestamp, beyond.step)
                 {
                     break;
                 }
-                // The points beyond the page will not be needed. One of them is kept to show that
-                // there is a next page.
+                // The points beyond the page are not needed, except for one that shows that there
+                // is a next page.
                 points.truncate(limit.saturating_add(1));
             }
             query = query.starting_at(next);
@@ -205,7 +209,7 @@ impl Store {
     }
 
     /// Reads the state of a metric except its segments. Returns `None` if the run does not exist.
-    /// Takes one request, and one more if the run is being logged to or is wide.
+    /// Takes one request, and one more if the run has a journal or a large number of metrics.
     pub(super) async fn unsealed(&self, at: &RunLocation, metric: &str) -> Result<Option<UnsealedMetric>> {
         let mut items = self.table.get_many(&[at.key(), at.metrics_key()]).await?;
         let Some(run) = items.remove(&at.key()) else { return Ok(None) };
@@ -234,8 +238,8 @@ where
     stream::iter(points).buffered(RUN_CONCURRENCY)
 }
 
-/// Checks that the bytes read for samples, or for histories of several runs, do not exceed the
-/// maximum.
+/// Checks that the bytes read so far, for samples or for histories of several runs, do not exceed
+/// the maximum.
 pub(super) fn check_read_bytes(read: Option<&ReadBytes>) -> Result<()> {
     if read.is_none_or(|read| read.total() <= MAX_READ_BYTES) {
         return Ok(());

@@ -1,9 +1,10 @@
 //! Logging metrics.
 //!
-//! The points of a run's first calls go into its document. Later calls add theirs to the run's
-//! journal, which is in a partition of its own. The indexer packs the journal
+//! The points of a run's first calls go into the run's document. Later calls add their points to
+//! the run's journal, which is in a separate partition. The indexer packs the journal
 //! (`shared/storage/metric-packing/src/pack.rs`). If a call has many points of one metric, the call
-//! packs them itself. Adding to a set does not require reading it, and may be repeated.
+//! packs them itself. The journal consists of sets, because adding to a set does not require
+//! reading it and may be repeated.
 
 use entities::attributes::CALLS;
 use entities::experiments::check_run_is_active;
@@ -52,15 +53,16 @@ impl Store {
         Ok((experiment, run))
     }
 
-    /// Logs points to an active run, and applies `change` to its document.
+    /// Logs points to an active run, and applies `change` to the run's document.
     ///
     /// If the document has room for the points, this takes one request, billed by the document's
     /// size. Otherwise, it takes:
     ///
     /// - one request per 200 KB of points, with one write unit per KB,
     /// - one update of the document, billed by its size, if `change` is not empty or the call may
-    ///   not rely on the run's mark,
-    /// - one request for a row of names, the first time that a call repeats a large set of names.
+    ///   not rely on the run's mark, which leads readers to the journal,
+    /// - one request for a row with the names of metrics, the first time that a call repeats a
+    ///   large set of names.
     ///
     /// In either case, metrics with ten or more points take one request per 25 segments.
     pub(crate) async fn metrics_log(
@@ -85,8 +87,8 @@ impl Store {
         if is_inline {
             return Ok(self.table.write_many(segments, &[]).await?);
         }
-        // Segments are written before the journal refers to them, so that a pass that packs the
-        // journal finds them.
+        // Segments are written before the journal refers to them, so that the indexer finds them
+        // when it packs the journal.
         self.table.write_many(segments, &[]).await?;
         for part in split_into_items(waiting) {
             self.journal_add(document, run, &part, &sealed).await?;
@@ -95,8 +97,8 @@ impl Store {
     }
 
     /// Adds points to the journal. Readers look for a journal only if the run's document is marked
-    /// and records that there is one. If this is already the case and the mark is certain to stay,
-    /// the document does not have to be written.
+    /// and records that there is one. If the document is already in this state and the mark is
+    /// certain to stay, the document does not have to be written.
     async fn journal_add(
         &self,
         document: &RunDocument<'_>,
@@ -128,7 +130,7 @@ impl Store {
                 Ok(())
             }
             Err(Failure::Refused { item, .. }) => {
-                // The run was deleted, temporarily or permanently, during the write.
+                // The run was deleted, possibly permanently, while the points were written.
                 self.journal_remove(&tail, calls).await?;
                 document.check(item.as_ref())?;
                 Err(Error::unavailable("the run kept changing"))
@@ -137,8 +139,8 @@ impl Store {
         }
     }
 
-    /// Removes a call from a tail of the journal. If the tail contains no other call, the tail is
-    /// deleted, because a set cannot be empty.
+    /// Removes a call from a tail of the journal, that is, from an item that holds a set of calls.
+    /// If the tail contains no other call, the tail is deleted, because a set cannot be empty.
     async fn journal_remove(&self, tail: &Key, calls: Value) -> Result<()> {
         let is_alone = Condition::Equals(CALLS.into(), calls.clone());
         match self.table.delete(tail, &is_alone).await {
@@ -155,8 +157,8 @@ impl Store {
     }
 }
 
-/// Splits the points of a call into parts that each fit into one item. Several parts are needed
-/// only if there are very many metrics with very long names.
+/// Splits the points of a call into parts that each fit into one item. There is more than one part
+/// only if a call has a very large number of metrics with very long names.
 fn split_into_items(series: Series) -> Vec<Series> {
     let (mut parts, mut part, mut size) = (Vec::new(), Series::new(), 0);
     for (metric, points) in series {
@@ -174,7 +176,7 @@ fn split_into_items(series: Series) -> Vec<Series> {
 
 /// The points of a call, divided by how they are stored.
 struct SplitPoints {
-    /// Points that are not in a segment yet, and the latest point of each metric that has new
+    /// Points that are not in a segment yet, and also the latest point of each metric that has new
     /// segments.
     waiting: Series,
     /// Segments of the metrics with many points.

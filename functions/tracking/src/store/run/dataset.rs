@@ -27,9 +27,9 @@ const MAX_SUMMARIES: usize = 1_000;
 const CONCURRENCY: usize = 8;
 
 impl Store {
-    /// Returns the write for a dataset that a run reads, given its current item, or `None` if
-    /// nothing has to be written. Writes the dataset's parts immediately, so that every reader of
-    /// the item finds them.
+    /// Returns the write for a dataset that a run reads, given the dataset's current item, or
+    /// `None` if nothing has to be written. Writes the dataset's parts immediately, so that every
+    /// reader of the item finds the parts.
     pub(crate) async fn run_dataset_write(
         &self,
         experiment: ExperimentId,
@@ -137,7 +137,7 @@ pub(crate) fn link_to_run(at: &RunLocation, input: &DatasetInput) -> Item {
     Item::new(rows::DatasetLink::key(&at.experiment, &digest, &at.run)).indexed(RunsOfDataset::key(&digest, &at.run))
 }
 
-/// Returns a function that makes the keys of a large dataset's parts.
+/// Returns a function that generates the keys of a large dataset's parts.
 pub(super) fn part_key(
     experiment: ExperimentId,
     name: &str,
@@ -157,8 +157,8 @@ fn summaries_of(experiment: ExperimentId, item: &Item) -> impl Iterator<Item = D
     })
 }
 
-/// Encodes a context as an element of the set of contexts. DynamoDB does not allow empty elements,
-/// and the absence of a context has to be stored too.
+/// Encodes a context as an element of the set of contexts. A missing context is encoded too,
+/// because it has to be stored and DynamoDB does not allow empty elements.
 fn context_element(context: Option<&str>) -> Vec<u8> {
     context.map_or_else(|| b"-".to_vec(), |context| format!("={context}").into_bytes())
 }

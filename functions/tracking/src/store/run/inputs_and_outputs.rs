@@ -21,7 +21,7 @@ use crate::store::Store;
 const MAX_TRANSACTION_ROWS: usize = 99;
 /// Maximum number of datasets in one transaction. Each takes up to three items.
 const MAX_TRANSACTION_DATASETS: usize = MAX_TRANSACTION_ROWS / 3;
-/// Maximum number of bytes in one transaction. DynamoDB's limit is 4 MB.
+/// Maximum number of bytes that are put into one transaction. DynamoDB allows 4 MB.
 const MAX_TRANSACTION_BYTES: usize = 3 << 20;
 /// Maximum size, in bytes, of a dataset's description without its content. An item can have up to
 /// 400 KB.
@@ -29,11 +29,11 @@ const MAX_DESCRIPTION_BYTES: usize = 300 << 10;
 
 impl Store {
     /// Records datasets and logged models that a run read. Takes two requests, and one more for the
-    /// experiment if its lease has expired. Further requests are needed only for new large
+    /// experiment if the lease on it has expired. Further requests are needed only for new large
     /// datasets, or for more than 33 datasets.
     ///
-    /// A dataset is identified by its name and digest within an experiment, and its first
-    /// description is kept. Likewise, the first tags of a run's use of a dataset are kept.
+    /// Within an experiment, a dataset is identified by its name and digest. If it is logged again,
+    /// its first description is kept, and so are the first tags of the run's use of the dataset.
     pub async fn run_log_inputs(
         &self,
         at: &Granted<RunLocation>,
@@ -72,7 +72,7 @@ impl Store {
     }
 
     /// Links a run to datasets, and creates those that are new. `place` is the number of datasets
-    /// that the call logged before these.
+    /// that the call has logged before this portion.
     async fn run_link_datasets(
         &self,
         document: &RunDocument<'_>,
@@ -139,8 +139,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes rows of a run's datasets and models, and sets the attribute that records that the run
-    /// has such rows. Returns `false` if a condition fails.
+    /// Writes rows that link a run to datasets and models, and sets the run's attribute that
+    /// records that such rows exist. Returns `false` if a condition fails.
     async fn run_link(&self, document: &RunDocument<'_>, rows: Vec<Write>) -> Result<bool> {
         let run = Update::new(document.key()).only_if(document.writable()).set(LINKS, number(1));
         let writes: Vec<_> = std::iter::once(Write::Update(document.finished(run))).chain(rows).collect();
@@ -161,7 +161,7 @@ fn split_into_transactions<'a, 'b>(datasets: &'b [&'a DatasetInput]) -> Vec<&'b 
             bytes += size(input) + MAX_INLINE_BYTES;
             bytes <= MAX_TRANSACTION_BYTES
         });
-        // A portion always has at least one dataset.
+        // A portion has at least one dataset, even if that dataset alone exceeds the limit.
         let (portion, others) = rest.split_at(fitting.count().max(1));
         portions.push(portion);
         rest = others;
@@ -169,15 +169,15 @@ fn split_into_transactions<'a, 'b>(datasets: &'b [&'a DatasetInput]) -> Vec<&'b 
     portions
 }
 
-/// Returns the size, in bytes, of a dataset's description in its item and in its links to a run,
-/// without its content.
+/// Returns the size, in bytes, of a dataset's description as stored in the dataset's item and in
+/// the links from a run, without the dataset's content.
 fn size(input: &DatasetInput) -> usize {
     let tags: usize = input.tags.iter().map(|tag| tag.key.len() + tag.value.len() + 8).sum();
     let dataset = &input.dataset;
     1_024 + tags + 3 * (dataset.name.len() + dataset.digest.len()) + dataset.source_type.len()
 }
 
-/// The keys of a dataset and of a run's link to it.
+/// The keys of a dataset, and of the row that links a run to it.
 struct DatasetKeys {
     dataset: Key,
     input: Key,

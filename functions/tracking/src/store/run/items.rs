@@ -15,9 +15,10 @@ use table::{Item, Map, bytes, map, number, text};
 use super::dataset;
 use super::run_document::RunDocument;
 
-/// Number of bytes that a run's document reserves for the end of the run. Status, end time, the
-/// mark and the mark's entry in the index have up to 160 bytes together. An experiment with 10 GB
-/// rejects writes that make it larger, but its runs can still be ended.
+/// Number of bytes that a run's document reserves for the attributes that are written when the run
+/// ends. Status, end time, the mark and the mark's index entry have up to 160 bytes together. The
+/// reserve matters in an experiment that has reached 10 GB: DynamoDB rejects writes that make it
+/// larger, but its runs can still be ended.
 const RESERVED_END_BYTES: usize = 160;
 
 /// A run to store, without its inputs, outputs and long histories.

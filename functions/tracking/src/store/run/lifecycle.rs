@@ -11,13 +11,14 @@ use table::{ChangePlan, Condition, Update, Write, number, text};
 
 use crate::store::Store;
 
-/// Position, in the transaction that restores a run, of the check that its permanent deletion has
-/// not started.
+/// Index, in the transaction that restores a run, of the write that checks that the run is not
+/// being deleted permanently.
 const REMOVAL_CHECK_INDEX: usize = 1;
 
 impl Store {
-    /// Deletes a run. Takes two requests, however much was logged to it. Returns once no process
-    /// relies on a lease from before the deletion. Deleting a deleted run changes nothing.
+    /// Deletes a run. Takes two requests, regardless of how much was logged to the run. Returns
+    /// once no process relies on a lease from before the deletion. Deleting a deleted run changes
+    /// nothing.
     pub async fn run_delete(&self, at: &Granted<RunLocation>) -> Result<()> {
         self.run_set_stage(at, LifecycleStage::Deleted).await?;
         self.logged_runs.wait_out(at).await;
@@ -30,7 +31,7 @@ impl Store {
         self.run_set_stage(at, LifecycleStage::Active).await
     }
 
-    /// Sets a run's own lifecycle stage.
+    /// Sets the lifecycle stage of a run itself, as opposed to that of its experiment.
     async fn run_set_stage(&self, at: &Granted<RunLocation>, stage: LifecycleStage) -> Result<()> {
         self.table
             .change("a run", |refusal| async move {

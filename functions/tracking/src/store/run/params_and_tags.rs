@@ -12,7 +12,7 @@ use super::run_info::rename;
 use crate::store::Store;
 
 impl Store {
-    /// Logs a param. Takes one request, and one more for the experiment if its lease has expired.
+    /// Logs a param. Takes one request, and one more if the lease on the experiment has expired.
     pub async fn run_log_param(&self, at: &Granted<RunLocation>, key: &str, value: String) -> Result<()> {
         let experiment = self.run_experiment(at).await?;
         let document = RunDocument { at, experiment: &experiment, single_param: true };
@@ -21,7 +21,7 @@ impl Store {
         Ok(())
     }
 
-    /// Sets a tag. Takes one request, and one more for the experiment if its lease has expired.
+    /// Sets a tag. Takes one request, and one more if the lease on the experiment has expired.
     pub async fn run_set_tag(&self, at: &Granted<RunLocation>, key: &str, value: String) -> Result<()> {
         let experiment = self.run_experiment(at).await?;
         let document = RunDocument { at, experiment: &experiment, single_param: false };
@@ -34,7 +34,7 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes a tag. Takes one request, and one more for the experiment if its lease has expired.
+    /// Deletes a tag. Takes one request, and one more if the lease on the experiment has expired.
     pub async fn run_delete_tag(&self, at: &Granted<RunLocation>, key: &str) -> Result<()> {
         let experiment = self.run_experiment(at).await?;
         let document = RunDocument { at, experiment: &experiment, single_param: false };
@@ -44,8 +44,8 @@ impl Store {
         Err(Error::not_found(format!("No tag with name: {key} in run with id {}", at.run)))
     }
 
-    /// Appends a model's description to the tag that clients used to record models before there
-    /// were logged models.
+    /// Appends a model's description to the tag in which clients recorded models before logged
+    /// models became entities.
     pub async fn run_record_model(&self, at: &Granted<RunLocation>, model: &Map<String, Value>) -> Result<()> {
         let experiment = self.run_experiment(at).await?;
         let document = RunDocument { at, experiment: &experiment, single_param: false };
@@ -67,8 +67,8 @@ pub(crate) fn add_tag(change: &mut DocumentChange, key: &str, value: String) -> 
     true
 }
 
-/// Returns the fields of a model that the tag stores: its run, path and ids, and its flavors
-/// without their configuration. Upstream, this is `get_tags_dict`.
+/// Returns the fields of a model that the tag stores: run, path and ids of the model, and its
+/// flavors without their configuration. The equivalent in MLflow is `get_tags_dict`.
 fn describe(model: &Map<String, Value>) -> Value {
     let kept = ["run_id", "artifact_path", "utc_time_created", "model_uuid"];
     let kept = kept.iter().filter_map(|key| Some(((*key).to_owned(), model.get(*key)?.clone())));

@@ -9,8 +9,8 @@ use super::run_datasets::RunDatasets;
 use crate::store::Store;
 
 impl Store {
-    /// Reads a run. Takes one request, one more for each kind of row that the run has, one for its
-    /// journal while it is being logged to, and one for its datasets.
+    /// Reads a run. Takes one request, and one more for each of the following that the run has:
+    /// each kind of separate row, a journal (while it is being logged to), and datasets.
     pub async fn run_get(&self, at: &Granted<RunLocation>) -> Result<tracking::Run> {
         let experiment_key = rows::Experiment::key(&at.experiment);
         let since = Moment::now();

@@ -2,12 +2,12 @@
 //!
 //! A call that logs points avoids writing to the run's document, because the documents of all runs
 //! are in the experiment's partition. This requires that the run is active, and that the run's mark
-//! stays for now, because searches and readers find the points in the journal by the mark. A
-//! process reads both at most once per lease.
+//! is not about to be removed, because searches and readers find the points in the journal only by
+//! the mark. A process reads the stage and the mark of a run at most once per lease.
 //!
-//! A request that deletes a run returns only after all earlier leases have expired, as for
-//! experiments (`docs/adr/0004-leases.md`). `docs/adr/0031-journal.md` describes who may remove the
-//! mark, and when.
+//! A request that deletes a run returns only after all earlier leases have expired. The same
+//! protocol applies to experiments (`docs/adr/0004-leases.md`). `docs/adr/0031-journal.md`
+//! describes who may remove the mark, and when.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,51 +19,52 @@ use entities::{IndexingState, MARK_RELIANCE_DURATION, Moment, Reliance, RunLocat
 use key_schema::{Digest, Key, WideDigest, rows};
 use table::Item;
 
-/// Maximum number of bytes of points that a run's first calls put into its document. Every change
-/// of the document is billed by its total size.
+/// Maximum number of bytes of points that a run's first calls put into the run's document. The size
+/// is small because every change of the document is billed by its total size.
 pub const MAX_DOCUMENT_POINT_BYTES: usize = 1 << 10;
 /// Maximum number of metrics that one update adds to the document. An update expression can have up
 /// to 4 KB.
 const MAX_INLINE_METRICS: usize = 60;
 /// Number of bytes that one write unit covers.
 const WRITE_UNIT_BYTES: usize = 1 << 10;
-/// Minimum size, in bytes, of a call's element for which the names of its metrics may be stored in
-/// a separate row.
+/// Minimum size, in bytes, of a call's entry in the journal for which the names of the call's
+/// metrics may be stored in a separate row.
 const MIN_NAMES_ROW_BYTES: usize = 768;
 /// Number of bytes in the journal after which a process requests packing of a run, if it has also
-/// added enough calls. Both are counted since the last packing, or since the process's own last
-/// request. Readers have to read these bytes, while the cost of packing and indexing depends on the
-/// number of metrics.
+/// added enough calls. Bytes and calls are counted since the last packing, or since the process's
+/// own last request. The threshold is a trade-off: readers have to read the unpacked bytes, while
+/// the cost of packing and indexing depends on the number of metrics.
 const PACKING_BYTES: usize = 96 << 10;
 const PACKING_CALLS: usize = 100;
 /// Number of bytes after which the process requests packing regardless of the number of calls.
 const MAX_UNPACKED_BYTES: usize = 4 << 20;
-/// Capacity of the cache. When it is full, runs that have not been read or written within `MIN_IDLE_TIME`
-/// are evicted. If it is still full, the cache is cleared.
+/// Capacity of the cache. When it is full, runs that have not been accessed within `MIN_IDLE_TIME`
+/// are evicted. If it is still full after that, the cache is cleared.
 const MAX_RUNS: usize = 10_000;
 const MIN_IDLE_TIME: Duration = Duration::from_mins(1);
-/// Maximum number of distinct sets of names per run that a process writes rows for. These rows are
-/// permanent, and every reader of the journal reads them.
+/// Maximum number of distinct sets of metric names per run that a process writes rows for. Rows of
+/// names are permanent, and every reader of the journal reads them.
 const MAX_NAMES_ROWS: usize = 8;
 
 /// The state of a run when the process last read it.
 #[derive(Clone, Debug)]
 pub(crate) struct CachedRun {
     since: Moment,
-    /// The attributes of its document that determine its lifecycle stage.
+    /// The attributes of the run's document that determine the run's lifecycle stage.
     pub(crate) stage: Item,
-    /// How many calls have marked the run for the journal, if it has a journal.
+    /// How many calls have marked the run as having points in its journal. `None` if the run has no
+    /// journal.
     journal_marks: Option<i64>,
     reliance: Reliance,
-    /// How many times the run's journal was packed, if it was.
+    /// How many times the run's journal was packed. `None` if it was never packed.
     packed: Option<i64>,
-    /// Number of bytes of points in the document.
+    /// Number of bytes of points in the run's document.
     inline: usize,
 }
 
 impl CachedRun {
-    /// Extracts the state from a run's document. `since` is when the read or write of the document
-    /// started.
+    /// Extracts the cached state from a run's document. `since` is when the read or write of the
+    /// document started.
     pub(crate) fn of(since: Moment, run: &Item) -> Self {
         let stage = [STAGE.name(), STAGE_VERSION.name()].into_iter().filter_map(|name| run.0.get_key_value(name));
         let stage = Item(stage.map(|(name, value)| (name.clone(), value.clone())).collect());
@@ -79,21 +80,21 @@ impl CachedRun {
     }
 
     /// Checks whether the document has room for these points, given a maximum of `most` bytes of
-    /// points. It accepts none while calls rely on the run's mark.
+    /// points. Returns `false` while calls rely on the run's mark.
     pub(crate) fn fits_in_document(&self, series: &Series, most: usize) -> bool {
         let size = |(metric, points): (&String, &Vec<_>)| metric.len() + 2 + points.len() * 19;
         let size: usize = series.iter().map(size).sum();
         self.reliance != Reliance::Open && series.len() <= MAX_INLINE_METRICS && self.inline + size <= most
     }
 
-    /// Checks whether readers will find points that are added to the journal without marking the
-    /// run again.
+    /// Checks whether the run's mark is certain to stay for now, so that readers will find points
+    /// that are added to the journal without marking the run again.
     pub(crate) fn mark_stays(&self) -> bool {
         self.reliance == Reliance::Open && self.since.age() < MARK_RELIANCE_DURATION
     }
 
-    /// Checks whether later calls may rely on the next mark. This requires that an earlier call has
-    /// marked the run, so further calls are likely.
+    /// Checks whether later calls may rely on the mark that the next call writes. This requires
+    /// that an earlier call has marked the run, because further calls are then likely.
     pub(crate) fn may_be_relied_on(&self) -> bool {
         self.journal_marks.is_some_and(|marks| marks > 0)
     }
@@ -101,16 +102,18 @@ impl CachedRun {
 
 /// A call's addition to the journal.
 pub(crate) struct JournalAddition {
-    /// Key of the tail, or of the call's own item.
+    /// Key of the item that the call is added to: the current tail of the journal, or an item for
+    /// this call only.
     pub(crate) tail: Key,
-    /// Whether the item contains only this call. Such an item is put without a read, and no other
-    /// call is added to it.
+    /// Whether the item contains only this call. Such an item is written with a put, and no other
+    /// call is ever added to it.
     pub(crate) is_alone: bool,
     /// The element to add to the set of calls.
     pub(crate) element: Vec<u8>,
-    /// The row of names that the element refers to. It has to be written before the element.
+    /// The row with the names of metrics that the element refers to, if it does. The row has to be
+    /// written before the element.
     pub(crate) names: Option<(WideDigest, Item)>,
-    /// Whether so much data is unpacked that the run should be packed soon.
+    /// Whether the amount of unpacked data is so large that the run should be packed soon.
     pub(crate) asks_for_packing: bool,
 }
 
@@ -128,8 +131,9 @@ struct CacheEntry {
     tail: Digest,
     tail_bytes: usize,
     unpacked: usize,
-    /// Whether the row of a set of names has been written, by hash of the names. The first call
-    /// with a set of names stores the names in its own element, because no further call may follow.
+    /// Whether the row of a set of metric names has been written, by hash of the names. The first
+    /// call with a set of names stores the names in the journal itself, because the set may never
+    /// be used again.
     names: HashMap<WideDigest, bool>,
 }
 
@@ -188,7 +192,7 @@ impl RunCache {
         let size = element.len() + 1;
         let empty = |tail: &Digest| Item::new(rows::MetricJournal::key(&at.run, tail)).size() + CALLS.name().len() + 3;
         let own = new_tail();
-        // A tail has no room for two elements of this size.
+        // True if a tail has no room for two elements of this size.
         let is_alone = empty(&own) + 2 * size > WRITE_UNIT_BYTES;
         if !is_alone {
             if held.tail_bytes + size > WRITE_UNIT_BYTES {
@@ -224,12 +228,12 @@ impl RunCache {
 
 impl CacheEntry {
     fn new(run: CachedRun) -> Self {
-        // The initial tail counts as full, so that the first call starts a new one.
+        // The initial tail is recorded as full, so that the first call starts a new one.
         Self { run, tail: Digest(0), tail_bytes: WRITE_UNIT_BYTES, unpacked: 0, names: HashMap::new() }
     }
 
-    /// Returns the element of a call, and the row of its metric names if the element refers to one
-    /// that has possibly not been written.
+    /// Returns the journal element of a call. If the element refers to a row of metric names that
+    /// might not exist yet, also returns this row.
     fn element(
         &mut self,
         at: &RunLocation,

@@ -33,9 +33,10 @@ impl<'a> RunDatasets<'a> {
         Self { table, items: HashMap::new(), cache: HashMap::new(), cache_bytes: 0 }
     }
 
-    /// Reads the items of the next runs' datasets, and returns how many runs this covers: as many
-    /// as have up to 100 datasets together, but at least one. Takes one request, none if all of the
-    /// items are loaded already, and more for a run with more than 100 datasets.
+    /// Reads the datasets of the next runs, and returns the number of runs that this covers. The
+    /// covered runs have up to 100 datasets together, but at least one run is covered. Takes one
+    /// request, none if all of the datasets are loaded already, and more for a run with more than
+    /// 100 datasets.
     pub(crate) async fn load<'b>(&mut self, runs: impl Iterator<Item = &'b Run>) -> Result<usize> {
         let (mut keys, mut loaded) = (BTreeSet::new(), 0);
         for run in runs {
@@ -52,7 +53,7 @@ impl<'a> RunDatasets<'a> {
         Ok(loaded)
     }
 
-    /// Returns a lower bound, in bytes, of the JSON of a loaded run's datasets.
+    /// Returns a lower bound, in bytes, of the size of a loaded run's datasets as JSON.
     pub(crate) fn size(&self, run: &Run) -> usize {
         let size = |key| match (self.cache.get(&key), self.items.get(&key)) {
             (Some(dataset), _) => size_of(dataset),
@@ -86,7 +87,7 @@ impl<'a> RunDatasets<'a> {
         Ok(())
     }
 
-    /// Reads those datasets of a run that are not in the cache.
+    /// Reads the datasets of a run that are not in the cache.
     async fn read_uncached(&mut self, run: &Run) -> Result<()> {
         let unknown: BTreeSet<_> = dataset_keys(run).filter(|key| !self.cache.contains_key(key)).collect();
         let unknown: Vec<_> = unknown.into_iter().filter_map(|key| Some((self.items.get(&key)?, key))).collect();

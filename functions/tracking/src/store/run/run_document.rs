@@ -1,4 +1,4 @@
-//! A run as a document: its item, its rows, and when it can be written to.
+//! A run as a document: its item, its rows, and the conditions under which it can be written to.
 
 use entities::experiments::{check_run_is_active, run_is_active};
 use entities::{ExperimentState, MarkUpdate, RunLocation, run_stage};
@@ -13,8 +13,8 @@ use entities::documents::{Document, ParamConflict, print_conflicts};
 pub(crate) struct RunDocument<'a> {
     pub(crate) at: &'a RunLocation,
     pub(crate) experiment: &'a ExperimentState,
-    /// Whether the request logs a single param. MLflow's error for a conflicting value differs
-    /// between single params and batches.
+    /// Whether the request logs a single param. MLflow's error about a conflicting value depends on
+    /// whether a single param or a batch is logged.
     pub(crate) single_param: bool,
 }
 

@@ -44,7 +44,8 @@ pub struct RunChange {
 
 impl Store {
     /// Creates a run in an active experiment. Takes two requests, or one while a lease on the
-    /// experiment lasts. Costs five write units, plus one for each additional KB.
+    /// experiment lasts. Costs five write units for a run of up to 1 KB, plus one for each
+    /// additional KB.
     pub async fn run_create(&self, experiment: &Granted<ExperimentId>, new: &NewRun) -> Result<tracking::Run> {
         let experiment = **experiment;
         let state = self.experiments.state(experiment).await?.ok_or_else(|| experiment.not_found())?;
@@ -57,8 +58,8 @@ impl Store {
         let since = Moment::now();
         let (run, at, logged) = self
             .table
-            // Fails only if another run was created in the same millisecond with the same random
-            // number out of a million.
+            // Fails only if every attempt draws an id that is in use, that is, another run was
+            // created in the same millisecond with the same random number out of a million.
             .change("the run of every id drawn", |_| async move {
                 let now = u64::try_from(now_ms()).unwrap_or_default();
                 let run = RunId::new(now, experiment, rand::rng().random());
@@ -119,7 +120,7 @@ impl Store {
     }
 }
 
-/// Adds a new name of the run to a change, both as an attribute and as a tag.
+/// Adds a run's new name to a change. The name is stored both as an attribute and as a tag.
 pub(crate) fn rename(change: &mut DocumentChange, name: &str) {
     change.set.retain(|(attribute, _)| *attribute != NAME.name());
     change.set.push((NAME.name(), text(name)));

@@ -16,7 +16,7 @@ pub(super) fn page_cursor(lists: &RunLists, list: &RunList, search: &RunSearch, 
     ListCursor::new(lists, range, first_page)
 }
 
-/// Returns the runs of a list in order of time, starting at the requested page.
+/// Returns the runs of an experiment's lists in order of time, starting at the requested page.
 pub(super) fn join_by_time(lists: &RunLists, search: &RunSearch, experiments: usize) -> ListJoin {
     let cursor = page_cursor(lists, &RunList::All, search, first_page_by_time(search, experiments));
     ListJoin::new(vec![cursor], search.is_newest_first(), search.runs_to_find())

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Maximum number of marks that a search reads, which takes eight requests and 1,700 read units.
-/// The limit may be exceeded slightly, because experiments are read concurrently. An experiment
-/// with more marks or more individually deleted runs than are left in the budget is read as if it
-/// had no index.
+/// Maximum number of marks that a search reads, which takes eight requests and 1,700 read units. A
+/// mark records that a run has changed since it was indexed. The limit may be exceeded slightly,
+/// because experiments are read concurrently. An experiment whose marks, or whose individually
+/// deleted runs, exceed the remaining budget is read as if it had no index.
 pub(super) const MAX_MARKS: usize = 64_000;
 
 /// The remaining number of marks that a search may read, over all its experiments.
@@ -29,9 +29,9 @@ impl MarkBudget {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Subtracts marks that were read.
+    /// Subtracts marks that were read from the budget.
     pub(super) fn take(&self, marks: usize) {
-        // `fetch_update` fails only if the closure returns `None`.
+        // The result is ignored because `fetch_update` fails only if the closure returns `None`.
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(marks)));
     }
 }

@@ -9,16 +9,16 @@
 //! | 1. read the experiments | [`searched_experiment`] |
 //! | 2. determine the lists that the index offers | [`run_options`] |
 //! | 3. read the marks of runs that the index does not cover | [`uncovered_runs`], [`run_marks`], [`mark_budget`] |
-//! | 4. if an experiment has very many of them: read the newest runs, which may fill the page | [`newest_runs`] |
+//! | 4. if an experiment has a very large number of marks: read the newest runs, which may fill the page | [`newest_runs`] |
 //! | 5. read the first entries of promising lists | [`probed_lists`], [`list_cursors`] |
 //! | 6. choose the plan | [`search::choose`] |
 //! | 7. carry out the plan along its access path | [`planned_search`], [`access_paths`], [`finder`] |
 //! | 8. write the response page | [`response_page`] |
 //!
-//! A plan names lists of the index, whose keys [`RunLists`](run_index::RunLists) provides. Their
-//! entries are candidates, in one [`CandidateSource`](run_index::CandidateSource) per experiment. [`finder`] merges
-//! the candidates of all experiments and examines them until the page is full. Runs that changed
-//! since they were indexed may be in no list, so they are always read.
+//! A plan names lists of the index, whose keys [`RunLists`](run_index::RunLists) provides. The
+//! entries of the lists are candidates, in one [`CandidateSource`](run_index::CandidateSource) per
+//! experiment. [`finder`] merges the candidates of all experiments and examines them until the page
+//! is full. Runs that changed since they were indexed may be in no list, so they are always read.
 
 mod access_paths;
 mod finder;
@@ -74,12 +74,12 @@ impl Store {
         let (table, view) = (&self.table, search.view);
         let experiments = &self.searched_experiments(experiments).await?;
         let options = self.run_options(experiments, search).await?;
-        // Marks are read before lists and copies. If a run has no mark when the marks are read, the
-        // lists contain it, and its copy is up to date.
+        // Marks are read before lists and copies. This order guarantees that the lists contain
+        // every run without a mark, and that the copy of such a run is up to date.
         let bound = search.is_newest_first().then_some(self.search_bounds.marks);
         let mut uncovered = self.uncovered_runs(experiments, &options, view, bound).await?;
-        // If the newest runs fill the page, the marks of these long experiments do not have to be
-        // read.
+        // Long experiments have a very large number of marks. If the newest runs fill the page,
+        // these marks do not have to be read.
         let long = long_experiments(experiments, &uncovered);
         if !long.is_empty() {
             let plan = &search::by_time(&options, search.page_size);

@@ -1,5 +1,5 @@
-//! Step 4: a shortcut for long experiments. Reads the newest runs before the rest of the search is
-//! planned.
+//! Step 4: a shortcut for long experiments, which have a very large number of marks. Reads the
+//! newest runs before the rest of the search is planned.
 
 use entities::listing::ReadBudget;
 use mlflow_api::Result;

@@ -1,4 +1,4 @@
-//! A search of runs with its plan, which steps 4 and 7 take as input.
+//! A search of runs with its plan. Steps 4 and 7 of a search take it as input.
 
 use key_schema::OwnStage;
 use mlflow_api::ExperimentId;
@@ -10,11 +10,11 @@ use super::request::RunSearch;
 use super::searched_experiment::SearchedExperiment;
 use super::uncovered_runs::{RunsOutsideIndex, UncoveredByExperiment, UncoveredRuns};
 
-/// Maximum number of experiments whose run copies are read concurrently. One page of copies per
-/// experiment is held in memory.
+/// Maximum number of experiments whose run copies are read concurrently. For each of them, one page
+/// of copies is held in memory.
 const MAX_EXPERIMENTS_BY_COPIES: usize = 8;
 
-/// A search with its plan, its experiments, and their runs that the index does not cover.
+/// A search with its plan, its experiments, and those of their runs that the index does not cover.
 #[derive(Clone, Copy)]
 pub(super) struct PlannedSearch<'a> {
     pub(super) table: &'a Table,
@@ -24,7 +24,7 @@ pub(super) struct PlannedSearch<'a> {
     pub(super) plan: &'a RunPlan,
 }
 
-/// The lists of an experiment from which one source reads its candidates.
+/// The lists of an experiment from which one source of candidates reads.
 pub(super) enum SourceLists {
     /// Copies of runs, ordered by time. Each candidate includes its copy.
     Copies(RunLists),
@@ -45,8 +45,8 @@ impl<'a> PlannedSearch<'a> {
         self.experiments.iter().filter(|experiment| self.is_listed(experiment)).collect()
     }
 
-    /// Returns the experiments that are read in full, because reading each of their uncovered runs
-    /// individually would cost more.
+    /// Returns the experiments that are read in full, because they have so many uncovered runs that
+    /// reading these individually would cost more.
     pub(super) fn unlisted_experiments(&self) -> Vec<&'a SearchedExperiment> {
         self.experiments.iter().filter(|experiment| !self.is_listed(experiment)).collect()
     }
@@ -76,8 +76,8 @@ impl<'a> PlannedSearch<'a> {
         self.search.filter.predicates.is_empty() && !self.plan.reads_index() && self.experiments.iter().all(is_exact)
     }
 
-    /// Returns each experiment with the lists that each of its sources of candidates reads, in the
-    /// order of the experiments.
+    /// Returns, in the order of the experiments, one entry per source of candidates: the
+    /// experiment, and the lists that the source reads.
     pub(super) fn source_lists(&self) -> impl Iterator<Item = (&'a SearchedExperiment, SourceLists)> {
         let of_all =
             self.listed_experiments().into_iter().map(|experiment| (experiment, self.lists_of_sources(experiment)));
@@ -85,16 +85,16 @@ impl<'a> PlannedSearch<'a> {
     }
 
     /// Returns the lists of an experiment, one entry for each source of candidates. A search in
-    /// order of time reads copies of runs. If some runs have changed since they were indexed, the
-    /// list that requests maintain provides their positions. A run that is in both sources is taken
-    /// from its copy first.
+    /// order of time reads copies of runs. If some runs have changed since they were indexed, a
+    /// second source reads their positions from the list that requests maintain. A run that is in
+    /// both sources is taken from its copy first.
     fn lists_of_sources(&self, experiment: &SearchedExperiment) -> Vec<SourceLists> {
         let keys = || SourceLists::Keys(experiment.lists_of(self.plan, self.search.view));
         let uncovered = self.known_uncovered(experiment.id).filter(|_| self.reads_copies_by_time());
         let Some(uncovered) = uncovered else { return vec![keys()] };
         let copies = |stage: &OwnStage| SourceLists::Copies(RunLists::copies(experiment.id, self.plan.started, *stage));
         // If the plan uses lists of the indexer, the runs that changed or were deleted individually
-        // have already been examined.
+        // have already been examined, so no second source is needed.
         if self.plan.reads_index() {
             return vec![copies(&OwnStage::Active)];
         }

@@ -64,8 +64,8 @@ impl RunSearch {
     }
 }
 
-/// Parses the ids of the experiments to search, and removes duplicates. Integers that cannot be the
-/// id of an experiment are ignored.
+/// Parses the ids of the experiments to search, and removes duplicates. Integers that are out of
+/// range for experiment ids are ignored.
 pub(crate) fn known_experiments(texts: &[String]) -> Result<Vec<ExperimentId>> {
     let (mut ids, mut seen) = (Vec::new(), HashSet::new());
     for text in texts {

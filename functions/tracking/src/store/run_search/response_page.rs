@@ -1,4 +1,4 @@
-//! Step 8: writes the response, with as many of the runs as fit.
+//! Step 8: writes the response, with as many of the found runs as fit.
 
 use entities::listing::ResponsePage;
 use mlflow_api::Result;

@@ -1,4 +1,4 @@
-//! Reads the marks of an experiment's runs, and the keys of individually deleted runs.
+//! Reads the marks of an experiment's changed runs, and the keys of individually deleted runs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,12 +12,11 @@ use table::{Item, Query, Table};
 use super::mark_budget::{MAX_MARKS, MarkBudget};
 use super::searched_experiment::SearchedExperiment;
 
-/// Maximum number of marks per experiment that a search reads up front if it only examines the runs
-/// on its page. For experiments with more marks, the search reads the marks of its candidates
-/// instead.
+/// Maximum number of marks per experiment that a search reads up front if it examines only the runs
+/// on its page. If an experiment has more marks, the search reads only the marks of its candidates.
 const MAX_MARKS_UP_FRONT: usize = 256;
-/// Maximum number of marks to read per candidate. A run has at most one mark, but marks of other
-/// runs may lie between those of the candidates.
+/// Maximum number of marks to read per candidate. A run has at most one mark, but the key range of
+/// the candidates may also contain marks of other runs.
 const MAX_MARKS_PER_RUN: usize = 4;
 
 impl SearchedExperiment {
@@ -67,8 +66,9 @@ impl SearchedExperiment {
     }
 
     /// Returns which of these runs have changed, or might have changed, since they were indexed.
-    /// Takes one request, because ids start with the creation time: runs that are close to each
-    /// other in a list also have ids that are close to each other.
+    /// Takes one request for the key range of all runs. The range is short, because ids start with
+    /// the creation time, so that runs that are close to each other in a list also have similar
+    /// ids.
     pub(super) async fn changed_among(&self, table: &Table, runs: &[&RunLocation]) -> Result<HashSet<RunLocation>> {
         let ids = || runs.iter().map(|at| at.run.as_str());
         let (Some(first), Some(last)) = (ids().min(), ids().max()) else { return Ok(HashSet::new()) };
@@ -76,7 +76,8 @@ impl SearchedExperiment {
         let limit = MAX_MARKS_UP_FRONT.max(runs.len() * MAX_MARKS_PER_RUN);
         let page = table.query_page(&Query::of(range.clone()).limit(limit)).await?;
         let known = parse_keys(&page.items, &range, |key| self.run(key))?;
-        // If the page is incomplete, nothing is known about marks after the last one that was read.
+        // If not all marks of the range were read, a mark may exist for any run after the last mark
+        // that was read.
         let known_until = page.next.and_then(|_| known.last().cloned());
         let known: HashSet<_> = known.into_iter().collect();
         let is_changed =

@@ -8,16 +8,16 @@ use super::request::RunSearch;
 use super::searched_experiment::SearchedExperiment;
 use crate::store::Store;
 
-/// Number of experiments above which a search reads fewer lists, because each list takes a request
-/// per experiment even if it is empty there.
+/// Number of experiments above which a search reads fewer lists. Each list takes one request per
+/// experiment, even for experiments in which the list is empty.
 const MANY_EXPERIMENTS: usize = 100;
-/// Maximum number of lists to read if a search covers many experiments, in addition to the list in
-/// the search's order.
+/// Maximum number of lists to read in addition to the list in the search's order, if a search
+/// covers many experiments.
 const MAX_LISTS_OF_MANY: usize = 1;
 
 impl Store {
-    /// Returns what the index offers a search. Takes the request for the indexed fields if the
-    /// search filters or sorts by text, and the fields are not cached.
+    /// Returns the options that the index offers a search. Takes one request for the setting of
+    /// indexed fields if the search filters or sorts by text and the setting is not cached.
     pub(super) async fn run_options(
         &self,
         experiments: &[SearchedExperiment],
@@ -31,7 +31,8 @@ impl Store {
         let fields = if uses_text { self.indexed_fields.of(ids).await? } else { CommonFields::default() };
         let mut options = RunOptions::of(&asks, &sorting, &fields);
         if search.view == ViewType::DeletedOnly {
-            // The indexer lists only active runs.
+            // The indexer lists only active runs, so its lists are of no use for a view that shows
+            // deleted runs.
             options = without_index(options);
         }
         if experiments.len() > MANY_EXPERIMENTS {

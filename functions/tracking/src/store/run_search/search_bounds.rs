@@ -3,12 +3,12 @@
 /// Limits of a search in long experiments with many unindexed runs. Tests use smaller values.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchBounds {
-    /// Number of marks above which an experiment counts as long. Reading its marked runs would cost
-    /// at least one read unit for each of them.
+    /// Number of marks above which an experiment is considered long. Reading the marked runs of a
+    /// long experiment would cost at least one read unit per run.
     pub marks: usize,
     /// Number of the newest runs that a search of a long experiment reads first, if its order is
-    /// newest first. Each costs at most three read units. If fewer than one in four pass the filter
-    /// and the page is not full, the search starts over with its lists.
+    /// newest first. Each run costs at most three read units. If fewer than one in four pass the
+    /// filter and the page is not full, the search starts over and uses the lists of the index.
     pub newest: usize,
 }
 

@@ -23,7 +23,7 @@ pub(super) struct SearchedExperiment {
 
 impl Store {
     /// Returns those of the requested experiments that exist, with their states. Takes one request
-    /// per 100 experiments without a lease.
+    /// per 100 experiments for which there is no valid lease.
     pub(super) async fn searched_experiments(
         &self,
         experiments: &[Granted<ExperimentId>],
@@ -47,14 +47,15 @@ impl SearchedExperiment {
         match view {
             ViewType::ActiveOnly if self.state.version == 0 => &[OwnStage::Active],
             ViewType::DeletedOnly if self.state.stage == LifecycleStage::Active => &[OwnStage::Deleted],
-            // If the experiment was restored, individually deleted runs may be active again. If it
-            // is deleted, all of its runs are deleted.
+            // If the experiment was restored, individually deleted runs may be active again, and if
+            // it is deleted, all of its runs are deleted. In these cases, the copies of all stages
+            // are needed.
             _ => &OwnStage::ALL,
         }
     }
 
     /// Returns the lists that a plan reads in this experiment. If the plan reads only the list of
-    /// all runs, the list is restricted to the stages that the view shows.
+    /// all runs, this list is restricted to the stages that the view shows.
     pub(super) fn lists_of(&self, plan: &RunPlan, view: ViewType) -> RunLists {
         match view {
             _ if plan.reads_index() => RunLists::of_active(self.id, plan.started),
@@ -66,13 +67,13 @@ impl SearchedExperiment {
         }
     }
 
-    /// Returns the key range of individually deleted runs, which are in no list, if the view might
-    /// show some of them.
+    /// Returns the key range of individually deleted runs if the view might show some of them.
+    /// These runs are in no list.
     pub(super) fn deleted_keys(&self, view: ViewType) -> Option<KeyRange> {
         match (view, self.state.stage) {
             (ViewType::ActiveOnly, LifecycleStage::Active) if self.state.version == 0 => None,
-            // Runs that were deleted individually before the experiment was deleted and restored
-            // are active again.
+            // If an experiment was deleted and restored, the runs that had been deleted
+            // individually before are active again.
             (ViewType::ActiveOnly, LifecycleStage::Active) => {
                 Some(ranges::runs_deleted_before(&self.id, self.state.version))
             }

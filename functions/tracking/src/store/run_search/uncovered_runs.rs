@@ -16,17 +16,17 @@ use super::run_options::may_read_index;
 use super::searched_experiment::{CONCURRENCY, SearchedExperiment};
 use crate::store::Store;
 
-/// Maximum number of uncovered runs that are read individually without counting the runs of the
-/// experiment first.
+/// Maximum number of uncovered runs that are read individually without first checking how many runs
+/// the experiment has.
 const MAX_RUNS_READ_DIRECTLY: usize = 100;
-/// An experiment is read in full if it has at most this many times as many runs as are uncovered.
-/// Reading a run individually costs one to three read units, for its document and its metrics
+/// Maximum ratio of an experiment's runs to its uncovered runs at which the experiment is read in
+/// full. Reading a run individually costs one to three read units, for its document and its metrics
 /// document. Reading all runs in one range costs 0.2 to 0.7 read units per run. A run with a
 /// journal costs one more request and about four more read units in either case, so journals do not
 /// affect the choice.
 const WHOLE_EXPERIMENT_RATIO: usize = 3;
 
-/// The runs that the index does not cover, by experiment. Empty if the search names its runs.
+/// The runs that the index does not cover, by experiment. Empty if the search names its runs by id.
 pub(super) type UncoveredByExperiment = HashMap<ExperimentId, UncoveredRuns>;
 
 /// What a search has determined about the runs of an experiment that the index does not cover.
@@ -35,10 +35,10 @@ pub(super) enum UncoveredRuns {
     /// All uncovered runs are known.
     Known(RunsOutsideIndex),
     /// There are too many uncovered runs to list up front. If the plan uses lists of the indexer,
-    /// the experiment is read in full, which is cheaper than reading these runs individually.
-    /// Otherwise, each candidate is checked for changes when it is read.
+    /// the experiment is read in full, which is cheaper than reading the uncovered runs
+    /// individually. Otherwise, each candidate is checked for changes when it is read.
     TooMany,
-    /// There are more uncovered runs than the bound. Their number was not determined.
+    /// There are more uncovered runs than the bound, so counting stopped there.
     AboveBound,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct RunsOutsideIndex {
 }
 
 impl RunsOutsideIndex {
-    /// Returns the number of distinct runs.
+    /// Returns the number of distinct runs. A run may be both changed and deleted.
     fn len(&self) -> usize {
         self.changed.len() + self.deleted.keys().filter(|at| !self.changed.contains(at)).count()
     }
@@ -80,7 +80,7 @@ pub(super) fn long_experiments(
 
 impl Store {
     /// Returns the runs that the index does not cover, by experiment. Takes one or two requests per
-    /// experiment, or none if the search names its runs.
+    /// experiment, or none if the search names its runs by id.
     pub(super) async fn uncovered_runs(
         &self,
         experiments: &[SearchedExperiment],
@@ -107,12 +107,14 @@ impl Store {
 }
 
 impl SearchedExperiment {
-    /// Returns the runs whose current state is not in the index, or for which the state in the
-    /// index does not apply. If a bound is given and the experiment has more marks, returns without
-    /// determining anything else. Takes one request per 8,000 marks, and one per 8,000 individually
-    /// deleted runs if the view might show them. If there are more than a few uncovered runs, the
-    /// experiment's runs are counted too, up to three times that number, with one more request per
-    /// 8,000 runs.
+    /// Returns the runs of an experiment that the index does not cover, because their current state
+    /// is not in the index or the state in the index does not apply.
+    ///
+    /// If a bound is given and the experiment has more marks, returns without determining anything
+    /// else. Takes one request per 8,000 marks, and one per 8,000 individually deleted runs if the
+    /// view might show them. If there are more than a few uncovered runs, the experiment's runs are
+    /// counted too, up to three times the number of uncovered runs, which takes one more request
+    /// per 8,000 runs.
     async fn uncovered_runs(
         &self,
         table: &Table,

@@ -1,5 +1,5 @@
-//! Calls the store as an endpoint does: takes ids, resolves them in a scope per call, and admits
-//! every caller.
+//! Calls the store in the way that an endpoint does: takes ids, and resolves them in a separate
+//! scope for each call. Every caller has all permissions.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::ops::Deref;
@@ -162,7 +162,7 @@ impl Calls {
         let mut metrics = Vec::new();
         for point in points {
             let ModelPoint { model, key, value, timestamp, step, run_id, dataset_name, dataset_digest } = point.clone();
-            // Reworded as the endpoint does.
+            // The error is worded as the endpoint words it.
             let model = self.logged_model(&model).await;
             let model = model.map_err(|error| Error::new(ErrorCode::BadRequest, error.message))?;
             metrics.push(LoggedModelPoint { model, key, value, timestamp, step, run_id, dataset_name, dataset_digest });

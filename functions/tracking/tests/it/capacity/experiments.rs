@@ -1,5 +1,5 @@
-//! The cost of calls about experiments. Deleting an experiment waits until leases have expired, so
-//! there are no leases here. They would save requests only in calls about runs.
+//! The cost of calls about experiments. These processes have no leases, because deleting an
+//! experiment waits until leases have expired. Leases would save requests only in calls about runs.
 
 use embedded_engine::Engine;
 use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
@@ -27,7 +27,7 @@ async fn bench() -> MeteredProcesses<Calls> {
     MeteredProcesses::new(table(&Engine::memory().unwrap()).await, without_leases)
 }
 
-/// Creates all but four of the experiments that are searched.
+/// Creates the experiments that are searched, except for four of them.
 async fn others(bench: &MeteredProcesses<Calls>) {
     for number in 0..21 {
         experiment(&bench.store, &format!("other {number}")).await;
@@ -116,7 +116,7 @@ pub(crate) async fn measure(ledger: &mut CostLedger) {
     }
 }
 
-/// Creates the same 25 experiments, with the same changes, as the rows of [`measure`].
+/// Creates the 25 experiments that [`measure`] searches, and changes them as its rows do.
 async fn with_25() -> MeteredProcesses<Calls> {
     let bench = bench().await;
     let store = &bench.store;
@@ -137,7 +137,7 @@ async fn with_25() -> MeteredProcesses<Calls> {
     bench
 }
 
-/// Measures lists of thousands of experiments, as further rows of the section.
+/// Measures lists of thousands of experiments, and adds the results as further rows of the section.
 pub(crate) async fn measure_long_lists(ledger: &mut CostLedger) {
     let bench = &with_25().await;
     add_many(bench, 10_000).await;

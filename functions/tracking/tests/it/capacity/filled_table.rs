@@ -19,11 +19,11 @@ use tracking::store::{LogBatchData, LoggedMetric, NewRun, RunChange};
 use super::{TIME, metrics, process, table};
 use crate::calls::Calls;
 
-/// The step from which on calls to a run with 10 metrics only add to its journal. Points of the
-/// first calls are in its document, and two further calls mark the run.
+/// The step from which on calls to a run with 10 metrics only add to the run's journal. Points of
+/// earlier calls are in the run's document, and two of these calls mark the run.
 const CALLED: i64 = 6;
 
-/// Processes that serve requests, and processes that index, over one table.
+/// Two groups of processes that access one table: some serve requests, and others index.
 pub(crate) struct FilledTable {
     pub(crate) requests: MeteredProcesses<Calls>,
     pub(crate) indexing: MeteredProcesses<Indexer>,
@@ -39,8 +39,8 @@ impl FilledTable {
     }
 
     /// Logs 10 metrics to each of these runs, once a second for a minute. Most of the journals'
-    /// content is written directly in the form that calls would write, because sixty thousand calls
-    /// take a minute.
+    /// content is written directly to the table, in the form that calls would write, because sixty
+    /// thousand calls take a minute.
     pub(crate) async fn log_a_minute(&self, experiment: ExperimentId, runs: &[String]) {
         const CALLS_OF_TAIL: usize = 4;
         let steps: Vec<_> =
@@ -76,7 +76,7 @@ impl FilledTable {
     }
 }
 
-/// Indexes runs in stream batches of a thousand runs, with several records for each run.
+/// Indexes runs in stream batches of a thousand runs each, with several records for each run.
 pub(crate) async fn index(indexer: &Indexer, experiment: ExperimentId, runs: &[String]) {
     for runs in runs.chunks(1_000) {
         let records = runs.iter().flat_map(|run| ["", "#METRIC", ""].map(|part| (run, part)));
@@ -175,7 +175,7 @@ fn series(batch: &LogBatchData) -> Series {
     batch.metrics.iter().map(|metric| (metric.key.clone(), vec![point(metric)])).collect()
 }
 
-/// Returns a number that looks random and is the same on every machine.
+/// Returns a number that looks random but is equal on every machine.
 fn spread(number: i64, salt: i64) -> i64 {
     let mixed = (number * 1_000 + salt).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64.cast_signed());
     (mixed ^ (mixed >> 29)).wrapping_mul(0x3F58_476D_1CE4_E5B9).rotate_left(17) & i64::from(i32::MAX)

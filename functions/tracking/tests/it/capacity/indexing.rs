@@ -17,7 +17,7 @@ use super::filled_table::index;
 use super::{TIME, experiment, metrics, process, run, table};
 use crate::calls::Calls;
 
-/// The clock of a section's indexers.
+/// The clock that the indexers of a section share.
 #[derive(Clone)]
 struct Clock(Arc<AtomicI64>);
 
@@ -30,8 +30,8 @@ impl Clock {
         self.0.fetch_add(i64::try_from(time.as_millis()).unwrap(), Ordering::Relaxed);
     }
 
-    /// Returns processes that serve requests, and processes that index by this clock, over one
-    /// table.
+    /// Returns processes that serve requests, and processes that index by this clock. All of them
+    /// access one table.
     async fn benches(&self) -> (MeteredProcesses<Calls>, MeteredProcesses<Indexer>) {
         let (table, clock) = (table(&Engine::memory().unwrap()).await, self.clone());
         let indexer = move |table: Table| {
@@ -91,7 +91,7 @@ pub(crate) async fn measure(ledger: &mut CostLedger) {
     ledger.row("the end of the run", budget([7.0, 6.0, 4.0], [7.0, 6.0, 4.0]), &indexing, runs, act).await;
 }
 
-/// Measures an hour of a run.
+/// Measures the cost of an hour of logging to a run.
 pub(crate) async fn measure_hours(ledger: &mut CostLedger) {
     ledger.section("The indexer, for an hour of a run");
     let time = Clock::new();
@@ -99,8 +99,8 @@ pub(crate) async fn measure_hours(ledger: &mut CostLedger) {
     let experiment = experiment(&requests.store, "one").await;
     let (ten, cold_ten) = ([2412.0, 3455.0, 1170.0], [2413.0, 3455.0, 1171.0]);
     let (hundred, cold_hundred) = ([2988.0, 23978.0, 3795.0], [2993.0, 24068.0, 3796.0]);
-    // Cached data about the table expires, and is read again. With a simulated clock, a slow
-    // machine meters the same as a fast one.
+    // Cached data about the table expires, and is read again. The clock is simulated, so that a
+    // slow machine meters the same costs as a fast one.
     let clock = SimulatedClock::begin();
     let hours = async {
         hour(ledger, &requests, &indexing, &time, experiment, 10, budget(cold_ten, ten)).await;
@@ -125,8 +125,9 @@ async fn hour(
     let runs = requests.two(async |store| run(store, experiment, TIME).await).await;
     let call = format!("an hour of a run that logs {count} metrics a second");
     let act = async |indexer: &Indexer, run: &&String| {
-        // Runs that are still postponed would be processed together with this run or separately,
-        // depending on their random ids. They are processed before the measured hour.
+        // Runs that are still postponed would be indexed in one batch with this run or separately,
+        // depending on their random ids. Therefore they are processed before the measured hour
+        // begins.
         time.passes(DEFAULT_INTERVAL * 2);
         indexing.store.tick().await.unwrap();
         for batch in 0..720_i64 {

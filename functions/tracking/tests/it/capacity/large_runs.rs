@@ -47,7 +47,7 @@ pub(crate) async fn wide(ledger: &mut CostLedger) {
         .await;
 }
 
-/// Measures many steps of a wide run, as further rows of the section.
+/// Measures a wide run with many steps, and adds the results as further rows of the section.
 pub(crate) async fn wide_steps(ledger: &mut CostLedger) {
     let (bench, experiment) = with_experiment().await;
     let pair = two_runs(&bench, experiment).await;
@@ -105,8 +105,8 @@ pub(crate) async fn params_and_points(ledger: &mut CostLedger) {
     let pair = two_runs(&bench, experiment).await;
     let runs = pair.each_ref();
     let call = "1,000,000 points of one metric, 1,000 per call (mean over 1,000)";
-    // Cached data about a run expires, and is read again. With a simulated clock, a slow machine
-    // meters the same as a fast one.
+    // Cached data about a run expires, and is read again. The clock is simulated, so that a slow
+    // machine meters the same costs as a fast one.
     let clock = SimulatedClock::begin();
     let allowed = budget([3.0, 12.0, 2.0], [2.0, 12.0, 0.0]);
     let calls = ledger.mean(call, allowed, &bench, runs, 1_000, async |store, run, call| {
@@ -179,7 +179,7 @@ async fn charts(
             async |table, run, pass| {
                 let start = 1_000_000 + i64::from(pass) * 1_000;
                 bench.store.run_log_batch(run, &steps("loss", start..start + 1_000)).await.unwrap();
-                // Each pass runs in a process of its own, because a process waits for the runs that
+                // Each pass runs in a new process, because a process does not index runs again that
                 // it has postponed.
                 let indexer = Indexer::new(table.clone()).with_interval(Duration::ZERO);
                 index(&indexer, experiment, std::slice::from_ref(*run)).await;
@@ -188,11 +188,11 @@ async fn charts(
         .await;
 }
 
-/// Charts 100 runs of a million points each. Must take no more than a small multiple of the time
-/// that it takes to read all points of one of them. The points of one run are logged and packed,
+/// Charts 100 runs of a million points each. This must take no more than a small multiple of the
+/// time that it takes to read all points of one run. The points of one run are logged and packed,
 /// and the other runs get copies of everything that a chart reads.
 pub(crate) async fn a_hundred_charts() {
-    // Stored on disk, because an engine in memory is limited to 1 GB.
+    // The table is stored on disk, because an engine in memory is limited to 1 GB.
     let directory = tempfile::tempdir().unwrap();
     let engine = Engine::open(directory.path()).unwrap();
     let bench = MeteredProcesses::new(table(&engine).await, process);
@@ -224,8 +224,8 @@ pub(crate) async fn a_hundred_charts() {
         table.write_many(rows.iter().map(|row| row.clone().with("PK", text(pk.clone()))).collect(), &[]).await.unwrap();
         runs.push(copy);
     }
-    // Other programs may use the processor at the same time, so the fastest of several attempts
-    // counts.
+    // The fastest of several attempts is used, because other programs may use the processor at the
+    // same time.
     let (mut whole, mut drawn) = (Duration::MAX, Duration::MAX);
     for _ in 0..5 {
         let begin = Instant::now();

@@ -64,7 +64,7 @@ pub(crate) async fn measure(ledger: &mut CostLedger) {
             store.logged_model_finalize(&model, ModelStatus::Ready).await.unwrap();
         })
         .await;
-    // These models are in an experiment of their own, so that searches do not read their many
+    // Models with many points are in a separate experiment, so that searches do not read these
     // points.
     let other = super::experiment(&bench.store, "other").await;
     let models = bench.two(async |store| create(store, other, 0).await).await;
@@ -114,7 +114,7 @@ pub(crate) async fn measure(ledger: &mut CostLedger) {
 
 async fn among_many(ledger: &mut CostLedger, bench: &MeteredProcesses<Calls>, experiment: ExperimentId) {
     let mut latest = Vec::new();
-    // Of all models, 1,000 are left once the latest two are deleted, 50 for each run.
+    // Once the latest two models are deleted, 1,000 models are left, 50 for each run.
     for number in 2..1_002 {
         let model = create(&bench.store, experiment, number).await;
         let step = i64::try_from(number).unwrap();

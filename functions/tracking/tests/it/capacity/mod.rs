@@ -36,12 +36,12 @@ pub(crate) async fn table(engine: &Engine) -> Table {
     table
 }
 
-/// Starts a process whose leases outlast the test, so a warm call never has to renew them.
+/// Starts a process whose leases outlast the test, so that calls never have to renew them.
 pub(crate) fn process(table: Table) -> Calls {
     Calls(Store::with_lease(table, ROOT, Duration::from_hours(1)))
 }
 
-/// Starts a process without leases, so deletions do not have to wait for leases to expire.
+/// Starts a process without leases, so that deletions do not have to wait for leases to expire.
 pub(crate) fn without_leases(table: Table) -> Calls {
     Calls(Store::with_lease(table, ROOT, Duration::ZERO))
 }

@@ -10,7 +10,7 @@ use super::filled_table::{FilledTable, come_to_rest, index, run};
 use super::{experiment, steps, without_leases};
 use crate::calls::Calls;
 
-/// A report that expects no kept entities and ignores the rest.
+/// An observer of removals that fails if an entity is kept, and ignores all other events.
 struct Silent;
 
 impl RemovalReport for Silent {
@@ -51,7 +51,7 @@ pub(crate) async fn measure(ledger: &mut CostLedger) {
         Retention::new(table, ArtifactStore::default()).leaving_artifacts(true)
     });
     let experiment = experiment(store, "experiment").await;
-    // Each call deletes one of these runs before it does anything else.
+    // Each measured call deletes one of these runs before it does anything else.
     let deleted = runs(&filled, experiment, 0..2).await;
     let act = async |retention: &Retention, run: &&String| {
         deleting.run_delete(run).await.unwrap();

@@ -1,6 +1,6 @@
-//! The cost of searches in an experiment with 10,000 runs: before any of the runs is indexed, and
-//! after all of them are, with the cost of indexing them. Also measured with 1,000 runs, for tests
-//! that skip slow parts.
+//! The cost of searches in an experiment with 10,000 runs. The searches are measured twice, before
+//! any run is indexed and after all runs are indexed, and the cost of indexing is measured too.
+//! Tests that skip slow parts use 1,000 runs instead.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -164,16 +164,17 @@ const SEARCHES: &[Search] = &[
     },
 ];
 
-/// Indexes of the searches to run while no run is indexed, with their budgets.
+/// The searches that are run while no run is indexed: their indexes in the list of searches, and
+/// their budgets.
 const UNINDEXED_BUDGETS: &[(usize, Budget)] = &[
     (0, budget([5.0, 0.0, 113.0], [4.0, 0.0, 112.0])),
     (2, budget([11.0, 0.0, 2140.0], [10.0, 0.0, 2139.0])),
     (4, budget([23.0, 0.0, 1119.0], [21.0, 0.0, 1117.0])),
 ];
 
-/// Indexes of the searches to run with 1,000 running runs, with their budgets. Each of these runs
-/// takes at most one more request and 8 more read units. In searches that are newest first, this
-/// applies only to the runs on the page.
+/// The searches that are run while 1,000 runs are being logged to: their indexes in the list of
+/// searches, and their budgets. Each of these runs takes at most one more request and 8 more read
+/// units. In searches that are newest first, this applies only to the runs on the page.
 const RUNNING: &[(usize, Budget)] = &[
     (0, budget([105.0, 0.0, 513.0], [104.0, 0.0, 512.0])),
     (1, budget([1017.0, 0.0, 5205.0], [1016.0, 0.0, 5204.0])),
@@ -182,8 +183,8 @@ const RUNNING: &[(usize, Budget)] = &[
 ];
 const RUNNING_PAGES: [Budget; 2] = [budget([15.0, 0.0, 59.0], [14.0, 0.0, 58.0]); 2];
 
-/// Indexes of searches whose fiftieth page costs as much as the first one, with the budgets of both
-/// pages.
+/// The searches whose fiftieth page costs as much as the first one: their indexes in the list of
+/// searches, and the budgets of both pages.
 const PAGES: &[(usize, [Budget; 2])] = &[
     (0, [budget([3.0, 0.0, 5.0], [2.0, 0.0, 4.0]), budget([3.0, 0.0, 5.0], [2.0, 0.0, 4.0])]),
     (1, [budget([5.0, 0.0, 20.0], [4.0, 0.0, 19.0]), budget([6.0, 0.0, 21.0], [5.0, 0.0, 20.0])]),
@@ -205,7 +206,8 @@ impl Search {
         ledger.row(self.name, budget, &filled.requests, on, async |store, ()| self.run(store, experiment).await).await;
     }
 
-    /// Measures a search among so few runs that its page may have any number of them.
+    /// Measures a search in an experiment with few runs, where the page may contain any number of
+    /// them.
     async fn measure_few(
         &self,
         ledger: &mut CostLedger,
@@ -226,7 +228,7 @@ impl Search {
 pub(crate) async fn measure(ledger: &mut CostLedger) {
     ledger.section("Searches and the indexer, in an experiment with 10,000 runs, none of them indexed");
     let filled = FilledTable::on(&Engine::memory().unwrap()).await;
-    // Another experiment in the table must not make a difference.
+    // Another experiment in the table must not affect the costs.
     let other = experiment(&filled.requests.store, "other").await;
     let runs =
         filled.runs(0..500, move |store, number| async move { filled_table::run(&store, other, number).await }).await;
@@ -266,10 +268,10 @@ pub(crate) async fn measure(ledger: &mut CostLedger) {
     running(ledger, &filled, large).await;
 }
 
-/// Indexes of searches that cost more in an experiment with few runs, because fewer runs match
-/// before the page is full. With their budgets.
+/// The searches that cost more in an experiment with few runs, because fewer runs match before the
+/// page is full: their indexes in the list of searches, and their budgets.
 const FEW_BUDGETS: &[(usize, Budget)] = &[(12, budget([9.0, 0.0, 209.0], [7.0, 0.0, 207.0]))];
-/// Budget of the search for the latest runs, if all running runs are on the page.
+/// Budget of the search for the latest runs, if all runs that are being logged to are on the page.
 const FEW_LATEST: Budget = budget([106.0, 0.0, 560.0], [105.0, 0.0, 559.0]);
 
 /// Creates an experiment with a tenth of the runs. None of them is indexed.
@@ -281,8 +283,8 @@ async fn few() -> (FilledTable, ExperimentId, Vec<String>) {
     (filled, small, runs)
 }
 
-/// Measures searches with a tenth of the runs and a tenth as many matches. Most of them cost no
-/// more than with all runs.
+/// Measures searches with a tenth of the runs, and thus a tenth of the matches. Most searches cost
+/// no more than with all runs.
 pub(crate) async fn measure_few(ledger: &mut CostLedger) {
     ledger.section("Searches and the indexer, in an experiment with 1,000 such runs");
     let (filled, small, runs) = few().await;
@@ -303,8 +305,8 @@ pub(crate) async fn measure_few(ledger: &mut CostLedger) {
     }
 }
 
-/// Measures searches with a hundred more runs that are running, each with a minute of points in its
-/// journal.
+/// Measures searches with a hundred additional runs that are being logged to. Each of them has the
+/// points of a minute in its journal.
 pub(crate) async fn measure_few_running(ledger: &mut CostLedger) {
     let (filled, small, runs) = few().await;
     for half in runs.chunks(runs.len() / 2) {
@@ -320,8 +322,8 @@ pub(crate) async fn measure_few_running(ledger: &mut CostLedger) {
     }
 }
 
-/// Measures a search for a part of a name over so many experiments that it does not read all lists
-/// of each.
+/// Measures a search for a part of a name over many experiments. There are so many that the search
+/// does not read all lists of each experiment.
 async fn many_experiments(ledger: &mut CostLedger, filled: &FilledTable) {
     let mut ids = Vec::new();
     for number in 0..200 {
@@ -354,7 +356,7 @@ async fn running(ledger: &mut CostLedger, filled: &FilledTable, large: Experimen
     pages(ledger, &SEARCHES[0], RUNNING_PAGES, filled, large).await;
 }
 
-/// Measures the first and the fiftieth page of ten runs.
+/// Measures the first and the fiftieth page of searches with ten runs per page.
 async fn pages(
     ledger: &mut CostLedger,
     search: &Search,
@@ -382,8 +384,8 @@ async fn pages(
 /// Checks that searches for the latest runs and for the top runs by a metric cost the same with
 /// 10,000 and with 100,000 runs.
 pub(crate) async fn at_scale() {
-    // A database in memory is limited to a gigabyte. If there is a file system in memory, it avoids
-    // waiting for a disk.
+    // The engine uses files, because a database in memory is limited to a gigabyte. If there is a
+    // file system in memory, it is used to avoid waiting for a disk.
     let in_memory = Path::new("/dev/shm");
     let directory = if in_memory.is_dir() { tempfile::tempdir_in(in_memory) } else { tempfile::tempdir() }.unwrap();
     let engine = Engine::open(directory.path()).unwrap();

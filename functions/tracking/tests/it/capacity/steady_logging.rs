@@ -1,6 +1,6 @@
 //! The cost of a run whose metrics are logged once a second, with different values each time. It
-//! includes the calls, the work that they cause (packing, deletions, ticks and indexing), and then
-//! reading the run.
+//! includes the calls, the background work that they cause (packing, deletions, ticks and
+//! indexing), and reading the run afterwards.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -24,7 +24,8 @@ struct Job {
     table: Table,
     experiment: ExperimentId,
     run: String,
-    /// A store without leases, as if each call reached another sandbox.
+    /// A store without leases. Its calls cost as much as if each call were handled by another
+    /// Lambda instance.
     store: Calls,
     indexer: Indexer,
     /// The clock of the indexer.
@@ -32,9 +33,10 @@ struct Job {
     own: UsageMeter,
     following: UsageMeter,
     seconds: u64,
-    /// The latest revision of the run's document that the stream has delivered.
+    /// Revision of the run's document in the latest record that the stream has delivered.
     told: Option<i64>,
-    /// The most expensive read of the run by a client, which is just before it is packed.
+    /// The cost of reading the run when that is most expensive, which is just before the run is
+    /// packed.
     dearest_look: ConsumedUnits,
 }
 
@@ -51,7 +53,7 @@ impl Job {
         let clock = Arc::new(AtomicI64::new(TIME));
         let time = Arc::clone(&clock);
         let indexer = Indexer::new(table.metered(following.clone())).with_clock(move || time.load(Ordering::Relaxed));
-        // The creation of the run has been indexed.
+        // The creation of the run is indexed before the measurement begins.
         index(&indexer, experiment, std::slice::from_ref(&run)).await;
         following.take();
         let store = without_leases(table.metered(own.clone()));
@@ -98,8 +100,8 @@ impl Job {
     async fn end(&mut self) {
         let change = RunChange { status: Some(RunStatus::Finished), end_time: Some(TIME), name: None };
         self.store.run_update(&self.run, &change).await.unwrap();
-        // First the end of the run is indexed, and later the mark is removed, once no call may rely
-        // on it any more.
+        // The first pass indexes the end of the run. The second one removes the mark, once no call
+        // may rely on it any more.
         for _ in 0..2 {
             self.clock.fetch_add(120_000, Ordering::Relaxed);
             self.indexer.tick().await.unwrap();
@@ -140,7 +142,7 @@ pub(crate) async fn measure(ledger: &mut CostLedger) {
     in_batches(ledger, 100, [2.03, 5.0, 3.0], 10.0, [40.0, 4.0]).await;
 }
 
-/// Measures a wider run, as further rows of the section.
+/// Measures a wider run, and adds the results as further rows of the section.
 pub(crate) async fn measure_wide(ledger: &mut CostLedger) {
     in_batches(ledger, 500, [2.03, 22.0, 3.0], 44.0, [150.0, 15.0]).await;
 }
@@ -159,8 +161,9 @@ pub(crate) async fn measure_many_calls(ledger: &mut CostLedger) {
     ledger.all_in_times(call, [f64::INFINITY; 3], 110_000.0, 10_000.0 / 1_200.0, &job.costs());
 }
 
-/// Measures a run with `count` metrics that are logged in batches. The budgets are those of a call,
-/// alone and with the work that it causes, and of reading the run.
+/// Measures a run with `count` metrics that are logged in batches. There are three budgets: for a
+/// call alone (`own`), for a call with the background work that it causes (`all_in`), and for
+/// reading the run.
 async fn in_batches(ledger: &mut CostLedger, count: usize, own: [f64; 3], all_in: f64, looks: [f64; 2]) {
     let (names, mut job) = (names(count), Job::new().await);
     for step in 0..300 {

@@ -23,7 +23,7 @@ fn connection_info(context: &RequestContext) -> ConnectionInfo {
     let RequestContext::ApiGatewayV2(context) = context else { return ConnectionInfo::default() };
     let iam = context.authorizer.as_ref().and_then(|authorizer| authorizer.iam.as_ref());
     let gateway = iam.and_then(|iam| {
-        // After the colon comes the name of the role session, which the caller chose.
+        // The part after the colon is the name of the role session, which the caller chose.
         let user = iam.user_id.as_deref()?.split(':').next()?.to_owned();
         Some(GatewayIdentity { account: iam.account_id.clone()?, arn: iam.user_arn.clone()?, user })
     });

@@ -70,7 +70,8 @@ pub fn to_utf8(json: &[u8]) -> Result<Cow<'_, [u8]>, JsonError> {
     }
 }
 
-/// Replaces surrogates encoded in UTF-8, which Python accepts (`surrogatepass`), by U+FFFD.
+/// Replaces surrogates that are encoded in UTF-8 with U+FFFD. They are invalid, but Python accepts
+/// them (`surrogatepass`).
 fn replace_encoded_surrogates(text: &[u8]) -> Result<Vec<u8>, JsonError> {
     let mut mended = text.to_vec();
     let mut at = 0;

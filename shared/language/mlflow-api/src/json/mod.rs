@@ -1,8 +1,8 @@
 //! JSON with the semantics of Python's `json` module, for reading and formatting.
 //!
 //! JSON that is nested in a string must be returned to clients as they sent it, with integers of
-//! any length, NaN, infinities and the order of keys. `serde_json` preserves none of these.
-//! Unpaired surrogates are invalid Unicode and are replaced by U+FFFD. JavaScript produces them
+//! any length, NaN, infinities and the order of keys, none of which `serde_json` preserves.
+//! Unpaired surrogates are invalid Unicode and are replaced with U+FFFD. JavaScript produces them
 //! when it truncates a string in the middle of a character.
 //!
 //! Request bodies are read with `serde_json`. [`read_value`] also accepts some JSON that

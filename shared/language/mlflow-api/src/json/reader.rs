@@ -1,4 +1,4 @@
-//! A JSON parser that accepts what Python's accepts.
+//! A JSON parser that accepts everything that Python's parser accepts.
 
 use std::iter::Peekable;
 use std::str::CharIndices;
@@ -23,8 +23,8 @@ pub enum JsonError {
 }
 
 impl Json {
-    /// Parses a text without limiting the number of its values, for example a stored text. Returns
-    /// `None` if the text is not valid JSON or nested too deeply.
+    /// Parses a text without limiting the number of its values. Use it for trusted texts, such as
+    /// stored ones. Returns `None` if the text is not valid JSON or is nested too deeply.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::read_with(text, char::REPLACEMENT_CHARACTER).ok()
@@ -73,7 +73,8 @@ impl Json {
 }
 
 fn check_number(text: &str) -> std::result::Result<(), JsonError> {
-    // The length is checked first, because it rules out most texts without counting.
+    // The length is checked first, because a short text cannot have too many values, and counting
+    // is then unnecessary.
     let is_too_many = text.len() > MAX_TEXT_VALUES && values(text.as_bytes()) > MAX_TEXT_VALUES;
     if is_too_many { Err(JsonError::TooMany) } else { Ok(()) }
 }

@@ -1,9 +1,9 @@
-//! Limits on the number of values in JSON, which is counted before parsing. A value of two bytes
-//! takes about a hundred in memory.
+//! Limits on the number of values in JSON. The values are counted before parsing, because a value
+//! of two bytes takes about a hundred bytes in memory.
 
 /// Maximum number of values in JSON that is parsed into a value of `serde_json`, such as the body
-/// of a request. A batch of 1,000 metrics has about 13,000 values. Regardless of their types, this
-/// many values take less than 200 MB of memory.
+/// of a request. Values of any type take less than 200 MB of memory at this limit. For comparison,
+/// a batch of 1,000 metrics has about 13,000 values.
 pub const MAX_VALUES: usize = 500_000;
 
 /// Maximum number of values in a JSON text that is part of a request, such as the records of a

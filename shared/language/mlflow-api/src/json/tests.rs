@@ -108,8 +108,8 @@ fn what_serde_refuses_is_read_as_it_would_be() {
     }
 }
 
-/// Checks that eight times the number of surrogates takes less than 32 times as long. Measures the
-/// thread's CPU time, which excludes time used by other programs.
+/// Checks that JSON with eight times as many surrogates takes less than 32 times as long. Measures
+/// the thread's CPU time, which excludes time used by other programs.
 #[test]
 fn halves_are_read_in_linear_time() {
     let now = || {
@@ -212,8 +212,8 @@ fn escapes_are_resolved_in_strings_and_in_json_within_them() {
         (r#"{"a":"say \"yes\"", "b" : 1.50}"#, r#"{"a":"say "yes"", "b" : 1.50}"#),
         (r#"["one\ntwo\ttabs \/ \\"]"#, "[\"one\ntwo\ttabs / \\\"]"),
         (r#""\ud83d\ude00 \ud83d!""#, "\"😀 \u{fffd}!\""),
-        // JSON within a string, and within a string of that JSON. NaN, which only Python accepts,
-        // is allowed in it.
+        // JSON within a string, and JSON within a string of that JSON. The nested JSON may contain
+        // NaN, which only Python accepts.
         (r#"{"a": "{\"b\": \"\\u00dc\", \"c\": NaN}"}"#, r#"{"a": "{"b": "Ü", "c": NaN}"}"#),
         (r#"{"a": "{\"b\": \"[\\\"\\\\u00dc\\\"]\"}"}"#, r#"{"a": "{"b": "["Ü"]"}"}"#),
         (r#"{"a": "\"gpt-4\"", "b": "\"C:\\\\new\""}"#, r#"{"a": ""gpt-4"", "b": ""C:\new""}"#),
@@ -230,8 +230,8 @@ fn escapes_are_resolved_in_strings_and_in_json_within_them() {
     }
 }
 
-/// Every level of nested quotes doubles the number of backslashes, so even long texts contain only
-/// a few levels.
+/// Every level of nesting doubles the number of backslashes before quotes, so even long texts
+/// contain only a few levels.
 #[test]
 fn the_levels_that_are_resolved_are_bounded() {
     let nested = (0..12).fold("\"Ü\"".to_owned(), |text, _| Json::from(&*text).print());

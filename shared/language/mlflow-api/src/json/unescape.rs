@@ -7,14 +7,14 @@ use serde::de::IgnoredAny;
 use super::reader::resolve;
 use super::value::Json;
 
-/// Maximum depth of JSON nested in JSON strings at which escapes are resolved. Bounds the work,
-/// because each level is at most as long as the one that contains it.
+/// Maximum depth of JSON nested in JSON strings at which escapes are resolved. It limits the total
+/// work, because the text of each level is at most as long as that of the level that contains it.
 const MAX_NESTING: usize = 8;
 
-/// Resolves the escapes in the strings of a JSON text, and in strings that are themselves JSON.
-/// Everything else stays as written, including quotes, spaces and numbers.
+/// Resolves the escapes in the strings of a JSON text, and in strings that are themselves JSON. All
+/// other characters are unchanged, including quotes, spaces and numbers.
 ///
-/// A string with an invalid escape stays as it is. Unpaired surrogates are replaced by U+FFFD.
+/// A string with an invalid escape is also unchanged. Unpaired surrogates are replaced with U+FFFD.
 #[must_use]
 pub fn unescaped(json: &str) -> Cow<'_, str> {
     if !json.contains('\\') {

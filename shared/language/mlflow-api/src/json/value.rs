@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::python;
 
-/// Maximum number of entries for which the keys of an object are searched linearly.
+/// Maximum number of entries in an object for which keys are found by a linear search.
 const LINEAR_SEARCH_LIMIT: usize = 16;
 
 /// A JSON value.

@@ -29,12 +29,12 @@ messages! {
         tags: Vec<KeyValue> [List],
         model_id: String,
     }
-    /// The dataset that metrics must be measured on.
+    /// A dataset in a search. Only metrics that were measured on it are considered.
     MetricsDataset {
         dataset_name: String,
         dataset_digest: String,
     }
-    /// A clause of an order.
+    /// A term of the order of a search.
     ModelOrderClause {
         field_name: String,
         ascending: Option<bool>,

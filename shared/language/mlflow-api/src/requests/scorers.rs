@@ -9,8 +9,8 @@ messages! {
         name: String [Required, Text],
         serialized_scorer: String [Required, Text],
     }
-    /// The request message of `scorers/list`. With an empty list of experiments, nothing is found.
-    /// Without a list, everything is found.
+    /// The request message of `scorers/list`. If the list of experiments is empty, nothing is
+    /// found. If there is no list, the scorers of all experiments are found.
     ListScorers {
         experiment_id: String [Text],
         experiment_ids: Option<Vec<String>> [List, TextItems],

@@ -1,5 +1,6 @@
-//! Requests about traces. Assessments, and `POST traces` in version 3 of the API, contain values
-//! that fields of these messages cannot represent, so they are read from the JSON directly.
+//! Requests about traces. Some requests contain values that the fields of these messages cannot
+//! represent, so they are read directly from the JSON: requests with assessments, and `POST traces`
+//! in version 3 of the API.
 
 use serde_json::Value;
 
@@ -29,8 +30,8 @@ messages! {
         trace_id: String [Text, Required],
         allow_partial: bool [Bool],
     }
-    /// The request message of `traces/batchGet` and `traces/batchGetInfos`. Without a list of
-    /// experiments, all traces pass. With an empty list, none do.
+    /// The request message of `traces/batchGet` and `traces/batchGetInfos`. If there is no list of
+    /// experiments, all traces are returned. If the list is empty, none are.
     BatchGet {
         trace_ids: Vec<String> [List, Required, TextItems],
         experiment_ids: Option<Vec<String>> [List, TextItems],

@@ -1,5 +1,5 @@
-//! Formatting of filters as text. The text parses as an equal filter, unless keys or values contain
-//! quotes.
+//! Formatting of filters as text. Parsing the text results in an equal filter, unless keys or
+//! values contain quotes.
 
 use std::fmt;
 
@@ -87,7 +87,7 @@ impl fmt::Display for TextTest {
     }
 }
 
-/// Returns the text in the kind of quotes that it does not contain, because a filter has no escapes
+/// Returns the text in quotes of the kind that it does not contain. A filter cannot escape quotes
 /// within quotes.
 pub(crate) fn quoted(text: &str) -> String {
     let quote = if text.contains('\'') { '"' } else { '\'' };

@@ -30,7 +30,7 @@ pub enum ExperimentPredicate {
     Name(TextTest),
     /// A condition on the id: membership in a set of ids, or its negation.
     Id {
-        /// The ids in the filter, without values that are not valid experiment ids.
+        /// The ids in the filter, except for values that are not valid experiment ids.
         among: BTreeSet<ExperimentId>,
         /// Whether the id must not be in the set.
         negated: bool,
@@ -78,8 +78,8 @@ impl ExperimentNumber {
 }
 
 impl ExperimentFilter {
-    /// Returns the longest prefix that the filter implies for the names of all experiments that
-    /// pass, or `None` if it implies none. The prefix is case-sensitive.
+    /// Returns the longest prefix that all names of experiments that pass the filter are known to
+    /// have, or `None` if there is none. The prefix is case-sensitive.
     #[must_use]
     pub fn name_beginning(&self) -> Option<&str> {
         let beginnings = self.predicates.iter().filter_map(|predicate| match predicate {
@@ -100,8 +100,8 @@ pub fn parse_experiment_filter(filter: &str) -> Result<ExperimentFilter> {
     Ok(ExperimentFilter { predicates: predicates.collect::<Result<_>>()? })
 }
 
-/// Parses the identifier and the value (`SearchExperimentsUtils._get_comparison`). Unlike in run
-/// searches, comparators are case-sensitive, so `like` is not a comparator.
+/// Parses the identifier and the value (`SearchExperimentsUtils._get_comparison`). Comparators are
+/// case-sensitive, unlike in searches of runs, so `like` is not a comparator.
 fn read<'a>(comparison: &Comparison<'a>) -> Result<(Identifier<'a>, &'a str, Option<FilterLiteral>)> {
     let identifier = identifier::of_experiment(comparison.left, &EXPERIMENT_ATTRIBUTES)?;
     let Identifier { family, key } = identifier;
@@ -161,7 +161,7 @@ fn id(comparator: &str, value: FilterLiteral) -> Result<ExperimentPredicate> {
     });
     let among = ids.filter_map(Result::transpose).collect::<Result<_>>()?;
     if is_list != takes_list {
-        // MLflow passes the list on to the database, which fails.
+        // MLflow passes the list on to the database, which fails. Here, an error is returned.
         return Err(Error::invalid(format!("The comparator '{comparator}' does not support lists.")));
     }
     Ok(ExperimentPredicate::Id { among, negated })
@@ -179,8 +179,8 @@ fn number(key: &str, comparator: &str, value: FilterNumber) -> Result<Experiment
     }
 }
 
-/// Returns the error for an invalid comparator. For numbers, MLflow lists the comparators of texts
-/// as well, and omits the closing quote.
+/// Returns the error for an invalid comparator. As in MLflow, the message about numbers also lists
+/// the comparators of texts, and omits the closing quote.
 fn not_one_of(comparator: &str, quote: &str) -> Error {
     let listed = python_repr::set(&TEXT_COMPARATORS);
     Error::invalid(format!("Invalid comparator '{comparator}' not one of '{listed}{quote}"))

@@ -1,6 +1,6 @@
-//! Filters of logged models, which have their own grammar (`utils/search_logged_model_utils.py`).
-//! Values need no quotes, and only single quotes are removed. Anything other than a comparison of
-//! three parts is rejected.
+//! Filters of logged models, which have a different grammar than other filters
+//! (`utils/search_logged_model_utils.py`). Values need no quotes, and only single quotes are
+//! removed. A comparison must consist of exactly three parts.
 
 use mlflow_api::python::{parse_float, repr, repr_list};
 use mlflow_api::{Error, ErrorCode, Result};
@@ -35,7 +35,7 @@ pub enum ModelPredicate {
         key: String,
         /// The comparator.
         comparator: Comparator,
-        /// The value to compare with. No comparison with NaN passes.
+        /// The value to compare with. If it is NaN, no point passes.
         value: f64,
     },
     /// A condition on a param, which must be present.
@@ -59,7 +59,7 @@ pub enum ModelPredicate {
         /// The test of its value.
         test: TextTest,
     },
-    /// A condition on an attribute that is a number in MLflow's store, but text in its grammar.
+    /// A condition on an attribute that is a number in MLflow's store, but is compared as a text.
     Code {
         /// The attribute.
         attribute: ModelCode,
@@ -72,7 +72,7 @@ pub enum ModelPredicate {
         attribute: ModelTime,
         /// The comparator.
         comparator: Comparator,
-        /// The time to compare with, in ms. No comparison with NaN passes.
+        /// The time to compare with, in ms. If it is NaN, no model passes.
         value: f64,
     },
 }
@@ -90,13 +90,13 @@ pub enum ModelText {
     SourceRunId,
     /// The location of the model's artifacts.
     ArtifactLocation,
-    /// The lifecycle stage. Always `active`, because searches do not return other models.
+    /// The lifecycle stage. Always `active`, because searches do not return deleted models.
     LifecycleStage,
     /// The status message. Always missing, because no endpoint sets it.
     StatusMessage,
 }
 
-/// The numeric attributes of a logged model that compare as text.
+/// The numeric attributes of a logged model that filters compare as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelCode {
     /// The id of the experiment.
@@ -162,7 +162,7 @@ impl ModelFilter {
         self.predicates.iter().any(by_run)
     }
 
-    /// Returns the run that must have created every model that passes, if the filter names one.
+    /// If the filter requires a certain run as the creator of the model, returns that run.
     #[must_use]
     pub fn source_run(&self) -> Option<&str> {
         self.predicates.iter().find_map(|predicate| match predicate {
@@ -280,8 +280,8 @@ fn entity(identifier: &str) -> Result<(&'static str, String)> {
         _ => ("attributes", identifier),
     };
     let key = key.trim_matches('`');
-    // MLflow's messages contain the attribute that an alias stands for, but only if the identifier
-    // has no entity type.
+    // MLflow's messages contain the attribute that an alias stands for, but only for an identifier
+    // without an entity type.
     let is_bare = identifier == key;
     let key = match key {
         "creation_time" | "creation_timestamp" if is_bare => "creation_timestamp_ms",
@@ -300,8 +300,8 @@ fn literal(value: &str) -> Result<FilterLiteral> {
     Ok(FilterLiteral::Text(value.trim_matches('\'').to_owned()))
 }
 
-/// Rewrites texts that represent an integer in plain decimal digits. SQLite converts them in this
-/// way when it compares them with a column of integers.
+/// Rewrites texts that represent an integer in plain decimal digits. SQLite does the same when it
+/// compares such a text with a column of integers.
 fn with_digits(literal: FilterLiteral) -> FilterLiteral {
     let digits = |text: String| {
         let number = parse_float(&text).filter(|number| number.fract() == 0.0 && number.abs() < 1e15);

@@ -213,6 +213,7 @@ impl<'a> UncheckedRunFilter<'a> {
         }
         let built = self.0.into_iter().map(|(identifier, comparator, value)| {
             // MLflow passes a list with a comparator other than IN on to the database, which fails.
+            // Here, an error is returned.
             build(&identifier, &comparator, value)?
                 .ok_or_else(|| Error::invalid(format!("The comparator '{comparator}' does not support lists.")))
         });

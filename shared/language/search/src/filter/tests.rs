@@ -25,7 +25,7 @@ fn run_filters() {
             "datasets.name = 'd' AND datasets.context IN ('train')",
         ),
         ("params.a is null and tags.b IS NOT NULL", "params.`a` IS NULL AND tags.`b` IS NOT NULL"),
-        // MLflow accepts filters with missing or superfluous ANDs.
+        // MLflow accepts filters with missing or redundant ANDs.
         ("status = 'a' metrics.acc > 1", "status = 'a' AND metrics.`acc` > 1.0"),
         ("AND status = 'a' AND", "status = 'a'"),
     ] {

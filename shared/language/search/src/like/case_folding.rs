@@ -2,11 +2,11 @@
 
 /// Folds the case of a character. Two characters match in ILIKE if they fold to the same character.
 ///
-/// This is Unicode's simple case folding, except that ASCII letters only match each other, and not
-/// the Kelvin sign, the long s, or the dotted and dotless i. The index contains texts with only
-/// their ASCII letters in lower case, so the exception keeps its tokens valid. A character is never
-/// folded to several characters, so that `_` matches exactly one. As a result, `ß` does not match
-/// `ss`.
+/// This is Unicode's simple case folding, with an exception: ASCII letters only match each other,
+/// and not the Kelvin sign, the long s, or the dotted and dotless i. The exception is necessary
+/// because the index converts only ASCII letters to lower case, and its tokens would otherwise miss
+/// matching texts. A character is never folded to several characters, so that `_` matches exactly
+/// one. As a result, `ß` does not match `ss`.
 pub(crate) fn fold(letter: char) -> char {
     if letter.is_ascii() {
         return letter.to_ascii_lowercase();
@@ -45,8 +45,8 @@ mod tests {
         }
     }
 
-    /// Checks every character. Those that match others must have variants, and ASCII characters
-    /// must only match ASCII characters.
+    /// Checks every character. Characters that match others must have variants, and ASCII
+    /// characters must only match ASCII characters.
     #[test]
     fn all_variants_are_known() {
         let mut classes: HashMap<char, Vec<char>> = HashMap::new();

@@ -1,16 +1,16 @@
-//! Search for the part of a pattern between two `%`, if it contains `_`.
+//! Search for a part of a pattern between two `%`, if the part contains `_`.
 //!
-//! The algorithm is Shift-And. It maintains one bit for each character of the part, which is set if
-//! the text read so far ends with the part up to that character. Each character of the text takes a
-//! shift and a mask per 64 characters of the part. Skipping ahead, as in a search for plain text,
-//! is not possible, and a comparison at every position would take time proportional to the product
-//! of both lengths.
+//! The algorithm is Shift-And. It maintains one bit for each character of the part. The bit is set
+//! if the text read so far ends with the beginning of the part up to that character. Each character
+//! of the text takes a shift and a mask per 64 characters of the part. Skipping ahead, as in a
+//! search for plain text, is not possible because of `_`. A comparison at every position would take
+//! time proportional to the product of both lengths.
 
 /// A part of a pattern that contains `_`, in blocks of 64 characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ShiftAndPattern {
     blocks: Vec<ShiftAndBlock>,
-    /// The bit of the last character, in the last block.
+    /// The bit of the part's last character, within the last block.
     last: u64,
 }
 
@@ -62,7 +62,7 @@ impl ShiftAndPattern {
     /// Returns the position in a text where the first match of this part ends.
     pub(super) fn first_end(&self, text: &str) -> Option<usize> {
         let mut states = vec![0_u64; self.blocks.len()];
-        // Blocks from this index on have no bit set.
+        // No bit is set in the blocks from this index on.
         let mut reached = 1;
         for (at, found) in text.char_indices() {
             if reached < states.len() && states[reached - 1] >> 63 == 1 {

@@ -92,7 +92,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::dear_cases(2_000)))]
 
-    /// Covers parts of a pattern that have more than one block.
+    /// Tests parts of a pattern that have more than one block of 64 characters.
     #[test]
     fn agrees_with_the_definition_on_long_stretches(
         text in "[ab]{150,300}", from in 0_usize..80, length in 60_usize..140, gaps in prop::collection::vec(0_usize..140, 0..40),
@@ -115,7 +115,7 @@ fn now() -> Duration {
     Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime)).unwrap()
 }
 
-/// Returns the shortest duration of several attempts, which is suitable for comparisons.
+/// Returns the shortest duration of several attempts, which is the least affected by noise.
 fn fastest(work: impl Fn() -> bool) -> Duration {
     let attempt = || {
         let began = now();
@@ -149,7 +149,8 @@ fn without_gaps_the_work_is_linear() {
     }
 }
 
-/// Checks that a long part with `_` costs a small fraction of a comparison at every position.
+/// Checks that a search for a long part with `_` takes a small fraction of the time of comparing at
+/// every position.
 #[test]
 fn with_gaps_the_work_is_a_small_part_of_the_product() {
     let stretch = "_a".repeat(1_000) + "b";

@@ -1,4 +1,4 @@
-//! The columns by which runs are indexed. A column is displayed as it is written in filters.
+//! The columns by which runs are indexed. The `Display` form of a column is its name in filters.
 
 use std::fmt;
 
@@ -16,8 +16,8 @@ const STATUSES: [&str; 5] = [
     RunStatus::Scheduled.name(),
 ];
 
-/// A metric, as a column that contains the latest value of each run. There is a list for each
-/// metric. Runs may have no value.
+/// A metric, as a column with the latest value for each run. There is a list for each metric. A run
+/// may have no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetricColumn(pub String);
 
@@ -32,8 +32,8 @@ pub enum RunColumn {
     EndTime,
     /// A param.
     Param(String),
-    /// Any other text, by its field. A run may have several values of a dataset field, and passes a
-    /// condition if one of the values does.
+    /// Any other text, identified by its field. A run may have several values of a dataset field.
+    /// It passes a condition if one of the values does.
     Field(String),
 }
 
@@ -46,7 +46,7 @@ impl RunColumn {
         }
     }
 
-    /// Checks whether runs may have no value in this column.
+    /// Checks whether some runs may have no value in this column.
     pub(super) fn may_be_missing(&self) -> bool {
         matches!(self, Self::EndTime | Self::Param(_) | Self::Field(_))
     }
@@ -69,14 +69,14 @@ impl RunColumn {
         fields.has_text(&field).then_some(field)
     }
 
-    /// Returns all possible values in sorted order if they are few. In that case, there is a list
-    /// for each value. Returns an empty slice for all other columns.
+    /// Returns all possible values in sorted order, for a column with few possible values, which
+    /// has a list for each value. Returns an empty slice for any other column.
     pub(super) fn values(&self) -> &'static [&'static str] {
         if *self == Self::Status { &STATUSES } else { &[] }
     }
 
-    /// Returns the share of runs that is assumed to have a text in this range if nothing else is
-    /// known.
+    /// Returns the assumed share of runs that have a text in this range. It is used if nothing more
+    /// is known about the column.
     pub(super) fn share(&self, range: &TextRange) -> f64 {
         let of_one_text = match (self, range) {
             (Self::Status, TextRange::Equal(status)) if status == RunStatus::Finished.name() => 0.8,

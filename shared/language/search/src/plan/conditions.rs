@@ -10,14 +10,14 @@ use crate::range::{NumberRange, TimeRange};
 /// A condition of a filter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlanCondition<'a> {
-    /// A text value that must be present, and pass the test if there is one.
+    /// The run has a text value that passes the test, or any text value if there is no test.
     Text {
         /// The column.
         column: RunColumn,
         /// The test of its value.
         test: Option<&'a TextTest>,
     },
-    /// A number that must be present, and in a range.
+    /// The run has a number in a range.
     Number {
         /// The column.
         column: MetricColumn,
@@ -28,7 +28,7 @@ pub enum PlanCondition<'a> {
     Time(TimeRange),
     /// A set of ids that must contain the id of the run.
     Ids(BTreeSet<String>),
-    /// A condition that no list, time or id can answer.
+    /// A condition that cannot be checked with a list, the start time or the id.
     Other,
 }
 
@@ -45,7 +45,7 @@ pub enum PlanSortBy {
     Other,
 }
 
-/// An order, to the extent that lists can be in it.
+/// An order, reduced to the properties that determine which lists are in this order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanOrder {
     /// The first term.
@@ -65,7 +65,7 @@ impl PlanOrder {
 }
 
 /// Returns the range of a column's numbers that pass all conditions, or `None` if runs without a
-/// value may pass.
+/// value may pass as well.
 pub(super) fn number_range(asks: &[PlanCondition<'_>], of: &MetricColumn) -> Option<NumberRange> {
     let ranges = asks.iter().filter_map(|ask| match ask {
         PlanCondition::Number { column, range } if column == of => Some(*range),

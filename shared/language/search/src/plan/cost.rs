@@ -1,5 +1,5 @@
-//! Cost estimates of paths. A wrong estimate makes a search more expensive, but its result remains
-//! correct.
+//! Cost estimates of access paths. A wrong estimate makes a search more expensive, but does not
+//! change its result.
 
 use std::fmt;
 
@@ -8,33 +8,33 @@ use super::list_heads::{ListHead, ListHeads};
 use super::options::RunOptions;
 use super::run_list::RunList;
 
-/// Read units for reading a run by key: its copy is one item.
+/// Read units for reading a run by key. A run is read as a single item, its copy.
 const UNITS_PER_READ: f64 = 1.0;
 /// Read units per run when many runs are read by time in one range. Adjacent copies share read
 /// units.
 const UNITS_PER_RANGE_READ: f64 = 0.3;
 /// Read units per entry of a list.
 const UNITS_PER_ENTRY: f64 = 0.025;
-/// Read units that the latency of a request is equivalent to.
+/// Number of read units that are considered as expensive as the latency of one request.
 const UNITS_PER_REQUEST: f64 = 2.0;
 /// Number of runs that are read by key in one request.
 const READ_BATCH: f64 = 100.0;
-/// Read units of one request for a range: 1 MB.
+/// Read units of one request for a range, which returns up to 1 MB.
 const RANGE_BATCH: f64 = 256.0;
-/// Assumed number of runs if only a lower bound is known. With fewer runs, every path is cheap.
-/// With more, gathering is still cheap, but reading the whole experiment is not.
+/// Assumed number of runs if only a lower bound is known. With fewer runs, any path would be cheap.
+/// With more, gathering would still be cheap, but reading the whole experiment would not.
 const UNKNOWN_TOTAL: f64 = 10_000.0;
 /// Assumed share of runs that pass an unknown condition.
 const UNKNOWN_SHARE: f64 = 0.5;
 /// Lower bound of all estimated shares.
 const MIN_SHARE: f64 = 0.001;
 
-/// The estimated reads of a search, without the probed heads.
+/// The estimated reads of a search, not counting the probes of list heads.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PlanCost {
     /// Read units.
     pub units: f64,
-    /// Requests, whether sequential or concurrent.
+    /// Number of requests, both sequential and concurrent.
     pub requests: f64,
     /// The number of runs that was assumed, if the cost depends on a guess.
     pub guessed_total: Option<f64>,
@@ -59,7 +59,7 @@ pub(super) struct Estimates<'a> {
     options: &'a RunOptions,
     heads: &'a ListHeads,
     page_size: f64,
-    /// The number of runs that start per ms, among all runs.
+    /// The number of runs that start per ms, counting all runs.
     rate: Option<f64>,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Estimates<'a> {
     }
 
     /// Returns the number of runs, if it is known. It is unknown if the filter limits the start
-    /// time, because the list of all runs is only read within that range.
+    /// time, because the list of all runs is then only read within that range.
     pub(super) fn known_total(&self) -> Option<f64> {
         if self.options.started.is_bounded() {
             return None;
@@ -104,8 +104,8 @@ impl<'a> Estimates<'a> {
         self.heads.length(list).map_or_else(|| (self.share(list) * self.total()).max(least), float)
     }
 
-    /// Returns the share of runs that are in all of the lists. The conditions of a filter are
-    /// rarely independent, so each list after the first is assumed to exclude at most half of the
+    /// Returns the share of runs that are in all of the lists. Because the conditions of a filter
+    /// are rarely independent, each list after the first is assumed to exclude at most half of the
     /// runs.
     fn joint_share(&self, lists: &[RunList]) -> f64 {
         let mut shares: Vec<_> = lists.iter().map(|list| self.share(list)).collect();
@@ -120,7 +120,8 @@ impl<'a> Estimates<'a> {
         (self.joint_share(lists) * self.total()).min(shortest)
     }
 
-    /// Returns the number of runs in these lists that are examined for each run that passes.
+    /// Returns the number of runs in these lists that are examined for each run that passes the
+    /// filter.
     pub(super) fn per_run(&self, lists: &[RunList]) -> f64 {
         let others = self.options.lists.iter().filter(|list| !lists.contains(list));
         let all: Vec<_> = lists.iter().chain(others).cloned().collect();
@@ -139,8 +140,8 @@ impl<'a> Estimates<'a> {
         PlanCost { guessed_total: self.known_total().is_none().then_some(UNKNOWN_TOTAL), ..cost }
     }
 
-    /// Returns the cost of reading these lists side by side until a page is full. Runs are only
-    /// read if they are in all of these lists and in all lists of `narrowed_by`.
+    /// Returns the cost of reading these lists side by side until a page is full. A run is only
+    /// read if it is in all of these lists and in all lists of `narrowed_by`.
     pub(super) fn in_order(&self, lists: &[RunList], narrowed_by: &[RunList]) -> PlanCost {
         let joint = self.joint_share(lists);
         let candidates = self.candidates(lists);
@@ -163,8 +164,8 @@ impl<'a> Estimates<'a> {
     }
 }
 
-/// Returns the number of list entries that cost as much as reading `candidates` runs that do not
-/// pass.
+/// Returns the number of list entries that cost as much as reading `candidates` runs that fail the
+/// filter.
 pub(super) fn entries_for(candidates: f64) -> f64 {
     candidates * (UNITS_PER_ENTRY + UNITS_PER_READ) / UNITS_PER_ENTRY
 }

@@ -2,7 +2,7 @@
 
 use super::run_list::RunList;
 
-/// The first entries of a list. A list that is newest first is only read within
+/// The first entries of a list. A list that is sorted newest first is only read within
 /// [`RunOptions::started`](super::RunOptions::started).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListHead {
@@ -10,9 +10,11 @@ pub struct ListHead {
     pub entries: usize,
     /// Whether these are all entries of the list.
     pub complete: bool,
-    /// The start time of the first entry in ms, if the list is newest first and not empty.
+    /// The start time of the first entry in ms. `None` if the list is not sorted newest first, or
+    /// is empty.
     pub first: Option<i64>,
-    /// The start time of the last entry that was read in ms, under the same conditions.
+    /// The start time of the last entry that was read, in ms. `None` if the list is not sorted
+    /// newest first, or is empty.
     pub last: Option<i64>,
 }
 
@@ -43,8 +45,8 @@ impl ListHeads {
         self.of(list).filter(|head| head.complete).map(|head| head.entries)
     }
 
-    /// Returns how many runs of a list that is newest first start per ms, measured back from the
-    /// newest run in all heads.
+    /// Returns how many runs start per ms in a list that is sorted newest first. The period is
+    /// measured back from the newest run in all heads.
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub(super) fn rate(&self, list: &RunList) -> Option<f64> {
         let newest = self.0.iter().filter_map(|(_, head)| head.first).max()?;

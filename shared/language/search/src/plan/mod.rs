@@ -1,10 +1,12 @@
 //! The query planner for searches of runs.
 //!
 //! `conditions.rs` translates the conditions of a filter into conditions on the columns by which
-//! runs are indexed ([`PlanCondition`]), and an order into a [`PlanOrder`]. Planning takes two steps, both of
-//! which are pure functions. [`RunOptions::of`] determines what the index offers. The store then
-//! reads the first entries of the lists that [`RunOptions::probes`] returns, and [`choose`] selects
-//! the cheapest path.
+//! runs are indexed ([`PlanCondition`]), and an order into a [`PlanOrder`]. Planning then takes two
+//! steps, both of which are pure functions:
+//!
+//! 1. [`RunOptions::of`] determines what the index offers. The store then reads the first entries
+//!    of the lists that [`RunOptions::probes`] returns.
+//! 2. [`choose`] selects the cheapest path.
 //!
 //! Every path yields candidates, which are checked against the complete filter. The result is
 //! therefore correct even if lists contain too many runs or estimates are wrong.

@@ -16,17 +16,18 @@ const MAX_PROBED_LISTS: usize = 3;
 /// The possible access paths of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunOptions {
-    /// The runs that may pass, if the filter names runs. Empty if the filter contradicts itself.
+    /// The ids of runs that may pass, if the filter names ids. Empty if the conditions of the
+    /// filter contradict each other, so that no run can pass.
     pub ids: Option<Vec<String>>,
-    /// Lists that each contain every run that passes and whose last change has been indexed. The
-    /// most selective lists come first.
+    /// Lists that each contain every run that passes the filter, except for runs with changes that
+    /// have not been indexed yet. The most selective lists come first.
     pub lists: Vec<RunList>,
-    /// The range of start times of runs that pass. Lists that are newest first are only read within
-    /// it.
+    /// The range of start times of runs that pass. Lists that are sorted newest first are only read
+    /// within this range.
     pub started: TimeRange,
     /// The lists in the order of the search. `None` if no lists have this order.
     pub walk: Option<RunWalk>,
-    /// The number of conditions that no list, time or id can answer.
+    /// The number of conditions that cannot be checked with a list, the start time or the id.
     pub(super) unanswered: usize,
     /// Whether the order is that of the list of all runs.
     pub(super) newest_first: bool,
@@ -58,14 +59,15 @@ impl RunOptions {
         Self { ids, lists, started, walk, unanswered, newest_first: sorting.is_newest_first() }
     }
 
-    /// Returns the lists to probe before a path is chosen, of which up to
-    /// [`ListHead::MAX_ENTRIES`](super::ListHead::MAX_ENTRIES) entries are read. The search may then use these
-    /// entries.
+    /// Returns the lists to probe before a path is chosen. Up to
+    /// [`ListHead::MAX_ENTRIES`](super::ListHead::MAX_ENTRIES) entries are read from each, and the
+    /// search can reuse them.
     #[must_use]
     pub fn probes(&self) -> Vec<RunList> {
         let nothing_to_choose = match &self.walk {
             _ if self.ids.is_some() => true,
-            // In this case, the runs are read by time until the page is full.
+            // The walk through the list of all runs needs no probe if no indexed list can narrow
+            // it. The runs are then read by time until the page is full.
             Some(walk) => walk.segments == [RunList::All] && !self.lists.iter().any(RunList::is_indexed),
             None => self.lists.is_empty(),
         };
@@ -73,9 +75,9 @@ impl RunOptions {
             return Vec::new();
         }
         let mut probes: Vec<_> = self.lists.iter().take(MAX_PROBED_LISTS).cloned().collect();
-        // The head of a list shows whether the list is short. If there is no list, the list of all
-        // runs is probed. It is also probed without a walk, to estimate the share of runs that a
-        // list excludes.
+        // The head of a list shows whether the list is short. If there is no such list, the list of
+        // all runs is probed. It is also probed if there is no walk, to estimate the share of runs
+        // that a list excludes.
         if (probes.is_empty() || self.walk.is_none()) && !probes.contains(&RunList::All) {
             probes.push(RunList::All);
         }

@@ -7,8 +7,8 @@ use super::plan::{AccessPath, RunPlan, is_rare};
 use super::run_list::RunList;
 use super::run_walk::RunWalk;
 
-/// Lists that are longer than the shortest list by this factor are not joined, because reading them
-/// costs more than the runs that they exclude.
+/// Maximum ratio of the length of a joined list to that of the shortest list. Reading a longer list
+/// would cost more than reading the runs that it excludes.
 const MAX_LENGTH_RATIO: f64 = 50.0;
 /// Maximum number of lists to join. This is also the number of lists that are probed.
 const MAX_JOINED_LISTS: usize = 3;
@@ -26,8 +26,8 @@ pub fn choose(options: &RunOptions, heads: &ListHeads, page_size: usize) -> RunP
     RunPlan { path, started: options.started, narrow_by, per_run, cost }
 }
 
-/// Returns the plan that examines all runs, newest first, without reading any list that the indexer
-/// maintains.
+/// Returns the plan that examines all runs, newest first, and does not read any list that the
+/// indexer maintains.
 #[must_use]
 pub fn by_time(options: &RunOptions, page_size: usize) -> RunPlan {
     let heads = ListHeads::default();
@@ -67,7 +67,7 @@ impl PathWithCost {
     }
 }
 
-/// Returns the paths to compare. Those whose costs are known best come first.
+/// Returns the paths to compare. The paths with the most reliable cost estimates come first.
 fn paths(options: &RunOptions, heads: &ListHeads, estimates: &Estimates<'_>) -> Vec<PathWithCost> {
     if let Some(ids) = &options.ids {
         return vec![PathWithCost::new(AccessPath::Ids(ids.clone()), cost::reads_of(ids.len()))];
@@ -86,7 +86,8 @@ fn paths(options: &RunOptions, heads: &ListHeads, estimates: &Estimates<'_>) -> 
         paths.push(PathWithCost::new(AccessPath::AllRuns, estimates.whole()));
     }
     match &options.walk {
-        // Gathering a short list is at least as good, because it also yields the default order.
+        // This path is omitted, because gathering a short list is at least as good and also yields
+        // the default order.
         Some(_) if options.newest_first && is_short => {}
         Some(_) if options.newest_first => {
             let lists = joined(options, heads, estimates);
@@ -112,8 +113,8 @@ fn paths(options: &RunOptions, heads: &ListHeads, estimates: &Estimates<'_>) -> 
     paths
 }
 
-/// Returns the lists to join: the most selective lists that are newest first, without those that
-/// are much longer than the shortest.
+/// Returns the lists to join: the most selective lists that are sorted newest first, except for
+/// lists that are much longer than the shortest.
 fn joined(options: &RunOptions, heads: &ListHeads, estimates: &Estimates<'_>) -> Vec<RunList> {
     let narrows = |list: &&RunList| list.is_indexed() && list.is_newest_first();
     let mut lists: Vec<_> = options.lists.iter().filter(narrows).cloned().collect();
@@ -140,9 +141,9 @@ fn through_fewer(walk: &RunWalk, options: &RunOptions, heads: &ListHeads, estima
     walk
 }
 
-/// Returns the lists to narrow a path by: those whose entries cost less than reading the runs that
-/// they exclude. If the estimates find no such list, the shortest list is returned, in case far
-/// fewer runs pass than estimated.
+/// Returns the lists to narrow a path by. Reading the entries of these lists costs less than
+/// reading the runs that they exclude. If the estimates find no such list, the shortest list is
+/// returned, in case far fewer runs pass than estimated.
 fn narrowing(
     path: &AccessPath,
     read: &[RunList],
@@ -161,8 +162,8 @@ fn narrowing(
     if worth.is_empty() { shortest().into_iter().cloned().collect() } else { worth }
 }
 
-/// Returns the lists to gather: those whose entries cost less than reading the runs that they
-/// exclude.
+/// Returns the lists to gather. Reading the entries of these lists costs less than reading the runs
+/// that they exclude.
 fn worth_gathering(options: &RunOptions, estimates: &Estimates<'_>) -> Vec<RunList> {
     let lists = options.lists.iter().filter(|list| list.is_indexed());
     cheapest_of(lists, estimates, |lists| if lists.is_empty() { estimates.whole() } else { estimates.gather(lists) })

@@ -7,16 +7,16 @@ use super::run_list::RunList;
 use super::run_walk::RunWalk;
 use crate::range::TimeRange;
 
-/// The way in which the candidates of a search are found. Runs with changes that have not been
-/// indexed yet are candidates on every path.
+/// The way in which the candidates of a search are found. On every path, runs with changes that
+/// have not been indexed yet are candidates as well.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AccessPath {
-    /// Reads these runs. The list may be empty.
+    /// Reads the runs with these ids. The list may be empty.
     Ids(Vec<String>),
     /// Reads all runs in one range, and sorts those that pass.
     AllRuns,
-    /// Reads the runs that are in all of these lists until the page is full. The lists, and
-    /// therefore the runs, are newest first. If there are no lists, the list of all runs is read.
+    /// Reads the runs that are in all of these lists until the page is full. The lists are sorted
+    /// newest first, and so are the runs. If there are no lists, the list of all runs is read.
     Newest {
         /// Lists that are newest first, in ascending order of their share of the runs.
         lists: Vec<RunList>,
@@ -24,8 +24,8 @@ pub enum AccessPath {
     /// Reads the runs in the order of these lists until the page is full.
     Walk(RunWalk),
     /// Reads the keys of these lists completely, and intersects them. In the default order, the
-    /// keys are sorted, and runs are read until the page is full. In any other order, all of these
-    /// runs are read and sorted.
+    /// resulting runs are sorted by their keys and read until the page is full. In any other order,
+    /// all of them are read and then sorted.
     Gather {
         /// The lists.
         lists: Vec<RunList>,
@@ -43,8 +43,8 @@ impl AccessPath {
     }
 
     /// Checks whether the path begins without narrowing and may be narrowed later. If too few
-    /// candidates pass, the runs in the narrowing lists are sorted by time and read instead. This
-    /// is not possible for a walk in another order, which has to continue through all runs.
+    /// candidates pass, the search continues with the runs in the narrowing lists, sorted by time.
+    /// This is not possible for a walk in another order, which has to continue through all runs.
     pub(super) fn may_be_narrowed_later(&self, per_run: f64) -> bool {
         matches!(self, Self::Newest { .. }) && !is_rare(per_run)
     }
@@ -83,13 +83,13 @@ fn named(lists: &[RunList], between: &str) -> String {
 pub struct RunPlan {
     /// The access path.
     pub path: AccessPath,
-    /// The range of start times of runs that pass. Lists that are newest first are not read beyond
-    /// it, and keys outside of it are skipped.
+    /// The range of start times of runs that pass. Lists that are sorted newest first are only read
+    /// within this range. Keys outside of it are skipped in other lists.
     pub started: TimeRange,
     /// Lists that narrow a path in list order ([`AccessPath::Newest`] or [`AccessPath::Walk`]) when
-    /// few of its candidates pass. Their keys are read completely. From then on, only candidates
-    /// that are in all of these lists are read. [`RunPlan::narrow_limit`] determines when this
-    /// happens. Empty if the path already uses all suitable lists.
+    /// few of its candidates pass. When this happens, which [`RunPlan::narrow_limit`] determines,
+    /// the keys of these lists are read completely, and from then on only candidates in all of the
+    /// lists are read. Empty if the path already uses all suitable lists.
     pub narrow_by: Vec<RunList>,
     /// The expected number of candidates for each run that passes.
     pub(super) per_run: f64,
@@ -97,33 +97,35 @@ pub struct RunPlan {
     pub cost: PlanCost,
 }
 
-/// Checks whether there are too many candidates for each run that passes to read all of them.
+/// Checks whether so many candidates are examined for each run that passes that it is too expensive
+/// to read all of them.
 pub(super) fn is_rare(per_run: f64) -> bool {
     per_run > 3.0
 }
 
 impl RunPlan {
-    /// Maximum number of entries to read for narrowing, regardless of how few runs pass. Their keys
-    /// have to fit in memory.
+    /// Maximum number of entries to read for narrowing, even if very few runs pass. The keys of the
+    /// entries have to fit in memory.
     const MAX_ENTRIES: usize = 100_000;
 
     /// Returns the maximum number of entries to read in total from the lists of
-    /// [`RunPlan::narrow_by`]. `passed` of the `read` candidates have passed, and `wanted` more are
-    /// required.
+    /// [`RunPlan::narrow_by`]. `read` candidates have been read so far, `passed` of them have
+    /// passed, and `wanted` more runs are required.
     ///
     /// The limit is 0 while the path is good enough, which means that more than one in three
     /// candidates pass. If the lists have no more entries than the limit, narrowing the path by
     /// them is cheaper than continuing. Otherwise the path continues unchanged, and the caller may
     /// call this method again later.
     ///
-    /// Before the first candidate, the limit corresponds to the cost of a page of candidates,
-    /// according to an estimate that may be wrong. Later, it corresponds to the cost of continuing,
-    /// based on the share of candidates that have passed so far. A search therefore costs at most
-    /// twice as much as without narrowing, plus one page of candidates.
+    /// Before the first candidate is read, the limit corresponds to the estimated cost of a page of
+    /// candidates, which may be wrong. Later, it corresponds to the cost of continuing, based on
+    /// the share of candidates that have passed so far. A search therefore costs at most twice as
+    /// much as without narrowing, plus one page of candidates.
     #[must_use]
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and what is beyond is cut")]
     pub fn narrow_limit(&self, read: usize, passed: usize, wanted: usize) -> usize {
-        // If no candidate has passed, one in twice as many is assumed to pass.
+        // If no candidate has passed yet, it is assumed that one in twice as many candidates
+        // passes.
         let seen = cost::float(read) / cost::float(passed).max(0.5);
         let (per_run, candidates) = if read == 0 { (self.per_run, 1.0) } else { (seen, seen) };
         if self.narrow_by.is_empty() || !is_rare(per_run) {
@@ -133,9 +135,9 @@ impl RunPlan {
         (entries.round() as usize).min(Self::MAX_ENTRIES)
     }
 
-    /// Checks whether the search examines all runs in the order of their start times, without
-    /// narrowing or only with narrowing if few runs pass. In this case, adjacent copies are read in
-    /// ranges instead of by key.
+    /// Checks whether the search examines all runs in the order of their start times, either
+    /// without narrowing or with narrowing that only begins if few runs pass. If so, adjacent
+    /// copies are read in ranges instead of by key.
     #[must_use]
     pub fn reads_by_time(&self) -> bool {
         self.path.is_by_time() && (self.narrow_by.is_empty() || self.path.may_be_narrowed_later(self.per_run))

@@ -9,8 +9,8 @@ use crate::sort_key::FirstValue;
 use crate::trigram_tokens::END_MARK;
 
 /// A list of an experiment's runs. Long texts are truncated in keys and compared by their prefixes,
-/// so a list may contain more runs than its range describes. It never lacks a run whose last change
-/// has been indexed.
+/// so a list may contain more runs than its range describes. It contains every run in its range,
+/// except for runs with changes that have not been indexed yet.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunList {
     /// All runs that are not deleted, newest first. This list is written by the request that
@@ -64,11 +64,11 @@ impl RunList {
         *self != Self::All
     }
 
-    /// Checks whether a run with this value is in the list, assuming that the list is by that
-    /// field.
+    /// Checks whether a run with this value is in the list. `value` must be the run's value of the
+    /// field by which the list is sorted.
     pub(super) fn holds(&self, value: FirstValue<'_>) -> bool {
         match (self, value) {
-            // A time: either the start time, or another time as it is encoded in keys.
+            // A time: either the start time of the run, or another time in its encoding for keys.
             (list, FirstValue::Integer(_)) => list.is_newest_first() || matches!(list, Self::ByText { .. }),
             (Self::NotANumber { .. }, FirstValue::NotANumber) => true,
             (Self::ByNumber { range, .. }, FirstValue::Float(value)) => range.contains(value),
@@ -78,8 +78,9 @@ impl RunList {
         }
     }
 
-    /// Checks whether this list is by the column of a walked list, whose segments already cover all
-    /// of the column's values. The column must be a number, or a text with few possible values.
+    /// Checks whether this list and a list of the walk are by the same column, and the walk's
+    /// segments already cover all values of the column. The column must be a number, or a text with
+    /// few possible values.
     pub(super) fn is_by_the_same(&self, walked: &Self) -> bool {
         match (self, walked) {
             (
@@ -121,7 +122,7 @@ impl fmt::Display for RunList {
             Self::ByText { column, range } => write!(formatter, "{column} {range}"),
             Self::ByNumber { column, range } => write!(formatter, "{column} {range}"),
             Self::NotANumber { column } => write!(formatter, "{column} NaN"),
-            // The end mark is displayed as in regular expressions.
+            // The end mark is displayed as `$`, as in regular expressions.
             Self::ByToken { field, token } => write!(formatter, "{} in {field}", quoted(&token.replace(END_MARK, "$"))),
         }
     }

@@ -9,20 +9,21 @@ use crate::order_by::SortDirection;
 use crate::range::{NumberRange, TextRange};
 use crate::sort_key::FirstValue;
 
-/// Lists that yield the runs in the order of the search's first term when they are read one after
-/// another.
+/// Lists that are read one after another, and then yield the runs in the order of the search's
+/// first term.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunWalk {
     /// The lists. Each run is in at most one of them.
     pub segments: Vec<RunList>,
     /// Whether the lists of the walk are read backwards, from their ends.
     pub backwards: bool,
-    /// Whether the runs come in the exact order of the search. If not, they only come in the order
-    /// of its first term, and runs that are equal in it have to be read completely and sorted.
-    /// Texts that are truncated in keys count as equal if their prefixes are equal.
+    /// Whether the walk yields runs in the exact order of the search. Otherwise it yields them in
+    /// the order of the first term only, and runs with equal first values have to be read
+    /// completely and sorted. Texts that are truncated in keys are treated as equal if their
+    /// prefixes are equal.
     pub exact: bool,
-    /// Whether runs that are in none of the lists come at the end. If not, none of those runs
-    /// passes.
+    /// Whether runs that are in none of the lists follow at the end of the walk. Otherwise none of
+    /// these runs passes the filter.
     pub missing_follow: bool,
 }
 
@@ -57,8 +58,8 @@ impl RunWalk {
         }
     }
 
-    /// Returns the segment that contains the runs with this first value, which is where the next
-    /// page continues. Returns `None` if no segment contains them, for example for runs without a
+    /// Returns the segment that contains the runs with this first value, so that the next page can
+    /// continue there. Returns `None` if no segment contains them, for example because they have no
     /// value.
     #[must_use]
     pub fn segment_of(&self, value: FirstValue<'_>) -> Option<usize> {
@@ -66,8 +67,8 @@ impl RunWalk {
     }
 }
 
-/// Returns the segments for a number column. NaN comes after all numbers in either direction, so it
-/// is a separate list if the numbers are read backwards.
+/// Returns the segments for a number column. NaN comes after all numbers in either direction. If
+/// the numbers are read backwards, it is therefore a separate segment.
 fn by_number(column: &MetricColumn, range: NumberRange, backwards: bool) -> Vec<RunList> {
     let column = column.clone();
     if !backwards || !range.with_nan {
@@ -77,8 +78,8 @@ fn by_number(column: &MetricColumn, range: NumberRange, backwards: bool) -> Vec<
     vec![numbers, RunList::NotANumber { column }]
 }
 
-/// Returns one segment per value, for columns with few values that are shared by many runs. Each
-/// segment is newest first, regardless of the direction in which the values are sorted.
+/// Returns one segment per value, for columns with few values that many runs share. The runs of a
+/// segment are newest first, regardless of the direction in which the values are sorted.
 fn by_each_value(column: &RunColumn, asks: &[PlanCondition<'_>], direction: SortDirection) -> Vec<RunList> {
     let passes = |value: &&str| {
         asks.iter().all(|ask| match ask {

@@ -10,7 +10,8 @@ use crate::like;
 use crate::range::TextRange;
 use crate::trigram_tokens;
 
-/// Returns lists that each contain every run that passes. Empty if no list would exclude any run.
+/// Returns lists that each contain every run that passes the test. Empty if no list would exclude
+/// any run.
 pub(super) fn lists(column: &RunColumn, test: Option<&TextTest>, fields: &CommonFields) -> Vec<RunList> {
     let range = test.map_or(TextRange::ANY, range_of);
     let by_value = |range| column.is_listed(fields).then(|| RunList::ByText { column: column.clone(), range });
@@ -26,7 +27,8 @@ pub(super) fn lists(column: &RunColumn, test: Option<&TextTest>, fields: &Common
         _ => Vec::new(),
     };
     let lists: Vec<_> = of_range.into_iter().chain(tokens).collect();
-    // The list of all values excludes runs without a value, and its keys show which values pass.
+    // The list of all values is useful even though it has no narrower range. It excludes runs
+    // without a value, and its keys show which values pass.
     if lists.is_empty() && (column.may_be_missing() || column.values().is_empty() && test.is_some_and(is_selective)) {
         return by_value(TextRange::ANY).into_iter().collect();
     }
@@ -80,10 +82,11 @@ fn chosen(tokens: Vec<String>) -> Vec<String> {
     tokens.into_iter().enumerate().filter(|(place, _)| is_chosen(*place)).map(|(_, token)| token).collect()
 }
 
-/// Returns the tests that the text in a key of the list must pass for its run to pass.
+/// Returns the tests that can be applied to the texts in the keys of a list, to exclude runs that
+/// fail the filter.
 ///
-/// If a run may have several texts in the column, each condition may be met by a different text. In
-/// that case, the result is empty unless there is exactly one condition.
+/// If a run may have several texts in the column, each condition may be met by a different text.
+/// The result is then empty unless there is exactly one condition.
 #[must_use]
 pub fn tests_of_keys<'a>(asks: &[PlanCondition<'a>], list: &RunList) -> Vec<&'a TextTest> {
     let RunList::ByText { column: of, range: TextRange::Prefix(_) } = list else { return Vec::new() };

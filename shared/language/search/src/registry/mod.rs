@@ -23,13 +23,13 @@ use crate::literals::{self, FilterLiteral, FilterNumber};
 use crate::python_repr;
 use crate::syntax::{NodeKind, SyntaxNode};
 
-/// The differences between the two grammars.
+/// The properties in which the grammars for models and for versions differ.
 struct RegistryGrammar {
     attributes: &'static [&'static str],
     /// The names of attributes that accept lists.
     lists: &'static [&'static str],
-    /// The names of attributes that can be compared with numbers. Some of them cannot be searched
-    /// by, and only occur in a message.
+    /// The names of attributes that can be compared with numbers. Some of them only occur in an
+    /// error message, because they are not searchable.
     numbers: &'static [&'static str],
 }
 
@@ -51,7 +51,7 @@ fn read(filter: &str, grammar: &RegistryGrammar) -> Result<Vec<ParsedComparison>
 fn read_comparison(comparison: &Comparison, grammar: &RegistryGrammar) -> Result<ParsedComparison> {
     let Identifier { family, key } = identifier::of_registry(comparison.left, grammar.attributes)?;
     let Some(right) = &comparison.right else {
-        // In this case MLflow fails, because it unpacks two tokens as if there were three.
+        // MLflow fails in this case, because its code expects three tokens and gets two.
         return Err(Error::invalid("IS NULL / IS NOT NULL is not supported in the model registry"));
     };
     let value = if family == RunFieldFamily::Tag {
@@ -107,7 +107,8 @@ fn text_test(read: ParsedComparison, takes_lists: bool) -> Result<TextTest> {
     if !is_known {
         return Err(invalid_comparator(&comparator));
     }
-    // MLflow passes a list to a comparator that does not support lists, and the database fails.
+    // MLflow passes a list with a comparator that does not support lists on to the database, which
+    // fails. Here, an error is returned.
     let message = format!("The comparator '{comparator}' does not support this value.");
     let refused = Error::new(mlflow_api::ErrorCode::BadRequest, message);
     TextTest::new(&comparator, value)?.ok_or(refused)
@@ -134,7 +135,8 @@ impl TagTests {
         }
         let prompts = asks_for_prompts(&tests);
         if !prompts {
-            // A model that is not a prompt does not need to have this tag.
+            // The condition is removed because models that are not prompts do not need to have the
+            // tag.
             tests.retain(|(key, _)| key != IS_PROMPT_TAG);
         }
         Ok(Self { tests, prompts })
@@ -162,15 +164,15 @@ fn asks_for_prompts(tests: &[(String, TextTest)]) -> bool {
     }
 }
 
-/// Returns the error for an ordering that contains a field twice, which MLflow raises without a
-/// code.
+/// Returns the error for an ordering that contains a field twice. MLflow raises this error without
+/// a code.
 fn repeated_field(clauses: &[String]) -> Error {
     let listed = mlflow_api::python::repr_list(clauses);
     Error::new(mlflow_api::ErrorCode::InternalError, format!("`order_by` contains duplicate fields: {listed}"))
 }
 
-/// Parses the number that a version's number is compared with: an integer, or a text that
-/// represents one.
+/// Parses the number that a version's number is compared with. It may be an integer, or a text that
+/// represents an integer.
 fn integer(key: &str, value: FilterLiteral) -> Result<i64> {
     let printed = match value {
         FilterLiteral::Number(FilterNumber::Integer(number)) => return Ok(number),

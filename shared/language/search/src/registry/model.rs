@@ -29,7 +29,8 @@ pub enum RegisteredModelSortBy {
     LastUpdated,
 }
 
-/// A total order of registered models: the name is the last term.
+/// A total order of registered models. It is total because the last term is the name, which is
+/// unique.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisteredModelOrder {
     /// The terms, in descending order of precedence.
@@ -98,16 +99,16 @@ impl RegisteredModelFilter {
         self.names.iter().all(|test| test.passes(name))
     }
 
-    /// Returns the longest prefix that the filter implies for the names of all models that pass, or
-    /// `None` if it implies none. The prefix is case-sensitive.
+    /// Returns the longest prefix that all names of models that pass the filter are known to have,
+    /// or `None` if there is none. The prefix is case-sensitive.
     #[must_use]
     pub fn name_beginning(&self) -> Option<&str> {
         beginning(&self.names)
     }
 }
 
-/// Returns the longest prefix that the tests imply for all texts that pass, or `None` if they imply
-/// none.
+/// Returns the longest prefix that all texts that pass the tests are known to have, or `None` if
+/// there is none.
 pub(super) fn beginning(tests: &[TextTest]) -> Option<&str> {
     let beginnings = tests.iter().filter_map(|test| match test {
         TextTest::Equal(text) => Some(text.as_str()),

@@ -55,7 +55,8 @@ pub enum VersionSortBy {
     LastUpdated,
 }
 
-/// A total order of model versions: the name and the number are among the terms.
+/// A total order of model versions. It is total because the name and the number are among its
+/// terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionOrder {
     /// The terms, in descending order of precedence.
@@ -164,28 +165,29 @@ impl VersionFilter {
         self.names.iter().all(|test| test.passes(name))
     }
 
-    /// Returns the runs that a version must have one of to pass, if the filter lists them.
+    /// If the filter lists runs, returns them. A version only passes if its run is one of them.
     #[must_use]
     pub fn among_runs(&self) -> Option<Vec<&str>> {
         among(&self.runs)
     }
 
-    /// Returns the names that the model of a version must have one of for the version to pass, if
-    /// the filter lists them.
+    /// If the filter lists model names, returns them. A version only passes if the name of its
+    /// model is one of them.
     #[must_use]
     pub fn among_names(&self) -> Option<Vec<&str>> {
         among(&self.names)
     }
 
-    /// Returns the longest prefix that the filter implies for the model names of all versions that
-    /// pass, or `None` if it implies none. The prefix is case-sensitive.
+    /// Returns the longest prefix that the model names of all versions that pass the filter are
+    /// known to have, or `None` if there is none. The prefix is case-sensitive.
     #[must_use]
     pub fn name_beginning(&self) -> Option<&str> {
         beginning(&self.names)
     }
 }
 
-/// Returns the shortest list of distinct texts among the tests, or `None` if no test lists texts.
+/// Returns the shortest list of distinct texts to which a test restricts the value, or `None` if no
+/// test does.
 fn among(tests: &[TextTest]) -> Option<Vec<&str>> {
     let lists = tests.iter().filter_map(|test| match test {
         TextTest::Equal(only) => Some(vec![only.as_str()]),

@@ -1,8 +1,8 @@
 //! Grouping of tokens in the passes of `sqlparse` (its `engine/grouping.py`).
 //!
-//! Only the outermost level is grouped, because MLflow examines comparisons there and treats the
-//! content of parentheses, functions and the like as text. Passes that only matter for complete SQL
-//! statements (loops, windows) are omitted.
+//! Only the outermost level is grouped, because MLflow examines only comparisons at that level, and
+//! treats the content of parentheses, functions and similar groups as text. Passes that only matter
+//! for complete SQL statements (loops, windows) are omitted.
 
 use super::infix::{self, InfixRule};
 use super::node::{NodeKind, SyntaxNode};
@@ -42,17 +42,18 @@ struct NodeList<'a> {
     nodes: Vec<SyntaxNode<'a>>,
 }
 
-/// A pass over a list. Nodes move from `rest` to `done`, where the last ones are combined into
-/// groups. A pass is therefore linear, regardless of the number of groups that it creates.
+/// A pass over a list of nodes. Nodes move from `rest` to `done`, and the last nodes of `done` are
+/// combined into groups. A pass therefore takes linear time, regardless of the number of groups
+/// that it creates.
 struct GroupingPass<'a> {
     source: &'a str,
     rest: std::vec::IntoIter<SyntaxNode<'a>>,
     done: Vec<SyntaxNode<'a>>,
 }
 
-/// The last node before the middle of an infix group, as it was before any grouping. In `a = b =
-/// c`, the right side of one comparison is also the left side of the next. The second comparison
-/// then contains the whole first comparison.
+/// The last node before the middle of an infix group, in its state before any grouping. It is
+/// needed because in `a = b = c`, the right side of one comparison is also the left side of the
+/// next. The second comparison then contains the whole first comparison.
 #[derive(Clone, Copy)]
 struct Before<'a> {
     at: usize,
@@ -107,8 +108,8 @@ impl<'a> GroupingPass<'a> {
 }
 
 impl<'a> NodeList<'a> {
-    /// Passes over the nodes one by one. `step` is called with each node, and moves it, and
-    /// possibly further nodes of `rest`, to `done`.
+    /// Visits the nodes one by one. `step` is called with each node. It moves the node to `done`,
+    /// and may do the same with further nodes of `rest`.
     fn pass(&mut self, mut step: impl FnMut(&mut GroupingPass<'a>, SyntaxNode<'a>)) {
         let rest = std::mem::take(&mut self.nodes).into_iter();
         let mut pass = GroupingPass { source: self.source, done: Vec::with_capacity(rest.len()), rest };
@@ -166,7 +167,8 @@ impl<'a> NodeList<'a> {
 
     /// Groups the nodes between two marks, and returns the depth of the nesting.
     fn delimited(&mut self, kind: NodeKind, open: &str, close: &str) -> usize {
-        // The index of each opening mark, and the depth of the groups within it so far.
+        // The index of each opening mark, and the maximum depth of the groups that it contains so
+        // far.
         let mut opened: Vec<(usize, usize)> = Vec::new();
         let mut deepest = 0;
         self.pass(|pass, node| {

@@ -1,4 +1,4 @@
-//! Groups that form around a token in the middle.
+//! Grouping rules for groups that form around a token in the middle, such as a comparator.
 
 use super::node::{NodeKind, SyntaxNode};
 
@@ -10,7 +10,7 @@ pub(super) struct InfixRule {
     pub(super) may_follow: fn(Option<&SyntaxNode>) -> bool,
     /// Whether the group begins at the middle token and excludes the node before it.
     pub(super) from_middle: bool,
-    /// Whether the group includes the node that follows.
+    /// Checks whether the group includes the node that follows the middle token.
     pub(super) takes: fn(Option<&SyntaxNode>) -> bool,
     /// Whether an existing group of the same kind is extended instead of becoming a member of a new
     /// group.

@@ -1,4 +1,4 @@
-//! The words that are not plain names when they are written without quotes.
+//! Keywords, which are words that are not names unless they are quoted.
 //!
 //! MLflow splits a filter with the tokenizer of the Python package `sqlparse` (0.6.1), which
 //! contains the keywords of a dozen SQL dialects. A bare attribute that happens to be a keyword is
@@ -92,7 +92,7 @@ static WORDS: LazyLock<HashMap<&'static str, NodeKind>> = LazyLock::new(|| {
 
 /// Returns the kind of a bare word. The case of the word is irrelevant.
 pub(super) fn classify(word: &str) -> NodeKind {
-    // No listed word is longer. The check avoids copying long names.
+    // No keyword is longer. The check avoids copying long names.
     const MAX_KEYWORD_LENGTH: usize = 32;
     if word.len() > MAX_KEYWORD_LENGTH {
         return NodeKind::Name;

@@ -126,7 +126,7 @@ fn command(here: &Position) -> Option<(NodeKind, usize)> {
     }
 }
 
-/// Matches words that remain keywords even before a dot or a parenthesis.
+/// Matches words that are keywords even before a dot or a parenthesis.
 fn reserved(here: &Position) -> Option<(NodeKind, usize)> {
     let words = ["CASE", "IN", "VALUES", "USING", "FROM", "AS"];
     words.iter().find_map(|word| words_length(here.rest(), &[word])).map(|length| (NodeKind::Keyword, length))
@@ -141,8 +141,8 @@ fn sigil_name(here: &Position) -> Option<(NodeKind, usize)> {
     Some((NodeKind::Name, sigil.len() + run(&here.rest()[sigil.len()..], is_word)))
 }
 
-/// Matches names. A word before or after a dot, or before a parenthesis, is a name even if it is a
-/// keyword elsewhere. A dot that begins a number does not count.
+/// Matches names. A word next to a dot or before a parenthesis is a name even if it is a keyword
+/// elsewhere. The dot at the beginning of a number does not have this effect.
 fn name(here: &Position) -> Option<(NodeKind, usize)> {
     let rest = here.rest();
     if !letter_first(rest) {
@@ -216,9 +216,9 @@ fn quoted(here: &Position) -> Option<(NodeKind, usize)> {
         .find_map(|(quote, kind)| quoted_length(here.rest(), quote, true).map(|length| (kind, length)))
 }
 
-/// Returns the length of the quoted text at the beginning of `rest`. A doubled quote belongs to the
-/// text, and so does a quote after a backslash if backslashes escape. If there is no closing quote,
-/// the last of these quotes closes the text.
+/// Returns the length of the quoted text at the beginning of `rest`. A doubled quote is part of the
+/// text. If `backslash_escapes` is set, so is a quote after a backslash. If there is no closing
+/// quote, the last doubled or escaped quote closes the text.
 fn quoted_length(rest: &str, quote: char, backslash_escapes: bool) -> Option<usize> {
     let body = rest.strip_prefix(quote)?;
     let mut escaped = None;

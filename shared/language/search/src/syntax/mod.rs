@@ -1,9 +1,9 @@
-//! The parser that turns a text into comparisons, like MLflow does.
+//! The parser that splits a text into comparisons in the same way as MLflow.
 //!
-//! MLflow parses filters and orderings with `sqlparse`, a tolerant SQL tokenizer, and then walks
-//! the result. `sqlparse` therefore determines which texts are accepted, and which part of an
-//! invalid text is named in the message. This module reproduces its steps: [`lexer`] splits the
-//! text into tokens, [`statements`] splits the tokens at semicolons, and [`group`] groups them.
+//! MLflow parses filters and orderings with `sqlparse`, a tolerant SQL tokenizer, and then
+//! traverses the result. `sqlparse` therefore determines which texts are accepted, and which part
+//! of an invalid text is named in the message. This module reproduces its steps: [`lexer`] splits
+//! the text into tokens, [`statements`] splits the tokens at semicolons, and [`group`] groups them.
 
 mod group;
 mod infix;
@@ -22,8 +22,8 @@ pub(crate) fn statements(source: &str) -> Option<Vec<Vec<SyntaxNode<'_>>>> {
     statements.into_iter().map(|tokens| group::group(source, tokens)).collect()
 }
 
-/// Splits tokens after semicolons outside parentheses (`StatementSplitter` in `sqlparse`). A last
-/// statement that only consists of white space is dropped.
+/// Splits tokens after semicolons outside parentheses (`StatementSplitter` in `sqlparse`). If the
+/// last statement consists of white space only, it is dropped.
 fn split(tokens: Vec<SyntaxNode<'_>>) -> Vec<Vec<SyntaxNode<'_>>> {
     let mut statements = Vec::new();
     let mut statement = Vec::new();

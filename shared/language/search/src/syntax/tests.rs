@@ -2,7 +2,7 @@
 
 use super::{NodeKind, statements};
 
-/// Returns the outermost nodes of a text with a single statement, without white space.
+/// Returns the outermost nodes of a text that consists of a single statement, without white space.
 fn outline(source: &str) -> Vec<(NodeKind, &str)> {
     let statements = statements(source).unwrap();
     let [statement] = statements.as_slice() else { panic!("{source:?} is not one statement") };

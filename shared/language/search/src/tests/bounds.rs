@@ -1,5 +1,5 @@
-//! Tests of the limits on the size of a search, and of the time that parsing takes, which is linear
-//! in the size.
+//! Tests of the limits on the size of a search, and tests that parsing takes time linear in the
+//! size.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ fn what_is_too_long_is_refused_by_every_search() {
     assert_eq!(error.message, "`datasets` has 101 entries. At most 100 are allowed.");
 }
 
-/// The limit on nesting is that of `sqlparse`.
+/// The limit on nesting depth is that of `sqlparse`.
 #[test]
 fn a_text_of_too_many_levels_is_refused() {
     let filter = |levels: usize| format!("run_id IN {}'a'{}", "(".repeat(levels), ")".repeat(levels));
@@ -95,8 +95,8 @@ fn fastest(work: impl Fn()) -> Duration {
     (0..5).map(|_| attempt()).min().unwrap_or_default()
 }
 
-/// Checks that grouping takes no more than a few times as long as tokenizing, regardless of the
-/// text. Tokenizing passes over the text once.
+/// Checks that grouping takes at most a few times as long as tokenizing, which passes over the text
+/// once, regardless of the text.
 #[test]
 fn reading_is_linear() {
     let texts: [fn(usize) -> String; 8] = [
@@ -115,8 +115,8 @@ fn reading_is_linear() {
     assert!(grouped < split * 6, "{split:?}, {grouped:?}");
 }
 
-/// Checks that the tokens to look up are chosen in no more than a few times the time that it takes
-/// to compute all tokens.
+/// Checks that choosing the tokens to look up takes at most a few times as long as computing all
+/// tokens.
 #[test]
 fn planning_a_long_pattern_is_linear() {
     let text: String = (0..16_000).filter_map(|code| char::from_u32(0x4e00 + code)).collect();

@@ -1,4 +1,4 @@
-//! Tests of the rows that pass a filter.
+//! Tests of which rows pass a filter.
 
 use std::collections::BTreeMap;
 

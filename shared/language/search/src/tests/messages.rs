@@ -5,7 +5,7 @@ use mlflow_api::ErrorCode;
 use super::owned;
 use crate::{parse_experiment_search, parse_run_search};
 
-/// Abbreviations of recurring phrases in the tables below.
+/// Abbreviations of recurring phrases in the tables of error messages.
 const PHRASES: &[(&str, &str)] = &[
     (
         "<run attributes>",

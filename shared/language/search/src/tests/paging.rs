@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use super::{TestRun, order};
 use crate::{Fingerprint, RunOrder, SortKey, decode_page_token, encode_page_token};
 
-/// Generates runs with few distinct values, so that many of them are equal in the sorted columns.
+/// Generates runs with few distinct values, so that many runs have equal values in the columns that
+/// they are sorted by.
 fn runs() -> impl Strategy<Value = Vec<TestRun>> {
     let metric = prop_oneof![Just(None), Just(Some(f64::NAN)), Just(Some(0.0)), Just(Some(-0.0)), Just(Some(1.5))];
     let tag = prop_oneof![Just(None), Just(Some("")), Just(Some("a")), Just(Some("é"))];

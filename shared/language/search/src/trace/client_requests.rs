@@ -1,5 +1,5 @@
-//! The client request ids that a filter restricts a search to, so that an index can be used to find
-//! the traces.
+//! The client request ids to which a filter restricts a search. With these ids, the traces can be
+//! found through an index.
 
 use super::filter::TraceFilter;
 use super::predicate::{TracePredicate, TraceText};

@@ -68,7 +68,7 @@ pub(super) fn issue(key: &str, comparator: &str) -> Result<()> {
     expect(&["="], comparator, |listed| format!("issue.{key} comparator '{comparator}' not one of '{listed}'"))
 }
 
-/// Checks the comparator of metadata that MLflow stores as numbers
+/// Checks the comparator of a metadata entry that MLflow stores as a number
 /// (`get_trace_analytics_metadata_filter`).
 pub(super) fn aggregates(key: &str, comparator: &str) -> Result<()> {
     if matches!(comparator, "=" | "!=" | "IS NULL" | "IS NOT NULL") {
@@ -80,8 +80,8 @@ pub(super) fn aggregates(key: &str, comparator: &str) -> Result<()> {
     )))
 }
 
-/// Returns the prompt of a condition on linked prompts, which must be a single one, given by name
-/// and version.
+/// Returns the prompt that a condition on linked prompts names. The condition must name a single
+/// prompt, by name and version.
 pub(super) fn prompt(comparator: &str, value: Option<FilterLiteral>) -> Result<String> {
     if comparator != "=" {
         return Err(Error::invalid(format!(

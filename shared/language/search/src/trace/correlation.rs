@@ -19,8 +19,9 @@ pub struct CorrelationCounts {
 const PRIOR: f64 = 0.5;
 
 impl CorrelationCounts {
-    /// Returns the correlation, and the smoothed correlation. Both range from -1 (never together)
-    /// to 1 (always together). Returns `None` if the correlation is undefined.
+    /// Returns the correlation and the smoothed correlation. Both range from -1 (the filters never
+    /// pass together) to 1 (they always pass together). Returns `None` if the correlation is
+    /// undefined.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "counts of traces")]
     pub fn correlation(self) -> Option<(Option<f64>, Option<f64>)> {

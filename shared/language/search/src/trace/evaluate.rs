@@ -42,7 +42,7 @@ pub trait TraceFields {
     /// Returns the assessments.
     fn assessments(&self) -> impl Iterator<Item = AssessmentFields<'_>>;
 
-    /// Checks whether the trace is linked to a run by other means than its metadata.
+    /// Checks whether the trace is linked to a run other than by its metadata.
     fn is_linked_to_run(&self, run: &str) -> bool;
 
     /// Checks whether the trace is linked to a prompt, which is given as `name/version`.
@@ -86,14 +86,14 @@ pub trait SpanFields {
     fn content(&self) -> Cow<'_, str>;
 }
 
-/// For each condition on assessments, the sessions with an assessment that meets it and applies to
-/// the whole session.
+/// Sessions by condition: for each condition on assessments, the sessions that have an assessment
+/// that meets the condition and applies to the whole session.
 #[derive(Clone, Debug, Default)]
 pub struct MatchingSessions(Vec<HashSet<String>>);
 
 impl MatchingSessions {
-    /// Takes a trace of the searched experiments into account, regardless of whether the trace
-    /// itself passes.
+    /// Adds the sessions that a trace's assessments contribute. Call it for each trace of the
+    /// searched experiments, regardless of whether the trace itself passes.
     pub fn add(&mut self, filter: &TraceFilter, trace: &impl TraceFields) {
         let Some(session) = trace.metadata(keys::SESSION) else { return };
         if !trace.assessments().any(|assessment| assessment.is_of_session) {
@@ -160,7 +160,8 @@ impl TraceFilter {
     }
 
     fn matches_span(&self, span: &impl SpanFields) -> bool {
-        // Both are computed at most once, and only if no earlier test has already failed.
+        // The content and its JSON are computed at most once, and only if all earlier tests have
+        // passed.
         let json = LazyCell::new(|| span.content());
         let content = LazyCell::new(|| unescaped(&json));
         self.spans_from.is_none_or(|from| begins_late_enough(span.start(), from))

@@ -17,7 +17,7 @@ pub struct TraceFilter {
     pub predicates: Vec<TracePredicate>,
     /// The conditions on spans. A single span must meet all of them.
     pub spans: Vec<SpanPredicate>,
-    /// The earliest start time of spans, in ms, to which a tolerance is applied. It follows from
+    /// The earliest start time of spans, in ms, to which a tolerance is applied. It is derived from
     /// the conditions on the request time, and only matters if there are conditions on spans.
     pub(super) spans_from: Option<FilterNumber>,
 }
@@ -38,7 +38,7 @@ pub fn parse_trace_filter(filter: &str) -> Result<TraceFilter> {
     for draft in drafts {
         parsed.add(draft)?;
     }
-    // If several runs are named, MLflow uses the last one.
+    // If several conditions name a run, MLflow uses only the last one.
     let last = parsed.predicates.iter().rposition(|predicate| matches!(predicate, TracePredicate::Run(_)));
     let mut place = 0..;
     parsed.predicates.retain(|predicate| place.next() == last || !matches!(predicate, TracePredicate::Run(_)));
@@ -52,7 +52,7 @@ fn read(comparison: &Comparison) -> Result<UncheckedComparison> {
         Some(right) => {
             let value = value::read(&identifier, comparison.comparator, right)?;
             if identifier.family == TraceFieldFamily::Span {
-                // This check is case-sensitive.
+                // The check of span comparators is case-sensitive, as in MLflow.
                 comparators::span(&identifier.key, comparison.comparator)?;
             }
             Some(value)

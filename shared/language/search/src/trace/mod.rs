@@ -1,11 +1,11 @@
-//! Searches of traces: filter, ordering, and the fields of both (`SearchTraceUtils` in MLflow's
-//! `search_utils.py`, `search_traces` in its SQL store).
+//! Searches of traces: the filter, the ordering, and the fields that they use (`SearchTraceUtils`
+//! in MLflow's `search_utils.py`, `search_traces` in its SQL store).
 //!
-//! This module does not depend on how traces are stored. A store uses
-//! [`TraceFilter::request_times`] for the times to read, and [`TraceFilter::client_requests`] to
-//! determine whether an index can find the traces that may pass. [`TraceFilter::matches`] checks a
-//! trace. The store only reads the spans of traces that pass, and only if
-//! [`TraceFilter::asks_for_spans`] returns `true`.
+//! This module does not depend on how traces are stored. A store calls
+//! [`TraceFilter::request_times`] for the range of times to read, and
+//! [`TraceFilter::client_requests`] to determine whether an index can find the traces that may
+//! pass. [`TraceFilter::matches`] checks a trace. The store only reads the spans of traces that
+//! pass, and only if [`TraceFilter::asks_for_spans`] returns `true`.
 
 mod client_requests;
 mod comparators;
@@ -52,8 +52,8 @@ impl TraceSearch {
     }
 }
 
-/// Parses the filter and the ordering of a search of traces. MLflow parses the ordering first. If
-/// there are several mistakes, the first one in that order is reported.
+/// Parses the filter and the ordering of a search of traces. MLflow parses the ordering first, so
+/// if both contain mistakes, the one in the ordering is reported.
 pub fn parse_trace_search(filter: &str, order_by: &[String]) -> Result<TraceSearch> {
     let order = parse_trace_order_by(order_by)?;
     Ok(TraceSearch { filter: parse_trace_filter(filter)?, order })

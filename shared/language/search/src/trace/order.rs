@@ -28,7 +28,7 @@ pub enum TraceSortBy {
     Metadata(String),
 }
 
-/// A total order of traces: the id is one of its terms.
+/// A total order of traces. It is total because the id is one of its terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceOrder {
     /// The terms, in descending order of precedence.
@@ -88,8 +88,8 @@ impl TraceOrder {
     }
 }
 
-/// Parses the ordering of a search of traces. MLflow has no column for the end time of a trace and
-/// fails to sort by it. Here, the end time is computed as in filters.
+/// Parses the ordering of a search of traces. It may contain the end time, which is computed as in
+/// filters. MLflow fails to sort by the end time, because its database has no such column.
 pub fn parse_trace_order_by(clauses: &[String]) -> Result<TraceOrder> {
     let mut terms = Vec::with_capacity(clauses.len() + 2);
     let mut seen = HashSet::new();

@@ -10,7 +10,7 @@ use crate::filter::Comparator;
 use crate::identifier::between;
 use crate::literals::{FilterLiteral, FilterNumber};
 
-/// A condition on a trace. A missing value passes no condition except IS NULL.
+/// A condition on a trace. A missing value only meets the condition IS NULL.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TracePredicate {
     /// A condition on a text attribute.
@@ -102,8 +102,8 @@ pub struct SpanPredicate {
     pub field: SpanField,
     /// The test of its value.
     pub test: TraceTextTest,
-    /// A second test that is applied to the JSON itself, for conditions on the content. The
-    /// condition is met if either test passes.
+    /// A second test, for conditions on the content, that is applied to the stored JSON with its
+    /// escapes. The condition is met if either test passes.
     pub json: Option<TraceTextTest>,
 }
 
@@ -116,7 +116,7 @@ pub enum SpanField {
     Kind,
     /// The status code.
     Status,
-    /// The complete span, as the JSON that MLflow stores with its escapes resolved
+    /// The complete span, as the JSON that MLflow stores, but with its escapes resolved
     /// ([`mlflow_api::json::unescaped`]).
     Content,
 }
@@ -126,7 +126,8 @@ impl SpanPredicate {
     /// MLflow, attributes are searched for in the content of the span.
     ///
     /// MLflow compares the JSON with its escapes. A pattern that contains a backslash may have been
-    /// written for these, so it is also compared with the JSON itself.
+    /// written to match escapes, so it is also compared with the JSON in which escapes are not
+    /// resolved.
     pub(super) fn new(key: &str, comparator: &str, value: Option<FilterLiteral>) -> Result<Self> {
         let field = match key {
             "name" => SpanField::Name,
@@ -165,16 +166,16 @@ impl SpanPredicate {
     }
 }
 
-/// Returns the expression that finds the value of an attribute in the JSON of a span, where the
-/// quotes of the value are escaped.
+/// Returns the regular expression that finds the value of an attribute in the JSON of a span, in
+/// which the quotes of the value are escaped.
 fn json_expression(attribute: &str, written: &str) -> String {
     let (begins, written) = written.strip_prefix('^').map_or(("\"\\\\\".*", written), |rest| ("\"\\\\\"", rest));
     let (ends, written) = written.strip_suffix('$').map_or(("", written), |rest| ("\\\\\"", rest));
     format!("\"{attribute}\": {begins}{written}{ends}")
 }
 
-/// Returns the expression that finds the value of an attribute in the content of a span, where
-/// escapes are resolved: quotes are plain, and line breaks are line breaks.
+/// Returns the regular expression that finds the value of an attribute in the content of a span. In
+/// the content, escapes are resolved, so it contains plain quotes and line breaks.
 fn content_expression(attribute: &str, written: &str) -> String {
     let (begins, written) = written.strip_prefix('^').map_or(("\"\"(?s:.*)", written), |rest| ("\"\"", rest));
     let (ends, written) = written.strip_suffix('$').map_or(("", written), |rest| ("\"\"", rest));
@@ -212,12 +213,12 @@ pub enum AssessmentTest {
     Absent,
     /// The value is a number that passes this comparison.
     Number(Comparator, FilterNumber),
-    /// The JSON of the value is this text, or is the JSON string with this text.
+    /// The JSON of the value is this text, or is the JSON string that represents this text.
     Equal(String),
-    /// The JSON of the value is neither this text, nor the JSON string with this text.
+    /// The JSON of the value is neither this text, nor the JSON string that represents this text.
     NotEqual(String),
-    /// The JSON of the value passes the test, either with its escapes resolved or, if the test
-    /// contains a backslash, as it is.
+    /// The JSON of the value passes the test with its escapes resolved. If the test contains a
+    /// backslash, it is also sufficient that the JSON passes with its escapes.
     Json(TraceTextTest),
 }
 
@@ -245,8 +246,8 @@ impl AssessmentPredicate {
 }
 
 impl AssessmentTest {
-    /// Checks whether a value passes, given its JSON, and the number if it is one. `IS NULL` passes
-    /// like `IS NOT NULL`, and the caller negates the result.
+    /// Checks whether a value passes, given its JSON, and the value as a number if it is one. For
+    /// `IS NULL`, the result is that of `IS NOT NULL`, and the caller negates it.
     pub(super) fn passes(&self, json: &str, number: Option<f64>) -> bool {
         let is = |text: &str| json == text || json == json_spaced(&Value::String(text.to_owned()));
         match self {

@@ -1,8 +1,8 @@
 //! Regular expressions of RLIKE, which match anywhere in a text.
 //!
-//! MLflow passes them to Python's `re`, whose running time is unbounded. Here, matching takes time
-//! linear in the length of the text, so look-around and back references are rejected. As in MLflow,
-//! an invalid expression matches nothing.
+//! MLflow passes the expressions to Python's `re`, whose running time is unbounded. Here, matching
+//! takes time linear in the length of the text. Look-around and back references are rejected,
+//! because they may take longer. As in MLflow, an invalid expression matches nothing.
 
 use mlflow_api::{Error, Result};
 use regex::{Regex, RegexBuilder};
@@ -75,14 +75,14 @@ impl RegularExpression {
 
 /// Translates syntax that has a different meaning in Python.
 ///
-/// A brace that does not begin a repetition is a literal, and so are brackets and set operators
-/// within a class. `$` also matches before a line break at the end of the text. Since nothing else
-/// can match after it, the translated expression may consume the line break.
+/// In Python, a brace that does not begin a repetition is a literal, and so are brackets and set
+/// operators within a class. `$` also matches before a line break at the end of the text. Because
+/// nothing but the end can follow, the translated expression may consume the line break.
 fn translated(written: &str) -> String {
     let mut translated = String::with_capacity(written.len());
     let mut rest = written.chars().peekable();
-    // The number of characters read in the current class. A bracket that comes first does not close
-    // the class.
+    // The number of characters read in the current class. It is needed because a closing bracket
+    // that comes first is a literal and does not close the class.
     let mut class: Option<usize> = None;
     while let Some(next) = rest.next() {
         match (next, class) {

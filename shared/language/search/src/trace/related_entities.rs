@@ -1,4 +1,4 @@
-//! Other entities by which a search selects or sorts traces, and to which traces refer.
+//! Entities to which traces refer, and by which a search can select or sort traces.
 
 use mlflow_api::traces::{MODEL_ID, SOURCE_RUN};
 
@@ -42,14 +42,14 @@ impl TracePredicate {
 }
 
 impl TraceFilter {
-    /// Returns the kinds of entities, other than the traces, that the filter depends on.
+    /// Returns the kinds of entities, other than the traces themselves, that the filter depends on.
     pub fn related(&self) -> impl Iterator<Item = RelatedEntity> {
         self.predicates.iter().filter_map(TracePredicate::related)
     }
 }
 
 impl TraceOrder {
-    /// Returns the kinds of entities, other than the traces, that the order depends on.
+    /// Returns the kinds of entities, other than the traces themselves, that the order depends on.
     pub fn related(&self) -> impl Iterator<Item = RelatedEntity> {
         self.terms.iter().filter_map(|term| match &term.by {
             TraceSortBy::Metadata(key) => RelatedEntity::of_metadata(key),

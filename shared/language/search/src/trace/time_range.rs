@@ -1,4 +1,5 @@
-//! The range of times that a filter restricts a search to, so that days outside of it are not read.
+//! The range of times to which a filter restricts a search, so that the traces of other days do not
+//! have to be read.
 
 use super::filter::TraceFilter;
 use super::predicate::{TraceNumber, TracePredicate};

@@ -74,7 +74,7 @@ fn number(identifier: &TraceIdentifier, node: &SyntaxNode) -> Result<FilterLiter
         NodeKind::Integer => node.text.parse().ok().map(FilterNumber::Integer),
         _ => node.text.parse().ok().map(FilterNumber::Float),
     };
-    // MLflow passes such a number on to the database, which fails.
+    // MLflow passes a number that is too large on to the database, which fails.
     let too_large =
         || Error::invalid(format!("The value {} of {} does not fit into 64 bits.", node.text, identifier.key));
     number.map(FilterLiteral::Number).ok_or_else(too_large)

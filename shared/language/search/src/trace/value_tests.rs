@@ -23,14 +23,14 @@ impl TraceTextTest {
         let mismatch = || Error::invalid(format!("The comparator '{comparator}' does not support this value."));
         match (comparator, value) {
             ("RLIKE", Some(FilterLiteral::Text(written))) => Ok(Self::Expression(RegularExpression::new(&written)?)),
-            // MLflow passes a list on to the database, which fails.
+            // MLflow passes a list on to the database, which fails. Here, an error is returned.
             (_, Some(value)) => TextTest::new(comparator, value)?.map(Self::Text).ok_or_else(mismatch),
             (_, None) => Err(mismatch()),
         }
     }
 
-    /// Checks whether a pattern or an expression contains a backslash, and therefore may refer to
-    /// escapes.
+    /// Checks whether a pattern or an expression contains a backslash, and may therefore be meant
+    /// to match escapes.
     #[must_use]
     pub(super) fn has_backslash(&self) -> bool {
         match self {
@@ -86,15 +86,15 @@ impl TraceKeyTest {
 pub struct NumberTest {
     /// The comparator.
     pub comparator: Comparator,
-    /// The value to compare with. `None` for a text that is not a number, because SQL sorts texts
-    /// after all numbers.
+    /// The value to compare with. `None` stands for a text that is not a number, because SQL sorts
+    /// texts after all numbers.
     pub value: Option<FilterNumber>,
 }
 
 impl NumberTest {
-    /// Creates the test for a comparator that has already been checked, and a value. SQLite only
-    /// converts a text to a number if it is compared with a column, and not if it is compared with
-    /// a `computed` value.
+    /// Creates the test for a comparator that has already been checked, and a value. `computed` is
+    /// true if the number is not a column of MLflow's database. SQLite only converts a text to a
+    /// number if it is compared with a column.
     pub(super) fn new(comparator: &str, value: Option<FilterLiteral>, computed: bool) -> Result<Self> {
         let mismatch = || Error::invalid(format!("The comparator '{comparator}' does not support this value."));
         let comparator = Comparator::parse(comparator).ok_or_else(mismatch)?;

@@ -10,7 +10,7 @@ use crate::export_error::ExportError;
 /// Maximum number of bytes of a body after decompression.
 const MAX_BODY_BYTES: usize = 32 << 20;
 
-/// Maximum number of bytes for which a request does not have to wait for memory.
+/// Size of a body, in bytes, up to which a request does not have to wait for memory.
 const SMALL_BODY_BYTES: usize = 64 << 10;
 
 /// Returns the body as it was before compression.
@@ -38,8 +38,8 @@ pub(super) fn decompressed<'a>(encoding: Option<&str>, body: &'a [u8]) -> Result
 }
 
 /// Returns the error for a body that does not decompress. API Gateway treats JSON as text even if
-/// it is compressed, and replaces invalid bytes with U+FFFD. In that case, the message recommends
-/// what to send instead.
+/// it is compressed, and replaces invalid bytes with U+FFFD. If the body shows this damage, the
+/// message recommends what to send instead.
 fn undone(body: &[u8], encoding: &str) -> ExportError {
     let is_read_as_text = std::str::from_utf8(body).is_ok_and(|text| text.contains(char::REPLACEMENT_CHARACTER));
     if is_read_as_text {
@@ -52,16 +52,16 @@ fn undone(body: &[u8], encoding: &str) -> ExportError {
     ExportError::new(400, format!("Failed to decompress {encoding} payload"))
 }
 
-/// Returns the length in the last four bytes of a gzip body. The request has waited for that much
-/// memory. If there are several members, which no exporter sends, this is only the length of the
-/// last one.
+/// Returns the decompressed length that the last four bytes of a gzip body state. The request has
+/// waited for that much memory. If there are several members, which no exporter sends, it is only
+/// the length of the last one.
 fn said(body: &[u8]) -> usize {
     let length = body.last_chunk::<4>().map(|length| u32::from_le_bytes(*length)).unwrap_or_default();
     usize::try_from(length).unwrap_or(usize::MAX)
 }
 
-/// Returns the output of a decoder, or `None` if it fails. Rejects an output of more than `most`
-/// bytes.
+/// Returns the output of a decoder, or `None` if decoding fails. Rejects an output of more than
+/// `most` bytes.
 fn bounded(decoder: impl Read, most: usize) -> Option<Result<Vec<u8>, ExportError>> {
     let mut plain = Vec::new();
     decoder.take(most as u64 + 1).read_to_end(&mut plain).ok()?;

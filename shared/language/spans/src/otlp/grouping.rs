@@ -1,5 +1,5 @@
-//! Groups the spans of a request by trace. Their size is counted in the process, so that a request
-//! that is too large is rejected early.
+//! Groups the spans of a request by trace. The size of the spans is counted during grouping, so
+//! that a request that is too large is rejected early.
 
 use indexmap::IndexMap;
 use mlflow_api::Json;
@@ -17,9 +17,9 @@ use crate::values::decoded;
 const MAX_TRACE_BYTES: usize = crate::pack::MAX_UNPACKED_BYTES - (1 << 20);
 
 /// Maximum size, in bytes, of all spans in a request, measured in their stored form, plus the tags
-/// of their traces, which are counted once per trace. Up to three times the maximum size of a
-/// body, because translation adds attributes, and one attribute of a resource can become a tag of
-/// ten thousand traces.
+/// of their traces, which are counted once per trace. It is three times the maximum size of a body,
+/// because translation adds attributes, and one attribute of a resource can become a tag of ten
+/// thousand traces.
 const MAX_REQUEST_BYTES: usize = 96 << 20;
 
 /// Maximum number of traces in a request. Collectors send thousands of spans at a time, each of
@@ -37,12 +37,12 @@ const SHOWN_SERVICES: [&str; 5] = ["claude-code", "codex_cli_rs", "codex_vscode"
 #[derive(Default)]
 struct TraceData {
     spans: IndexMap<Vec<u8>, Span>,
-    /// Size of the trace's spans in bytes. Translation may increase it.
+    /// Size of the trace's spans in bytes. It may grow during translation.
     bytes: usize,
     resource: Option<SharedTags>,
 }
 
-/// The bytes of memory that a request can still use while it is parsed.
+/// The number of bytes of memory that a request can still use while it is parsed.
 struct MemoryBudget(usize);
 
 impl MemoryBudget {
@@ -77,7 +77,7 @@ pub(super) fn by_trace(data: TracesData) -> Result<Vec<TraceExport>, ExportError
                 room.take(ENTRY_OVERHEAD_BYTES)?;
             }
             let part = traces.entry(trace_id).or_default();
-            // Includes the bytes that precede the span in a list.
+            // Six bytes are added for the tag and the length that precede the span in a list.
             let bytes = span.encoded_len() + 6;
             part.bytes += bytes;
             if part.bytes > MAX_TRACE_BYTES {
@@ -151,7 +151,7 @@ mod tests {
         let shared = &exports[0].resource;
         assert_eq!(shared.len(), 20);
         assert!(exports.iter().all(|export| std::sync::Arc::ptr_eq(&export.resource, shared)));
-        // 28 MB of attributes, which a thousand traces need.
+        // A thousand traces with these attributes need 28 MB.
         let refused = by_trace(traces(1_000, 3_500, 8_000)).unwrap_err();
         assert_eq!(refused.status, 413, "{}", refused.detail);
         assert!(refused.detail.starts_with("The spans and the tags of the traces"), "{}", refused.detail);

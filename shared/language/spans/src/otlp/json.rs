@@ -1,9 +1,9 @@
-//! OTLP in JSON: protobuf's JSON mapping, except that IDs are in hex (`google.protobuf.json_format`
-//! as MLflow calls it).
+//! OTLP in JSON. The format is protobuf's JSON mapping, as MLflow parses it with
+//! `google.protobuf.json_format`, except that IDs are in hex.
 //!
 //! Names are accepted in camel case and as in the `.proto` file. Unknown fields are ignored, and
-//! null counts as missing. A number may be a string, and an integer may be written as a float.
-//! `None` means that the message is rejected.
+//! null is treated as a missing field. A number may be a string, and an integer may be written as a
+//! float. Parsing functions return `None` for a message that is rejected.
 
 use base64::Engine;
 use base64::alphabet;
@@ -16,7 +16,7 @@ use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Status, TracesData, span};
 use serde_json::{Map, Value};
 
-/// Padding may be omitted, because Python adds it.
+/// Configuration of base64 without required padding, because Python adds missing padding.
 const LENIENT_CONFIG: GeneralPurposeConfig = GeneralPurposeConfig::new()
     .with_decode_padding_mode(DecodePaddingMode::Indifferent)
     .with_decode_allow_trailing_bits(true);
@@ -25,8 +25,8 @@ const URL_SAFE_BASE64: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE,
 
 /// Parses a message.
 pub(super) fn parse(body: &[u8]) -> Option<TracesData> {
-    // JavaScript writes half a surrogate pair when it truncates a text. That is no reason to reject
-    // the other spans.
+    // JavaScript writes half a surrogate pair when it truncates a text. The half is replaced, so
+    // that the other spans are not rejected.
     let value: Value = serde_json::from_slice(body).or_else(|_| serde_json::from_slice(&without_halves(body))).ok()?;
     let message = Message::of(&value)?;
     Some(TracesData { resource_spans: message.list("resourceSpans", "resource_spans", resource_spans)? })

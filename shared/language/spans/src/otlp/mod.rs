@@ -33,7 +33,8 @@ pub struct TraceExport {
 }
 
 /// Reads an export. Its traces are in the order of their first spans. The export is accepted or
-/// rejected as a whole, with status 413 if it is too large or would become so.
+/// rejected as a whole. The status is 413 if it is too large, or would become too large in memory
+/// or in its stored form.
 pub fn read(
     format: ExportFormat,
     content_encoding: Option<&str>,

@@ -3,8 +3,8 @@
 use mlflow_api::{Json, limits};
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 
-/// Returns tags for the attributes of a resource, or `None` if it has no attributes. Attributes
-/// that describe the SDK, are reserved by MLflow, or cannot be tags are left out.
+/// Returns tags for the attributes of a resource, or `None` if it has no attributes. Omits
+/// attributes that describe the SDK, are reserved by MLflow, or cannot be tags.
 pub(super) fn tags(attributes: &[KeyValue]) -> Option<Vec<(String, String)>> {
     let attributes = crate::values::dictionary(attributes);
     let mut named = attributes.iter().filter(|(key, _)| !key.is_empty()).peekable();
@@ -24,7 +24,8 @@ pub(super) fn tags(attributes: &[KeyValue]) -> Option<Vec<(String, String)>> {
     )
 }
 
-/// Removes unnamed parts from a value at any depth, because OpenTelemetry's SDK leaves them out.
+/// Removes entries without a name from a value at any depth, because OpenTelemetry's SDK omits
+/// them.
 fn named_only(value: Json) -> Json {
     match value {
         Json::List(items) => Json::List(items.into_iter().map(named_only).collect()),

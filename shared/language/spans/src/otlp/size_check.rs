@@ -1,5 +1,6 @@
-//! Counts the parts of a body before it is read. A span of two bytes takes hundreds of bytes in
-//! memory, and repeated text compresses to almost nothing. Counting takes no memory per part.
+//! Counts the parts of a body before it is parsed, to reject bodies that would need too much
+//! memory. A span of two bytes takes hundreds of bytes in memory, and repeated text compresses to
+//! almost nothing. Counting itself takes no memory per part.
 
 use mlflow_api::json::marks;
 use prost::bytes::Buf;
@@ -7,9 +8,9 @@ use prost::encoding::{WireType, decode_key, decode_varint};
 
 use crate::export_error::ExportError;
 
-/// Maximum number of messages in an export: spans, events, links, attributes with their values,
-/// values in lists, and names of attributes. Each takes up to 300 bytes in memory. JSON has about
-/// four marks (`{`, `[`, `,`) per message.
+/// Maximum number of messages in an export. Messages are spans, events, links, attributes with
+/// their values, values in lists, and names of attributes. Each takes up to 300 bytes in memory.
+/// JSON has about four punctuation marks (`{`, `[`, `,`) per message.
 const MAX_MESSAGES: usize = 300_000;
 const MAX_JSON_MARKS: usize = 4 * MAX_MESSAGES;
 /// Maximum nesting depth, which is also the limit of prost.
@@ -69,8 +70,8 @@ pub(super) fn check_protobuf(body: &[u8]) -> Result<(), ExportError> {
     check(count, MAX_MESSAGES)
 }
 
-/// Rejects a JSON message that would take too much memory. Only the marks between values are
-/// counted.
+/// Rejects a JSON message that would take too much memory. Only the punctuation marks between
+/// values are counted.
 pub(super) fn check_json(body: &[u8]) -> Result<(), ExportError> {
     check(marks(body, |byte| matches!(byte, b'{' | b'[' | b',')), MAX_JSON_MARKS)
 }
@@ -91,8 +92,8 @@ fn walk(mut rest: &[u8], kind: CountedPart, count: &mut usize, depth: usize) {
             WireType::SixtyFourBit => Ok(8),
             WireType::ThirtyTwoBit => Ok(4),
             WireType::LengthDelimited => decode_varint(&mut rest),
-            // Groups, which are not used in practice. The fields in a group are counted as fields
-            // of the message.
+            // An entity refers to attributes by name. Each name takes 24 bytes in memory, no matter
+            // how short it is.
             WireType::StartGroup | WireType::EndGroup => Ok(0),
         };
         let Ok(Some((field, after))) =
@@ -144,8 +145,8 @@ mod tests {
         };
         let mut count = 0;
         walk(&traces(vec![span]).encode_to_vec(), CountedPart::Traces, &mut count, 0);
-        // Resource, scope, span, event, link, and three attributes, each with the list and two
-        // numbers.
+        // One resource, scope, span, event and link, and three attributes, each of which has a
+        // value, a list and two numbers.
         assert_eq!(count, 5 + 3 * 4);
     }
 
@@ -164,8 +165,9 @@ mod tests {
         TracesData::decode(message).ok().map(|read| read.encode_to_vec())
     }
 
-    /// Checks all fields of the message at the end of this path. A field whose repetitions are all
-    /// kept must be counted as often. Adds the paths of such fields to `repeated`.
+    /// Checks all fields of the message at the end of this path. If every repetition of a field is
+    /// kept in memory, the repetitions must also be counted. Adds the paths of such fields to
+    /// `repeated`.
     fn look(path: &[u32], repeated: &mut Vec<Vec<u32>>) {
         const TIMES: usize = 100;
         for number in 1..=20 {
@@ -188,7 +190,8 @@ mod tests {
                     repeated.push(below.clone());
                 }
             }
-            // An empty message is kept and loses unknown fields, unlike a text or bytes.
+            // An empty message can be distinguished from a text or bytes, because unknown fields in
+            // it are lost.
             let empty = nested(&below, Vec::new());
             let is_message = kept(&empty).as_ref() == Some(&empty)
                 && kept(&nested(&below, nested(&[2_000], Vec::new()))) == Some(empty);
@@ -202,7 +205,8 @@ mod tests {
     fn all_that_repeats_is_counted() {
         let mut repeated = Vec::new();
         look(&[], &mut repeated);
-        // From the traces to values in lists in the attributes of events.
+        // These paths cover all levels, from the traces to values in lists in the attributes of
+        // events.
         for path in [&[1][..], &[1, 2, 2, 9], &[1, 1, 3, 4], &[1, 2, 1, 3], &[1, 2, 2, 11, 3, 2, 5, 1]] {
             assert!(repeated.iter().any(|found| found == path), "{path:?} of {repeated:?}");
         }

@@ -8,8 +8,8 @@ use crate::attributes::{SpanAttributes, dumped};
 
 const REDACTED: &str = "<REDACTED>";
 
-/// The convention of Claude Code. Spans have types of their own, and tokens and contents have
-/// attribute names without a prefix.
+/// The convention of Claude Code. Its spans have special types, and the attribute names of tokens
+/// and contents have no prefix.
 pub(super) struct ClaudeCode;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -32,7 +32,7 @@ impl ClaudeSpanKind {
     }
 }
 
-/// Returns a count of a request to the model.
+/// Returns a token count of a request to the model.
 fn count(attributes: &SpanAttributes, name: &str) -> Option<i128> {
     if ClaudeSpanKind::of(attributes) != Some(ClaudeSpanKind::Request) {
         return None;

@@ -11,9 +11,10 @@ pub(crate) struct SpanEvent {
     pub attributes: JsonObject,
 }
 
-/// Attribute names of a convention, in order of preference.
+/// Attribute names of a convention. Each list is in order of preference.
 pub(super) struct AttributeNames {
-    /// Name of the attribute with the kind of work, and MLflow's type for each kind.
+    /// Name of the attribute that contains the kind of work, and a table from kinds to MLflow's
+    /// types.
     pub kind: Option<&'static str>,
     pub kinds: &'static [(&'static str, &'static str)],
     pub input_tokens: Option<&'static str>,
@@ -45,9 +46,10 @@ impl AttributeNames {
     };
 }
 
-/// The names that an SDK, or a family of SDKs, gives to the values that MLflow shows.
+/// A convention: the attribute names that an SDK, or a family of SDKs, uses for the values that
+/// MLflow shows.
 pub(super) trait Convention: Sync {
-    /// Returns the names. A convention that needs more than names overrides other methods.
+    /// Returns the attribute names. A convention with additional rules overrides other methods.
     fn names(&self) -> &'static AttributeNames;
 
     /// Returns MLflow's type of the span.
@@ -110,7 +112,7 @@ pub(super) trait Convention: Sync {
     }
 }
 
-/// Returns the type of a kind.
+/// Returns MLflow's type for a kind of work.
 pub(super) fn mapped(kinds: &[(&str, &'static str)], kind: &Json) -> Option<&'static str> {
     let Json::Text(kind) = kind else { return None };
     kinds.iter().find(|(name, _)| name == kind).map(|(_, mapped)| *mapped)
@@ -141,7 +143,7 @@ fn is_something(json: &str) -> bool {
     let json = json.trim_matches([' ', '\t', '\n', '\r']);
     let then = json.get(1..).unwrap_or_default().trim_start_matches([' ', '\t', '\n', '\r']);
     match json.bytes().next() {
-        // Long texts are not parsed completely just for this.
+        // A long text is not parsed only to find out whether it is empty.
         Some(b'"') => json != "\"\"",
         Some(b'[') => !then.starts_with(']'),
         Some(b'{') => !then.starts_with('}'),

@@ -1,4 +1,4 @@
-//! Conventions with rules of their own: Spring AI, Traceloop, Vercel's AI SDK and `VoltAgent`.
+//! Conventions with additional rules: Spring AI, Traceloop, Vercel's AI SDK and `VoltAgent`.
 
 use mlflow_api::Json;
 use mlflow_api::json::JsonObject;
@@ -37,11 +37,11 @@ impl Convention for SpringAi {
     }
 }
 
-/// Traceloop, or `OpenLLMetry`, which spreads messages over numbered attributes. The first one is
-/// shown.
+/// Traceloop, also called `OpenLLMetry`, which stores messages in numbered attributes. The first
+/// message is shown.
 pub(super) struct Traceloop;
 
-/// Checks whether a name begins with a pattern of words and numbers (`#`).
+/// Checks whether a name begins with a pattern of words and numbers. `#` stands for a number.
 fn matches(name: &str, pattern: &[&str]) -> bool {
     let mut rest = name;
     for piece in pattern {
@@ -163,7 +163,7 @@ impl Convention for VercelAi {
             let tools = Json::List(tools.iter().cloned().map(unwrapped).collect());
             inputs.update([("tools".to_owned(), tools)]);
         }
-        // Not encoded as JSON, as in MLflow.
+        // The value is not encoded as JSON. This is also the case in MLflow.
         attributes.insert(MESSAGE_FORMAT.to_owned(), Json::from("vercel_ai"));
         (!inputs.is_empty()).then(|| dumped_ascii(&Json::Object(inputs)))
     }

@@ -25,7 +25,7 @@ const NAMES: AttributeNames = AttributeNames {
     output_tokens: Some("gen_ai.usage.output_tokens"),
     total_tokens: None,
     cache_read: Some("gen_ai.usage.cache_read.input_tokens"),
-    // The second name is the earlier one.
+    // The second name is from an earlier version of the convention.
     cache_creation: &["gen_ai.usage.cache_write.input_tokens", "gen_ai.usage.cache_creation.input_tokens"],
     inputs: &["gen_ai.input.messages", "gen_ai.tool.call.arguments"],
     outputs: &["gen_ai.output.messages", "gen_ai.tool.call.result"],
@@ -77,7 +77,7 @@ impl Convention for GeminiCli {
     fn output(&self, attributes: &SpanAttributes) -> Option<Json> {
         let value = first(attributes, NAMES.outputs).filter(|_| Self::is_meant(attributes))?;
         let Json::List(items) = parsed(&value) else { return Some(value) };
-        // There is one content per chunk of the stream, and the UI expects all parts in a single
+        // Each chunk of the stream has its own content, but the UI expects all parts in a single
         // content.
         let parts: Vec<Json> = items.iter().filter_map(|item| parts_of(item)).flatten().cloned().collect();
         if parts.is_empty() {

@@ -82,7 +82,7 @@ fn of_events(events: &[SpanEvent], ask: impl FnMut(&'static dyn Convention) -> O
     if events.is_empty() { None } else { EVENT_CONVENTIONS.into_iter().find_map(ask) }
 }
 
-/// Sets the span's type. A type without meaning is replaced, too.
+/// Sets the span's type. An existing type is replaced if it has no meaning.
 fn set_type(attributes: &mut SpanAttributes) {
     let sent = attributes.get(keys::SPAN_TYPE).map(parsed);
     let says_nothing = |sent: Json| sent == Json::Null || sent == Json::from("UNKNOWN");

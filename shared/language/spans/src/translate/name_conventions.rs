@@ -1,4 +1,4 @@
-//! Conventions that consist of names only.
+//! Conventions that are described completely by their attribute names.
 
 use super::convention::{AttributeNames, Convention};
 

@@ -1,5 +1,5 @@
-//! Packed spans are restored, also by later versions. No input from clients and no corrupt item
-//! causes a panic.
+//! Tests of packed spans. They can be unpacked, also by later versions, and neither input from
+//! clients nor a corrupt item causes a panic.
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue, KeyValueList};
@@ -17,8 +17,8 @@ fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
-/// `ten_spans.packed` is the trace of ten spans that the cost measurements send, as it was packed
-/// when the format was introduced.
+/// `ten_spans.packed` contains the trace of ten spans that the cost measurements send. It was
+/// packed when the format was introduced, so it must remain readable.
 #[test]
 fn what_was_packed_by_earlier_versions_is_read() {
     let exports = read(JSON, None, &fixture("ten_spans.json")).unwrap();
@@ -113,8 +113,8 @@ fn now() -> std::time::Duration {
     std::time::Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime)).unwrap()
 }
 
-/// Eight attributes have a million values each. If the response ends in the first one, none of the
-/// others is parsed.
+/// Eight attributes have a million values each. If the response ends within the first attribute,
+/// the other attributes are not parsed.
 #[test]
 fn an_answer_is_made_as_far_as_there_is_room() {
     let long = format!("[{}0]", "0,".repeat(1_000_000));
@@ -175,7 +175,7 @@ fn message(spans: Vec<Span>) -> Vec<u8> {
     TracesData { resource_spans: vec![ResourceSpans { scope_spans, ..ResourceSpans::default() }] }.encode_to_vec()
 }
 
-/// Names with a meaning, and others.
+/// Attribute names, some of which have a meaning for MLflow.
 fn key() -> impl Strategy<Value = String> {
     const KNOWN: &[&str] = &[
         "mlflow.spanType",
@@ -294,7 +294,7 @@ proptest! {
             prop_assert!(packed.parts.iter().all(|part| part.len() <= limit));
             prop_assert_eq!(packed.parts.concat(), pack(&export.spans, 10).parts.concat());
             let back = unpack(&packed.parts.concat()).unwrap();
-            // Compares the debug output, because NaN is not equal to itself.
+            // Compares the debug output of the spans, because NaN is not equal to itself.
             prop_assert_eq!(format!("{back:?}"), format!("{:?}", export.spans));
             let mut usage = spans::TraceUsage::default();
             for span in &back {

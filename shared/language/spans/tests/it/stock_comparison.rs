@@ -10,12 +10,13 @@ use spans::{
     trace_id_text, unpack,
 };
 
-/// Cases that are rejected with a different error. The two bytes `{"` are not the beginning of a
-/// deflate stream to zlib, but are to this crate's library. Times that are not valid dates cause a
-/// failure of MLflow's database, which exporters would retry.
+/// Cases that are rejected with a different error than in MLflow. The two bytes `{"` are not the
+/// beginning of a deflate stream according to zlib, but are according to this crate's library.
+/// Times that are not valid dates cause a failure of MLflow's database, which exporters would
+/// retry.
 const DIFFERENT: [&str; 3] = ["no deflate", "a start too large", "an end too large"];
 
-/// Number of characters of a tag's value in a response. Twice as many are stored.
+/// Number of characters of a tag's value in a response. The stored value may be twice as long.
 const ANSWERED_TAG: usize = 4096;
 
 fn cases() -> Vec<Value> {
@@ -105,7 +106,8 @@ fn compared_spans(spans: &[Span], trace: &Value) -> Vec<String> {
     for (ours, stock) in ours.iter().zip(&stock) {
         expect("answer", ours.clone(), stock.to_string());
     }
-    // If MLflow has not stored the file's text, it prints it differently.
+    // Parsed values are compared. The texts differ in format if MLflow has not stored the text of
+    // the file.
     if let Some(file) = trace.get("file").and_then(|file| serde_json::from_str::<Value>(file.as_str()?).ok()) {
         let texts: Vec<_> = spans.iter().map(artifact_json).collect();
         let ours: Value = serde_json::from_str(&format!("{{\"spans\":[{}]}}", texts.join(","))).unwrap();
@@ -125,8 +127,8 @@ fn compared_spans(spans: &[Span], trace: &Value) -> Vec<String> {
             "total_cost": facts.cost[2],
         });
         let mut row = row.clone();
-        // A type that is wrapped in JSON twice is unwrapped here like everywhere else, so MLflow's
-        // filters do not find it.
+        // A type that is encoded as JSON twice is decoded twice in this server, also for filters.
+        // MLflow's filters do not find it.
         if let Some(Value::String(unwrapped)) = row["type"].as_str().and_then(|text| serde_json::from_str(text).ok()) {
             row["type"] = unwrapped.into();
         }
@@ -181,7 +183,7 @@ fn compared_info(parts: &[&TraceExport], spans: &[Span], info: &Value) -> Vec<St
     let summaries: Vec<TraceSummary> = parts.iter().map(|part| summarize(&part.spans).unwrap()).collect();
     let start = summaries.iter().map(|summary| summary.start_ms).min().unwrap();
     let end = summaries.iter().filter_map(|summary| summary.end_ms).max();
-    // To MLflow, a trace that has not ended has ended in 1970.
+    // MLflow stores 1970 as the end time of a trace that has not ended.
     let end = end.unwrap_or_default();
     expect("duration", seconds(end - start).into(), &info["execution_duration"]);
     let time = info["request_time"].as_str().unwrap();
@@ -190,7 +192,8 @@ fn compared_info(parts: &[&TraceExport], spans: &[Span], info: &Value) -> Vec<St
     let optional = |text: Option<String>| text.map_or(Value::Null, Value::from);
     expect("session", first(&|part| part.session.clone()), &metadata["mlflow.trace.session"]);
     expect("user", first(&|part| part.user.clone()), &metadata["mlflow.trace.user"]);
-    // An export without tokens changes nothing, even if its spans lie between others with tokens.
+    // An export without tokens does not change the usage, even if its spans are between spans with
+    // tokens in the tree.
     let mut merged = spans::TraceUsage::default();
     let (mut tokens, mut cost) = (None, None);
     for summary in &summaries {

@@ -37,21 +37,20 @@ pub(super) fn refusals(operation: &str) -> &'static [InjectedRefusal] {
     }
 }
 
-/// Returns the turn in which a call of this operation is refused for a conflict, if that is
-/// possible.
+/// Returns the number of the reason, among the alternating reasons, with which a call of this
+/// operation is refused for a conflict. `None` if a conflict is impossible.
 pub(super) fn conflict(operation: &str) -> Option<u64> {
     let is_conflict =
         |refusal: &InjectedRefusal| matches!(refusal, InjectedRefusal::Conflict | InjectedRefusal::Cancelled);
     refusals(operation).iter().position(is_conflict).and_then(|turn| u64::try_from(turn).ok())
 }
 
-/// Checks whether an operation is a batch, that is, DynamoDB can leave some of its items
-/// unprocessed.
+/// Checks whether an operation is a batch, of which DynamoDB can leave some items unprocessed.
 pub(super) fn is_batch(operation: &str) -> bool {
     matches!(operation, "BatchGetItem" | "BatchWriteItem")
 }
 
-/// Returns the response to the refused call of this turn.
+/// Returns the response to a refused call. `turn` selects one of the alternating reasons.
 pub(super) async fn refuse(operation: &str, turn: u64, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
     let refusals = refusals(operation);
     let body = match refusals[index(turn, refusals.len())] {
@@ -75,7 +74,7 @@ pub(super) async fn refuse(operation: &str, turn: u64, request: HttpRequest) -> 
     EngineResponse { status: 400, body: body.to_string() }.into_sdk_response()
 }
 
-/// Returns a cancellation in which one item is in conflict, a different one in each turn.
+/// Returns a cancellation in which one item is in conflict. `turn` selects the item.
 fn cancelled(items: usize, turn: u64) -> Value {
     let mut reasons = vec![json!({ "Code": "None" }); items];
     let mut codes = vec!["None"; items];
@@ -93,7 +92,7 @@ fn cancelled(items: usize, turn: u64) -> Value {
     })
 }
 
-/// Returns what the caller gets from an address where no server listens.
+/// Returns the error that the caller gets when no server listens at the address.
 pub(super) fn disconnected() -> Result<HttpResponse, ConnectorError> {
     let refused = io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
     Err(ConnectorError::io(refused.into()))
@@ -110,7 +109,8 @@ pub(super) fn denied(denial: Denial) -> Result<HttpResponse, ConnectorError> {
     EngineResponse { status: 400, body: json!({ "__type": kind, "message": message }).to_string() }.into_sdk_response()
 }
 
-/// Returns what the caller gets for an executed call whose response is lost.
+/// Returns the error that the caller gets for an executed call whose response is lost. `turn`
+/// selects one of the alternating causes.
 pub(super) fn lost(turn: u64) -> Result<HttpResponse, ConnectorError> {
     if turn.is_multiple_of(2) {
         let reset = io::Error::new(io::ErrorKind::ConnectionReset, "the response was lost");

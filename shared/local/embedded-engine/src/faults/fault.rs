@@ -1,9 +1,9 @@
-//! The kinds of trouble that can be injected.
+//! The kinds of faults that can be injected.
 
 use super::error_responses::{conflict, is_batch, refusals};
 use crate::operations::writes;
 
-/// A kind of trouble for a call.
+/// A kind of fault that affects a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InjectedFault {
     /// The call is throttled and not executed.
@@ -25,7 +25,7 @@ pub enum InjectedFault {
 }
 
 impl InjectedFault {
-    /// Whether a call of this operation is affected. Other calls pass.
+    /// Checks whether a call of this operation is affected. Other calls are executed normally.
     #[must_use]
     pub fn is_met_by(self, operation: &str) -> bool {
         match self {

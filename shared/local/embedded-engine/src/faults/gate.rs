@@ -34,7 +34,7 @@ pub(super) fn gate(moment: GatePosition, operation: &str, nth: u64) -> (PausedCa
 }
 
 impl PausedCall {
-    /// Counts a call, and returns whether it is the one to hold.
+    /// Counts a call, and returns whether it is the call that the gate pauses.
     pub(super) fn is_reached_by(&mut self, operation: &str) -> bool {
         if operation == self.operation {
             self.calls_to_go -= 1;

@@ -69,20 +69,20 @@ impl FaultInjector {
         self.trouble_at(InjectedFault::Throttled, n, u64::MAX);
     }
 
-    /// Injects this trouble into a number of consecutive calls, starting with the `n`th (1 is the
-    /// next).
+    /// Injects a fault into a number of consecutive calls, starting with the `n`th (1 is the next).
     pub fn trouble_at(&self, trouble: InjectedFault, n: u64, calls: u64) {
         self.state().trouble = Some(FaultWindow { trouble, before: n.saturating_sub(1), calls });
     }
 
-    /// Ends refusals and troubles.
+    /// Ends refusals and injected faults.
     pub fn work_again(&self) {
         self.state().trouble = None;
         self.refuse_every(0);
     }
 
-    /// Executes every `n`th call that is not refused, but loses its response: alternately, the
-    /// connection breaks or the server fails. A caller that retries a write finds it already made.
+    /// Executes every `n`th call that is not refused, but loses its response. Alternately, the
+    /// connection breaks or the server fails. A caller that retries a lost write finds that it has
+    /// already been made.
     pub fn lose_answer_every(&self, n: u64) {
         self.state().lose.set_rate(n);
     }
@@ -93,10 +93,10 @@ impl FaultInjector {
         self.state().halve.set_rate(n);
     }
 
-    /// Freezes the global indexes (those named `GSI...`) at their current state. Queries of them
-    /// miss later writes, and still return items that are changed or deleted later, until
-    /// [`catch_up`](Self::catch_up). `engine` is the one that this injector wraps. Another call
-    /// freezes them at the state of that time.
+    /// Freezes the global indexes (those named `GSI...`) at their current state, until
+    /// [`catch_up`](Self::catch_up) is called. Queries of them miss later writes, and still return
+    /// items that are later changed or deleted. `engine` must be the engine that this injector
+    /// wraps. Calling the method again freezes the indexes at the state of that moment.
     pub fn freeze_global_indexes(&self, engine: &Engine) -> Result<(), EngineError> {
         let copy = engine.snapshot()?.connector();
         self.state().frozen_indexes = Some(copy);
@@ -183,7 +183,8 @@ impl HttpConnector for FaultyConnector {
 impl FaultyConnector {
     async fn answer(self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
         let operation = aws_json::operation(&request).to_owned();
-        // Decided on arrival, so that a pause does not affect the course of later calls.
+        // The faults of a call are determined on arrival, so that a pause of this call does not
+        // affect the faults of later calls.
         let course = self.injector.state().next_call(&operation);
         for pause in course.pauses_before {
             pause.hold().await;

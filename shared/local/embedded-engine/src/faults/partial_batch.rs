@@ -1,4 +1,4 @@
-//! Partial execution of batches, which DynamoDB allows itself.
+//! Partial execution of batches. DynamoDB may leave a part of any batch unprocessed.
 
 use aws_smithy_runtime_api::client::http::{HttpConnector, SharedHttpConnector};
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
@@ -37,7 +37,8 @@ fn hold_back(batch: &mut Value) -> Map<String, Value> {
         let Some(all) = entries(request) else { continue };
         let rest = all.split_off(all.len().div_ceil(2));
         if !rest.is_empty() {
-            // A copy of the request, including its projection, for the other keys.
+            // A copy of the request, including its projection, to which the unprocessed keys are
+            // added.
             let mut again = request.clone();
             if let Some(entries) = entries(&mut again) {
                 *entries = rest;

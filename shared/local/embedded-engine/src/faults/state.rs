@@ -19,12 +19,12 @@ pub(super) struct FaultState {
     pauses: Vec<PausedCall>,
     lost: u64,
     calls: BTreeMap<String, u64>,
-    /// Operations that are subject to faults, in the order of their calls, once recording was
-    /// requested.
+    /// Operations that are subject to faults, in the order of their calls. `None` unless recording
+    /// was requested.
     order: Option<Vec<String>>,
 }
 
-/// The planned course of one call.
+/// The faults that were determined for one call.
 #[derive(Default)]
 pub(super) struct CallPlan {
     pub(super) pauses_before: Vec<PausedCall>,
@@ -36,17 +36,17 @@ pub(super) struct CallPlan {
     pub(super) deny: Option<Denial>,
 }
 
-/// A number of consecutive calls with the same trouble.
+/// A number of consecutive calls that are affected by one fault.
 pub(super) struct FaultWindow {
     pub(super) trouble: InjectedFault,
-    /// Number of calls that pass before it.
+    /// Number of calls that pass before the affected ones.
     pub(super) before: u64,
-    /// Number of calls that it affects.
+    /// Number of affected calls.
     pub(super) calls: u64,
 }
 
 impl FaultWindow {
-    /// Returns the trouble of the next call.
+    /// Returns the fault of the next call, if it is affected.
     fn next(&mut self) -> Option<InjectedFault> {
         if self.before > 0 {
             self.before -= 1;
@@ -78,7 +78,7 @@ impl FaultState {
             Some(InjectedFault::Throttled) => course.refuse = Some(0),
             Some(InjectedFault::Disconnected) => course.disconnect = true,
             Some(InjectedFault::AnswerLost) => {
-                // Alternates like the losses at a rate.
+                // Alternates between the causes of a loss, like `lose_answer_every`.
                 lose = Some(self.lost);
                 self.lost += 1;
             }

@@ -1,5 +1,5 @@
-//! Batches: the parts of a batch for different partitions are processed or left unprocessed
-//! independently.
+//! Batches. The parts of a batch that address different partitions are processed or left
+//! unprocessed independently.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ const MAX_READ_BYTES: usize = 1 << 20;
 struct PartitionBatch {
     table: String,
     partition: String,
-    /// The batch's request for the table, with an empty list of entries.
+    /// The batch's request for the table, without any entries.
     empty: Value,
     entries: Vec<(RequestedItem, Value)>,
 }
@@ -78,7 +78,7 @@ fn taken(answer: &mut Value, name: &str) -> Map<String, Value> {
 impl LimitedEngine {
     pub(super) async fn batch(&self, operation: &str, mut body: Value) -> Result<EngineResponse, ConnectorError> {
         let direction = CapacityKind::of(operation);
-        // Without parts, the engine rejects the batch as a whole.
+        // If the batch cannot be split, the engine rejects it as a whole.
         let Some(parts) = self.parts(operation, &body).await? else { return self.run(operation, &body).await };
         let is_wanted = consumed_capacity::ask(&mut body);
         let unprocessed = unprocessed(operation);
@@ -185,8 +185,8 @@ impl LimitedEngine {
         Ok(None)
     }
 
-    /// Splits a batch by partitions, in the order in which it names them. Returns `None` for an
-    /// empty batch, and if it has too many entries or names a key twice.
+    /// Splits a batch by partitions, in the order in which it names them. Returns `None` for a
+    /// batch that is empty, has too many entries or names a key twice.
     async fn parts(&self, operation: &str, body: &Value) -> Result<Option<Vec<PartitionBatch>>, ConnectorError> {
         let most = if operation == "BatchGetItem" { 100 } else { 25 };
         let (mut parts, mut seen) = (Vec::<PartitionBatch>::new(), BTreeSet::new());
@@ -216,8 +216,8 @@ impl LimitedEngine {
     }
 }
 
-/// Returns how many of the entries, with the items found for them, fit into a response. At least
-/// one does.
+/// Returns how many of the entries fit into a response with the items that were found for them. The
+/// result is at least one.
 fn fitting(entries: &[(RequestedItem, Value)], items: &[Value]) -> usize {
     let is_of =
         |item: &Value, key: &Value| key.as_object().into_iter().flatten().all(|(name, value)| item[name] == *value);

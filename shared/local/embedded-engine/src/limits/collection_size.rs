@@ -1,5 +1,5 @@
-//! The size of item collections: all items of one partition key, with their entries in local
-//! indexes
+//! The size of item collections. A collection consists of all items of one partition key, with
+//! their entries in local indexes
 //! (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/LSI.html#LSI.ItemCollections.SizeLimit>).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -139,7 +139,8 @@ impl LimitedEngine {
     }
 
     /// Returns the size in bytes of each named item with its index entries, before and after a
-    /// request, by executing the request on a copy of the items. `None` if the request would fail.
+    /// request. The size after the request is determined by executing it on a copy of the items.
+    /// `None` if the request would fail.
     pub(super) async fn footprints(
         &self,
         operation: &str,

@@ -17,8 +17,8 @@ fn refused(code: &str, message: &str) -> EngineResponse {
     EngineResponse { status: 400, body: body.to_string() }
 }
 
-/// Returns the response to a request in a table with on-demand billing whose partition has no
-/// units left.
+/// Returns the response to a request that finds no units left in its partition, for a table with
+/// on-demand billing.
 pub(super) fn throttled() -> EngineResponse {
     refused("ThrottlingException", THROTTLED)
 }

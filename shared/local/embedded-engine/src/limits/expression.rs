@@ -26,7 +26,7 @@ pub(super) fn operators_of_update(tokens: &[&str]) -> usize {
 }
 
 /// Counts the comparators, logical operators and functions of a condition. The `AND` of a `BETWEEN`
-/// is part of it.
+/// is not counted separately.
 pub(super) fn operators_of_condition(tokens: &[&str]) -> usize {
     let mut between = false;
     let mut operators = 0;

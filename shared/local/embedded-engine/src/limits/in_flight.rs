@@ -1,11 +1,11 @@
-//! Items of requests in flight that write or check them.
+//! Tracks the items that requests in flight write or check.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::requested_items::ItemKey;
 
-/// The requests that hold items until they are answered. Clones share the state.
+/// The items that are held by requests until these are answered. Clones share the state.
 #[derive(Clone, Debug, Default)]
 pub(super) struct InFlight(Arc<Mutex<HeldItemSets>>);
 

@@ -74,8 +74,8 @@ impl LimitedEngine {
         Ok(self.read("GetItem", &get).await?["Item"].take())
     }
 
-    /// Returns the schema of a table. An empty schema if there is no such table, so that the engine
-    /// reports the error.
+    /// Returns the schema of a table. If there is no such table, the schema is empty, so that the
+    /// engine reports the error.
     pub(super) async fn schema(&self, table: &str) -> Result<Arc<TableKeys>, ConnectorError> {
         if let Some(schema) = self.state().schemas.get(table) {
             return Ok(Arc::clone(schema));
@@ -99,7 +99,7 @@ impl LimitedEngine {
         self.state().partitions.charge(partition, direction, units);
     }
 
-    /// Holds something for as long as requests take, then drops it.
+    /// Keeps `held` for the configured duration of a write, and then drops it.
     pub(super) async fn last<T>(&self, held: T) {
         let latency = self.state().latency;
         if !latency.is_zero() {

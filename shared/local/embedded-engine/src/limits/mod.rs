@@ -1,8 +1,9 @@
-//! Limits of DynamoDB that the engine itself does not have: an HTTP client in front of an engine.
+//! Limits of DynamoDB that the engine itself does not have, implemented as an HTTP client in front
+//! of an engine.
 //!
-//! [`faults`](crate::faults) does what a test requests. This module does what DynamoDB would do to
-//! the same requests, for tests and for load models. The `README.md` of this crate lists what it
-//! imitates and what it does not.
+//! [`faults`](crate::faults) injects the errors that a test requests. This module, in contrast,
+//! rejects the requests that DynamoDB would reject, for tests and for load models. The `README.md`
+//! of this crate lists what it imitates and what it does not.
 
 mod batches;
 mod collection_size;
@@ -63,7 +64,7 @@ impl EngineLimits {
         Self::with_clock(engine, move || begin.elapsed())
     }
 
-    /// Puts limits in front of an engine, with a custom clock. It returns the time since an
+    /// Puts limits in front of an engine, with a custom clock. The clock returns the time since an
     /// arbitrary start, and must never go back.
     #[must_use]
     pub fn with_clock(engine: &Engine, clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
@@ -97,9 +98,9 @@ impl EngineLimits {
         self.0.state().collection_limit = Some(Arc::new(of));
     }
 
-    /// Sets the minimum duration of a write, in the time of this process. Until then, transactions
-    /// conflict on its items. By default, there is no minimum, and requests only conflict while the
-    /// engine executes them.
+    /// Sets the minimum duration of a write, in real time. Until that time has passed, transactions
+    /// conflict with the write's items. By default, there is no minimum, and requests only conflict
+    /// while the engine executes them.
     pub fn set_latency(&self, latency: Duration) {
         self.0.state().latency = latency;
     }

@@ -11,9 +11,10 @@ pub(super) struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// Refills the bucket and returns whether a request is admitted. It is if any unit is left. Its
-    /// consumption is only known, and [taken](Self::take), afterwards. So the last admitted request
-    /// may take more than was left, and the next ones have to wait until that is made up.
+    /// Refills the bucket and returns whether a request is admitted, which is the case if any units
+    /// are left. The consumption of a request is only known, and [taken](Self::take), afterwards.
+    /// The last admitted request may therefore consume more than was left. Later requests are then
+    /// rejected until the deficit has been refilled.
     pub(super) fn admits(&mut self, now: Duration, rate: f64, burst: Duration) -> bool {
         let most = rate * burst.as_secs_f64().max(1.0);
         self.left = match self.counted {

@@ -56,7 +56,8 @@ impl LimitedEngine {
             }
             answer.body = read.to_string();
         } else if read["CancellationReasons"].is_array() {
-            // A lower bound, because the size of the items that would have been written is unknown.
+            // This is a lower bound, because the size of the items that would have been written is
+            // unknown.
             for one in &named {
                 self.charge(&one.partition, direction, 2.0);
             }
@@ -89,9 +90,9 @@ impl LimitedEngine {
         cancelled(&of_others, PartRefusal::Conflict).map_or(Ok(held), Err)
     }
 
-    /// Charges the units that a transaction has consumed. The engine reports their sum. If the
-    /// transaction concerns several partitions, the units, including those of indexes, are divided
-    /// in proportion to the sizes of their items.
+    /// Charges the units that a transaction has consumed. The engine reports only their sum. If the
+    /// transaction addresses several partitions, the units, including those of indexes, are divided
+    /// in proportion to the sizes of the partitions' items.
     async fn charge_parts(
         &self,
         parts: &[Value],
@@ -106,7 +107,7 @@ impl LimitedEngine {
         }
         let mut weights = Vec::new();
         for (part, one) in parts.iter().zip(named) {
-            // The item in its current state, unless the part contains the whole item.
+            // Uses the stored item's size, unless the part contains the whole item.
             let put = &part["Put"]["Item"];
             let item = if put.is_object() { put.clone() } else { self.item(&one.table, &one.key).await? };
             weights.push(item_bytes::write_units(item_bytes::of_item(&item)));

@@ -1,6 +1,6 @@
-//! Requests that DynamoDB rejects and the engine does not
+//! Rejects requests that DynamoDB rejects and the engine does not
 //! (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html>).
-//! `tests/it/limits.rs` covers those that the engine itself rejects.
+//! `tests/it/limits.rs` covers the requests that the engine itself rejects.
 
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use serde_json::Value;

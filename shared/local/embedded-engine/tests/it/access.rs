@@ -1,4 +1,5 @@
-//! Access to a server: granted to clients with its access key, and never to a page in a browser.
+//! Access to a server, which is granted to clients with its access key, and never to a page in a
+//! browser.
 
 use std::fmt;
 
@@ -15,7 +16,7 @@ use serde_json::Value;
 
 use crate::table::{TABLE, engine, get, indexed_item, key, put};
 
-/// Starts a server with an item that must stay secret.
+/// Starts a server that contains a secret item.
 async fn server() -> (Engine, Server) {
     let engine = engine().await;
     put(&engine.client(), indexed_item("secret", "a", 1)).await;
@@ -52,8 +53,9 @@ impl HttpConnector for Changing<SharedHttpConnector> {
     }
 }
 
-/// Sends a scan that is modified after it was signed, and returns status, error type and body.
-/// Checks that no response header lets a page of another origin read it.
+/// Sends a scan that is modified after it was signed, and returns the status, the error type and
+/// the body of the response. Checks that no response header permits a page of another origin to
+/// read the response.
 async fn answer(client: &Client, change: Change) -> (u16, String, String) {
     let inner = aws_smithy_http_client::Builder::new().build_http();
     let config = client.config().to_builder().http_client(Changing { inner, change }).build();

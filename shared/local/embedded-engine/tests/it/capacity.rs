@@ -1,6 +1,6 @@
-//! The cost of requests, as the engine reports it. Where DynamoDB's documentation states a rule,
-//! these figures follow it. That a transaction doubles the units of the table but not those of
-//! indexes is undocumented, but was observed.
+//! The cost of requests, as the engine reports it. The expected costs follow DynamoDB's
+//! documentation, with one exception: it is undocumented, but was observed, that a transaction
+//! doubles the units of the table and not those of indexes.
 
 use std::collections::BTreeMap;
 
@@ -117,8 +117,8 @@ async fn a_transaction_doubles_what_the_table_costs() {
     }
 }
 
-/// DynamoDB charges a failed condition like the write, but the error response has no field for the
-/// units.
+/// DynamoDB charges a write with a failed condition like a successful write, but the error response
+/// has no field for the units.
 #[tokio::test]
 async fn a_failed_condition_reports_no_cost() {
     let engine = engine().await;

@@ -8,8 +8,8 @@ use power_cut::{DiskImage, WatchedDisk};
 
 use crate::table::{TABLE, create, get, indexed_item, key, put};
 
-/// Opens an engine on a disk's content after a power cut. The returned directory has to outlive
-/// the engine.
+/// Opens an engine with the content of a disk after a power cut. The returned directory has to
+/// outlive the engine.
 fn after(image: &DiskImage) -> (tempfile::TempDir, Engine) {
     let directory = tempfile::tempdir().unwrap();
     image.write_to(directory.path()).unwrap();
@@ -17,7 +17,7 @@ fn after(image: &DiskImage) -> (tempfile::TempDir, Engine) {
     (directory, engine)
 }
 
-/// Opens the engine in a directory that is watched.
+/// Opens the engine in a directory whose writes to disk are recorded.
 fn on(directory: &Path) -> Engine {
     let sync = |log: &Path| {
         WatchedDisk::sync(log);
@@ -49,8 +49,8 @@ async fn the_engine_syncs_what_it_acknowledges() {
     assert_eq!(left.items(TABLE).await.unwrap(), engine.items(TABLE).await.unwrap());
 }
 
-/// A write survives a power cut completely or not at all, whichever unsynced parts of it reached
-/// the disk.
+/// After a power cut, a write is present completely or not at all, regardless of which unsynced
+/// parts of it have reached the disk.
 #[tokio::test]
 async fn a_write_under_way_is_whole_or_nothing() {
     let directory = tempfile::tempdir().unwrap();
@@ -59,7 +59,7 @@ async fn a_write_under_way_is_whole_or_nothing() {
     create(&engine.client()).await;
     let mut states = vec![engine.items(TABLE).await.unwrap()];
     let mut images = 0;
-    // Enough writes that the log is checkpointed into the database and starts over.
+    // This many writes cause the log to be checkpointed into the database and to start over.
     for number in 0..25 {
         let _ = disk.images();
         put(&engine.client(), indexed_item("p", &(number % 20).to_string(), 120_000)).await;
@@ -74,7 +74,7 @@ async fn a_write_under_way_is_whole_or_nothing() {
     assert!(images >= 25, "{images}");
 }
 
-/// Checks that the test above can fail.
+/// Checks that the durability test above can fail.
 #[tokio::test]
 async fn a_disk_that_does_not_sync_loses_writes() {
     let directory = tempfile::tempdir().unwrap();

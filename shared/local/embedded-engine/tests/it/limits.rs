@@ -1,5 +1,5 @@
-//! DynamoDB's limits: those that the engine enforces, and those that it does not, which callers
-//! have to observe themselves.
+//! DynamoDB's limits. The engine enforces some of them. Callers have to observe the others
+//! themselves.
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
@@ -57,8 +57,8 @@ async fn limits_the_engine_does_not_keep() {
         for (operators, expected) in [(300, None), (301, beyond)] {
             let sums: Vec<_> = (0..operators).map(|number| format!("a{number}=n+:x")).collect();
             assert_eq!(code_of_update(&client, format!("SET {}", sums.join(","))).await, expected, "of an update");
-            // A function, then two operators for each repetition, and a `NOT` if the number has to
-            // be even.
+            // The condition has a function, then two operators for each repetition, and a `NOT` if
+            // the number of operators has to be even.
             let not = if operators % 2 == 0 { "NOT " } else { "" };
             let condition = format!("{not}attribute_not_exists(a){}", " OR a<b".repeat((operators - 1) / 2));
             let check = client.put_item().table_name(TABLE).set_item(Some(key("p", "a")));
@@ -135,7 +135,7 @@ async fn limits_the_engine_keeps() {
             let put = PutRequest::builder().set_item(Some(key("p", &sort.to_string()))).build().unwrap();
             WriteRequest::builder().put_request(put).build()
         };
-        // In a single partition and in several.
+        // The batch addresses a single partition, or several.
         for (number, expected) in [(25, None), (26, REFUSED)] {
             let batch = client.batch_write_item().request_items(TABLE, (0..number).map(put).collect());
             assert_eq!(code(batch.send().await), expected, "a batch of {number}");
@@ -187,7 +187,7 @@ async fn an_item_has_400_kilobytes_with_its_names() {
     assert_eq!(code_of_update(&client, "SET n = :x".to_owned()).await, REFUSED, "an item that grows too large");
 }
 
-/// An entry consists of the keys of the table and of the index, with their names.
+/// An index entry consists of the keys of the table and of the index, with their names.
 #[tokio::test]
 async fn an_item_has_400_kilobytes_with_its_entries_in_local_indexes() {
     let engine = engine().await;
@@ -230,8 +230,7 @@ async fn an_item_has_400_kilobytes_with_its_entries_in_local_indexes() {
     }
 }
 
-/// The size of a binary set is that of its members; a list takes 3 bytes, and 1 more for each
-/// element.
+/// A binary set has the size of its members. A list takes 3 bytes, and 1 more for each element.
 #[tokio::test]
 async fn the_weight_of_sets_and_lists() {
     let client = engine().await.client();
@@ -261,7 +260,8 @@ async fn a_request_has_16_megabytes_and_a_transaction_4_of_100_items() {
     let engine = engine().await;
     let server = engine.serve(([127, 0, 0, 1], 0)).await.unwrap();
     for client in [engine.client(), server.client()] {
-        // Each character takes six bytes in JSON, so that the items stay within their own limit.
+        // Each character takes six bytes in JSON, so that the request exceeds its limit while the
+        // items stay within theirs.
         let put = |number: usize| {
             let mut item = key("p", &number.to_string());
             item.insert("filling".to_owned(), text("\u{1}".repeat(150_000)));

@@ -1,4 +1,4 @@
-//! What `limits` adds to the engine, as callers experience it.
+//! The limits that `limits` adds to the engine, as callers observe them.
 #![expect(clippy::float_cmp, reason = "units are whole or half, and so exact")]
 
 use std::collections::HashMap;
@@ -99,7 +99,8 @@ async fn a_partition_takes_its_units_a_second_and_no_more() {
     assert_eq!((usage.throttled_writes, usage.throttled_reads), (3, 3));
     assert_eq!(limits.usage()["cold"].throttled_writes, 0);
     limits.reset_usage();
-    // A large item is admitted, and its 25 units have to be made up for at 10 per second.
+    // A large item is admitted although it exceeds the remaining units. The deficit from its 25
+    // units is then refilled at 10 units per second.
     assert_eq!(code_of_put(&client, filled("hot", "b", 25_000)).await, None);
     clock.advance(1_000);
     assert_eq!(code_of_put(&client, key("hot", "a")).await.as_deref(), THROTTLED);
@@ -159,7 +160,7 @@ async fn indexes_are_charged_to_the_partition_unless_they_are_global() {
     let query = query.expression_attribute_values(":p", text("p")).expression_attribute_values(":l", text("l"));
     assert_eq!(query.send().await.unwrap().count(), 1);
     assert_eq!(limits.usage()["p"].read_units, 1.0);
-    // A refused condition costs as much as the write.
+    // A write whose condition fails costs as much as a successful write.
     let refused = client.put_item().table_name(TABLE).set_item(Some(key("p", "a")));
     refused.condition_expression("attribute_not_exists(PK)").send().await.unwrap_err();
     assert_eq!(limits.usage()["p"].write_units, 7.0);
@@ -204,18 +205,18 @@ async fn a_throttled_part_cancels_a_transaction() {
     assert_eq!(get(&engine.client(), key("cold", "a")).await, None);
     limits.set_throughput(|_| None);
     assert_eq!(reasons(&client, parts()).await, None);
-    // Two units each for the transaction that succeeded, and none for the throttled one.
+    // The successful transaction consumed two units in each partition, and the throttled one none.
     let usage = limits.usage();
     assert_eq!((usage["cold"].write_units, usage["hot"].write_units), (2.0, 2.0));
 }
 
-/// Of concurrent requests, at least one always succeeds, and refused ones have no effect.
+/// Among concurrent requests, at least one always succeeds, and refused requests have no effect.
 #[tokio::test]
 async fn transactions_that_only_check_the_same_item_conflict() {
     let engine = engine().await;
     let limits = EngineLimits::new(&engine);
-    // Items are held for so long that all transactions begin while the first one holds them, even on
-    // a busy machine.
+    // The latency is so long that all transactions begin while the first one holds its items, even
+    // on a busy machine.
     limits.set_latency(Duration::from_millis(500));
     let client = limits.client();
     let parts = |number: usize| vec![put_part(key("p", &number.to_string())), check_part(key("p", "checked"))];
@@ -255,11 +256,11 @@ async fn a_write_conflicts_with_a_transaction_and_not_with_a_write() {
     }
 }
 
-/// Duration of a request, and the delay before the requests that overlap with it start.
+/// Duration of a request in flight, and the delay after which the overlapping requests start.
 const UNDER_WAY: Duration = Duration::from_millis(300);
 const LATER: Duration = Duration::from_millis(50);
-/// On a busy machine, the others may start before the request, or after it has ended. That is
-/// unlikely in every round.
+/// Number of attempts. On a busy machine, the overlapping requests may start before the request in
+/// flight, or after it has ended. It is unlikely that this happens in every round.
 const ROUNDS: u32 = 20;
 
 /// Checks whether a write and a batch conflict with a transaction that is in flight when they
@@ -313,7 +314,7 @@ async fn a_batch_reads_a_megabyte_of_a_partition() {
         wanted = answer.unprocessed_keys.and_then(|mut tables| tables.remove(TABLE));
     }
     assert_eq!(rounds, [6, 6], "three items of each partition");
-    // 76 units for each item, and one for the missing item.
+    // Each item costs 76 units, and the missing item costs one.
     assert_eq!(units, 12.0 * 76.0 + 1.0);
 }
 
@@ -328,7 +329,7 @@ async fn a_collection_at_its_limit_takes_what_does_not_let_it_grow() {
     put(&engine.client(), indexed.clone()).await;
     put(&engine.client(), filled("full", "a", 10_000)).await;
     let bytes = limits.collection_bytes(TABLE, "full").await.unwrap();
-    // Names and values of the items, and the keys in four local indexes.
+    // The size of the names and values of the items, and of the keys in four local indexes.
     let entries = 4 * ("PKfull".len() + "SKindexed".len() + "lsi1sk".len() + "lsi1sk-indexed".len());
     let items = "PKfullSKindexedfilling".len()
         + 1_000
@@ -363,7 +364,7 @@ async fn a_collection_at_its_limit_takes_what_does_not_let_it_grow() {
     assert_eq!(update("SET filling = :x", "y").await.as_deref(), FULL, "the deleted item would be created again");
     client.delete_item().table_name(TABLE).set_key(Some(key("full", "b"))).send().await.unwrap();
     assert_eq!(code_of_put(&client, key("full", "new")).await, None, "there is space again");
-    // The caller gets the refused condition, not the exceeded limit.
+    // If both a condition and a limit are violated, the caller gets the error about the condition.
     let refused = client.put_item().table_name(TABLE).set_item(Some(filled("full", "new", 20_000)));
     let refused = refused.condition_expression("attribute_not_exists(PK)").send().await.unwrap_err();
     assert_eq!(refused.code(), Some("ConditionalCheckFailedException"));
@@ -382,7 +383,7 @@ fn update_part() -> TransactWriteItem {
     TransactWriteItem::builder().update(update.build().unwrap()).build()
 }
 
-/// Returns the partitions, with the lower bound of the size of each in GB.
+/// Returns the partitions, each with the lower bound of its size in GB.
 fn sizes(metrics: Option<&HashMap<String, Vec<ItemCollectionMetrics>>>) -> Vec<(String, f64)> {
     let of_table = metrics.and_then(|metrics| metrics.get(TABLE)).map(Vec::as_slice).unwrap_or_default();
     let mut sizes: Vec<_> = of_table

@@ -77,7 +77,8 @@ async fn expire_by(client: &Client, attribute: &str, enabled: bool) {
     client.update_time_to_live().table_name(TABLE).time_to_live_specification(ttl).send().await.unwrap();
 }
 
-/// Returns an item with this number of seconds until it expires, by an attribute.
+/// Returns an item whose `attribute` contains the time that is this number of seconds in the
+/// future.
 fn expiring(sort: &str, attribute: &str, seconds: i64) -> Item {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let at = AttributeValue::N(now.saturating_add_signed(seconds).to_string());
@@ -89,7 +90,7 @@ async fn expired_items_are_swept() {
     let directory = tempfile::tempdir().unwrap();
     for engine in both(directory.path()).await {
         let client = engine.client();
-        // One item is written before the table has a time to live.
+        // This item is written before the table has a time to live.
         put(&client, expiring("before", "ttl", -3600)).await;
         expire_by(&client, "ttl", true).await;
         put(&client, expiring("past", "ttl", -60)).await;

@@ -1,4 +1,4 @@
-//! Requests without a socket and over loopback, checked through the SDK's results.
+//! Requests without a socket and over loopback, whose results are checked with the SDK.
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::ProvideErrorMetadata;

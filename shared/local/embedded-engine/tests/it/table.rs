@@ -1,4 +1,5 @@
-//! The test table: four local indexes and a global one, keys only, and a stream.
+//! The test table. It has four local indexes and a global one, which project only keys, and a
+//! stream.
 
 use std::collections::HashMap;
 
@@ -76,7 +77,7 @@ pub(crate) fn item<const N: usize>(attributes: [(&str, AttributeValue); N]) -> I
     attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Returns an item with a key in each local index, and this number of bytes of filling.
+/// Returns an item that has a key in each local index, and an attribute with this number of bytes.
 pub(crate) fn indexed_item(pk: &str, sk: &str, filling: usize) -> Item {
     let mut item = key(pk, sk);
     for (_, sort) in LOCAL_INDEXES {

@@ -1,7 +1,7 @@
 //! Time: the current time, elapsed time, sleeping, and long computations.
 //!
-//! A load model has a simulated clock for its thread: [`SimulatedClock`]. All other code uses the
-//! clocks of the machine.
+//! For a simulation, such as a load model, a thread has a simulated clock: [`SimulatedClock`]. All
+//! other threads use the clocks of the machine.
 
 mod simulation;
 
@@ -40,7 +40,8 @@ pub async fn aside<T: Send + 'static>(compute: impl FnOnce() -> T + Send + 'stat
 /// Size in bytes from which a computation takes milliseconds.
 const LONG_COMPUTATION_BYTES: usize = 64 << 10;
 
-/// Runs a computation over this number of bytes, with [`aside`] if it takes long.
+/// Runs a computation over this number of bytes. Uses [`aside`] if the number is large enough for
+/// the computation to take long.
 ///
 /// # Errors
 /// The computation panicked in [`aside`].
@@ -66,8 +67,8 @@ impl Moment {
         simulation::now().unwrap_or_else(Self::of_the_machine)
     }
 
-    /// Returns the time that has elapsed since this moment, by whichever clock shows more. If the
-    /// wall clock was set back, returns [`Duration::MAX`].
+    /// Returns the time that has elapsed since this moment: the longer of the times that the two
+    /// clocks have measured. If the wall clock was set back, returns [`Duration::MAX`].
     #[must_use]
     pub fn age(&self) -> Duration {
         let now = Self::now();

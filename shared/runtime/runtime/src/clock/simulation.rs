@@ -14,9 +14,9 @@ thread_local! {
     static CLOCK: RefCell<Option<Clock>> = const { RefCell::new(None) };
 }
 
-/// Offset of the start within a second. DynamoDB does not store trailing zeros of a number: a time
-/// in ms that ends in zero takes one byte less, and a thousand items with it would be metered with
-/// one unit less.
+/// Offset of the start within a second. DynamoDB does not store trailing zeros of a number, so a
+/// time in ms that ends in zero takes one byte less. If the times of a thousand items ended in
+/// zero, one unit less would be metered for them.
 const START_OFFSET: Duration = Duration::from_millis(123);
 
 struct Clock {
@@ -116,7 +116,8 @@ pub(crate) fn sleep(duration: Duration) -> Option<impl Future<Output = ()> + Sen
 /// removes it, so that the clock does not advance for it.
 struct Sleep {
     until: Duration,
-    /// Number among the sleepers. `None` until it is one of them.
+    /// Number of this sleep, in the order in which tasks fell asleep. `None` until the task falls
+    /// asleep.
     number: Option<u64>,
 }
 
@@ -145,8 +146,8 @@ impl Drop for Sleep {
     fn drop(&mut self) {
         let Some(number) = self.number else { return };
         let forget = |clock: &RefCell<Option<Clock>>| {
-            // No task is woken while the clock is borrowed. At that time, sleepers are only dropped
-            // if the simulation ends.
+            // The clock may be borrowed already, but only if the simulation ends and drops its
+            // sleepers: tasks are never woken while the clock is borrowed.
             let mut clock = clock.try_borrow_mut().ok()?;
             clock.as_mut()?.sleepers.remove(&(self.until, number))
         };
@@ -198,7 +199,8 @@ mod tests {
         let simulation = SimulatedClock::begin();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let hours = async {
-            // The driver is not polled for this task.
+            // The driver is polled together with `hours`, and not with the spawned task. It must
+            // advance the clock for the spawned task nevertheless.
             let spawned = tokio::spawn(crate::clock::sleep(Duration::from_hours(2)));
             crate::clock::sleep(Duration::from_hours(1)).await;
             spawned.await.unwrap();

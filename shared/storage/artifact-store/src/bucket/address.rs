@@ -11,9 +11,10 @@ const UNRESERVED_IN_PATH: AsciiSet = UNRESERVED.remove(b'/');
 pub(crate) struct BucketAddress(String);
 
 impl BucketAddress {
-    /// In AWS, the bucket is part of the host name, unless its name contains a dot, which
-    /// certificates do not cover. At a custom endpoint, the bucket is the first part of the path,
-    /// because the other form would require DNS entries.
+    /// Returns the URL of a bucket. In AWS, the bucket is part of the host name, unless its name
+    /// contains a dot, because AWS's certificates do not cover such host names. At a custom
+    /// endpoint, the bucket is the first part of the path, because a bucket in the host name would
+    /// require DNS entries.
     pub(crate) fn new(bucket: &str, region: &str, endpoint: Option<&str>) -> Self {
         if let Some(endpoint) = endpoint {
             return Self(format!("{}/{bucket}", endpoint.trim_end_matches('/')));
@@ -31,7 +32,7 @@ impl BucketAddress {
         self.0.splitn(4, '/').take(3).collect::<Vec<_>>().join("/")
     }
 
-    /// Returns the URL of a key with query parameters. The empty key refers to the bucket itself.
+    /// Returns the URL of a key with query parameters. An empty key stands for the bucket itself.
     pub(crate) fn url(&self, key: &str, query: &[(&str, &str)]) -> String {
         let mut url = format!("{}/{}", self.0, utf8_percent_encode(key, &UNRESERVED_IN_PATH));
         append(&mut url, query.iter().copied());

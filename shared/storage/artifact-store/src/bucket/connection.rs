@@ -21,7 +21,7 @@ use crate::bucket::xml;
 /// Maximum size of a response in bytes. Lists are the largest: 1,000 keys of 1 KB, in which each
 /// byte may be encoded as three.
 const MAX_RESPONSE_BYTES: usize = 16 << 20;
-/// Region if a custom endpoint is configured without one.
+/// Region that is used if a custom endpoint is configured without a region.
 const DEFAULT_REGION: &str = "us-east-1";
 /// Timeout of one attempt.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -35,7 +35,7 @@ pub(crate) struct BucketRequest<'a> {
     pub(crate) query: &'a [(&'a str, &'a str)],
     pub(crate) headers: &'a [(&'a str, String)],
     pub(crate) body: Bytes,
-    /// Timeout of one attempt, without the time to send the body.
+    /// Timeout of one attempt, not counting the time for sending the body.
     pub(crate) attempt: Duration,
 }
 
@@ -48,7 +48,8 @@ impl<'a> BucketRequest<'a> {
 /// A successful response.
 pub(crate) struct BucketResponse {
     response: Response<()>,
-    /// The whole body. The content of objects is never read by this module.
+    /// The whole body. It is never the content of an object, because this module does not read
+    /// objects.
     pub(crate) body: String,
 }
 
@@ -81,7 +82,7 @@ impl fmt::Debug for Connection {
 
 impl Connection {
     /// Connects to a bucket, with the region, the credentials and the optional endpoint of the
-    /// environment. The only requests are those for credentials.
+    /// environment. Sends no requests except those for credentials.
     pub(crate) async fn from_environment(bucket: &str) -> Result<Self> {
         let config = aws_config::defaults(BehaviorVersion::latest());
         let config = match runtime::https::client().map_err(BucketFailure::broken)? {
@@ -172,9 +173,9 @@ impl Connection {
     }
 }
 
-/// Classifies a response as a success, a permanent error, or a transient one. S3 may start a
-/// response with a success status and end it with an error. Between a laptop and S3, a captive
-/// portal or a proxy may respond with an HTML page.
+/// Classifies a response as a success, a permanent error, or a transient error. The body is checked
+/// as well, for two reasons: S3 may start a response with a success status and end it with an
+/// error, and a captive portal or a proxy between a laptop and S3 may respond with an HTML page.
 fn classify(reply: BucketResponse) -> AttemptOutcome {
     let status = reply.response.status().as_u16();
     let begin = reply.body.trim_start().get(..9).unwrap_or_default().to_lowercase();

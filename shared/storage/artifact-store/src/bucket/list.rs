@@ -36,7 +36,7 @@ impl Bucket {
     /// Any [`crate::bucket::BucketFailure`].
     pub async fn list(&self, prefix: &str, by_directory: bool, from: Option<&str>, most: u32) -> Result<ObjectPage> {
         let most = most.to_string();
-        // URL encoding is requested because keys may contain characters that XML does not support.
+        // URL encoding is requested, because keys may contain characters that XML cannot represent.
         let mut query = vec![("list-type", "2"), ("encoding-type", "url"), ("prefix", prefix), ("max-keys", &most)];
         query.extend(by_directory.then_some(("delimiter", "/")));
         query.extend(from.map(|from| ("continuation-token", from)));

@@ -11,24 +11,24 @@ use crate::bucket::upload::id_of;
 /// expire.
 pub const MAX_EXPIRATION: Duration = Duration::from_hours(1);
 
-/// Number of URLs that are signed before yielding to other tasks. A request of a hundred bytes may
-/// result in ten thousand URLs.
+/// Number of URLs that are signed before the task yields to other tasks. A small request of a
+/// hundred bytes can ask for ten thousand URLs.
 const BATCH_SIZE: u32 = 64;
 
 impl Bucket {
     /// Returns a URL for reading an object. `sent_with` overrides the headers with which the object
-    /// was stored. The names are those of S3's query parameters, such as `response-content-type`.
+    /// was stored, by the names of S3's query parameters, such as `response-content-type`.
     ///
-    /// # Errors
-    /// A [`crate::bucket::BucketFailure`] if there are no credentials to sign with. Applies to the
-    /// methods below, too.
+    /// # Errors A [`crate::bucket::BucketFailure`] if there are no credentials to sign with. This
+    /// applies to all methods that create presigned URLs.
     pub async fn presigned_get(&self, key: &str, sent_with: &[(&str, &str)], expiration: Duration) -> Result<String> {
         let connection = self.connection().await?;
         let url = connection.address.url(key, sent_with);
         connection.signer().await?.presign("GET", url, &[], expiration.min(MAX_EXPIRATION))
     }
 
-    /// Returns a URL for writing an object. The client has to send this content type.
+    /// Returns a URL for writing an object. The client has to send the content type that is given
+    /// here.
     pub async fn presigned_put(&self, key: &str, content_type: &str, expiration: Duration) -> Result<String> {
         let connection = self.connection().await?;
         let (url, headers) = (connection.address.url(key, &[]), [("content-type", content_type.to_owned())]);

@@ -14,13 +14,14 @@ use crate::bucket::connection::{BucketRequest, Connection};
 use crate::bucket::failure::{BucketFailure, Result};
 use crate::bucket::xml;
 
-/// Header with the upload that created an object. It distinguishes completing an upload again from
-/// completing one that does not exist.
+/// Metadata header that names the upload by which an object was created. It shows whether an upload
+/// that no longer exists was completed before or has never existed.
 pub(crate) const UPLOAD_HEADER: &str = "x-amz-meta-mlflow-upload";
 /// Maximum number of keys per deletion request.
 const MAX_DELETED_KEYS: usize = 1_000;
 
-/// How long a bucket may take to join the parts of an upload. The function's timeout is 29 s.
+/// Time within which a bucket has to join the parts of an upload. It is shorter than the function's
+/// timeout of 29 s.
 const COMPLETION_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A bucket. Cheap to clone. Region, credentials and endpoint are read from the environment on
@@ -80,11 +81,10 @@ impl Bucket {
         &self.inner.name
     }
 
-    /// Returns scheme and host of the bucket's URLs. No request to the bucket, but credentials may
-    /// be requested.
+    /// Returns scheme and host of the bucket's URLs. Sends no request to the bucket, but may
+    /// request credentials.
     ///
-    /// # Errors
-    /// [`BucketFailure::Broken`] if no region or no credentials are configured.
+    /// # Errors [`BucketFailure::Broken`] if no region or no credentials are configured.
     pub async fn origin(&self) -> Result<String> {
         let connection = self.connection().await?;
         connection.signer().await?;
@@ -97,12 +97,11 @@ impl Bucket {
 
     /// Returns the metadata of an object, or `None` if it does not exist. One request.
     ///
-    /// # Errors
-    /// Any [`BucketFailure`]. Applies to the methods below, too.
+    /// # Errors Any [`BucketFailure`], as for all methods that send requests.
     pub async fn head(&self, key: &str) -> Result<Option<ObjectMetadata>> {
         let reply = match self.connection().await?.send(BucketRequest::new("HEAD", key)).await {
-            // The response to a HEAD has no body to tell a missing object from a missing bucket. If
-            // the bucket is missing, the next write fails with a clear error.
+            // A response to a HEAD request has no body, so a missing object and a missing bucket
+            // look alike. If the bucket is missing, the next write fails with a clear error.
             Err(failure) if failure.is_missing() => return Ok(None),
             outcome => outcome?,
         };

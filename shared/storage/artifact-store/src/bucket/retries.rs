@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 /// Maximum number of attempts.
 const MAX_ATTEMPTS: u32 = 6;
-/// No attempt starts later than this after the first. The function's timeout is 29 s.
+/// Time after the first attempt from which no further attempt starts. It leaves time before the
+/// function's timeout of 29 s.
 const MAX_RETRY_DURATION: Duration = Duration::from_secs(12);
-/// Upper bound of the first pause. Doubles with every attempt.
+/// Upper bound of the first pause. The bound doubles with every attempt.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
 
 /// The attempts of one request.
@@ -20,8 +21,9 @@ impl RetryAttempts {
         Self { made: 0, begin: Instant::now() }
     }
 
-    /// Waits before the next attempt, for a random part of the bound, so that clients that were
-    /// throttled together spread out. Returns whether there is another attempt.
+    /// Waits before the next attempt, and returns whether there is another attempt. The pause is a
+    /// random part of the current bound, so that clients that were throttled at the same time do
+    /// not retry at the same time.
     pub(crate) async fn next(&mut self) -> bool {
         if self.made > 0 {
             let bound = INITIAL_BACKOFF.saturating_mul(1 << (self.made - 1).min(16));

@@ -37,8 +37,8 @@ impl Signer<'_> {
         Ok(signed.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 
-    /// Adds a signature to a URL, valid for this method, key and query until it expires. The client
-    /// has to send the same headers; the body is not signed.
+    /// Adds a signature to a URL, which is then valid for this method, key and query until it
+    /// expires. The client has to send the given headers. The body is not signed.
     pub(crate) fn presign(
         &self,
         method: &str,

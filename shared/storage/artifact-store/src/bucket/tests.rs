@@ -99,7 +99,8 @@ async fn a_page_is_no_answer_of_a_bucket() {
         assert!(matches!(bucket.delete("k").await, Err(BucketFailure::Unavailable(_))));
         assert_eq!(asked.lock().unwrap().len(), 12);
     }
-    // Without a body, the missing ETag or length shows that the response is not the bucket's.
+    // A HEAD response has no body. The missing ETag or length shows that it is not a response of
+    // the bucket.
     let (bucket, _) = bucket(&[Some((200, &[("content-length", "3")], "")), Some((200, &[], ""))]);
     assert!(matches!(bucket.head("k").await, Err(BucketFailure::Broken(_))));
     assert!(matches!(bucket.put("k", "x".into()).await, Err(BucketFailure::Broken(_))));
@@ -128,7 +129,7 @@ async fn a_completion_whose_answer_was_lost_is_told_from_one_that_never_was() {
         assert!(asked[0].starts_with(&format!("POST https://b.s3.r.amazonaws.com/k?uploadId=id {body}")), "{asked:?}");
         assert!(asked[2].starts_with("HEAD "));
     }
-    // An upload name that this server did not create.
+    // The upload name was not created by this server.
     let (bucket, _) = bucket(&[]);
     for name in ["", "id", "nonce."] {
         assert!(bucket.complete_upload("k", name, &[part()]).await.unwrap_err().is_missing(), "{name}");

@@ -1,5 +1,4 @@
-//! Multipart uploads. The object becomes visible when the upload is completed, and no part of it
-//! before.
+//! Multipart uploads. No part of the object is visible before the upload is completed.
 
 use bytes::Bytes;
 
@@ -98,13 +97,13 @@ impl Bucket {
             query: &query,
             headers: &headers,
             body: body.into(),
-            // Joining thousands of parts takes a while.
+            // Joining the parts has a longer timeout, because thousands of parts take a while.
             attempt: self.completion,
             ..BucketRequest::new("POST", key)
         };
         match self.connection().await?.send(request).await {
-            // The upload may have been completed already, by an attempt whose response was lost or
-            // by a client that repeats its request.
+            // The upload may have been completed by an earlier attempt whose response was lost, or
+            // by an earlier request of the client.
             Err(failure) if failure.is_missing() => {
                 let made_by = self.head(key).await?.and_then(|object| object.upload);
                 if made_by.as_deref() == Some(name.nonce) { Ok(()) } else { Err(failure) }

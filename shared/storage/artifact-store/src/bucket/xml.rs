@@ -10,14 +10,14 @@ const NAMESPACE: &str = "http://s3.amazonaws.com/doc/2006-03-01/";
 /// An element whose content has not been read yet.
 pub(crate) type Element<'inp, 'a> = ScopedDecoder<'inp, 'a>;
 
-/// Parses a document. `take` receives each child of the root with its name. The root's name only
-/// has to start with `root`, because stores other than S3 may extend it.
+/// Parses a document, and calls `take` with each child of the root and its name. The name of the
+/// root element only has to start with `root`, because stores other than S3 may extend it.
 pub(crate) fn read(
     document: &str,
     root: &str,
     mut take: impl FnMut(&str, &mut Element<'_, '_>) -> Result<()>,
 ) -> Result<()> {
-    // S3 sends spaces while it is working, to keep the connection open.
+    // S3 sends spaces before the document while it is working, to keep the connection open.
     let document = document.trim();
     let mut parsed = Document::new(document);
     let mut element = parsed.root_element().map_err(|error| unreadable(&error))?;
@@ -30,8 +30,8 @@ pub(crate) fn read(
         is_empty = false;
         take(name, child)
     })?;
-    // The parser also stops at the end of a truncated document, and at text that it cannot parse,
-    // as if the element ended there.
+    // The document's end is checked separately, because the parser treats a truncated document and
+    // text that it cannot parse like the end of the element.
     if is_closed(document, &found) || (is_empty && document.ends_with("/>")) {
         Ok(())
     } else {
@@ -45,7 +45,7 @@ fn is_closed(document: &str, root: &str) -> bool {
     last.is_some_and(|tag| tag.trim_end().rsplit(':').next() == Some(root))
 }
 
-/// Calls `take` for each child of an element with its name.
+/// Calls `take` with each child of an element and the child's name.
 pub(crate) fn children(
     element: &mut Element<'_, '_>,
     take: &mut dyn FnMut(&str, &mut Element<'_, '_>) -> Result<()>,

@@ -15,8 +15,9 @@ use crate::documents::plan::{DocumentPlan, MAX_UPDATE_ENTRIES, plan_change};
 
 /// Size limit of optimistic changes in bytes. A larger change is planned from the document.
 const MAX_OPTIMISTIC_BYTES: usize = 16 << 10;
-/// Maximum number of params whose equality an optimistic update checks. With more params it only
-/// checks that they are new, because an expression may have at most 4 KB.
+/// Maximum number of params for which an optimistic update checks that an existing value equals the
+/// new one. With more params, the update only checks that the params are new, because an expression
+/// may have at most 4 KB.
 const MAX_CHECKED_PARAMS: usize = 20;
 
 impl DocumentChange {

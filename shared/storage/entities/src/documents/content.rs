@@ -2,12 +2,14 @@
 //! big.
 //!
 //! Several domains store long texts: datasets of runs, records and schemas of evaluation datasets,
-//! and scorers. `crate::content` compresses and splits the texts. The callers define the keys of
-//! the parts.
+//! Several domains store long texts: datasets of runs, records and schemas of evaluation datasets,
+//! and scorers. `crate::compressed_content` compresses and splits the texts. The callers define the
+//! keys of the parts.
 //!
-//! The key of a part contains a hash of the content and of the entity that it belongs to. A part
-//! may therefore be written again, but never changes. If the content can be replaced or deleted,
-//! its parts must not be shared with any other packing: see [`pack_once`].
+//! The key of a part contains a hash of the content and of the entity that the content belongs to.
+//! A part may therefore be written again, but never changes. If a content can be replaced or
+//! deleted, it must not share its parts with any other packing of the same content: see
+//! [`pack_once`].
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -19,8 +21,8 @@ use mlflow_api::{Error, Result};
 use rand::RngExt;
 use table::{Item, Table, Update, Value, bytes, number, text};
 
-/// Number of bytes of compressed content that an item holds itself. An item has room for 400 KB,
-/// and a transaction for 4 MB.
+/// Maximum number of bytes of compressed content that is stored in an item itself instead of in
+/// parts. An item has room for 400 KB, and a transaction for 4 MB.
 pub const MAX_INLINE_BYTES: usize = 256 << 10;
 
 /// Attributes of an item that describe a long content.
@@ -107,8 +109,8 @@ pub fn part_keys(item: &Item, part_key: impl Fn(&WideDigest, &Ordinal) -> Key) -
     (0..count).map(|part| part_key(&id, &Ordinal(part))).collect()
 }
 
-/// Unpacks an item's content, whose parts are among `found`. Returns `None` if a part is missing or
-/// unreadable: the item has been changed since it was read, or is corrupt.
+/// Unpacks an item's content, given the parts in `found`. Returns `None` if a part is missing or
+/// unreadable, because the item was changed after it was read, or is corrupt.
 #[must_use]
 pub fn unpack(item: &Item, part_keys: &[Key], found: &HashMap<Key, Item, impl BuildHasher>) -> Option<String> {
     let held = |item: &Item| item.bytes(CONTENT).map(<[u8]>::to_vec);
@@ -124,8 +126,8 @@ pub fn unpack(item: &Item, part_keys: &[Key], found: &HashMap<Key, Item, impl Bu
 }
 
 /// Reads an item's content. If the parts have been replaced since the item was read, the item is
-/// read again. Returns `None` if the item is gone or no longer has a content. No request unless the
-/// content has parts.
+/// read again. Returns `None` if the item no longer exists or no longer has a content. Takes no
+/// request unless the content has parts.
 pub async fn read(
     table: &Table,
     item: &Item,

@@ -44,8 +44,8 @@ pub fn new_document_with_params(
     (begin(inline, item, (TAGS, TAG_ROWS.name()), tags, tag_row, &mut room, &mut rows), rows)
 }
 
-/// Adds one map to a new document, with the entries that fit. Sets the flag for rows if there are
-/// other entries.
+/// Adds one map to a new document, with as many entries as fit. If entries are left over, sets the
+/// flag that the document has rows.
 fn begin(
     inline_value: usize,
     item: Item,

@@ -7,8 +7,8 @@ use key_schema::Key;
 use mlflow_api::{Error, Result};
 use table::{Condition, Failure, Item, Value, Write, text};
 
-/// Size of a document's maps, in bytes, above which new keys get rows. Every change of a document
-/// is charged for its whole size.
+/// Size of a document's maps, in bytes, above which new keys get rows. The size is limited because
+/// every change of a document is charged for the document's whole size.
 pub const MAX_MAPS_BYTES: usize = 48 << 10;
 /// Maximum number of rows in one transaction, in addition to the document.
 const MAX_TRANSACTION_ROWS: usize = 99;
@@ -37,9 +37,9 @@ impl TransactionRows {
     }
 }
 
-/// Adds as many rows to the writes that create their document as fit into one transaction, and
-/// returns the others. The others must be written first: a row without a document is never found,
-/// but a document without all its rows would be incomplete.
+/// Adds as many rows as fit into one transaction to the writes that create their document, and
+/// returns the remaining rows. The remaining rows must be written before the document: a row
+/// without a document is never found, but a document without all its rows would be incomplete.
 #[must_use]
 pub fn take_rows(writes: &mut Vec<Write>, rows: Vec<Item>) -> Vec<Item> {
     let mut taken = TransactionRows::default();
@@ -56,8 +56,8 @@ pub fn take_rows(writes: &mut Vec<Write>, rows: Vec<Item>) -> Vec<Item> {
     rest
 }
 
-/// Adds all rows to the writes that create their document. Used where rows must not be written
-/// first, because another document with the same key might find them.
+/// Adds all rows to the writes that create their document. Used if rows must not be written before
+/// the document, because another document with the same key might find them.
 ///
 /// # Errors
 /// Returns `INVALID_PARAMETER_VALUE` if the rows do not fit into one transaction.
@@ -90,7 +90,7 @@ fn value_len(value: &Value) -> usize {
 }
 
 /// Checks that rows can hold entries of this size. Entries of runs and experiments never exceed it,
-/// because MLflow limits them.
+/// because MLflow's own limits are lower.
 pub fn check_sizes(entries: &[(String, String)]) -> Result<()> {
     let is_too_large = |(key, value): &(String, String)| key.len() + value.len() > MAX_ENTRY_BYTES;
     if entries.iter().any(is_too_large) { Err(Failure::TooLarge.into()) } else { Ok(()) }

@@ -81,7 +81,8 @@ fn swapped(document: &impl Document, item: &Item, tag: &str, old: Option<&str>, 
     }
     let update = if held { update.remove(path()) } else { update };
     let row_unchanged = match old {
-        // A value in the document takes precedence over the row's.
+        // The tag is in the document, and a value in the document takes precedence over that of a
+        // row.
         _ if held => Condition::Always,
         Some(old) => Condition::Equals(ROW_VALUE.into(), text(old)),
         None => Condition::item_missing(),

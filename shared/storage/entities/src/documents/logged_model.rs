@@ -1,5 +1,5 @@
-//! Logged models as documents. Deleted models can be written like any other, because MLflow only
-//! respects their stage in searches.
+//! Logged models as documents. Deleted models can be written like active ones, because MLflow
+//! checks the stage of a logged model only in searches.
 
 use crate::ModelLocation;
 use key_schema::{Key, Name, rows};
@@ -35,7 +35,7 @@ impl Document for LoggedModelDocument<'_> {
         item.map(|_| ()).ok_or_else(|| self.at.not_found())
     }
 
-    /// MLflow reports this as a violated constraint of its database table.
+    /// MLflow reports the conflict as a violated constraint of its database table.
     fn params_differ(&self, conflicts: &[ParamConflict]) -> Error {
         let message = format!(
             "Params of the logged model with ID '{}' have other values already: {}",

@@ -1,12 +1,14 @@
-//! Documents: items that store their params and tags in maps, and values that are too big in rows.
+//! Documents: items that store their params and tags in maps, except for values that are too big,
+//! which are in rows.
 //!
-//! A value of more than [`MAX_INLINE_VALUE_BYTES`] bytes gets a row of its own. So does every new key once
-//! the document is **full**, a state that it never leaves. An entry in the document takes
-//! precedence over a row with the same key. A document states whether it may have rows, so a
-//! document without rows is read and written alone.
+//! A value of more than [`MAX_INLINE_VALUE_BYTES`] bytes gets a row of its own. So does every new
+//! key once the document is **full**, a state that it never leaves. An entry in the document takes
+//! precedence over a row with the same key. A document records whether it may have rows, so that no
+//! request for rows is sent if it has none.
 //!
 //! Runs, experiments, logged models, registered models, their versions and evaluation datasets are
-//! such documents. The documents of traces and of a run's metrics are not: other code writes them.
+//! such documents. The documents of traces and of a run's metrics are not, and are written by other
+//! code.
 //!
 //! Long texts are compressed, and split into parts if they are too big for an item ([`content`]).
 //!

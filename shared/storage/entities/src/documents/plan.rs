@@ -13,7 +13,8 @@ use crate::documents::entries::{MAX_MAPS_BYTES, TransactionRows, last_of_each, m
 /// Further entries go into the next update.
 pub(crate) const MAX_UPDATE_ENTRIES: usize = 100;
 
-/// The update to send, its rows, and what remains to be done afterwards.
+/// The update of a document, the writes of rows that belong to the same transaction, and the
+/// changes that remain to be done afterwards.
 pub(crate) struct DocumentPlan {
     pub(crate) update: Update,
     pub(crate) rows: Vec<Item>,

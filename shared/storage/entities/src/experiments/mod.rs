@@ -7,13 +7,13 @@
 //! experiment's stage overrides the run's. A run's stage therefore depends on two items, and every
 //! write to a run has to know the experiment's.
 //!
-//! Reading it each time would double the requests of the most frequent call, `log-metric`. Instead,
-//! a process may rely on "active, version n" for the duration of a **lease**, which begins when the
-//! process starts to read the experiment. The deletion of an experiment only returns once all
-//! earlier leases have expired. A call that begins after that therefore sees the deletion, in every
-//! process. `docs/adr/0004-leases.md` has the reasoning. [`LEASE_DURATION`] is the duration for experiments
-//! and for the runs that a process logs to. Users and grants have leases of their own, in the crate
-//! `permissions`.
+//! Reading the experiment for each write would double the requests of the most frequent call,
+//! `log-metric`. Instead, a process may rely on "active, version n" for the duration of a
+//! **lease**, which begins when the process starts to read the experiment. The deletion of an
+//! experiment only returns once all earlier leases have expired. A call that begins after the
+//! deletion has returned therefore sees the deletion, in every process. `docs/adr/0004-leases.md`
+//! has the reasoning. [`LEASE_DURATION`] is the duration for experiments and for the runs that a
+//! process logs to. Users and grants have leases of their own, in the crate `permissions`.
 
 mod experiment_settings;
 
@@ -33,7 +33,7 @@ pub use experiment_settings::forget_settings;
 /// How long a process may rely on an experiment's lifecycle stage after it began to read it.
 pub const LEASE_DURATION: Duration = Duration::from_millis(300);
 
-/// Capacity of the lease cache. When it is full, expired leases are dropped, and then all others if
+/// Capacity of the lease cache. When it is full, expired leases are dropped, and then all leases if
 /// that is not enough.
 const MAX_LEASES: usize = 10_000;
 
@@ -46,8 +46,8 @@ pub struct ExperimentLeases {
 }
 
 impl ExperimentLeases {
-    /// Creates the experiments of a table with leases of this duration. Every process that uses a
-    /// table needs the same duration, [`LEASE_DURATION`].
+    /// Creates the leases on the experiments of a table, each with this duration. Every process
+    /// that uses a table needs the same duration, [`LEASE_DURATION`].
     #[must_use]
     pub fn new(table: Table, lease: Duration) -> Self {
         Self { table, leases: Arc::new(LeaseCache { length: lease, held: Mutex::default() }) }
@@ -123,8 +123,8 @@ impl LeaseCache {
         held.get(&experiment).filter(|lease| self.is_valid(lease)).map(|lease| lease.state.clone())
     }
 
-    /// Stores a lease. Only active experiments get leases: restoring an experiment does not wait
-    /// for leases to expire.
+    /// Stores a lease. Only active experiments get leases, because restoring an experiment does not
+    /// wait for leases to expire.
     fn keep(&self, experiment: ExperimentId, since: Moment, state: &ExperimentState) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if state.stage == LifecycleStage::Deleted {
@@ -220,7 +220,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_lease_runs_out_and_is_not_given_on_deleted_experiments() {
-        // The clock only advances during the sleep.
+        // The simulated clock only advances during the sleep.
         let clock = runtime::clock::SimulatedClock::begin();
         let leases = LeaseCache { length: Duration::from_millis(20), held: Mutex::default() };
         let id = ExperimentId::DEFAULT;

@@ -27,9 +27,10 @@ pub trait Candidates: Sync {
     fn complete(&self, found: Vec<Self::Found>) -> impl Future<Output = Result<Vec<Self::Entity>>> + Send;
 }
 
-/// Returns a page of at most `items` entities, found among these candidates. If the candidates are
-/// in the order of the search, only as many are read as the page needs. Otherwise all are read, one
-/// portion in memory at a time. `reading` counts the reads of `candidates`.
+/// Returns a page of at most `items` entities, found among these candidates. With `in_order`, the
+/// candidates are in the order of the search, and only as many are read as the page needs.
+/// Otherwise all candidates are read, one portion in memory at a time. `reading` counts the reads
+/// of `candidates`.
 pub async fn fill<C: Candidates>(
     candidates: &C,
     listed: &[C::Listed],
@@ -42,8 +43,8 @@ pub async fn fill<C: Candidates>(
     let (mut read, mut passed) = (0, 0);
     reading.begins_here();
     while !(rest.is_empty() || in_order && page.is_full()) {
-        // Reads at least as many more as were rejected so far, so that the number of sequential
-        // requests stays small even if few candidates pass.
+        // Reads at least as many candidates as have been rejected so far, so that the number of
+        // sequential requests stays small even if few candidates pass.
         let wanted = if in_order { page.missing().max(read - passed).min(rest.len()) } else { rest.len() };
         let (portion, others) = rest.split_at(reading.portion(wanted));
         rest = others;
@@ -72,8 +73,9 @@ pub async fn fill<C: Candidates>(
 }
 
 /// Reads candidates in the order of the search, and adds those that pass to a page. Each round
-/// reads as many as the page lacks, and at least as many as were already `read`, a count that it
-/// updates. If the filter may reject candidates, one more shows whether there is another page.
+/// reads as many candidates as the page lacks, and at least as many as all rounds before. `read` is
+/// the number of candidates read so far, and is updated. If the filter may reject candidates, each
+/// round reads one more, which shows whether there is another page.
 pub async fn add_listed<C: Candidates>(
     candidates: &C,
     mut rest: &[C::Listed],

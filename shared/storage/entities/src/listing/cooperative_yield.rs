@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 /// Duration of uninterrupted work before other tasks get a turn.
 const MAX_UNINTERRUPTED_WORK: Duration = Duration::from_millis(5);
 
-/// A timer that lets a long computation yield to other requests. A search may have to check
-/// thousands of entities against long patterns, and a worker thread that never yields serves no
-/// other requests.
+/// A timer that lets a long computation yield to other requests. Without it, a search that checks
+/// thousands of entities against long patterns would keep a worker thread from serving other
+/// requests.
 #[derive(Debug)]
 pub struct CooperativeYield {
     since: Instant,
@@ -20,8 +20,8 @@ impl Default for CooperativeYield {
 }
 
 impl CooperativeYield {
-    /// Yields to the runtime if the current turn is over. Call it between small pieces of work. The
-    /// cost is negligible otherwise.
+    /// Yields to the runtime if the computation has run long enough since it last yielded.
+    /// Otherwise, the cost is negligible. Call it between small pieces of work.
     pub async fn keep(&mut self) {
         if self.since.elapsed() >= MAX_UNINTERRUPTED_WORK {
             tokio::task::yield_now().await;
@@ -52,7 +52,7 @@ mod tests {
         let mut pace = CooperativeYield { since: long_ago };
         pace.keep().await;
         assert_eq!(turns.load(Ordering::Relaxed), 1);
-        // Longer than the operating system suspends the test.
+        // The computation has an hour left, longer than the operating system suspends the test.
         let mut pace = CooperativeYield { since: Instant::now() + Duration::from_hours(1) };
         pace.keep().await;
         assert_eq!(turns.load(Ordering::Relaxed), 1);

@@ -3,8 +3,8 @@
 use mlflow_api::response_size::MAX_PAGE_JSON_BYTES;
 
 /// A collector that receives entities in any order, and keeps those that may be on the page: the
-/// first ones, up to the requested number and the size of a response. Memory use therefore depends
-/// on the page and not on how many entities pass.
+/// first ones in its order, limited by the requested number and by the size of a response. Memory
+/// use therefore depends on the page, and not on how many entities pass the filter.
 pub struct FirstEntities<K, T> {
     items: usize,
     most_bytes: usize,
@@ -25,12 +25,12 @@ struct SelectedEntry<K, T> {
 pub struct SelectedEntities<K, T> {
     /// Entities in order, with their sizes in bytes.
     pub entities: Vec<(K, T, usize)>,
-    /// Key of the first entity that passed and did not fit. `None` if all fit.
+    /// Key of the first entity that was received and did not fit. `None` if all fit.
     pub end: Option<K>,
 }
 
 impl<K, T> SelectedEntities<K, T> {
-    /// Checks whether more entities passed after these.
+    /// Checks whether the collector received more entities than these.
     #[must_use]
     pub fn has_more(&self) -> bool {
         self.end.is_some()
@@ -130,7 +130,7 @@ mod tests {
             let found = top.finish();
             prop_assert_eq!(found.has_more(), found.entities.len() < all.len());
             prop_assert_eq!(&found.entities, &all[..found.entities.len()]);
-            // No further entity would have fit.
+            // The next entity must not have fit.
             let next = all.get(..=found.entities.len()).unwrap_or_default();
             let bytes: usize = next.iter().map(|(.., bytes)| bytes).sum();
             prop_assert!(!found.has_more() || next.len() > items || bytes > 20);

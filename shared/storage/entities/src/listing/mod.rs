@@ -4,8 +4,9 @@
 //! reads the table for it. The lists of the index of runs are in `run-index`.
 //!
 //! A page ends when it reaches one of three limits: the number of entities, the bytes of the
-//! response ([`ResponsePage`]), or the bytes that were read ([`ReadBudget`]). If all entities have to be read,
-//! [`FirstEntities`] keeps those that belong to the page. [`Candidates`] reads lists that requests write.
+//! response ([`ResponsePage`]), or the bytes that were read ([`ReadBudget`]). If all entities have
+//! to be read, [`FirstEntities`] keeps those that belong to the page. [`Candidates`] are the
+//! entities of a list that requests write, as opposed to the lists of the index.
 
 mod candidates;
 mod cooperative_yield;

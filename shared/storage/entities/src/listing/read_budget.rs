@@ -7,18 +7,20 @@ use table::{ReadBytes, Table};
 const MAX_BYTES: usize = 32 << 20;
 /// Maximum number of bytes of entities that are read, and kept in memory, at a time.
 const MAX_BATCH_BYTES: usize = 8 << 20;
-/// Number of entities in the first portion, when their size is still unknown. One request.
+/// Number of entities in the first portion, when the size of entities is still unknown. Read with
+/// one request.
 const FIRST_BATCH_SIZE: usize = 100;
 
 /// The reads of one page: how much has been read, and how many entities to read next.
 #[derive(Clone, Debug, Default)]
 pub struct ReadBudget {
     bytes: ReadBytes,
-    /// Byte count at which counting began.
+    /// Number of bytes that had been read when counting began. They do not count towards the
+    /// budget.
     begin: usize,
     /// Number of entities read.
     entities: usize,
-    /// Total size of these entities in bytes.
+    /// Total size, in bytes, of the entities that were read.
     of_entities: usize,
     /// Bytes read before the current portion.
     before: usize,
@@ -37,20 +39,22 @@ impl ReadBudget {
         self.begin = self.bytes.total();
     }
 
-    /// Checks whether the read budget is used up, so that the page has to end. A page without
-    /// entities must continue nevertheless, because clients cannot use a token without a page.
+    /// Checks whether the read budget is used up, so that the page has to end. If the page has no
+    /// entities yet, reading must continue nevertheless, because clients cannot use a token of an
+    /// empty page.
     #[must_use]
     pub fn is_used_up(&self) -> bool {
         self.bytes.total() - self.begin > MAX_BYTES
     }
 
-    /// Returns how many of the wanted entities to read at once. This is the number that takes 8 MB
-    /// at the average size so far, rounded down to full requests of 100.
+    /// Returns how many of the wanted entities to read at once: as many as have 8 MB together,
+    /// judging by the average size of those read so far, rounded down to full requests of 100.
     #[must_use]
     pub fn portion(&mut self, wanted: usize) -> usize {
         self.before = self.bytes.total();
         let most = match self.of_entities.checked_div(self.entities) {
-            // The entity that shows whether there is another page is read in the same request.
+            // The first portion and the entity that shows whether there is another page are read in
+            // one request.
             None if wanted == FIRST_BATCH_SIZE + 1 => wanted,
             None => FIRST_BATCH_SIZE,
             Some(mean) => match (MAX_BATCH_BYTES / mean.max(1)).max(1) {

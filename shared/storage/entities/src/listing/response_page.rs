@@ -27,7 +27,7 @@ impl<K: Serialize> ResponsePage<K> {
         Self { items, entities: Vec::new(), size: ResponseSize::default(), last: None, has_more: false }
     }
 
-    /// Returns the number of entities that are still missing, or 0 if the page has ended.
+    /// Returns the number of entities that the page still lacks, or 0 if it has ended.
     #[must_use]
     pub fn missing(&self) -> usize {
         if self.has_more { 0 } else { self.items.saturating_sub(self.entities.len()) }
@@ -52,7 +52,7 @@ impl<K: Serialize> ResponsePage<K> {
     }
 
     /// Checks whether an entity that has at least `bytes` bytes as JSON fits. If it does not, the
-    /// page ends before it. This avoids reading expensive entities in vain.
+    /// page ends before it. Callers use this to avoid reading a large entity in vain.
     pub fn has_room_for(&mut self, bytes: usize) -> bool {
         let size = self.size + ResponseSize::of_plain(bytes);
         self.has_more |= self.is_full() || (!self.entities.is_empty() && size.bytes_in_response() > MAX_PAGE_BYTES);
@@ -68,7 +68,7 @@ impl<K: Serialize> ResponsePage<K> {
             return Ok(false);
         }
         let json = to_raw_value(entity).map_err(Error::internal)?;
-        // The additional byte is the comma before the entity.
+        // The extra byte is the comma before the entity.
         let size = self.size + ResponseSize::of(json.get().as_bytes()) + ResponseSize::of_plain(1);
         self.has_more = !self.entities.is_empty() && size.bytes_in_response() > MAX_PAGE_BYTES;
         if !self.has_more {
@@ -120,10 +120,10 @@ mod tests {
         let few = vec!["x".to_owned(); 3];
         assert_eq!(taken(3, &few), (3, false));
         assert_eq!(taken(2, &few), (2, true));
-        // Four of them make 5.3 MB, as sizes are multiplied by 4/3.
+        // Sizes are multiplied by 4/3, so four entities of 1 MB count as 5.3 MB.
         assert_eq!(taken(10, &vec![megabyte.clone(); 4]), (4, false));
         assert_eq!(taken(10, &vec![megabyte; 5]), (4, true));
-        // In a text, each quote takes four bytes. In a text within a text, it takes eight.
+        // A quote counts as four bytes in a text, and as eight in a text within a text.
         assert_eq!(taken(10, &vec!["\"".repeat(1_000_000); 5]), (1, true));
     }
 

@@ -1,8 +1,9 @@
 //! How long traces are kept.
 //!
-//! The tag `mlflow.trace.retention` of an experiment says how long its traces are kept. Other
-//! experiments follow the server's setting, which an administrator creates; without it, traces are
-//! kept forever. Everything about this is here, except for code that belongs to another floor:
+//! The tag `mlflow.trace.retention` of an experiment determines how long its traces are kept. For
+//! experiments without the tag, the server's setting applies, which an administrator creates.
+//! Without the setting, their traces are kept forever. This module contains the code for all of
+//! this, except for the parts that belong to other floors (`ARCHITECTURE.md`):
 //!
 //! | step | where |
 //! |---|---|

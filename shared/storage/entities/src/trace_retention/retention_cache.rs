@@ -17,7 +17,7 @@ use table::{Item, Table};
 
 use crate::trace_retention::TraceRetentionSetting;
 
-/// How long a process relies on what it read.
+/// How long a process relies on the setting and the tags that it has read.
 const CACHE_DURATION: Duration = Duration::from_mins(1);
 /// Maximum number of experiments whose tags are cached.
 const MAX_CACHED_EXPERIMENTS: usize = 10_000;
@@ -63,13 +63,13 @@ impl TraceRetentionCache {
         Self { table, known: Arc::default() }
     }
 
-    /// Returns which traces of these experiments are kept now. At most one request per minute.
-    /// Experiments that may override the setting with a tag take one more request per minute and
-    /// fifty experiments.
+    /// Returns which traces of these experiments are kept now. Takes at most one request per
+    /// minute. If experiments may override the setting with a tag, one more request per minute is
+    /// sent for every fifty of them.
     ///
     /// # Errors
-    /// Returns failures of the table. No trace is shown while it is unknown whether it has to be
-    /// hidden.
+    /// Returns failures of the table. While it is unknown whether a trace has to be hidden, no
+    /// trace is shown.
     pub async fn since(&self, experiments: impl IntoIterator<Item = ExperimentId> + Send) -> Result<TraceCutoffs> {
         let setting = self.setting().await?;
         if setting.kept.is_none() && setting.own.is_empty() {
@@ -141,8 +141,8 @@ impl TraceRetentionCache {
     }
 }
 
-/// Returns the text of the retention tag for all experiments that have one. One request for the
-/// setting, and one per fifty experiments that it lists.
+/// Returns the text of the retention tag of all experiments that have the tag. One request for the
+/// setting, and one per fifty experiments that the setting lists.
 ///
 /// # Errors
 /// Returns failures of the table.
@@ -160,22 +160,23 @@ pub async fn retention_tags(table: &Table) -> Result<BTreeMap<ExperimentId, Stri
     Ok(said.collect())
 }
 
-/// Returns the text of the tag, from the document or, if the document was full, from a row.
+/// Returns the text of the retention tag. It is in the experiment's document, or in a row if the
+/// document was full.
 fn text_of<'a>(document: Option<&'a Item>, row: Option<&'a Item>) -> Option<&'a str> {
     let tags = document?.map(TAGS);
     let held = tags.and_then(|tags| tags.get(entry_name(TRACE_RETENTION_TAG).as_ref())?.as_s().ok());
     held.map(String::as_str).or_else(|| row?.get(ROW_VALUE))
 }
 
-/// Returns the retention in the tag.
+/// Returns the retention that an experiment's tag specifies. Returns `None` if there is no tag.
 fn said_by(document: Option<&Item>, row: Option<&Item>) -> Option<TraceRetention> {
     let text = text_of(document, row)?;
     let said = TraceRetention::parse(text);
     if said.is_err() {
         tracing::warn!(text, "the trace retention tag of an experiment is invalid: its traces are kept forever");
     }
-    // The tag was meant to override the setting. Traces that are kept too long can still be deleted
-    // later.
+    // An invalid tag keeps traces forever, and does not fall back to the setting, because the tag
+    // was meant to override it. Traces that are kept too long can still be deleted later.
     Some(said.unwrap_or(TraceRetention::Forever))
 }
 

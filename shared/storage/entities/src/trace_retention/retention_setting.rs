@@ -2,8 +2,8 @@
 //! unless an administrator creates it.
 //!
 //! An experiment overrides the setting with its tag, and is listed in the setting before it gets
-//! the tag. A process with the setting therefore knows the retention of all other experiments
-//! without a request.
+//! the tag. A process that has read the setting therefore needs no request for the retention of
+//! experiments that are not listed.
 
 use std::collections::BTreeSet;
 
@@ -20,8 +20,8 @@ const MAX_EXPERIMENTS: usize = 1_000;
 /// The trace retention setting of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceRetentionSetting {
-    /// Retention of traces whose experiment does not override it. `None` if it has not been set:
-    /// traces are kept forever.
+    /// Retention of traces whose experiment does not override it. `None` if no retention has been
+    /// set; such traces are kept forever.
     pub kept: Option<TraceRetention>,
     /// Experiments whose tag may override the setting.
     pub own: BTreeSet<ExperimentId>,
@@ -48,7 +48,7 @@ impl TraceRetentionSetting {
         read.ok_or_else(|| Failure::Unreadable(format!("{KEPT_FOR} or {OWN} of the setting {SETTING_NAME}")))
     }
 
-    /// Returns the retention as it was entered. One request.
+    /// Returns the text of the retention as the administrator entered it. One request.
     ///
     /// # Errors
     /// Returns failures of the table.
@@ -86,8 +86,8 @@ impl TraceRetentionSetting {
         Ok(table.apply(&update).await?)
     }
 
-    /// Lists an experiment in the setting before it gets a tag of its own. One request, or two if
-    /// the experiment is not listed yet.
+    /// Lists an experiment in the setting. Must be called before the experiment gets its own tag.
+    /// One request, or two if the experiment is not listed yet.
     ///
     /// # Errors
     /// Returns `INVALID_PARAMETER_VALUE` if too many experiments are listed, and failures of the
@@ -106,8 +106,8 @@ impl TraceRetentionSetting {
         Ok(table.apply(&Update::upsert(key()).add(OWN, named)).await?)
     }
 
-    /// Removes an experiment that is being permanently deleted. No other experiment can be removed
-    /// safely, because it may be about to get the tag. One request.
+    /// Removes an experiment that is being permanently deleted from the list in the setting. No
+    /// other experiment can be removed safely, because it may be about to get the tag. One request.
     ///
     /// # Errors
     /// Returns failures of the table.

@@ -1,5 +1,6 @@
-//! Moves the contents of a workspace to another one. Each entity is moved in its own transaction,
-//! so that it is always in exactly one of the two. An interrupted move can be resumed.
+//! Moves the contents of a workspace to another workspace. Each entity is moved in its own
+//! transaction, so that it is always in exactly one of the two workspaces. An interrupted move can
+//! be resumed.
 
 use crate::attributes::{EXPERIMENT, HOME, ID, NAME, RUN, WORKSPACE};
 use crate::{in_workspace, unreadable};
@@ -83,14 +84,15 @@ impl Workspaces {
         Ok(self.table.transact(&writes).await?)
     }
 
-    /// Moves a model, which gets another key. Its other rows stay where they are, as when it is
-    /// renamed (`docs/adr/0014-model-homes.md`).
+    /// Moves a model, whose key changes because it contains the workspace. Its other rows stay
+    /// under the model's home, as they do when a model is renamed (`docs/adr/0014-model-homes.md`).
     async fn move_model(&self, row: Item, kind: ModelKind, from: &Workspace, to: &Workspace) -> Result<()> {
         let listed = row.key().ok_or_else(|| unreadable(&row, "the name of a model"))?;
         let name = row.get(NAME).ok_or_else(|| unreadable(&row, "the name of a model"))?;
         let (old, new) = (ModelKey::of(from, name), ModelKey::of(to, name));
         let old_key = rows::RegisteredModel::key(&old);
-        // If another model has the name by now, it has its own row and is moved separately.
+        // If another model has taken the name in the meantime, it has its own list row and is moved
+        // separately.
         let Some(item) = self.table.get(&old_key).await?.filter(|item| item.get(NAME) == Some(name)) else {
             return Ok(self.table.write_many(Vec::new(), &[listed]).await?);
         };
@@ -111,8 +113,8 @@ impl Workspaces {
             Write::Put(under(&row, list_key), Condition::Always),
             Write::Delete(listed.clone(), Condition::Always),
         ];
-        // These rows are moved before the model itself, so that after an interruption the model is
-        // still listed and the move is resumed.
+        // The rows that map runs to versions are moved before the model itself. After an
+        // interruption, the model is then still listed and the move is resumed.
         let of_runs = self.versions_of_runs(&home).await?;
         let named = |workspace: &Workspace| {
             let key = |(run, version): &(String, u32)| {
@@ -135,7 +137,7 @@ impl Workspaces {
         }
     }
 
-    /// Returns the versions in a home that were created by runs, with these runs.
+    /// Returns the versions in a home that refer to runs, each with its run.
     async fn versions_of_runs(&self, home: &ModelKey) -> Result<Vec<(String, u32)>> {
         let mut query = Query::of(rows::ModelVersion::all(home));
         let mut found = Vec::new();
@@ -163,8 +165,8 @@ impl Workspaces {
                 if refused(1) && !refused(0) {
                     return Err(taken());
                 }
-                // The listed entity is gone, or belongs to another workspace. The row is a
-                // leftover.
+                // The listed entity no longer exists, or belongs to another workspace. Its list row
+                // is a leftover.
                 Ok(self.table.write_many(Vec::new(), std::slice::from_ref(old)).await?)
             }
             Err(failure) => Err(failure.into()),

@@ -37,7 +37,7 @@ impl WorkspaceDeletionMode {
     }
 }
 
-/// The names of one kind of contents, under MLflow's name of the table.
+/// The names of the contents of one kind, with MLflow's name of the database table for this kind.
 struct WorkspaceContents {
     table: &'static str,
     names: Vec<String>,
@@ -45,12 +45,14 @@ struct WorkspaceContents {
 
 impl Workspaces {
     /// Starts to delete a workspace: checks that this is possible, and closes the workspace to all
-    /// writes. Calling it again resumes the deletion. Returns after `lease`, when no process relies
-    /// on an earlier read of the workspace any more. A few requests per thousand names.
+    /// writes. If the deletion has already begun, it is resumed. Returns after `lease`, when no
+    /// process relies on an earlier read of the workspace any more. A few requests per thousand
+    /// names.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`; `INVALID_STATE` if the workspace has contents, or a name that
-    /// also exists in the default workspace. In these cases, nothing has changed.
+    /// `RESOURCE_DOES_NOT_EXIST` if the workspace does not exist. `INVALID_STATE` if it has
+    /// contents that prevent the deletion, or a name that also exists in the default workspace. In
+    /// these cases, nothing has changed.
     pub async fn begin_deletion(
         &self,
         name: &Workspace,
@@ -60,7 +62,8 @@ impl Workspaces {
         let found = self.get(name).await?;
         self.check(&found, mode).await?;
         let goes_to = match (mode, &found.goes_to) {
-            // Contents that have already been moved there stay there.
+            // An earlier attempt may already have moved contents for removal. A resumed deletion
+            // keeps this destination, whatever its mode.
             (_, Some(before)) if before.is_for_removal() => before.clone(),
             (WorkspaceDeletionMode::Cascade, _) => Workspace::for_removal(&found.id),
             (WorkspaceDeletionMode::SetDefault | WorkspaceDeletionMode::Restrict, _) => Workspace::default(),
@@ -86,7 +89,7 @@ impl Workspaces {
         Ok(WorkspaceDocument { goes_to: Some(goes_to), ..found })
     }
 
-    /// Opens a workspace to writes again.
+    /// Reopens a workspace to writes.
     async fn give_back(&self, found: &WorkspaceDocument) -> Result<()> {
         let is_it = Condition::Equals(ID.into(), text(&found.id));
         let update = Update::new(key_of(&found.name)).only_if(is_it).remove(GOES_TO);
@@ -112,8 +115,8 @@ impl Workspaces {
             Write::Put(Item::new(former_key(&begun.name)), Condition::Always),
         ];
         match self.table.transact(&writes).await {
-            // A concurrent deletion has finished first, and another workspace of this name may have
-            // been created.
+            // If the transaction is cancelled, a concurrent deletion has finished first. Another
+            // workspace of this name may exist by now.
             Ok(()) | Err(Failure::Cancelled(_)) => Ok(()),
             Err(failure) => Err(failure.into()),
         }
@@ -164,7 +167,8 @@ impl Workspaces {
             names.extend(self.listed_names(range).await?);
         }
         let experiments = self.listed_names(rows::ExperimentName::all(&here).range()).await?;
-        // A dataset with long texts is listed without its name.
+        // The list row of a dataset with long texts has no name, so the name of such a dataset is
+        // empty here.
         let datasets = self.table.query(Query::of(rows::WorkspaceEvaluationDataset::all(&here))).await?;
         let datasets = datasets.iter().map(|row| row.get(NAME).unwrap_or_default().to_owned()).collect();
         Ok(vec![

@@ -21,9 +21,10 @@ pub struct WorkspaceDocument {
     pub archive_after: Option<String>,
     /// Unique id. Empty for a default workspace without a document.
     pub id: String,
-    /// Name of its artifact directory below `workspaces/`, if it differs from the workspace's name.
+    /// Name of the workspace's artifact directory below `workspaces/`, if it differs from the
+    /// workspace's name.
     pub directory: Option<String>,
-    /// Where the contents are moved to, if the workspace is being deleted.
+    /// Destination that the contents are moved to, if the workspace is being deleted.
     pub goes_to: Option<Workspace>,
 }
 

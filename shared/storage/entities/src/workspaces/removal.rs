@@ -1,5 +1,6 @@
-//! Removes entities that were moved to a workspace that no request can name. Its experiments are
-//! removed together with deleted ones (`retention`).
+//! Removes registered models and evaluation datasets that were moved to a workspace that no request
+//! can name. The experiments of such a workspace are removed together with deleted ones
+//! (`retention`).
 
 use crate::attributes::{HOME, ID, NAME, RUN};
 use crate::unreadable;
@@ -45,7 +46,7 @@ impl Workspaces {
             self.table.delete_range(rows::ModelTag::all(&home).range()).await?;
             let is_its = Condition::Equals(ID.into(), text(item.get(ID).unwrap_or_default()));
             match self.table.transact(&[Write::Delete(rows::ModelHome::key(&home), is_its)]).await {
-                // It was removed by an earlier attempt.
+                // An earlier attempt has already removed the model.
                 Ok(()) | Err(Failure::Cancelled(_)) => {}
                 Err(failure) => return Err(failure.into()),
             }
@@ -53,7 +54,7 @@ impl Workspaces {
         Ok(self.table.write_many(Vec::new(), &[rows::RegisteredModel::key(&key), listed]).await?)
     }
 
-    /// Removes the rows that map runs to model versions.
+    /// Removes the rows that map runs to the versions of a model.
     async fn remove_versions(&self, workspace: &Workspace, home: &ModelKey) -> Result<()> {
         let mut query = Query::of(rows::ModelVersion::all(home));
         loop {

@@ -21,7 +21,7 @@ pub(crate) fn listed_key(workspace: &Workspace) -> Key {
     rows::ListedWorkspace::key(&workspace.as_str().into())
 }
 
-/// Returns the key of the row which records that a deleted workspace had this name.
+/// Returns the key of the row that records that a workspace of this name has been deleted.
 pub(crate) fn former_key(workspace: &Workspace) -> Key {
     rows::FormerWorkspace::key(&workspace.as_str().into())
 }
@@ -57,8 +57,8 @@ impl Workspaces {
     }
 
     /// Creates a workspace, and executes the writes that `with` returns in the same transaction. If
-    /// an earlier workspace had the name, the new one gets another artifact directory. Two
-    /// requests, six write units, and those of `with`.
+    /// an earlier workspace had the name, the new one gets another artifact directory. Takes two
+    /// requests. The cost is six write units, in addition to the writes of `with`.
     ///
     /// # Errors
     /// `RESOURCE_ALREADY_EXISTS`.
@@ -80,7 +80,8 @@ impl Workspaces {
                 let document = WorkspaceDocument::of(&item)?;
                 let identity = WorkspaceIdentity::of(&item).ok_or_else(|| unreadable(&item, "a workspace"))?;
                 let mut others = vec![Write::Put(Item::new(listed_key(name)), Condition::Always)];
-                // A workspace of this name may be deleted in the meantime.
+                // A workspace of this name may be deleted between the read and this transaction,
+                // which the check detects.
                 others.extend((!is_former).then(|| Write::Check(former.clone(), Condition::item_missing())));
                 others.extend(with(&identity));
                 Ok(ChangePlan::Create(item, others, document))
@@ -159,10 +160,10 @@ impl Workspaces {
         }
     }
 
-    /// Returns the artifact root of new experiments in a workspace, given the server's root. It is
-    /// the workspace's own root, if it has one. Otherwise it is the workspace's directory below the
-    /// server's root, or for the default workspace, the server's root itself, as without
-    /// workspaces. One request, and none for the default workspace.
+    /// Returns the artifact root of new experiments in a workspace, given the server's root. This
+    /// is the workspace's own root, if it has one. Otherwise, it is the workspace's directory below
+    /// the server's root, or, for the default workspace, the server's root itself. One request, and
+    /// none for the default workspace.
     ///
     /// # Errors
     /// The table cannot be read.

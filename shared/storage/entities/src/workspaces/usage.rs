@@ -104,9 +104,9 @@ impl Workspaces {
         outcome
     }
 
-    /// Records which quotas of a workspace are exhausted today, which makes the server reject
-    /// requests. Two requests, or three if something has to be written, or one if the workspace has
-    /// no quota.
+    /// Records which quotas of a workspace are exhausted today. The server rejects requests
+    /// accordingly. Takes one request if the workspace has no quota; otherwise two, or three if
+    /// something has to be written.
     ///
     /// # Errors
     /// The table cannot be read or written.

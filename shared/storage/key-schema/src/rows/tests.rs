@@ -112,12 +112,12 @@ proptest! {
     }
 }
 
-/// Some row types share a key prefix, so a query for all rows of one also returns rows of the
-/// others. The groups listed here are the only ones.
+/// The groups of row types listed here share a key prefix, so that a query for all rows of one type
+/// also returns rows of the others in its group. There are no other such groups.
 #[test]
 fn only_rows_of_one_entity_begin_alike() {
     let literal = |pattern: &'static str| pattern.split_once('<').map_or(pattern, |(literal, _)| literal);
-    // Without the names of the segments.
+    // The literals of a pattern, without the names of its segments.
     let literals = |pattern: &'static str| pattern.split('>').map(literal).collect::<Vec<_>>();
     let mut alike = std::collections::BTreeSet::new();
     for row in ROWS {

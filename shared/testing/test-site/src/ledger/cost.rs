@@ -21,7 +21,7 @@ pub const fn budget(cold: [f64; 3], warm: [f64; 3]) -> Budget {
 pub struct CostWithBackgroundWork {
     /// Consumption of the calls themselves.
     pub own: ConsumedUnits,
-    /// Consumption of the work that follows from them.
+    /// Consumption of the background work that the calls cause.
     pub following: ConsumedUnits,
 }
 
@@ -40,7 +40,7 @@ impl MeteredCost {
         Self::scaled(usage, |units| units / f64::from(calls))
     }
 
-    /// Returns the cost for a consumption, with each figure scaled.
+    /// Returns the cost for a consumption, after applying `scaled` to each value.
     pub(crate) fn scaled(usage: &ConsumedUnits, scaled: impl Fn(f64) -> f64) -> Self {
         Self {
             units: [f64::from(usage.requests), usage.write_units, usage.read_units].map(&scaled),
@@ -49,7 +49,7 @@ impl MeteredCost {
     }
 
     pub(crate) fn is_within(&self, budget: [f64; 3]) -> bool {
-        // With the precision of the page.
+        // Values are rounded to the precision of the page before they are compared.
         self.units.iter().zip(budget).all(|(units, most)| *units < most + 0.0051)
     }
 }

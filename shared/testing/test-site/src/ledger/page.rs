@@ -17,7 +17,7 @@ pub struct CostLedger {
     over_budget: Vec<String>,
     /// Whether long sections were skipped.
     is_sample: bool,
-    /// Titles of the sections without their long rest.
+    /// Titles of the sections whose long remaining rows were skipped.
     cut: Vec<String>,
 }
 
@@ -32,8 +32,8 @@ pub enum LedgerSection {
     /// A section that keeps a core busy for long. It is only metered by `make docs`, and by tests
     /// with `WHOLE_LEDGERS`.
     Long(Meters),
-    /// Further rows of the preceding short section, without a heading, that keep a core busy for
-    /// long. They are metered under the same conditions as a long section.
+    /// Further rows of the preceding short section, without a heading of their own. They keep a
+    /// core busy for long, so they are only metered when a long section would be.
     LongRest(Meters),
 }
 
@@ -42,11 +42,10 @@ const UPDATE_VARIABLE: &str = "UPDATE_DOCS";
 const WHOLE_LEDGERS_VARIABLE: &str = "WHOLE_LEDGERS";
 
 impl CostLedger {
-    /// Meters the parts of a page concurrently, each on a thread and runtime of its own, and
+    /// Meters the parts of a page concurrently, each on its own thread and runtime, and
     /// concatenates their rows.
     ///
-    /// # Panics
-    /// Metering one of them panics.
+    /// # Panics Metering a part panics.
     #[must_use]
     pub fn of(sections: &[LedgerSection]) -> Self {
         let is_whole =
@@ -90,7 +89,7 @@ impl CostLedger {
         ledger
     }
 
-    /// Starts a table.
+    /// Starts a table of calls under a heading.
     pub fn section(&mut self, title: &str) {
         let _ = write!(
             self.rows,
@@ -100,7 +99,7 @@ impl CostLedger {
         );
     }
 
-    /// Starts a table of calls with the work that follows from them.
+    /// Starts a table of calls that also shows the background work that the calls cause.
     pub fn section_all_in(&mut self, title: &str) {
         let _ = write!(
             self.rows,
@@ -110,15 +109,15 @@ impl CostLedger {
         );
     }
 
-    /// Adds a row to it: the average consumption of one of `calls`, with its budget of requests,
-    /// write units and read units, followed by the consumption including the work that follows,
-    /// with the budget of write units.
+    /// Adds a row to a table of calls with background work. The row has the average consumption of
+    /// one of `calls`, with its budget of requests, write units and read units, and the consumption
+    /// including the background work, with its budget of write units.
     pub fn all_in(&mut self, call: &str, own: [f64; 3], all_in: f64, calls: u32, costs: &CostWithBackgroundWork) {
         self.all_in_times(call, own, all_in, 1.0 / f64::from(calls), costs);
     }
 
-    /// Adds a row with the metered consumption multiplied by `times`. An infinite budget means
-    /// none.
+    /// Adds a row with the metered consumption multiplied by `times`. An infinite budget means that
+    /// there is no limit.
     pub fn all_in_times(&mut self, call: &str, own: [f64; 3], all_in: f64, times: f64, costs: &CostWithBackgroundWork) {
         let [own_cost, following] =
             [&costs.own, &costs.following].map(|usage| MeteredCost::scaled(usage, |units| units * times));
@@ -214,9 +213,9 @@ fn title(section: &str) -> &str {
     section.lines().next().unwrap_or_default()
 }
 
-/// Returns a page without the sections whose titles are missing in the other page. Sections that
-/// are `cut` keep as many lines as in the other page, so the removal of their last row goes
-/// unnoticed.
+/// Returns a page without the sections whose titles are missing in the other page. Sections in
+/// `cut` are shortened to the number of lines that they have in the other page, so the removal of
+/// their last row goes unnoticed.
 fn only_sections_of(page: &str, other: &str, cut: &[String]) -> String {
     let others: Vec<_> = other.split(BEFORE_TITLE).skip(1).collect();
     let (head, sections) = page.split_once(BEFORE_TITLE).unwrap_or((page, ""));

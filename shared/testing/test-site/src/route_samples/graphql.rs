@@ -7,7 +7,8 @@ use crate::route_samples::tracking::run;
 
 /// Queries each root of the schema, and the entities that are reachable from a run.
 pub(crate) async fn reads(walk: &mut SampleClient) {
-    // The experiment's artifact location is one that the server stores itself.
+    // The server itself stores the artifacts of this experiment, because of the experiment's
+    // location.
     let new = json!({ "name": "queried", "artifact_location": "mlflow-artifacts:/queried" });
     let experiment = text(&walk.post("experiments/create", new).await, "/experiment_id");
     let run = run(walk, &experiment).await;

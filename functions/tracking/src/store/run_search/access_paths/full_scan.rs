@@ -16,9 +16,10 @@ use crate::store::run_search::searched_experiment::SearchedExperiment;
 
 impl RunFinder<'_> {
     /// Reads all runs of these experiments that the view might show, and keeps those that pass.
-    /// Reads copies, and the documents of runs that changed after their copies were written. If too
-    /// many runs have changed, reads all documents instead. Takes one request and 130 read units
-    /// per MB. Uses a few MB of memory, plus twice the size of the page.
+    /// Runs are read from their copies in the index. Those that changed after their copies were
+    /// written are read from their documents instead, and if too many have changed, all runs are.
+    /// Takes one request and 130 read units per MB. Uses a few MB of memory, plus twice the size of
+    /// the page.
     pub(super) async fn read_whole(
         &mut self,
         experiments: impl IntoIterator<Item = &SearchedExperiment>,

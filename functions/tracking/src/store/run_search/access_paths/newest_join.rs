@@ -12,7 +12,7 @@ use crate::store::run_search::probed_lists::ProbedLists;
 use crate::store::run_search::searched_experiment::SearchedExperiment;
 
 impl RunFinder<'_> {
-    /// Reads the runs that all of these lists contain, newest first, until the page is full. If no
+    /// Reads, newest first, the runs that are in all of these lists, until the page is full. If no
     /// lists are given, reads the list of all runs.
     pub(super) async fn read_newest(&mut self, lists: &[RunList], mut probed: ProbedLists) -> Result<()> {
         let planned = self.planned;
@@ -47,8 +47,8 @@ fn join(
     ListJoin::new(cursors.collect::<Vec<ListCursor>>(), search.is_newest_first(), wanted)
 }
 
-/// Checks whether the plan reads the keys of a list that were read for planning, which are those of
-/// active runs.
+/// Checks whether the plan reads exactly the list that was read for planning. Only active runs were
+/// read for planning.
 fn is_as_probed(planned: &PlannedSearch<'_>, experiment: &SearchedExperiment, list: &RunList) -> bool {
     let view = planned.search.view;
     let of_active = view == ViewType::ActiveOnly && experiment.index_is_exact(view);

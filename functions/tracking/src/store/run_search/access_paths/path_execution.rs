@@ -10,8 +10,8 @@ use crate::store::run_search::probed_lists::ProbedLists;
 
 impl PlannedSearch<'_> {
     /// Finds the runs of the page along the plan's access path. If the plan uses lists of the
-    /// indexer, runs that the index does not cover are examined too. They are read individually
-    /// before the access path is followed, or with their entire experiments afterwards.
+    /// indexer, runs that the index does not cover are examined too: either individually, before
+    /// the access path is followed, or by reading their entire experiments afterwards.
     pub(crate) async fn carry_out(self, probed: ProbedLists, reading: ReadBudget) -> Result<FoundRuns> {
         let mut finder = RunFinder::new(self, reading);
         let reads_index = self.plan.reads_index();

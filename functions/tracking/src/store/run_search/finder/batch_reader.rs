@@ -16,9 +16,9 @@ use super::run_source::{RunSource, RunToRead};
 pub(super) struct BatchReader<'a, 'b> {
     table: &'b Table,
     collector: &'b mut RunCollector<'a>,
-    /// Runs that were listed at the end of the order because they seem to have no value for the
-    /// column that the search is ordered by. Those that do have a value are skipped, because the
-    /// lists contain them at their proper positions.
+    /// Runs that were listed at the end of the order because, according to the index, they have no
+    /// value for the column that the search is ordered by. If such a run turns out to have a value,
+    /// it is skipped, because the lists contain it at its proper position.
     without_value: HashSet<RunLocation>,
     passed: PassStats,
 }
@@ -33,8 +33,8 @@ impl<'a, 'b> BatchReader<'a, 'b> {
         Self { table, collector, without_value, passed: PassStats::default() }
     }
 
-    /// Reads a batch of runs. Reading a copy by its key costs one read unit, and a request reads
-    /// 100 copies. Reading documents costs twice as much.
+    /// Reads a batch of runs. A copy costs one read unit, and one request reads 100 copies. A run
+    /// that is read from its documents costs twice as much.
     pub(super) async fn read(mut self, runs: Vec<RunToRead>) -> Result<PassStats> {
         let (mut by_key, mut documents) = (Vec::new(), Vec::new());
         for RunToRead { at, source } in runs {
@@ -52,8 +52,8 @@ impl<'a, 'b> BatchReader<'a, 'b> {
         Ok(self.passed)
     }
 
-    /// Reads copies by their keys. Returns the runs that have to be read from their documents
-    /// instead.
+    /// Reads copies of runs by their keys. Returns the runs whose copies are missing or unusable,
+    /// which have to be read from their documents.
     async fn read_copies(&mut self, runs: Vec<(RunLocation, Key)>) -> Result<Vec<RunLocation>> {
         let keys: Vec<_> = runs.iter().map(|(_, key)| key.clone()).collect();
         let mut copies = self.table.get_many(&keys).await?;
@@ -65,8 +65,8 @@ impl<'a, 'b> BatchReader<'a, 'b> {
         Ok(documents)
     }
 
-    /// Reads the documents of runs. Each run is examined as soon as it has been read, because wide
-    /// runs take up much memory.
+    /// Reads the documents of runs. Each run is examined as soon as it has been read, because a run
+    /// with many metrics takes up much memory.
     async fn read_documents(&mut self, runs: &[RunLocation]) -> Result<()> {
         let mut read = std::pin::pin!(read_runs(self.table, runs));
         while let Some((at, items)) = read.try_next().await? {

@@ -13,7 +13,7 @@ use crate::store::run_search::planned_search::PlannedSearch;
 use crate::store::run_search::searched_experiment::{CONCURRENCY, SearchedExperiment};
 
 impl PlannedSearch<'_> {
-    /// Returns the runs that all of these lists contain, with their start times in ms. Returns
+    /// Returns the runs that are in all of these lists, with their start times in ms. Returns
     /// `None` if the lists have more entries than the limit, which is divided equally among the
     /// experiments.
     pub(crate) async fn runs_in_all(

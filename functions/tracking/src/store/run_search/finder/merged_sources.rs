@@ -31,8 +31,8 @@ impl<'a> MergedSources<'a> {
         Ok(())
     }
 
-    /// Takes the next candidate, or returns `None` at the end. If several sources have equal
-    /// candidates, the candidate of the earliest source comes first.
+    /// Takes the next candidate, or returns `None` at the end. If the next candidates of several
+    /// sources are equal, they are taken in the order of the sources.
     pub(super) async fn next(&mut self) -> Result<Option<Candidate>> {
         let fronts = self.fronts.iter().enumerate().filter_map(|(place, front)| Some((place, front.as_ref()?)));
         let first = fronts.min_by(|(_, a), (_, b)| a.order(b, self.backwards));

@@ -1,10 +1,10 @@
 //! Finds the runs on one page of results.
 //!
-//! Candidates of all experiments are merged in one order ([`MergedSources`](merged_sources)) and
-//! taken in batches until the page is full ([`page_filler`], [`search_progress`]). If few of them pass,
-//! further lists narrow them down ([`list_intersection`]). Each run is read from its copy or its
-//! documents ([`run_source`], [`batch_reader`]), checked against the whole filter, and sorted
-//! ([`run_collector`]).
+//! The candidates of all experiments are merged in the order of the search
+//! ([`MergedSources`](merged_sources)) and taken in batches until the page is full
+//! ([`page_filler`], [`search_progress`]). If few candidates pass, further lists narrow them down
+//! ([`list_intersection`]). Each run is read from its copy or its documents ([`run_source`],
+//! [`batch_reader`]), checked against the whole filter, and sorted ([`run_collector`]).
 
 mod batch_reader;
 mod found_runs;

@@ -18,9 +18,9 @@ impl RunFinder<'_> {
         self.try_to_fill_page(sources, None).await.map(drop)
     }
 
-    /// Takes candidates in their order until the page is full, or until `trial` candidates have
-    /// been examined and fewer than one in four passed. Returns whether the search is complete,
-    /// because the page is full or there are no more candidates.
+    /// Takes candidates in their order until the page is full, or gives up after `trial` candidates
+    /// if fewer than one in four of them passed. Returns whether the search is complete, because
+    /// the page is full or there are no more candidates.
     pub(crate) async fn try_to_fill_page(
         &mut self,
         sources: Vec<CandidateSource>,
@@ -29,8 +29,8 @@ impl RunFinder<'_> {
         self.reading.begins_here();
         let (table, backwards) = (self.planned.table, self.planned.reads_backwards());
         let mut candidates = MergedSources::start(table, sources, backwards).await?;
-        // If all candidates pass, a remaining candidate already shows that there is another page.
-        // No additional run has to be read for that.
+        // If all candidates pass, the next candidate in a list already shows that there is another
+        // page, so no additional run has to be read.
         let all_pass = self.planned.all_candidates_pass();
         let search = self.planned.search;
         let wanted = if all_pass { search.page_size } else { search.runs_to_find() };
@@ -54,9 +54,9 @@ impl RunFinder<'_> {
         }
     }
 
-    /// Reads further lists to narrow down the candidates, if so few candidates pass that this is
-    /// cheaper than reading on. Returns whether the search is complete: the lists have so few runs
-    /// in common that all of them were examined.
+    /// If so few candidates pass that reading further lists is cheaper than reading more
+    /// candidates, reads these lists to narrow the candidates down. Returns whether the search is
+    /// complete because the lists had few runs in common and all of these runs were examined.
     async fn narrow_down(
         &mut self,
         candidates: &mut MergedSources<'_>,
@@ -68,8 +68,8 @@ impl RunFinder<'_> {
         let Some(runs) = intersection.read(&planned, limit).await? else { return Ok(false) };
         let left = runs.iter().filter(|(at, _)| !self.examined.contains(*at));
         if runs.len() <= progress.wanted.saturating_mul(2) {
-            // So few runs are left that reading and sorting them is faster than following the
-            // lists.
+            // The number of remaining runs is so small that reading and sorting all of them is
+            // faster than following the lists.
             let left = left.map(|(at, started)| {
                 let source = planned.source_of(at, *started, None);
                 RunToRead { at: at.clone(), source }
@@ -79,8 +79,8 @@ impl RunFinder<'_> {
             return Ok(true);
         }
         if planned.reads_copies_by_time() && planned.search.is_newest_first() {
-            // From here on, the remaining runs are read by key, so that the runs between them are
-            // skipped.
+            // The remaining runs become the only source of candidates. They are read by key, so
+            // that the runs between them are skipped.
             let left = left.map(|(at, started)| (at.clone(), *started));
             candidates.replace(planned.gathered_source(left)).await?;
         }
@@ -111,9 +111,9 @@ impl RunFinder<'_> {
     /// response size is exhausted. Returns whether the page ended.
     fn end_page(&mut self, progress: &Progress, all_pass: bool) -> bool {
         match progress.page_end(self.reading.is_used_up()) {
-            // All candidates pass, and at least one more remains.
+            // Because all candidates pass, the one that follows shows that there is another page.
             Some(PageEnd::Full) if all_pass => self.collector.has_more(),
-            // The search has found one run more than fits on the page, which shows that there is
+            // One run more than fits on the page was found, which already shows that there is
             // another page.
             Some(PageEnd::Full) => {}
             Some(PageEnd::CutOff(last)) => self.collector.cut_off_after(last),

@@ -32,7 +32,7 @@ impl PassStats {
         }
     }
 
-    /// Merges the statistics of further candidates into these.
+    /// Merges the statistics of further candidates into these statistics.
     pub(super) fn merge(&mut self, other: Self) {
         self.runs += other.runs;
         self.bytes += other.bytes;
@@ -67,7 +67,7 @@ impl<'a> RunCollector<'a> {
     }
 
     /// Keeps a run if it passes the filter and comes after the previous page. If `must_lack_value`
-    /// is set, the run must also have no value for the column that the search is ordered by.
+    /// is set, a run is kept only if it has no value for the column that the search is ordered by.
     pub(super) async fn examine(
         &mut self,
         at: &RunLocation,

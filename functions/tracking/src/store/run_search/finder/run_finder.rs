@@ -14,8 +14,8 @@ use super::run_collector::{PassStats, RunCollector};
 use super::run_source::{RunSource, RunToRead};
 use crate::store::run_search::planned_search::PlannedSearch;
 
-/// Batch size for runs that have to be read regardless of the filter. Results in four to eight
-/// concurrent requests.
+/// Batch size for runs that have to be read regardless of the filter. A batch results in four to
+/// eight concurrent requests.
 const BATCH_SIZE: usize = 400;
 
 /// The state of a search for one page.
@@ -50,7 +50,8 @@ impl<'a> RunFinder<'a> {
             for (at, started) in &uncovered.deleted {
                 sources.insert(at.clone(), RunSource::Copy(RunCopy::key(at, *started, OwnStage::Deleted)));
             }
-            // Changed runs have stale copies, even if they were also deleted.
+            // Runs that changed after they were indexed have stale copies, even if they were also
+            // deleted individually, so they are read from their documents.
             sources.extend(uncovered.changed.iter().map(|at| (at.clone(), RunSource::Documents)));
         }
         self.examine(sources.into_iter().map(|(at, source)| RunToRead { at, source }).collect()).await
@@ -89,9 +90,9 @@ impl<'a> RunFinder<'a> {
         self.read(runs, without_value).await
     }
 
-    /// Reads a batch of runs, and keeps those that pass. Costs one read unit per copy and two per
-    /// run that is read from its documents. If many runs have changed since they were indexed,
-    /// takes one more request.
+    /// Reads a batch of runs, and keeps those that pass. Costs one read unit per copy, and two per
+    /// run that is read from its documents. If the experiment has so many changed runs that they
+    /// were not listed up front, takes one more request to check the batch for changes.
     async fn read(&mut self, mut runs: Vec<RunToRead>, without_value: HashSet<RunLocation>) -> Result<PassStats> {
         self.planned.replace_stale_copies(&mut runs).await?;
         BatchReader::new(self.planned.table, &mut self.collector, without_value).read(runs).await

@@ -40,8 +40,8 @@ impl PlannedSearch<'_> {
         match self.uncovered.get(&at.experiment) {
             None => RunSource::Documents,
             Some(UncoveredRuns::Known(runs)) if runs.changed.contains(at) => RunSource::Documents,
-            // If an experiment has too many stale copies to list, staleness is checked when a copy
-            // is read.
+            // If an experiment has too many stale copies to list up front, each copy is checked for
+            // staleness when it is read.
             Some(_) => {
                 let by_key = || RunSource::Copy(RunCopy::key(at, started, OwnStage::Active));
                 copy.map_or_else(by_key, RunSource::LoadedCopy)
@@ -49,8 +49,8 @@ impl PlannedSearch<'_> {
         }
     }
 
-    /// Replaces stale copies by documents as the source of runs, in experiments with too many
-    /// changed runs to list. Takes one request per such experiment.
+    /// In experiments with too many changed runs to list, finds the runs whose copies are stale,
+    /// and changes their source to their documents. Takes one request per such experiment.
     pub(super) async fn replace_stale_copies(&self, runs: &mut [RunToRead]) -> Result<()> {
         let is_unknown = |id| self.uncovered.get(id).is_some_and(|uncovered| uncovered.known().is_none());
         for experiment in self.experiments.iter().filter(|experiment| is_unknown(&experiment.id)) {

@@ -8,13 +8,14 @@ use super::run_collector::PassStats;
 /// Maximum number of candidates to read at once, in 16 concurrent requests.
 const MAX_BATCH_SIZE: usize = 1_600;
 
-/// How many candidates were examined, and how many of them passed.
+/// How many candidates of a search were examined, and how many of them passed.
 pub(super) struct Progress {
     /// Number of runs that the search has to find.
     pub(super) wanted: usize,
-    /// Number of candidates after which the search gives up if fewer than one in four passed.
+    /// Number of candidates after which the search gives up if fewer than one in four have passed.
+    /// `None` if it never gives up.
     trial: Option<usize>,
-    /// Number of candidates that were examined.
+    /// Number of candidates that were examined so far.
     pub(super) examined: usize,
     pub(super) passed: PassStats,
 }
@@ -44,10 +45,10 @@ impl Progress {
         self.wanted.saturating_sub(self.passed.runs)
     }
 
-    /// Returns how many candidates to read next: enough to fill the page if candidates continue to
-    /// pass at the current rate, with some margin unless all have passed. If hardly any have
-    /// passed, the next batch is twice as large as all earlier ones together. A batch other than
-    /// the first does not extend past the point at which the search may give up.
+    /// Returns how many candidates to read next. The batch is large enough to fill the page if
+    /// candidates continue to pass at the current rate, with some margin unless all have passed. If
+    /// hardly any have passed, the batch is twice as large as all earlier ones together. Batches
+    /// after the first do not extend past the point at which the search may give up.
     pub(super) fn next_batch_size(&self) -> usize {
         if self.examined == 0 {
             return self.wanted.min(MAX_BATCH_SIZE);

@@ -21,12 +21,12 @@ fn shown(lists: &[RunList]) -> Vec<String> {
     lists.iter().map(ToString::to_string).collect()
 }
 
-/// What a test assumes to be known about a list of runs.
+/// The length or rate of a list of runs that a test assumes to be known.
 #[derive(Clone, Copy, Debug)]
 enum Known {
     /// The list has exactly this many entries.
     Whole(usize),
-    /// The list has more entries than its head. One of its runs starts every so many ms.
+    /// The list has more entries than its head contains. One of its runs starts every this many ms.
     Every(i64),
 }
 

@@ -1,10 +1,10 @@
-//! Checks that the figures in `docs/design/search.md` match the planner.
+//! Checks that the numbers in `docs/design/search.md` match the planner.
 
 use super::Known::{self, Every, Whole};
 use super::plans::plan;
 
-/// The beginning of a row of the page, and its searches: filter, order, and the known facts about
-/// their lists.
+/// The beginning of a row in a table of the page, and the searches that the row describes. Each
+/// search has a filter, an order, and the known facts about its lists.
 type Row<'a> = (&'a str, &'a [(&'a str, &'a [&'a str], &'a [(&'a str, Known)])]);
 
 const PAGE: &str = include_str!("../../../../../../docs/design/search.md");
@@ -53,7 +53,7 @@ const ROWS: &[Row] = &[
     ("one of these, with a predicate", &[("params.a = 'x'", &["metrics.acc DESC"], &[("params.`a` = 'x'", Every(9))])]),
 ];
 
-/// Formats figures as `102`, or as `102 to 205` if they differ.
+/// Formats the smallest and the largest number as `102 to 205`, or as `102` if they are equal.
 fn range(mut figures: Vec<f64>) -> String {
     figures.sort_by(f64::total_cmp);
     let [least, most] = [figures[0], figures[figures.len() - 1]].map(|figure| format!("{figure:.0}"));

@@ -1,4 +1,5 @@
-//! Tests of plans in their displayed form: predicates and sizes, and the resulting plans.
+//! Tests of plans in their displayed form. Each case has a filter, an order and the known sizes of
+//! lists, and the resulting plan.
 
 use super::Known::{self, Every, Whole};
 use super::{heads, options, parsed, shown};
@@ -9,7 +10,8 @@ pub(super) fn plan(filter: &str, order_by: &[&str], known: &[(&str, Known)]) -> 
     choose(&options, &heads(&options, known), 100)
 }
 
-/// A filter, an order, the known heads, and the displayed form of the resulting plan.
+/// A case: a filter, an order, the known heads of lists, and the displayed form of the resulting
+/// plan.
 pub(super) type Case<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, Known)], &'a str);
 
 #[track_caller]
@@ -315,7 +317,8 @@ fn a_plan_in_words() {
 #[test]
 fn a_path_is_narrowed_when_few_pass() {
     let rare = plan("params.a = 'x'", &["metrics.acc DESC"], &[("params.`a` = 'x'", Every(9))]);
-    // First the cost of a page of candidates, then the cost of continuing.
+    // The limit first corresponds to the cost of a page of candidates, and then to the cost of
+    // continuing.
     assert_eq!(rare.narrow_limit(0, 0, 100), 4_100);
     assert_eq!(rare.narrow_limit(100, 50, 50), 0);
     assert_eq!(rare.narrow_limit(100, 10, 90), 36_900);

@@ -1,4 +1,4 @@
-//! Tests of the guarantees of lists: no run is missing from them, and they are in order.
+//! Tests of the guarantees of lists: each list contains all runs that it should, and is in order.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ fn texts(run: &TestRun, column: &RunColumn) -> Vec<String> {
     let texts = match column {
         RunColumn::Status => run.status.into_iter().collect(),
         RunColumn::Name => run.name.into_iter().collect(),
-        // Encoded as in keys: digits that sort like the number.
+        // In keys, times are encoded as digits that sort like the number.
         RunColumn::EndTime => return run.end_time.map(|ended| format!("{ended:016x}")).into_iter().collect(),
         RunColumn::Param(key) => run.param(key).into_iter().collect(),
         RunColumn::Field(field) => field_texts(run, field),
@@ -57,7 +57,7 @@ fn stands_in(run: &TestRun, list: &RunList) -> bool {
     }
 }
 
-/// Compares the positions of two runs in a list. Zeros are stored without a sign.
+/// Compares the positions of two runs in a list. Negative zero is stored as zero.
 fn compare_in(list: &RunList, left: &TestRun, right: &TestRun) -> Ordering {
     let text = |run: &TestRun| match list {
         RunList::ByText { column, .. } => texts(run, column).into_iter().next(),
@@ -228,7 +228,7 @@ fn fields() -> impl Strategy<Value = CommonFields> {
         .prop_map(CommonFields::of)
 }
 
-/// Returns the head of a list of these runs, as the store would read it with a smaller limit.
+/// Returns the head of a list of these runs, as the store would read it, but with a smaller limit.
 fn head(runs: &[TestRun], options: &RunOptions, list: &RunList, limit: usize) -> ListHead {
     let in_time = |run: &&TestRun| {
         !list.is_newest_first() || run.start_time.is_some_and(|started| options.started.contains(started))

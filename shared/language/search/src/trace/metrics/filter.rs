@@ -123,7 +123,8 @@ impl Field {
 }
 
 impl MetricFilter {
-    /// Returns the kind of other entity by which the filter selects traces, if there is one.
+    /// Returns the kind of entity, other than traces and spans, by which the filter selects traces.
+    /// `None` if there is none.
     pub(super) fn related(&self) -> Option<RelatedEntity> {
         match &self.field {
             Field::Metadata(key) => RelatedEntity::of_metadata(key),

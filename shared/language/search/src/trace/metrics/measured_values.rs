@@ -119,14 +119,15 @@ fn bucket_of(time: i64, interval: i64) -> i64 {
 }
 
 /// Returns the start, in ms, of the interval that contains a time in nanoseconds. SQLite divides
-/// these times as floats, so the last hundred nanoseconds before an interval are counted as part of
-/// it.
+/// such times as floats, so a time in the last hundred nanoseconds before an interval is counted as
+/// part of that interval.
 #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "as SQLite does it")]
 fn bucket_of_nanos(time: i64, interval: i64) -> i64 {
     ((time as f64 / 1e6 / interval as f64).floor() as i64).saturating_mul(interval)
 }
 
-/// Returns the number that the value of an assessment is counted as (`assessment_aggregate`).
+/// Returns the number that represents the value of an assessment in aggregations
+/// (`assessment_aggregate`).
 fn aggregate_value(json: &str) -> Option<f64> {
     match read_value(json.as_bytes()).ok()? {
         Value::Bool(value) => Some(f64::from(u8::from(value))),

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 use super::measures::Aggregation;
 use super::metrics_query::MetricsQuery;
 
-/// Maximum number of distinct texts that one point counts. These texts are the sessions of a
-/// session count.
+/// Maximum number of distinct texts that are remembered for one point. The texts are the sessions,
+/// in a count of sessions.
 const MAX_DISTINCT_TEXTS: usize = 1_000_000;
 
 /// A point of the response.
@@ -92,8 +92,8 @@ impl MetricsCollector {
         let bucket = self.question.interval.map_or(0, bucket);
         let group = self.groups.entry((bucket, dimensions)).or_default();
         group.add(reading, self.keeps_values);
-        // A group that sorts after the requested points can never become one of them, so it is
-        // dropped.
+        // A group that sorts after the requested points can never become part of the response, so
+        // it is dropped.
         if self.groups.len() > self.question.most {
             self.groups.pop_last();
         }
@@ -104,7 +104,7 @@ impl MetricsCollector {
     pub fn finish(mut self) -> Vec<MetricPoint> {
         let is_split = self.question.interval.is_some() || !self.question.dimensions.is_empty();
         if self.groups.is_empty() && !is_split && self.question.most > 0 {
-            // Without GROUP BY, an SQL query returns a row even if there are no values.
+            // An SQL query without GROUP BY returns a row even if there are no values.
             self.groups.insert((0, Vec::new()), MetricGroup::default());
         }
         let groups = std::mem::take(&mut self.groups);

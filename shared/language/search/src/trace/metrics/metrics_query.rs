@@ -107,8 +107,8 @@ impl MetricsQuery {
         })
     }
 
-    /// Returns the kinds of entities, other than traces and their spans, that are measured or by
-    /// which traces are selected.
+    /// Returns the kinds of entities, other than traces and their spans, that the query measures or
+    /// that its filters use to select traces.
     pub fn related(&self) -> impl Iterator<Item = RelatedEntity> {
         let is_of_assessments = matches!(self.measure, Measure::Assessments | Measure::AssessmentValue);
         let counted = is_of_assessments.then_some(RelatedEntity::Assessment);
@@ -129,8 +129,8 @@ impl MetricsQuery {
             && self.filters.iter().all(MetricFilter::is_about_columns)
     }
 
-    /// Returns the range of request times of the traces to read. The cost of a model call counts at
-    /// the time of its span, whose trace may have begun up to a day earlier.
+    /// Returns the range of request times of the traces to read. The cost of a model call is
+    /// counted at the time of its span, and the trace may have begun up to a day before its span.
     #[must_use]
     pub fn request_times(&self) -> TimeRange {
         if self.is_by_span_time() {
@@ -140,7 +140,8 @@ impl MetricsQuery {
         }
     }
 
-    /// Checks whether values count at the time of their span instead of the time of the trace.
+    /// Checks whether values are counted at the time of their span instead of the time of the
+    /// trace.
     pub(super) fn is_by_span_time(&self) -> bool {
         matches!(self.measure, Measure::Cost(_))
     }

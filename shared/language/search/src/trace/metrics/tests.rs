@@ -124,7 +124,7 @@ fn values_are_put_together() {
     let found = points(asked("latency", all));
     assert_eq!(values(&found[0]), [("AVG", 70.0 / 3.0), ("MIN", 10.0), ("MAX", 40.0), ("P75.0", 30.0)]);
     assert_eq!(values(&points(asked("session_count", vec![Aggregation::Count]))[0]), [("COUNT", 1.0)]);
-    // Without traces, there is a count of zero, but no mean.
+    // If there are no traces, the count is zero, and there is no mean.
     let none = TimeRange { from: Some(9), until: Some(8) };
     let found = points(MetricsRequest { times: none, ..asked("trace_count", vec![Aggregation::Count]) });
     assert_eq!(values(&found[0]), [("COUNT", 0.0)]);
@@ -141,7 +141,7 @@ fn points_are_split_by_time_and_by_dimensions() {
     let told: Vec<_> =
         found.iter().map(|point| (point.dimensions[0].1.as_str(), point.dimensions[1].1.as_str())).collect();
     let hours = ["1970-01-01T00:00:00+00:00", "1970-01-01T01:00:00+00:00"];
-    // A trace without a name is in no group.
+    // A trace without a name is not in any group.
     assert_eq!(told, [(hours[0], "a"), (hours[1], "a"), (hours[1], "b")]);
     assert_eq!(points(MetricsRequest { max_results: 2, ..by_hour }), found[..2]);
 }
