@@ -1,22 +1,14 @@
 //! Logged models, with params, tags and metrics.
 
-use super::experiments::{ExportedExperiment, ImportedExperiment};
-use super::export::ExportContext;
-use super::import::ImportContext;
-use crate::Failure;
+mod database_reader;
+mod exporter;
+mod importer;
+mod record;
+mod table_reader;
 
-/// Imports the logged models of an experiment.
-pub(crate) async fn import(_context: &ImportContext, _experiment: &ImportedExperiment) -> Result<(), Failure> {
-    Ok(())
-}
+pub(crate) use exporter::export;
+pub(crate) use importer::{import, verify};
+use record::{ModelPointRecord, ModelRecord};
 
-/// Compares the logged models of an experiment with the source: numbers and sums of all, and the records of
-/// some. Differences are reported.
-pub(crate) async fn verify(_context: &ImportContext, _experiment: &ImportedExperiment) -> Result<(), Failure> {
-    Ok(())
-}
-
-/// Exports the logged models of an experiment.
-pub(crate) async fn export(_context: &ExportContext, _experiment: &ExportedExperiment) -> Result<(), Failure> {
-    Ok(())
-}
+/// Name of this kind of entity in reports.
+const KIND: &str = "logged models";

@@ -15,7 +15,9 @@ pub(crate) use experiment::too_many_custom_views;
 pub use experiment::{ExperimentItems, ExperimentSearch, NewExperiment, StoredExperiment, experiment_name_key};
 pub use log_batch::{LogBatchData, LoggedMetric, MeasuredModel, ModelLocations};
 pub(crate) use logged_model::missing_model;
-pub use logged_model::{LoggedModelPoint, LoggedModelSearch, NewLoggedModel};
+pub use logged_model::{
+    LoggedModelPoint, LoggedModelSearch, NewLoggedModel, StoredLoggedModel, logged_model_metric_items,
+};
 pub use metric::{RequestedRun, SampleRange};
 pub(crate) use metric::{points_in_response, points_on_page};
 pub use run::{

@@ -2,12 +2,11 @@
 //! metrics are in `metrics.rs`.
 
 use access::Granted;
-use entities::attributes::{ARTIFACT_URI, CREATED, MODEL_STATUS, MODEL_TYPE, NAME, SOURCE_RUN, STAGE, UPDATED};
+use entities::attributes::{ARTIFACT_URI, CREATED, MODEL_STATUS, SOURCE_RUN, STAGE, UPDATED};
 use entities::documents::{DocumentChange, LoggedModelDocument};
 use entities::experiments::check_is_active;
 use entities::{ModelItems, ModelLocation, model_whole, now_ms, read_model_items};
-use key_schema::index::{LoggedModelsByStage, LoggedModelsOfRun};
-use key_schema::{Descending, Field, IndexKey, Stage, rows};
+use key_schema::{Stage, rows};
 use mlflow_api::logged_models::{LoggedModel, ModelStatus};
 use mlflow_api::response_size::{MAX_JSON_BYTES, too_long};
 use mlflow_api::tracking::LifecycleStage;
@@ -15,6 +14,7 @@ use mlflow_api::{Error, ErrorCode, ExperimentId, ModelId, Result, location};
 use rand::RngExt;
 use table::{ChangePlan, Failure, Item, Update, number, text};
 
+use super::items::{StoredLoggedModel, index_keys};
 use crate::store::Store;
 use crate::store::generated_names::random_run_name;
 
@@ -67,22 +67,20 @@ impl Store {
                 let model = ModelId::new(u64::try_from(created).unwrap_or_default(), experiment, chance);
                 let artifact_uri = location::append(&state.artifact_location, &format!("models/{model}/artifacts"));
                 let at = ModelLocation { experiment, model };
-                let item = Item::new(at.key())
-                    .with(NAME, text(name))
-                    .with(MODEL_TYPE, text(&new.model_type))
-                    .with(SOURCE_RUN, text(&new.source_run_id))
-                    .with(MODEL_STATUS, number(ModelStatus::Pending.number()))
-                    .with(CREATED, number(created))
-                    .with(UPDATED, number(created))
-                    .with(ARTIFACT_URI, text(artifact_uri));
-                let places = index_keys(&at, created, &new.source_run_id, Stage::Active);
-                let item = places.into_iter().fold(item, Item::indexed);
-                let (item, rows) = entities::documents::new_document_with_params(
-                    item,
-                    &new.params,
-                    &new.tags,
-                    &LoggedModelDocument { at: &at },
-                );
+                let stored = StoredLoggedModel {
+                    at: &at,
+                    name,
+                    model_type: &new.model_type,
+                    source_run: &new.source_run_id,
+                    status: ModelStatus::Pending,
+                    stage: LifecycleStage::Active,
+                    created,
+                    updated: created,
+                    artifact_uri: &artifact_uri,
+                    params: &new.params,
+                    tags: &new.tags,
+                };
+                let (item, rows) = stored.items();
                 let mut in_transaction = Vec::new();
                 let more_rows = entities::documents::take_rows(&mut in_transaction, rows.clone());
                 self.table.write_many(more_rows, &[]).await?;
@@ -207,17 +205,6 @@ pub(super) fn check_point_bytes(at: &ModelLocation, items: &ModelItems) -> Resul
         ));
     }
     Ok(())
-}
-
-/// Returns a model's index keys: one for the list by time and, if a run created the model, one for
-/// the list of the run's models.
-fn index_keys(at: &ModelLocation, created: i64, run: &str, stage: Stage) -> Vec<IndexKey> {
-    let created = Descending(created);
-    let mut places = vec![LoggedModelsByStage::key(&stage, &created, &at.model)];
-    if !run.is_empty() {
-        places.push(LoggedModelsOfRun::key(&stage, &Field::from(run), &created, &at.model));
-    }
-    places
 }
 
 /// Checks whether a model is deleted, according to its document.

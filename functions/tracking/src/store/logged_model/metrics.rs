@@ -25,7 +25,7 @@ use crate::store::Store;
 /// Size, in bytes, above which a metrics document is sealed. The size is a trade-off: every logged
 /// point costs one write unit per KB of the document, but reading a model takes one request less if
 /// all its points are in the document. A document of this size holds about 200 points.
-const MAX_UNSEALED_BYTES: usize = 8 << 10;
+pub(super) const MAX_UNSEALED_BYTES: usize = 8 << 10;
 /// Maximum number of metrics in one update. An update expression can have up to 4 KB.
 const MAX_UPDATE_METRICS: usize = 256;
 /// Number of models that are written concurrently.
@@ -142,7 +142,7 @@ fn with_points(update: Update, series: &ModelSeries, change: fn(Update, String, 
     })
 }
 
-fn packed_size(series: &ModelSeries) -> usize {
+pub(super) fn packed_size(series: &ModelSeries) -> usize {
     series
         .iter()
         .map(|(metric, points)| metric.len() + points.iter().map(|point| point.pack().len()).sum::<usize>())
