@@ -13,6 +13,7 @@ mod document_change;
 mod document_draft;
 mod export;
 mod export_batches;
+mod items;
 mod link;
 mod mark;
 mod read;
@@ -24,7 +25,10 @@ mod store;
 mod tag;
 mod trace_cache;
 
+pub use document_change::MAX_DOCUMENT_BYTES;
 pub use export::RejectedSpans;
+pub use items::{TraceItems, WholeTraceContent};
+pub use mark::{day_row, shards_of_day};
 pub use read::{WholeTrace, has_spans_in_table};
 pub(crate) use search::known_experiments;
 pub use search::{Correlation, TraceSearchRequest};
