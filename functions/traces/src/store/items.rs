@@ -26,31 +26,24 @@ pub struct WholeTraceContent<'a> {
     pub spans: &'a [Span],
 }
 
-/// The items of a trace, in the order in which they have to be written. The day of the trace must
-/// exist before.
+/// The document of a trace, and its marks.
 #[derive(Clone, Debug)]
-pub struct TraceItems {
-    /// The spans, and the row that tells that the trace may have an assessment of its session.
-    pub rows: Vec<Item>,
-    /// The mark, and the mark at the place where the trace was before. The document must follow
-    /// within a minute.
+pub struct TraceHead {
+    /// The mark, and the mark at the place where the trace was before. They are written before the
+    /// document, which must follow within a minute.
     pub marks: Vec<Item>,
     /// The document.
     pub document: Item,
 }
 
 impl WholeTraceContent<'_> {
-    /// Returns the items of the trace, with marks as of now. `shards` is the number of partitions
-    /// of its day, and `replaced` is the trace that it replaces.
-    ///
-    /// # Errors
-    /// Spans that are too large to be stored.
-    pub fn items(&self, shards: u32, replaced: Option<&StoredTrace>) -> Result<TraceItems> {
+    fn draft(&self) -> TraceDraft {
         let info = self.info;
-        let (trace, experiment, time) = (&info.id, info.experiment, info.request_time);
-        let mut draft = TraceDraft::new(trace, experiment, time, info.state);
+        let mut draft = TraceDraft::new(&info.id, info.experiment, info.request_time, info.state);
         draft.set_duration(info.duration);
-        draft.set_client_request(info.client_request_id.as_deref());
+        if info.client_request_id.is_some() {
+            draft.set_client_request(info.client_request_id.as_deref());
+        }
         if let Some(preview) = &info.request_preview {
             draft.set_request(preview);
         }
@@ -67,11 +60,35 @@ impl WholeTraceContent<'_> {
             draft.set_assessment(id, assessment);
         }
         draft.set_links(self.runs, self.prompts);
+        draft
+    }
+
+    /// Returns the size of the document in bytes, without data of the server.
+    #[must_use]
+    pub fn document_size(&self) -> usize {
+        self.draft().size()
+    }
+
+    /// Returns the rows that have to be written before the marks: the spans, and the row that tells
+    /// that the trace may have an assessment of its session.
+    ///
+    /// # Errors
+    /// The spans cannot be packed.
+    pub fn rows(&self) -> Result<Vec<Item>> {
+        let (trace, experiment) = (&self.info.id, self.info.experiment);
         let mut rows =
             if self.spans.is_empty() { Vec::new() } else { span_items::items(experiment, trace, self.spans, false)? };
-        if draft.gains_session_assessment() {
+        if self.draft().gains_session_assessment() {
             rows.push(Item::new(rows::TraceOfSession::key(&experiment, trace)));
         }
+        Ok(rows)
+    }
+
+    /// Returns the document, with marks as of now. The day of the trace must exist; `shards` is the
+    /// number of its partitions. `replaced` is the trace that this one replaces.
+    #[must_use]
+    pub fn head(&self, shards: u32, replaced: Option<&StoredTrace>) -> TraceHead {
+        let (trace, experiment, time) = (&self.info.id, self.info.experiment, self.info.request_time);
         let place = TraceKey { time, trace: trace.clone() };
         // A trace that stays at its place keeps its partition, where a block may have it.
         let kept = replaced.map(|replaced| (TracePartition::of(replaced), TraceKey::of(replaced)));
@@ -82,10 +99,10 @@ impl WholeTraceContent<'_> {
         let mark = PutMark::now(partition, place);
         let mut marks = vec![mark.item()];
         marks.extend(replaced.map(PutMark::of).filter(|old| !mark.is_at(old)).map(|old| old.item()));
-        let (mut document, _) = draft.finish(Some(&mark));
+        let (mut document, _) = self.draft().finish(Some(&mark));
         if let Some(replaced) = replaced {
             document = document.with(EDITS, number(replaced.edits().saturating_add(1)));
         }
-        Ok(TraceItems { rows, marks, document })
+        TraceHead { marks, document }
     }
 }

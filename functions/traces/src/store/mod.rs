@@ -27,12 +27,12 @@ mod trace_cache;
 
 pub use document_change::MAX_DOCUMENT_BYTES;
 pub use export::RejectedSpans;
-pub use items::{TraceItems, WholeTraceContent};
+pub use items::{TraceHead, WholeTraceContent};
 pub use mark::{day_row, shards_of_day};
 pub use read::{WholeTrace, has_spans_in_table};
 pub(crate) use search::known_experiments;
 pub use search::{Correlation, TraceSearchRequest};
-pub use start::EndedTrace;
+pub use start::{COST_KEYS, EndedTrace, TOKEN_KEYS, normalized_metadata};
 pub use store::Store;
 pub(crate) use tag::no_tag;
 pub(crate) use trace_blocks::day_of;

@@ -38,7 +38,7 @@ pub use ids::{trace_id, trace_id_text};
 pub use opentelemetry_proto::tonic::trace::v1::Span;
 pub use otlp::{ExportFormat, SharedTags, TraceExport, read};
 pub use pack::{PackedExport, UnpackError, join, message, of_message, pack, size, unpack, unpack_within};
-pub use recorded_span::{of_archive, of_artifact, of_recorded_json};
+pub use recorded_span::{move_to_trace, of_archive, of_artifact, of_recorded_json};
 pub use response::{artifact_json, json};
 pub use span_columns::{SpanColumns, facts};
 pub use summary::{RootSpan, TraceOutcome, TraceSummary, summarize};

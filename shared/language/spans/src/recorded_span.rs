@@ -12,7 +12,8 @@ use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{Span, Status, TracesData, span};
 use prost::Message;
 
-use crate::attributes::{SpanAttributes, dumped, kept};
+use crate::attributes::{REQUEST_ID, SpanAttributes, dumped, kept};
+use crate::ids::trace_id_text;
 use crate::pack::MAX_UNPACKED_BYTES;
 use crate::translate::set_type;
 use crate::values::{decoded, dictionary, entry, message};
@@ -51,6 +52,15 @@ pub fn of_archive(file: &[u8]) -> Option<Vec<Span>> {
     let data = TracesData::decode(file).ok()?;
     let spans = data.resource_spans.into_iter().flat_map(|resource| resource.scope_spans);
     spans.flat_map(|scope| scope.spans).map(of_archived).collect()
+}
+
+/// Makes a span belong to another trace.
+pub fn move_to_trace(span: &mut Span, trace: [u8; 16]) {
+    span.trace_id = trace.to_vec();
+    let id = entry(REQUEST_ID.to_owned(), message(dumped(&Json::Text(trace_id_text(&trace)))));
+    if let Some(known) = span.attributes.iter_mut().find(|attribute| attribute.key == REQUEST_ID) {
+        *known = id;
+    }
 }
 
 /// Converts a span of the archive, whose attributes have their values instead of JSON texts.
