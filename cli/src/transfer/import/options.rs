@@ -44,6 +44,11 @@ pub(crate) struct Options {
     /// not copied.
     #[arg(long, value_name = "FROM=TO")]
     artifacts: Vec<ArtifactMapping>,
+    /// Where the MLflow server stores `mlflow-artifacts:/`: a directory, or a bucket
+    /// (s3://bucket/path). Spans of traces may be files there [default: the directory next to the
+    /// data where this server stores artifacts].
+    #[arg(long, value_name = "URI")]
+    artifacts_destination: Option<String>,
     /// Write at most this many capacity units per second, so that a stack in use has enough left
     /// [default: as fast as possible].
     #[arg(long, value_name = "UNITS", value_parser = clap::value_parser!(u64).range(1..))]
@@ -81,6 +86,10 @@ impl Options {
             table,
             scope: self.scope()?,
             artifacts: self.artifacts.clone(),
+            artifacts_destination: match &self.artifacts_destination {
+                Some(destination) => destination.clone(),
+                None => self.place.storage.artifacts()?.display().to_string(),
+            },
             remap: self.remap,
             remapped: RemappedIds::default(),
             report: ImportReport::new(total)?,
