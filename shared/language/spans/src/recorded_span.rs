@@ -142,7 +142,7 @@ fn of_json(span: &JsonObject) -> Option<Span> {
         end_time_unix_nano: time(span.get(end))?,
         events: list("events").into_iter().map(event).collect::<Option<_>>()?,
         links: list("links").into_iter().filter_map(link).collect(),
-        status: status(span)?,
+        status: status(span).map(|(code, message)| new_status(code, message))?,
         ..ids.span(text(span.get("name"))?.to_owned(), attributes)
     })
 }
@@ -203,8 +203,9 @@ fn plain(attributes: JsonObject) -> Vec<opentelemetry_proto::tonic::common::v1::
     attributes.into_iter().map(|(key, value)| entry(key, message(value))).collect()
 }
 
-/// Reads the status, in the form of MLflow 3, of MLflow 3.5.0, or of MLflow 2.
-fn status(span: &JsonObject) -> Option<Option<Status>> {
+/// Reads the code and the message of the status, in the form of MLflow 3, of MLflow 3.5.0, or of
+/// MLflow 2.
+fn status(span: &JsonObject) -> Option<(StatusCode, &str)> {
     let (code, message) = match span.get("status").and_then(Json::object) {
         Some(status) => (text(status.get("code"))?, text(status.get("message"))?),
         None => (text(span.get("status_code"))?, text(span.get("status_message"))?),
@@ -215,7 +216,7 @@ fn status(span: &JsonObject) -> Option<Option<Status>> {
         "UNSET" | "" => StatusCode::Unset,
         _ => return None,
     };
-    Some(new_status(code, message))
+    Some((code, message))
 }
 
 /// Creates a status as spans of exporters have it. Only errors have a message.
