@@ -103,7 +103,9 @@ async fn read_parts(source: &Source, records: &mut Records) -> Result<(), Failur
             record.last_version = u32::try_from(row.integer(2)?)?;
         }
     }
-    records.values_mut().for_each(|record| record.tags.sort_unstable());
+    for record in records.values_mut() {
+        record.tags.sort_unstable();
+    }
     Ok(())
 }
 

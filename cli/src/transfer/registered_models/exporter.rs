@@ -44,7 +44,7 @@ async fn export_model(context: &ExportContext, workspace: &Workspace, document: 
     let name = document.get(NAME).unwrap_or_default().to_owned();
     let read =
         table_reader::read(&context.table, document, |version| export_version(context, workspace, &name, version));
-    let record = read.await?.record;
+    let record = read.await?;
     let workspace = workspace.as_str();
     context.insert(
         "INSERT INTO registered_models (workspace, name, creation_time, last_updated_time, description) VALUES (?, ?, ?, ?, ?)",

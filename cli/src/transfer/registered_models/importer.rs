@@ -108,7 +108,7 @@ fn mapped(context: &ImportContext, mut version: VersionRecord) -> VersionRecord 
 async fn is_unchanged_here(context: &ImportContext, planned: &PlannedModel) -> Result<bool, Failure> {
     let Some(document) = &planned.document else { return Ok(true) };
     let here = table_reader::read(&context.table, document, |_| Ok(())).await?;
-    Ok(document.get(IMPORTED) == Some(fingerprint(&here.record)?.as_str()))
+    Ok(document.get(IMPORTED) == Some(fingerprint(&here)?.as_str()))
 }
 
 /// Writes a model: its versions, then its document with its name. Deletes what a replaced model does
@@ -252,7 +252,7 @@ pub(crate) async fn verify(context: &ImportContext) -> Result<(), Failure> {
             (_, None) => context.report.different(KIND, &format!("{name} is missing")),
             (ImportDecision::Unchanged, Some(document)) => {
                 let here = table_reader::read(&context.table, &document, |_| Ok(())).await?;
-                if here.record != record {
+                if here != record {
                     context.report.different(KIND, &name);
                 }
             }

@@ -54,6 +54,7 @@ pub(super) struct VersionRecord {
     pub(super) tags: Vec<(String, String)>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
 fn name_of_stage<S: serde::Serializer>(stage: &ModelStage, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(stage.name())
 }

@@ -15,12 +15,6 @@ use super::{RegisteredModelRecord, VersionRecord};
 use crate::Failure;
 use crate::transfer::import::fingerprint;
 
-/// A registered model that was read from the table.
-pub(super) struct ReadModel {
-    pub(super) record: RegisteredModelRecord,
-    pub(super) home: ModelKey,
-}
-
 /// Reads a model with the fingerprints of its versions, given its document. One request per MB of
 /// versions, and one more if tags are in rows. `each` is called for each version.
 ///
@@ -30,7 +24,7 @@ pub(super) async fn read(
     table: &Table,
     document: &Item,
     mut each: impl FnMut(&VersionRecord) -> Result<(), Failure>,
-) -> Result<ReadModel, Failure> {
+) -> Result<RegisteredModelRecord, Failure> {
     let workspace = workspace_named(document.get(WORKSPACE)).map_err(|error| error.message)?;
     let name = document.get(NAME).unwrap_or_default().to_owned();
     let failed = |failure: table::Failure| Failure::from(format!("cannot read registered model {name}: {failure:?}"));
@@ -68,7 +62,7 @@ pub(super) async fn read(
     finish(unfinished)?;
     let aliases = document.map(ALIASES).into_iter().flatten();
     let aliases = aliases.filter_map(|(alias, version)| Some((alias.clone(), version.as_n().ok()?.parse().ok()?)));
-    let record = RegisteredModelRecord {
+    Ok(RegisteredModelRecord {
         workspace,
         created: document.get(CREATED).unwrap_or_default(),
         updated: document.get(UPDATED).unwrap_or_default(),
@@ -78,8 +72,7 @@ pub(super) async fn read(
         last_version: document.get(VERSIONS).unwrap_or_default(),
         versions,
         name,
-    };
-    Ok(ReadModel { record, home })
+    })
 }
 
 fn version_record(number: u32, item: &Item, tags: &[Item], renamed: i64) -> Result<VersionRecord, Failure> {
