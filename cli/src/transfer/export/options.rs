@@ -41,8 +41,10 @@ impl Options {
             std::fs::remove_file(&unfinished)?;
         }
         let database = Connection::open(&unfinished)?;
-        // A file that is not complete is thrown away, so that its pages need not be safe.
-        database.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN")?;
+        // A file that is not complete is thrown away, so its pages need not be safe. MLflow does not
+        // enforce foreign keys in SQLite either, and entities may refer to others that are gone.
+        database
+            .execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF; BEGIN")?;
         database.execute_batch(SCHEMA)?;
         let files = (unfinished, self.to.clone());
         Ok(ExportContext::new(table.in_background(), experiment, database, files))
