@@ -72,7 +72,7 @@ pub(super) fn parse(row: &Row) -> Result<Assessment, String> {
         rationale: text(11)?,
         overrides: text(12)?.filter(|id| !id.is_empty()),
         is_valid: row.boolean(13).map_err(failed)?,
-        metadata: text(14)?.map_or_else(|| Ok(Vec::new()), |metadata| to_metadata(&metadata))?,
+        metadata: text(14)?.map(|metadata| to_metadata(&metadata)).unwrap_or_default(),
         ..read
     })
 }
@@ -103,17 +103,15 @@ fn convert(json: &Json) -> Result<Value, String> {
 }
 
 /// Returns metadata with its values as texts, as Python's `str` prints them.
-fn to_metadata(text: &str) -> Result<Vec<(String, String)>, String> {
-    let Some(Json::Object(object)) = Json::parse(text) else { return Ok(Vec::new()) };
+fn to_metadata(text: &str) -> Vec<(String, String)> {
+    let Some(Json::Object(object)) = Json::parse(text) else { return Vec::new() };
     let print = |value: Json| match value {
         Json::Text(text) => text,
         Json::Null => "None".to_owned(),
         Json::Bool(value) => if value { "True" } else { "False" }.to_owned(),
         other => other.print_unicode(),
     };
-    let mut entries: Vec<_> = object.into_iter().map(|(key, value)| (key, print(value))).collect();
-    entries.sort_unstable();
-    Ok(entries)
+    object.into_iter().map(|(key, value)| (key, print(value))).collect()
 }
 
 /// The columns of an assessment that depend on its judgement.
@@ -203,7 +201,7 @@ mod tests {
                 (5, 6, false, Some("a-0"))
             );
             assert_eq!((read.source.0.as_str(), read.rationale.as_deref()), ("LLM_JUDGE", Some("why")), "{kind}");
-            assert_eq!(read.metadata[1], ("b".to_owned(), "1".to_owned()));
+            assert_eq!(read.metadata[0], ("b".to_owned(), "1".to_owned()));
             let columns = columns_of(&read.judgement);
             assert_eq!((columns.kind, columns.value.as_str(), columns.error.as_deref()), (kind, value, error));
             assert_eq!(Assessment::from_stored(&read.to_stored().to_string()), Some(read));

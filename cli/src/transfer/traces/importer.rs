@@ -54,9 +54,9 @@ pub(crate) async fn import(context: &ImportContext, experiment: &ImportedExperim
                 planner::read_spans(context, experiment, &mut group, true).await?;
                 return Ok::<_, Failure>(Some((group, (after, ready))));
             }
-            let Some(place) = after else { return Ok(None) };
+            let Some(place) = after.take() else { return Ok(None) };
             let page = planner::next_page(context, experiment, &place, true).await?;
-            after = page.last.clone();
+            after.clone_from(&page.last);
             ready = page.groups();
             ready.reverse();
         }

@@ -201,11 +201,15 @@ pub(super) async fn read_spans(
             SpanFile::artifact(tag, &experiment.record.artifact_location, &trace.source_id)
         };
         trace.file = match (record.spans_location.as_deref(), &in_database) {
-            (Some(ARCHIVE), _) => archive,
-            (Some(TRACKING_STORE), None) => archive,
+            (Some(ARCHIVE), _) | (Some(TRACKING_STORE), None) => archive,
             (Some(TRACKING_STORE), _) | (None, Some(_)) => None,
             (_, _) => Some(artifact()),
         };
+        if reports && trace.file.is_none() && in_database.is_none() && record.spans_location.as_deref() == Some(ARCHIVE)
+        {
+            let reason = format!("because they have no tag {ARCHIVE_LOCATION_TAG}");
+            context.report.omitted(SPANS_KIND, &trace.source_id, reason);
+        }
         if let Some(file) = &trace.file {
             file.name().clone_into(&mut record.spans);
         } else if let Some(spans) = in_database {
@@ -238,7 +242,9 @@ pub(super) fn taken(
         }
     };
     if let Some(new) = spans::trace_id(id.as_str()).filter(|_| id.as_str() != source_id) {
-        spans.iter_mut().for_each(|span| spans::move_to_trace(span, new));
+        for span in &mut spans {
+            spans::move_to_trace(span, new);
+        }
     }
     spans
 }

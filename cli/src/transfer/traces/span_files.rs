@@ -69,17 +69,17 @@ impl SpanFileReader {
     /// clause that completes "not imported, ". Files that `--artifacts` moves may still be in their
     /// old place.
     pub(super) async fn read(&self, context: &ImportContext, file: &SpanFile) -> Result<Option<Vec<Span>>, String> {
-        let source = place(file.directory(), &context.artifacts_destination);
-        let here = place(&context.artifact_location(file.directory()), &context.artifacts_destination);
+        let old = place(file.directory(), &context.artifacts_destination);
+        let moved = place(&context.artifact_location(file.directory()), &context.artifacts_destination);
         let name = file.name();
-        let mut content = self.content(&here, name).await;
-        if !matches!(content, Ok(Some(_))) && source != here {
-            content = self.content(&source, name).await;
+        let mut bytes = self.content(&moved, name).await;
+        if !matches!(bytes, Ok(Some(_))) && old != moved {
+            bytes = self.content(&old, name).await;
         }
-        let Some(content) = content? else { return Ok(None) };
+        let Some(bytes) = bytes? else { return Ok(None) };
         let spans = match file {
-            SpanFile::Artifact(_) => spans::of_artifact(&content),
-            SpanFile::Archive(_) => spans::of_archive(&content),
+            SpanFile::Artifact(_) => spans::of_artifact(&bytes),
+            SpanFile::Archive(_) => spans::of_archive(&bytes),
         };
         in_order(spans.ok_or_else(|| format!("because their file {name} is not in MLflow's format"))?).map(Some)
     }

@@ -1,6 +1,7 @@
 //! Reads spans from the rows of an MLflow database.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 use spans::Span;
@@ -55,5 +56,8 @@ pub(super) fn hash(spans: &[Span]) -> String {
         return String::new();
     }
     let digest = Sha256::digest(spans::message(spans));
-    digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    digest.iter().take(16).fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }

@@ -89,7 +89,7 @@ fn of_archived(sent: Span) -> Option<Span> {
         end_time_unix_nano: sent.end_time_unix_nano,
         events: events.collect(),
         links: links.collect(),
-        status: sent.status.and_then(|status| new_status(status.code(), &status.message)),
+        status: sent.status.and_then(crate::stored_span::status),
         ..ids.span(sent.name, attributes.collect())
     })
 }
@@ -142,7 +142,7 @@ fn of_json(span: &JsonObject) -> Option<Span> {
         end_time_unix_nano: time(span.get(end))?,
         events: list("events").into_iter().map(event).collect::<Option<_>>()?,
         links: list("links").into_iter().filter_map(link).collect(),
-        status: status(span).map(|(code, message)| new_status(code, message))?,
+        status: crate::stored_span::status(status(span)?),
         ..ids.span(text(span.get("name"))?.to_owned(), attributes)
     })
 }
@@ -203,9 +203,8 @@ fn plain(attributes: JsonObject) -> Vec<opentelemetry_proto::tonic::common::v1::
     attributes.into_iter().map(|(key, value)| entry(key, message(value))).collect()
 }
 
-/// Reads the code and the message of the status, in the form of MLflow 3, of MLflow 3.5.0, or of
-/// MLflow 2.
-fn status(span: &JsonObject) -> Option<(StatusCode, &str)> {
+/// Reads the status, in the form of MLflow 3, of MLflow 3.5.0, or of MLflow 2.
+fn status(span: &JsonObject) -> Option<Status> {
     let (code, message) = match span.get("status").and_then(Json::object) {
         Some(status) => (text(status.get("code"))?, text(status.get("message"))?),
         None => (text(span.get("status_code"))?, text(span.get("status_message"))?),
@@ -216,13 +215,7 @@ fn status(span: &JsonObject) -> Option<(StatusCode, &str)> {
         "UNSET" | "" => StatusCode::Unset,
         _ => return None,
     };
-    Some((code, message))
-}
-
-/// Creates a status as spans of exporters have it. Only errors have a message.
-fn new_status(code: StatusCode, message: &str) -> Option<Status> {
-    let message = if code == StatusCode::Error { message } else { "" };
-    (code != StatusCode::Unset).then(|| Status { message: message.to_owned(), code: code.into() })
+    Some(Status { message: message.to_owned(), code: code.into() })
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ fn link(sent: &span::Link) -> span::Link {
 }
 
 /// Converts a status. Only errors have a message.
-fn status(sent: Status) -> Option<Status> {
+pub(crate) fn status(sent: Status) -> Option<Status> {
     match sent.code() {
         StatusCode::Unset => None,
         StatusCode::Ok => Some(Status { message: String::new(), ..sent }),
