@@ -83,6 +83,9 @@ enum Command {
     Import(transfer::import::Options),
     /// Export the table into a SQLite database that an MLflow tracking server can use.
     Export(transfer::export::Options),
+    /// Copy a whole table into an empty one: from a data directory, or from an export of a table in
+    /// AWS. Servers must not use either of them meanwhile.
+    Copy(transfer::copy::Options),
 }
 
 /// Maximum number of threads for blocking work such as disk access. Without a limit, tokio starts
@@ -138,6 +141,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Migrate(options) => migrate::run(options).await,
         Command::Import(options) => Box::pin(transfer::import::run(options)).await,
         Command::Export(options) => Box::pin(transfer::export::run(options)).await,
+        Command::Copy(options) => Box::pin(transfer::copy::run(options)).await,
     }
 }
 

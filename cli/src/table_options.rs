@@ -29,6 +29,11 @@ impl StorageOptions {
         engine.map_err(|error| format!("cannot open the data: {error}").into())
     }
 
+    /// Returns the directory of the data.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.data
+    }
+
     /// Returns the default directory of artifacts, next to the data.
     pub(crate) fn artifacts(&self) -> std::io::Result<PathBuf> {
         let directory = if self.memory { Path::new("mlflow-data") } else { &self.data };
@@ -63,6 +68,21 @@ impl TableOptions {
         }
         let engine = self.storage.open()?;
         Ok((Table::new(engine.client(), &self.name), Some(engine)))
+    }
+
+    /// Checks that the table is not in the embedded engine in this directory.
+    ///
+    /// # Errors
+    /// It is.
+    pub(crate) fn check_is_not_in(&self, directory: &Path) -> Result<(), Failure> {
+        let is_local = self.dynamodb_endpoint.is_none() && !self.storage.memory;
+        let (Ok(one), Ok(other)) = (directory.canonicalize(), self.storage.data.canonicalize()) else { return Ok(()) };
+        if is_local && one == other {
+            return Err(
+                format!("the table would be copied within {}: give --data another directory", one.display()).into()
+            );
+        }
+        Ok(())
     }
 
     /// Returns a client for the table's stream, or `None` if the table belongs to the embedded

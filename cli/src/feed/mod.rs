@@ -16,7 +16,7 @@ mod stream_shards;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use embedded_engine::{Engine, EngineError, StreamFilter, StreamReader};
-use entities::attributes::{REVISION, TO_PACK};
+use entities::attributes::{REBUILD, REVISION, TO_PACK};
 use key_schema::IndexEntry;
 use key_schema::index::RunsChanged;
 use serde_json::Value;
@@ -40,6 +40,11 @@ const MAX_BACKOFF: Duration = Duration::from_secs(10);
 /// Pause when the stream is empty. Changes that arrive during the pause are indexed together, so a
 /// run that logs ten times per second is indexed only twice per second.
 const IDLE_PAUSE: Duration = Duration::from_millis(500);
+/// Pause when the stream is empty while `reindex` is at work. It marks few runs at a time, and
+/// waits until some of them are indexed.
+const REBUILD_PAUSE: Duration = Duration::from_millis(5);
+/// How long after the last record about a run to be indexed again `reindex` counts as at work.
+const REBUILD_DURATION: Duration = Duration::from_secs(1);
 /// Maximum pause while the feed waits for the oldest record to reach the configured delay.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 /// Interval at which postponed runs are checked, as in `template.yaml`.
@@ -81,9 +86,10 @@ impl StreamFeed {
                         consumer: &consumer,
                         delay,
                         back_off: BACKOFF_STEP,
+                        last_rebuild: None,
                     });
                 }
-                let pause = match &feed {
+                let pause = match &mut feed {
                     None => BACKOFF_STEP,
                     Some(feed) => feed.round().await.unwrap_or_else(|error| {
                         tracing::error!(%error, "the stream could not be delivered");
@@ -120,7 +126,7 @@ impl StreamFeed {
 
 /// Opens the stream, or returns `None` if another process is reading it.
 async fn claim(engine: &Engine, table: &str) -> Option<StreamReader> {
-    match open(engine, table).await {
+    match open_stream(engine, table).await {
         Ok(None) => {
             tracing::debug!("another process reads the stream");
             None
@@ -133,7 +139,8 @@ async fn claim(engine: &Engine, table: &str) -> Option<StreamReader> {
     }
 }
 
-async fn open(engine: &Engine, table: &str) -> Result<Option<StreamReader>, EngineError> {
+/// Opens the stream with the indexer's filter, or returns `None` if another process is reading it.
+pub(crate) async fn open_stream(engine: &Engine, table: &str) -> Result<Option<StreamReader>, EngineError> {
     let stream = engine.stream(table).await?;
     if stream.is_some() {
         engine.filter_stream(table, RECORD_FILTER).await?;
@@ -146,11 +153,13 @@ struct DeliveryRounds<'a, C> {
     consumer: &'a C,
     delay: Duration,
     back_off: Duration,
+    /// When a run was last indexed again at the request of `reindex`.
+    last_rebuild: Option<Instant>,
 }
 
 impl<C: Consumer> DeliveryRounds<'_, C> {
     /// Delivers one batch, and returns how long to pause before the next one.
-    async fn round(&self) -> Result<Duration, EngineError> {
+    async fn round(&mut self) -> Result<Duration, EngineError> {
         let mut records = self.stream.oldest(BATCH_SIZE).await?;
         let is_full = records.len() == BATCH_SIZE;
         if !self.delay.is_zero() {
@@ -161,14 +170,29 @@ impl<C: Consumer> DeliveryRounds<'_, C> {
             }
             records.truncate(ripe);
         }
-        let Some(last) = records.last().map(|last| number(last).to_owned()) else { return Ok(IDLE_PAUSE) };
+        let Some(last) = records.last().map(|last| number(last).to_owned()) else {
+            return Ok(self.idle_pause());
+        };
         records.retain(fts_indexer::is_for_indexer);
         if !deliver_all(&records, self.consumer, &self.stream, self.back_off).await? {
             return Ok(self.back_off);
         }
         self.stream.forget_through(&last).await?;
-        Ok(if is_full { Duration::ZERO } else { IDLE_PAUSE })
+        if records.iter().any(is_rebuild) {
+            self.last_rebuild = Some(Instant::now());
+        }
+        Ok(if is_full { Duration::ZERO } else { self.idle_pause() })
     }
+
+    fn idle_pause(&self) -> Duration {
+        let is_rebuilding = self.last_rebuild.is_some_and(|last| last.elapsed() < REBUILD_DURATION);
+        if is_rebuilding { REBUILD_PAUSE } else { IDLE_PAUSE }
+    }
+}
+
+/// Returns whether a record is about a run that `reindex` has marked.
+fn is_rebuild(record: &Value) -> bool {
+    record["dynamodb"]["NewImage"][REBUILD.name()].is_object()
 }
 
 /// Storage for the position at which a feed resumes after a restart.

@@ -106,7 +106,7 @@ async fn round(items: &[&str], consumer: &FakeConsumer, delay: Duration) -> (Dur
         put(&engine, key).await;
     }
     let stream = engine.stream(TABLE).await.unwrap().unwrap();
-    let rounds = DeliveryRounds { stream, consumer, delay, back_off: Duration::ZERO };
+    let mut rounds = DeliveryRounds { stream, consumer, delay, back_off: Duration::ZERO, last_rebuild: None };
     let mut pause = rounds.round().await.unwrap();
     while pause == rounds.back_off {
         pause = rounds.round().await.unwrap();
@@ -231,7 +231,8 @@ async fn an_indexer_that_is_throttled_for_long_loses_nothing() {
     let impatient = RetryPolicy { attempts: 1, ..RetryPolicy::default() };
     let consumer = LocalIndexer(Indexer::new(Table::new(faults.client(), TABLE).with_retry(impatient)));
     let stream = engine.stream(TABLE).await.unwrap().unwrap();
-    let rounds = DeliveryRounds { stream, consumer: &consumer, delay: Duration::ZERO, back_off: Duration::ZERO };
+    let (delay, back_off) = (Duration::ZERO, Duration::ZERO);
+    let mut rounds = DeliveryRounds { stream, consumer: &consumer, delay, back_off, last_rebuild: None };
     faults.cut_off_at(1);
     let attempts = || faults.all_calls().iter().map(|(_, calls)| calls).sum::<u64>();
     let meanwhile = async {

@@ -21,10 +21,16 @@ use crate::Failure;
 /// Maximum time without progress. The indexer may receive changes up to five minutes late, because
 /// they are collected.
 const MAX_STALL: Duration = Duration::from_mins(15);
-/// Pause between two checks of the runs that wait to be indexed, per waiting run.
-const PAUSE_PER_RUN: Duration = Duration::from_millis(1);
-const MIN_PAUSE: Duration = Duration::from_millis(100);
+/// Pause before the waiting runs are checked again, for 1,000 of them. It grows with the square of
+/// their number: a check of many runs reads more, and they are indexed in larger batches.
+const PAUSE_FOR_THOUSAND: Duration = Duration::from_secs(1);
+/// Minimum pause. It grows with the time without progress, up to `MAX_SILENT_PAUSE`.
+const MIN_PAUSE: Duration = Duration::from_millis(10);
+const MAX_SILENT_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(10);
+/// Time without progress after which the documents of the waiting runs are read, too: a run that is
+/// being written to has a mark most of the time.
+const DOCUMENTS_INTERVAL: Duration = Duration::from_millis(200);
 /// Minimum number of runs of one experiment that are marked in succession, if there are other
 /// experiments.
 const MIN_RUNS_PER_EXPERIMENT: usize = 25;
@@ -107,10 +113,9 @@ impl<'a> IndexRebuild<'a> {
             if silent_portions > 1 {
                 return Err(self.no_progress_failure());
             }
-            let for_each = PAUSE_PER_RUN * u32::try_from(before).unwrap_or(u32::MAX);
-            let pause = for_each.clamp(MIN_PAUSE, MAX_PAUSE);
+            let pause = pause_for(before, silence);
             sleep(pause).await;
-            self.remove_indexed().await?;
+            self.remove_indexed(silence + pause >= DOCUMENTS_INTERVAL).await?;
             let indexed = before - self.waiting();
             if indexed > 0 {
                 (silence, silent_portions) = (Duration::ZERO, 0);
@@ -151,10 +156,15 @@ impl<'a> IndexRebuild<'a> {
         Ok(())
     }
 
-    /// Removes the runs that have been indexed from those that are waiting.
-    async fn remove_indexed(&mut self) -> Result<(), Failure> {
+    /// Removes the runs that have been indexed from those that are waiting. Finds those that were
+    /// marked again only by their documents.
+    async fn remove_indexed(&mut self, reads_documents: bool) -> Result<(), Failure> {
         for (experiment, runs) in &mut self.waiting {
-            let dropped = self.index.drop_rebuilt(*experiment, runs).await;
+            let dropped = if reads_documents {
+                self.index.drop_rebuilt(*experiment, runs).await
+            } else {
+                self.index.drop_unmarked(*experiment, runs).await
+            };
             dropped.map_err(|failure| format!("cannot read the index: {failure:?}"))?;
         }
         self.waiting.retain(|_, runs| !runs.is_empty());
@@ -178,4 +188,11 @@ impl<'a> IndexRebuild<'a> {
         )
         .into()
     }
+}
+
+/// Returns how long to pause before this number of waiting runs are checked again.
+fn pause_for(waiting: usize, silence: Duration) -> Duration {
+    let thousands = waiting as f64 / 1_000.0;
+    let for_runs = PAUSE_FOR_THOUSAND.mul_f64((thousands * thousands).min(MAX_PAUSE.as_secs_f64()));
+    for_runs.max((silence / 8).min(MAX_SILENT_PAUSE)).max(MIN_PAUSE)
 }

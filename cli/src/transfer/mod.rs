@@ -5,9 +5,11 @@
 //! |---|---|
 //! | [`database`] | SQL drivers: rows of SQLite, PostgreSQL, and MySQL or MariaDB, from one snapshot |
 //! | [`source`] | an MLflow database at any schema from 2.0 to 3.18 |
+//! | [`copy`] | the command that moves a whole table |
 //! | [`import`], [`export`] | the commands, and what all kinds of entities share |
 //! | [`experiments`], [`runs`], … | one kind of entity: its record, and how it is read and written on both sides |
 
+pub(crate) mod copy;
 mod database;
 mod evaluation_datasets;
 mod experiments;

@@ -6,6 +6,7 @@ mod authorizer_interface;
 mod blocked_disk;
 mod broken_items;
 mod config;
+mod copy;
 mod creators;
 mod denied_fields;
 mod faults;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use key_schema::Key;
 use key_schema::definition::DATA;
 use runtime::clock::sleep;
-use table::{Item, Table, Write};
+use table::{Condition, Item, Table, Write};
 use tokio::time::Instant;
 
 use crate::Failure;
@@ -24,7 +24,8 @@ pub(crate) struct TableWriter {
 }
 
 impl TableWriter {
-    pub(super) fn new(table: Table, is_dry_run: bool, units_per_second: Option<u64>) -> Self {
+    /// Creates the writer of a table, with a maximum number of write units per second.
+    pub(crate) fn new(table: Table, is_dry_run: bool, units_per_second: Option<u64>) -> Self {
         Self {
             table,
             is_dry_run,
@@ -60,6 +61,21 @@ impl TableWriter {
             return Ok(());
         }
         self.table.write_many(items, &[]).await.map_err(unwritten)
+    }
+
+    /// Writes an item, unless there is one with its key. One request and the item's units.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub(crate) async fn put_if_missing(&self, item: Item) -> Result<(), Failure> {
+        self.count(std::iter::once(&item), 1).await;
+        if self.is_dry_run {
+            return Ok(());
+        }
+        match self.table.put(item, &Condition::item_missing()).await {
+            Err(table::Failure::Refused { .. }) => Ok(()),
+            written => written.map_err(unwritten),
+        }
     }
 
     /// Deletes items in batches. One request and the items' units per 25.

@@ -35,6 +35,9 @@ const OPENING_LOCK: &str = "opening.lock";
 /// File that is locked by the process that reads the streams.
 const STREAM_LOCK: &str = "stream.lock";
 
+/// Number of items that are read at once. An item may have 400 KB.
+const ITEMS_PAGE_SIZE: usize = 200;
+
 /// A lock that is held by the one process that reads the streams. Dropping it releases the lock.
 pub(crate) struct StreamLock {
     _file: Option<File>,
@@ -60,6 +63,12 @@ impl fmt::Debug for Engine {
 }
 
 impl Engine {
+    /// Returns whether a directory has an engine's data.
+    #[must_use]
+    pub fn is_in(directory: &Path) -> bool {
+        directory.join(FILE).is_file()
+    }
+
     /// Opens the engine in a directory. If the directory is missing, it is created with permissions
     /// for its owner only.
     ///
@@ -233,25 +242,33 @@ impl Engine {
         self.call("UpdateTable", end).await.map(|_| ())
     }
 
-    /// Returns all items of a table, as DynamoDB's JSON and in no particular order. Only for tests,
-    /// because nothing else scans a table.
+    /// Returns all items of a table, as DynamoDB's JSON and in the order of their keys. Only for
+    /// tests.
     pub async fn items(&self, table: &str) -> Result<Vec<Value>, EngineError> {
-        let mut items = Vec::new();
-        let mut start = Value::Null;
+        let (mut items, mut start) = (Vec::new(), Value::Null);
         loop {
-            let mut request = json!({ "TableName": table });
-            if !start.is_null() {
-                request["ExclusiveStartKey"] = start;
-            }
-            let mut page = self.call("Scan", request).await?;
-            if let Value::Array(found) = page["Items"].take() {
-                items.extend(found);
-            }
-            start = page["LastEvaluatedKey"].take();
-            if start.is_null() {
-                return Ok(items);
+            let (page, next) = self.items_page(table, start).await?;
+            items.extend(page);
+            match next {
+                Some(next) => start = next,
+                None => return Ok(items),
             }
         }
+    }
+
+    /// Returns some items of a table, as DynamoDB's JSON and in the order of their keys, with the
+    /// place at which to continue unless these are the last ones. `start` is such a place, or null
+    /// for the first items. Only for copying a table as a whole: nothing else scans a table.
+    pub async fn items_page(&self, table: &str, start: Value) -> Result<(Vec<Value>, Option<Value>), EngineError> {
+        // Without a limit, the engine would read all items to return the first MB of them.
+        let mut request = json!({ "TableName": table, "Limit": ITEMS_PAGE_SIZE });
+        if !start.is_null() {
+            request["ExclusiveStartKey"] = start;
+        }
+        let mut page = self.call("Scan", request).await?;
+        let next = Some(page["LastEvaluatedKey"].take()).filter(|next| !next.is_null());
+        let Value::Array(items) = page["Items"].take() else { return Ok((Vec::new(), next)) };
+        Ok((items, next))
     }
 
     /// Deletes the stream records that are older than this, and returns their number. DynamoDB

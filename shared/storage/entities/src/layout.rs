@@ -9,7 +9,7 @@ use std::error::Error;
 use std::fmt;
 
 use key_schema::attributes::LAYOUT;
-use key_schema::rows;
+use key_schema::{Key, rows};
 use mlflow_api::ExperimentId;
 use table::{Condition, Failure, Item, Table, Update, Write, number};
 
@@ -21,6 +21,8 @@ pub const FIRST_LAYOUT: i64 = 7;
 pub const CURRENT_LAYOUT: i64 = 7;
 
 const SETTING_NAME: &str = "layout";
+/// Name of the row that a table has while it is being copied from another one.
+const COPY_NAME: &str = "copy";
 
 /// The reason why a table cannot be used.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +32,8 @@ pub enum LayoutError {
     /// The table has the first of these two layouts. The second one is the latest that this version
     /// knows, and is earlier.
     TooNew(i64, i64),
+    /// The table is being copied from another one, or a copy was interrupted.
+    UnfinishedCopy,
     /// The table could not be read.
     ReadFailed(Failure),
 }
@@ -45,6 +49,9 @@ impl fmt::Display for LayoutError {
                 formatter,
                 "The table was written by a later version of mlflow-serverless: it has layout {layout}, and this version knows layout {known}. \
                  Use that version."
+            ),
+            Self::UnfinishedCopy => formatter.write_str(
+                "The table is being copied from another one, or the copy was interrupted. If it was, continue with `mlflow-serverless copy --resume`.",
             ),
             Self::ReadFailed(failure) => write!(formatter, "The table cannot be read: {failure:?}"),
         }
@@ -89,7 +96,10 @@ pub async fn read(table: &Table, known: i64) -> Result<Option<i64>, LayoutError>
         }
         // Another process may have begun to use the table between the two reads, so the layout is
         // read again.
-        let setting = table.get(&key()).await?.ok_or(LayoutError::Unreleased)?;
+        let Some(setting) = table.get(&key()).await? else {
+            let is_copy = table.get(&copy_key()).await?.is_some();
+            return Err(if is_copy { LayoutError::UnfinishedCopy } else { LayoutError::Unreleased });
+        };
         return known_layout(&setting, known).map(Some);
     };
     known_layout(&setting, known).map(Some)
@@ -123,6 +133,16 @@ pub fn row() -> Write {
     Write::Put(Item::new(key()).with(LAYOUT, number(CURRENT_LAYOUT)), Condition::Always)
 }
 
-fn key() -> key_schema::Key {
+/// Returns the key of the row that records the layout.
+#[must_use]
+pub fn key() -> Key {
     rows::Config::key(&SETTING_NAME.into())
+}
+
+/// Returns the key of a row that exists while the table is being copied from another one. The row of
+/// the default experiment is written together with it, so that earlier versions refuse the table,
+/// too.
+#[must_use]
+pub fn copy_key() -> Key {
+    rows::Config::key(&COPY_NAME.into())
 }

@@ -476,9 +476,10 @@ rows! {
         LEVELS: Texts required "levels by type, both by MLflow's names; the type is prefixed with the workspace and a `/`, unless that is the default one"
     };
     /// One setting: the table's layout, TTL policies, indexed fields. Also the counter of
-    /// experiment ids.
+    /// experiment ids, and the state of a copy into this table that is not finished.
     Config = "CONFIG" / "CFG#" <setting: Name> {
-        LAST_NUMBER: Number "of the counter: the last assigned number",
+        LAST_NUMBER: Number "of the counter: the last assigned number; of an unfinished copy: the number of items that were read, or -1 once only marked items are missing",
+        FROM: Text "of an unfinished copy: the source",
         LAYOUT: Number "of the layout: its number",
         EXPERIMENT: ExperimentId "of one experiment's fields: the experiment",
         INDEXED: Text "of the fields: the indexed tags, as JSON",

@@ -106,12 +106,10 @@ impl RunIndex {
         Ok(marked.into_iter().flatten().collect())
     }
 
-    /// Removes from `runs` those that have been indexed again since they were marked. A run that
-    /// still carries a mark may have been marked again because a client is writing to it, so some
-    /// of these runs are read. Sends one request per MB of marks, and one per 100 of the runs that
-    /// are read.
-    pub async fn drop_rebuilt(&self, experiment: ExperimentId, runs: &mut HashSet<RunId>) -> Result<()> {
-        // Many other runs may be marked as well, so the query covers only the range between the
+    /// Removes from `runs` those without a mark, which have been indexed or deleted. One request per
+    /// MB of marks.
+    pub async fn drop_unmarked(&self, experiment: ExperimentId, runs: &mut HashSet<RunId>) -> Result<()> {
+        // Many other runs may be marked as well, so the query only covers the span between the
         // first and the last of `runs`.
         let (Some(first), Some(last)) = (runs.iter().min(), runs.iter().max()) else { return Ok(()) };
         let range = RunsChanged::all(&experiment).range().starting(first.as_str()).until(last.as_str());
@@ -119,6 +117,14 @@ impl RunIndex {
         let marked = read_all(&items, "the mark of a run", Item::entry::<RunsChanged>).map_err(failed)?;
         let marked: HashSet<_> = marked.into_iter().map(|changed| changed.run).collect();
         runs.retain(|run| marked.contains(run));
+        Ok(())
+    }
+
+    /// Removes from `runs` those that have been indexed again since they were marked. One request
+    /// per MB of marks, and one per 100 of some runs that still carry a mark, because a run that is
+    /// being written to is marked again most of the time.
+    pub async fn drop_rebuilt(&self, experiment: ExperimentId, runs: &mut HashSet<RunId>) -> Result<()> {
+        self.drop_unmarked(experiment, runs).await?;
         let some: Vec<_> = runs.iter().take(BATCH_SIZE).cloned().collect();
         let keys: Vec<_> = some.iter().map(|run| rows::Run::key(&experiment, run)).collect();
         let documents = self.table.get_many(&keys).await?;
