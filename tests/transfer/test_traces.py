@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import sqlalchemy
 
+from tests.support.processes import child_environment
+from tests.support.s3 import LocalS3
 from tests.support.servers import ServerlessMlflow, binary
 from tests.transfer import schemas
 from tests.transfer.commands import contents, run
@@ -218,6 +220,47 @@ def test_spans_that_are_found_later_are_imported(source: str, imported: Path, tm
     (directory / "traces.json").write_text(found.read_text())
     report = run("import", "--from", source, "--data", imported)
     assert "traces: 0 imported, 1 updated, 6 unchanged" in report, report
+
+
+def test_what_cannot_be_held_is_reported_once(source: str, tmp_path: Path) -> None:
+    tags = [{"trace": IN_FILE, "key": f"big {number}", "value": "x" * 8_000} for number in range(50)]
+    with sqlalchemy.create_engine(source).begin() as database:
+        database.execute(sqlalchemy.text("INSERT INTO trace_tags (request_id, key, value) VALUES (:trace, :key, :value)"), tags)
+        database.execute(sqlalchemy.text("UPDATE assessments SET value = 'NaN' WHERE assessment_id = 'a-1'"))
+        database.execute(sqlalchemy.text("UPDATE spans SET content = '{}' WHERE span_id = :span"), {"span": f"{2:016x}"})
+        database.execute(sqlalchemy.text("UPDATE trace_info SET request_id = 'no#id' WHERE request_id = :trace"), {"trace": UNFINISHED})
+    command = [binary(), "import", "--from", source, "--data", tmp_path / "data"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "5 entities were not imported, and 0 differ from the source" in done.stderr, done
+    for line in [
+        "assessments: 1 not imported, because their value is not a finite number: a-1",
+        f"spans of traces: 1 not imported, because a span is not in MLflow's format: {IN_ROWS}",
+        "traces: 1 not imported, because their id is not valid: no#id",
+        f"traces: 1 not imported, because everything except their spans takes more than 327680 bytes: {IN_FILE}",
+        "traces: 5 imported",
+    ]:
+        assert line in done.stdout, done.stdout
+
+
+def test_spans_are_read_from_buckets(source: str, s3: LocalS3, tmp_path: Path) -> None:
+    """The file of one trace is in a bucket, and that of another in the artifacts of the server, which
+    are in the bucket as well.
+    """
+    bucket = s3.make_bucket("spans-of-traces")
+    content = (tmp_path / "files/moved/traces" / IN_FILE / "artifacts/traces.json").read_bytes()
+    locations = {LOST: f"s3://{bucket.name}/old é", IN_FILE: "mlflow-artifacts:/1"}
+    for trace, prefix in ((LOST, "old é"), (IN_FILE, "served/1")):
+        s3.client().put_object(Bucket=bucket.name, Key=f"{prefix}/traces/{trace}/artifacts/traces.json", Body=content)
+    with sqlalchemy.create_engine(source).begin() as database:
+        for trace, prefix in locations.items():
+            tag = {"trace": trace, "location": f"{prefix}/traces/{trace}/artifacts"}
+            database.execute(sqlalchemy.text("DELETE FROM trace_tags WHERE request_id = :trace AND key = 'mlflow.artifactLocation'"), tag)
+            database.execute(sqlalchemy.text("INSERT INTO trace_tags (request_id, key, value) VALUES (:trace, 'mlflow.artifactLocation', :location)"), tag)
+    command = [binary(), "import", "--from", source, "--data", tmp_path / "data", "--artifacts-destination", f"s3://{bucket.name}/served"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment(**s3.environment))
+    assert "traces: 7 imported" in done.stdout and done.returncode == 0, done
+    run("export", "--to", tmp_path / "export.db", "--data", tmp_path / "data")
+    assert {IN_FILE, LOST} <= {trace for trace, _ in _rows(tmp_path / "export.db", "spans")}
 
 
 def test_ids_that_are_taken_are_replaced_on_request(source: str, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@
 //! | `store/mark.rs` | marks, which store the time order of traces |
 //! | `store/document_change.rs` | conditional updates of documents |
 //! | `store/search/partition_reader.rs`, `store/search/time_merge.rs` | reading the marks and blocks of a partition, and merging partitions |
+//! | `store/items.rs`, `store/search/listing.rs` | whole traces, for importing and exporting them |
 //! | `store/deletion_scan.rs` | reading partitions from the oldest trace on, for deletion by time |
 //!
 //! Every change to a document writes the trace's mark first, unless the mark is less than a minute

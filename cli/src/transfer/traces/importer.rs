@@ -142,7 +142,8 @@ async fn prepare(
             Ok(Some(spans)) => Some(Ok(spans)),
             Err(reason) => Some(Err(reason)),
         };
-        let is_read = matches!(read, Some(Ok(_)));
+        // Without spans, clients would wait for them.
+        let is_read = matches!(&read, Some(Ok(spans)) if !spans.is_empty());
         if let Some(read) = read {
             spans = planner::taken(context, &planned.source_id, &planned.id, read, true);
         }
@@ -171,9 +172,7 @@ async fn prepare(
     if let Some(stub) = planned.document.as_ref().and_then(TraceStub::of) {
         planned.record.runs.extend(stub.runs().iter().cloned());
     }
-    let info = planned.record.info(&planned.id, experiment.id);
-    let (runs, prompts) = (&planned.record.runs, &planned.record.prompts);
-    let size = WholeTraceContent { info: &info, runs, prompts, spans: &spans }.document_size();
+    let size = planned.document_size(experiment);
     if size > MAX_DOCUMENT_BYTES {
         let reason = format!("because everything except their spans takes more than {MAX_DOCUMENT_BYTES} bytes");
         context.report.omitted(KIND, &planned.source_id, reason);

@@ -6,6 +6,7 @@ use mlflow_api::TraceId;
 use mlflow_api::traces::{ARTIFACT_LOCATION_TAG, MODEL_ID, SOURCE_RUN, TRACKING_STORE};
 use spans::Span;
 use table::Item;
+use traces::store::WholeTraceContent;
 
 use super::database_reader::{self, ReadTrace, SourcePlace};
 use super::record::TraceRecord;
@@ -45,6 +46,13 @@ impl PlannedTrace {
     /// Returns the document that an import wrote.
     pub(super) fn imported(&self) -> Option<&Item> {
         self.document.as_ref().filter(|document| document.has(IMPORTED))
+    }
+
+    /// Returns the size of everything except the spans, in bytes.
+    pub(super) fn document_size(&self, experiment: &ImportedExperiment) -> usize {
+        let info = self.record.info(&self.id, experiment.id);
+        let (runs, prompts) = (&self.record.runs, &self.record.prompts);
+        WholeTraceContent { info: &info, runs, prompts, spans: &[] }.document_size()
     }
 }
 
