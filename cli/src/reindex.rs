@@ -19,7 +19,7 @@ use search::IndexedFields;
 use table::Table;
 
 use crate::Failure;
-use crate::feed::{LocalIndexer, StreamFeed, TICK_INTERVAL};
+use crate::feed::{self, LocalIndexer, StreamFeed, TICK_INTERVAL};
 use crate::output::print_line;
 use crate::table_options::TableOptions;
 
@@ -93,13 +93,17 @@ pub(crate) async fn rebuild(
 ) -> Result<(), Failure> {
     let at_once = at_once.unwrap_or(if engine.is_some() { DEFAULT_WAITING_RUNS } else { DEFAULT_WAITING_RUNS_REMOTE });
     let table = table.clone().in_background();
+    // A power cut ends this command, which has to be repeated then. The fields that searches rely on
+    // are written last, and wait for the disk.
+    let marked = engine.as_ref().map_or_else(|| table.clone(), |engine| feed::table_to_index(engine, name));
+    let index = RunIndex::new(marked.in_background());
     // In AWS, an indexer is already running. With the embedded engine, the feed of this process is
     // idle while a server's feed is running.
     let feed = engine.map(|engine| {
-        let consumer = LocalIndexer(Indexer::new(table.clone()).as_only_indexer());
+        let consumer = LocalIndexer(Indexer::new(feed::table_to_index(&engine, name)).as_only_indexer());
         StreamFeed::start(engine, name.to_owned(), consumer, Duration::ZERO, TICK_INTERVAL)
     });
-    let outcome = rebuild_with_indexer(&table, part, at_once as usize).await;
+    let outcome = rebuild_with_indexer(&table, &index, part, at_once as usize).await;
     if let Some(feed) = feed {
         feed.stop().await;
     }
@@ -257,13 +261,17 @@ pub(crate) async fn check_experiment(table: &Table, experiment: ExperimentId) ->
     Ok(())
 }
 
-async fn rebuild_with_indexer(table: &Table, part: ReindexTarget, at_once: usize) -> Result<(), Failure> {
-    let index = RunIndex::new(table.clone());
-    let count = index_rebuild::count(table, &index, &part).await?;
+async fn rebuild_with_indexer(
+    table: &Table,
+    index: &RunIndex,
+    part: ReindexTarget,
+    at_once: usize,
+) -> Result<(), Failure> {
+    let count = index_rebuild::count(table, index, &part).await?;
     let setting = part.change_fields(table).await?;
-    let experiments = part.experiments(table, &index).await?;
+    let experiments = part.experiments(table, index).await?;
 
-    let (indexed, runs) = index_rebuild::reindex_experiments(&index, &experiments, at_once, count).await?;
+    let (indexed, runs) = index_rebuild::reindex_experiments(index, &experiments, at_once, count).await?;
     if let Some(one) = &runs.unindexed_example {
         // These runs stay marked, so searches still read their documents.
         print_line(&format!(
