@@ -229,7 +229,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         }
     });
     let interval = Duration::from_millis(options.run_indexing_interval);
-    let indexer = Indexer::new(table.clone()).with_interval(interval);
+    let indexed = embedded.as_ref().map_or_else(|| table.clone(), |engine| feed::table_to_index(engine, table.name()));
+    let indexer = Indexer::new(indexed).with_interval(interval);
     let indexer = if options.workspaces { indexer.with_usage_counter() } else { indexer };
     let (housekeeping, feed) = if let Some(engine) = embedded {
         let housekeeping = tokio::spawn(housekeeping::run(

@@ -20,6 +20,7 @@ use entities::attributes::{REBUILD, REVISION, TO_PACK};
 use key_schema::IndexEntry;
 use key_schema::index::RunsChanged;
 use serde_json::Value;
+use table::Table;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
@@ -137,6 +138,12 @@ async fn claim(engine: &Engine, table: &str) -> Option<StreamReader> {
             None
         }
     }
+}
+
+/// Returns a table for its indexer in this process, which does not wait for the disk: what a power
+/// cut undoes is indexed again, because the records of the stream are deleted last.
+pub(crate) fn table_to_index(engine: &Engine, table: &str) -> Table {
+    Table::new(engine.client_ahead_of_disk(), table)
 }
 
 /// Opens the stream with the indexer's filter, or returns `None` if another process is reading it.

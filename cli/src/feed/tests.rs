@@ -320,3 +320,20 @@ async fn a_feed_runs_until_it_is_stopped() {
     let stream = engine.stream(TABLE).await.unwrap().unwrap();
     assert_eq!(stream.oldest(BATCH_SIZE).await.unwrap().iter().map(key).collect::<Vec<_>>(), ["c"]);
 }
+
+#[tokio::test]
+async fn the_stream_is_read_often_while_runs_are_rebuilt() {
+    let engine = engine().await;
+    let (consumer, delay, back_off) = (FakeConsumer::default(), Duration::ZERO, Duration::ZERO);
+    let stream = engine.stream(TABLE).await.unwrap().unwrap();
+    let mut rounds = DeliveryRounds { stream, consumer: &consumer, delay, back_off, last_rebuild: None };
+    put(&engine, "a").await;
+    assert_eq!(rounds.round().await.unwrap(), IDLE_PAUSE);
+    let run = json!({ "PK": { "S": "b" }, (RunsChanged::INDEX.sort): { "S": "b" }, (REBUILD.name()): { "N": "1" } });
+    engine.call("PutItem", json!({ "TableName": TABLE, "Item": run })).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(rounds.round().await.unwrap(), REBUILD_PAUSE);
+    }
+    rounds.last_rebuild = Instant::now().checked_sub(REBUILD_DURATION);
+    assert_eq!(rounds.round().await.unwrap(), IDLE_PAUSE);
+}

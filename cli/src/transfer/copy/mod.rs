@@ -64,7 +64,12 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             return Err(format!("the table {} already has users: copy into an empty one", access.name()).into());
         }
     }
-    let writer = |table: &Table| TableWriter::new(table.clone(), false, options.write_units);
+    // The claim of the table, which is deleted last, waits for the disk, and so for everything else.
+    let writer = |table: &Table| {
+        let client = engine.as_ref().map(Engine::client_ahead_of_disk);
+        let table = client.map_or_else(|| table.clone(), |client| Table::new(client, table.name()));
+        TableWriter::new(table, false, options.write_units)
+    };
     let identity = source.identity() + if with_users { " and its users" } else { "" };
     let (target, progress) = CopyTarget::open(&table, writer(&table), identity, options.resume).await?;
     let copy = Copy { source, target, setting_key: layout::key(), with_users };
@@ -103,9 +108,9 @@ async fn claim_engine(
 ) -> Result<Option<StreamReader>, Failure> {
     let Some(engine) = engine else { return Ok(None) };
     let claimed = data_directory::claim(engine, table, options.place.storage.directory()).await?;
-    if !options.resume && data_directory::size(engine, table.name()).await?.items > 0 {
-        // A table in use and an interrupted copy have better explanations.
-        layout::check(table).await?;
+    let is_empty = data_directory::size(engine, table.name()).await?.items == 0;
+    // A table in use and an interrupted copy have better explanations.
+    if !is_empty && matches!(layout::read(table, layout::CURRENT_LAYOUT).await, Ok(None)) {
         return Err(format!("the table {} is not empty: copy into an empty one", table.name()).into());
     }
     Ok(Some(claimed))

@@ -10,7 +10,7 @@ use runtime::clock::sleep;
 use table::{Query, Table};
 
 use crate::Failure;
-use crate::feed::{LocalIndexer, StreamFeed, TICK_INTERVAL};
+use crate::feed::{self, LocalIndexer, StreamFeed, TICK_INTERVAL};
 
 /// Pause between two checks whether all runs of an experiment are indexed.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -29,7 +29,8 @@ impl LocalIndexing {
     /// stack has an indexer.
     pub(super) fn start(engine: Option<Engine>, table: &Table) -> Self {
         let feed = engine.map(|engine| {
-            let consumer = LocalIndexer(Indexer::new(table.clone()).as_only_indexer());
+            let indexed = feed::table_to_index(&engine, table.name());
+            let consumer = LocalIndexer(Indexer::new(indexed).as_only_indexer());
             StreamFeed::start(engine, table.name().to_owned(), consumer, Duration::ZERO, TICK_INTERVAL)
         });
         Self { feed, table: table.clone() }

@@ -26,6 +26,8 @@ pub(crate) struct InProcessEngine {
     pub(crate) side: Arc<SqliteConnection>,
     /// The log that writes wait for. `None` for a database in memory.
     pub(crate) log: Option<Arc<SyncedLog>>,
+    /// Whether writes are answered only when they are on disk.
+    pub(crate) waits_for_disk: bool,
     /// Engines for concurrent reads. `None` for a database in memory, where `database` also
     /// executes reads.
     pub(crate) readers: Option<Arc<ConcurrentReaders>>,
@@ -47,7 +49,7 @@ impl InProcessEngine {
         if ConcurrentReaders::run(&operation) {
             return self.threads.read(move || engine.carry_out(&operation, &body)).await;
         }
-        let log = self.log.clone().filter(|_| operations::writes(&operation));
+        let log = self.log.clone().filter(|_| self.waits_for_disk && operations::writes(&operation));
         self.threads.write(log, move || engine.carry_out(&operation, &body)).await
     }
 

@@ -160,6 +160,18 @@ impl Engine {
         client_over(self.http_client())
     }
 
+    /// Returns a client like [`client`](Self::client) whose writes are answered before they are on
+    /// disk, for work that is repeated after a power cut. Writes reach the disk in the order in
+    /// which they were made, those of other clients and processes included: a write that survives
+    /// a power cut has all earlier ones with it. So the caller must have something that makes it
+    /// start again, and that it removes last: records of the stream, or a mark.
+    #[must_use]
+    pub fn client_ahead_of_disk(&self) -> Client {
+        let engine = InProcessEngine { waits_for_disk: false, ..self.in_process() };
+        let connector = SharedHttpConnector::new(engine);
+        client_over(http_client_fn(move |_, _| connector.clone()))
+    }
+
     /// Returns the HTTP client of [`client`](Self::client), for clients with another configuration.
     #[must_use]
     pub fn http_client(&self) -> SharedHttpClient {
@@ -181,6 +193,7 @@ impl Engine {
             database: self.database.clone(),
             side: Arc::clone(&self.side),
             log: self.log.clone(),
+            waits_for_disk: true,
             readers: self.readers.clone(),
             filters: Arc::clone(&self.filters),
             threads: Arc::clone(&self.threads),

@@ -88,3 +88,32 @@ async fn a_disk_that_does_not_sync_loses_writes() {
     assert!(get(&left.client(), key("p", "before")).await.is_some());
     assert_eq!(get(&left.client(), key("p", "lost")).await, None);
 }
+
+/// What a power cut leaves of writes that did not wait is what had been written at some earlier
+/// moment, and a write that waits takes all earlier ones along.
+#[tokio::test]
+async fn writes_ahead_of_the_disk_stay_in_order() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = WatchedDisk::watch(directory.path(), 3);
+    let engine = on(directory.path());
+    create(&engine.client()).await;
+    let mut states = vec![engine.items(TABLE).await.unwrap()];
+    for number in 0..12 {
+        let _ = disk.images();
+        let before = disk.syncs();
+        let waits = number % 4 == 3;
+        let client = if waits { engine.client() } else { engine.client_ahead_of_disk() };
+        put(&client, indexed_item("p", &number.to_string(), 100)).await;
+        assert_eq!(disk.syncs() > before, waits, "{number}");
+        states.push(engine.items(TABLE).await.unwrap());
+        for image in disk.images().into_iter().chain([disk.cut()]) {
+            let (_directory, left) = after(&image);
+            let left = left.items(TABLE).await.unwrap();
+            assert!(states.contains(&left), "after {number} writes: {} items are left", left.len());
+        }
+        if waits {
+            let (_directory, left) = after(&disk.cut());
+            assert_eq!(Some(&left.items(TABLE).await.unwrap()), states.last(), "after {number} writes");
+        }
+    }
+}
