@@ -302,6 +302,7 @@ rows! {
         WORKSPACE: Text "its workspace, unless that is the default one",
         OWNER: Text "the user who created it, if known",
         DIGEST: Text required "digest",
+        CREATED: Number "when it was created, in ms, if its id does not begin with this time, because it was imported",
         UPDATED: Number required "when it was last changed, in ms",
         CREATED_BY: Text "who created it",
         UPDATED_BY: Text "who last changed it",

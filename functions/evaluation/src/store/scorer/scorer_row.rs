@@ -81,11 +81,14 @@ pub(super) fn same_version(row: &Item) -> Condition {
     Condition::unchanged(row, VERSION).and(Condition::unchanged(row, CREATED))
 }
 
-pub(super) fn part_key(experiment: ExperimentId) -> impl Fn(&WideDigest, &Ordinal) -> Key {
+/// Returns the keys of the parts of versions that are too large for their items.
+pub fn part_key(experiment: ExperimentId) -> impl Fn(&WideDigest, &Ordinal) -> Key {
     move |content, part| rows::ScorerPart::key(&experiment, content, part)
 }
 
-pub(super) fn header_key(experiment: ExperimentId, name: &str) -> Key {
+/// Returns the key of a scorer's own item.
+#[must_use]
+pub fn header_key(experiment: ExperimentId, name: &str) -> Key {
     rows::Scorer::key(&experiment, &Name::from(name))
 }
 
