@@ -40,6 +40,9 @@ pub(super) struct OnlineConfigRecord {
     pub(super) filter: Option<String>,
 }
 
+/// Earliest time in the id of an imported scorer, in ms.
+const EARLIEST_TIME: u64 = 1_600_000_000_000;
+
 /// Returns the id here of a scorer. It depends only on the old id, so that a repeated import finds
 /// the scorer again.
 pub(super) fn scorer_id(experiment: ExperimentId, source_id: &str) -> ScorerId {
@@ -49,8 +52,9 @@ pub(super) fn scorer_id(experiment: ExperimentId, source_id: &str) -> ScorerId {
         _ => {}
     }
     let bits = Sha256::digest(source_id).iter().take(12).fold(0_u128, |bits, byte| (bits << 8) | u128::from(*byte));
-    // Nothing depends on the time in the id of a scorer, so that it is replaced by bits of the hash.
-    let time = u64::try_from(bits >> 48).unwrap_or_default();
+    // Nothing depends on the time in the id of a scorer, so that 40 bits of the hash replace it. It
+    // stays in the range of times that ids of this server have.
+    let time = EARLIEST_TIME + (u64::try_from(bits >> 32).unwrap_or_default() & ((1 << 40) - 1));
     let chance = u32::try_from(bits & u128::from(u32::MAX)).unwrap_or_default();
     ScorerId::new(time, experiment, chance)
 }
