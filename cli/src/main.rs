@@ -136,8 +136,8 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Reindex(options) => reindex::run(options).await,
         Command::Gc(options) => gc::run(options).await,
         Command::Migrate(options) => migrate::run(options).await,
-        Command::Import(options) => transfer::import::run(options).await,
-        Command::Export(options) => transfer::export::run(options).await,
+        Command::Import(options) => Box::pin(transfer::import::run(options)).await,
+        Command::Export(options) => Box::pin(transfer::export::run(options)).await,
     }
 }
 

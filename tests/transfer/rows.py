@@ -127,3 +127,113 @@ def tracking(with_long_ids: bool) -> dict[str, list[dict]]:
             {"input_uuid": "3" * 32, "name": "other", "value": UNICODE},
         ],
     }
+
+
+LOGGED_MODELS = [f"m-{number:08x}{'0123456789ab'}4{'e' * 11}" for number in range(1, 4)]
+
+
+def models() -> dict[str, list[dict]]:
+    """Returns rows of logged models and of the model registry."""
+    first, deleted, many = LOGGED_MODELS
+
+    def logged(model: str, **others) -> dict:
+        row = {
+            "model_id": model,
+            "experiment_id": 1,
+            "name": f"model {model[2:10]}",
+            "artifact_location": f"s3://old/mlflow/1/models/{model}/artifacts",
+            "creation_timestamp_ms": T,
+            "last_updated_timestamp_ms": T + 7,
+            "status": 2,
+            "lifecycle_stage": "active",
+            "model_type": "agent",
+            "source_run_id": FINISHED,
+            "status_message": None,
+        }
+        return row | others
+
+    def point(model: str, step: int, value: float, **others) -> dict:
+        row = {
+            "model_id": model,
+            "metric_name": "accuracy",
+            "metric_timestamp_ms": T + step,
+            "metric_step": step,
+            "metric_value": value,
+            "experiment_id": 1,
+            "run_id": FINISHED,
+            "dataset_uuid": None,
+            "dataset_name": None,
+            "dataset_digest": None,
+        }
+        return row | others
+
+    def registered(name: str, **others) -> dict:
+        row = {"workspace": "default", "name": name, "creation_time": T, "last_updated_time": T + 9, "description": ""}
+        return row | others
+
+    def version(name: str, number: int, **others) -> dict:
+        row = {
+            "workspace": "default",
+            "name": name,
+            "version": number,
+            "creation_time": T + number,
+            "last_updated_time": T + number,
+            "description": None,
+            "user_id": None,
+            "current_stage": "None",
+            "source": f"s3://old/mlflow/1/{FINISHED}/artifacts/model",
+            "storage_location": None,
+            "run_id": FINISHED,
+            "run_link": None,
+            "status": "READY",
+            "status_message": None,
+        }
+        return row | others
+
+    default = {"workspace": "default"}
+    return {
+        "logged_models": [
+            logged(first),
+            logged(deleted, lifecycle_stage="deleted", status=3),
+            logged(many, name=UNICODE, status=1, model_type="", source_run_id=""),
+        ],
+        "logged_model_params": [{"model_id": first, "experiment_id": 1, "param_key": "k", "param_value": UNICODE * 100}],
+        "logged_model_tags": [{"model_id": first, "experiment_id": 1, "tag_key": "empty", "tag_value": ""}],
+        "logged_model_metrics": [
+            point(first, 0, 0.5),
+            point(first, 1, 0.75, dataset_uuid="a" * 32, dataset_name="iris", dataset_digest="d1"),
+            *(point(many, step, step / 3) for step in range(700)),
+        ],
+        "registered_models": [
+            registered("churn", description=UNICODE),
+            registered("empty"),
+            registered("greeting"),
+            registered("gone"),
+        ],
+        "registered_model_tags": [
+            {**default, "name": "churn", "key": "team", "value": UNICODE},
+            {**default, "name": "greeting", "key": "mlflow.prompt.is_prompt", "value": "true"},
+        ],
+        "model_versions": [
+            version("churn", 1, current_stage="Archived", description="first"),
+            version("churn", 2, current_stage="Deleted_Internal", source="REDACTED-SOURCE-PATH", run_id="REDACTED-RUN-ID"),
+            version("churn", 3, current_stage="Production", last_updated_time=T + 500, run_link="https://example.com/run"),
+            version("churn", 4, run_id=None, storage_location="s3://elsewhere/model"),
+            version("greeting", 1, source="prompt-template", run_id=None),
+            version("gone", 1, current_stage="Deleted_Internal"),
+        ],
+        "model_version_tags": [
+            {**default, "name": "churn", "version": 3, "key": "validated", "value": "yes"},
+            {**default, "name": "greeting", "version": 1, "key": "mlflow.prompt.is_prompt", "value": "true"},
+            {**default, "name": "greeting", "version": 1, "key": "mlflow.prompt.text", "value": f"Hello {UNICODE} {{{{name}}}}" * 50},
+        ],
+        "registered_model_aliases": [
+            {**default, "name": "churn", "alias": "champion", "version": 3},
+            {**default, "name": "churn", "alias": "first", "version": 1},
+        ],
+    }
+
+
+def everything(with_long_ids: bool) -> dict[str, list[dict]]:
+    """Returns rows of every kind."""
+    return tracking(with_long_ids) | models()

@@ -20,7 +20,7 @@ def _exported(database: str, directory: Path) -> dict[str, list[tuple]]:
 @pytest.mark.parametrize("release", schemas.HEADS)
 def test_an_import_equals_that_of_an_upgraded_copy(request: pytest.FixtureRequest, tmp_path: Path, kind: str, release: str) -> None:
     templates = request.getfixturevalue(kind)
-    entities = rows.tracking(with_long_ids=kind == "sqlite")
+    entities = rows.everything(with_long_ids=kind == "sqlite")
     original = templates.create(release)
     schemas.fill(original, entities)
     copy = templates.copy(original)

@@ -3,12 +3,12 @@
 //! The stream contains records of all of these anyway, so counting requires no additional records.
 //! A batch that is delivered twice is counted twice. The bytes of an export are counted only if the
 //! export puts a mark, which the first export of a trace does, and later ones about once per
-//! minute.
+//! minute. Imported runs and traces are not counted, because they were not created here.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use entities::attributes::{BYTES, WORKSPACE};
+use entities::attributes::{BYTES, IMPORTED, WORKSPACE};
 use entities::quota::{QuotaKind, day_of};
 use entities::workspace_named;
 use entities::workspaces::Workspaces;
@@ -47,13 +47,14 @@ impl BatchUsage {
         };
         let part = |name: &str| record.pointer(&format!("/dynamodb/Keys/{name}/S")).and_then(Value::as_str);
         let key = Key { pk: part("PK")?.to_owned(), sk: part("SK")?.to_owned() };
+        let is_imported = record.pointer(&format!("/dynamodb/NewImage/{IMPORTED}/S")).is_some();
         let mut count = |experiment, what, much: i64| {
             *self.0.entry(experiment).or_default().entry(what).or_default() += much;
         };
-        if let Some(run) = rows::Run::parse(&key).filter(|_| is_new) {
+        if let Some(run) = rows::Run::parse(&key).filter(|_| is_new && !is_imported) {
             count(run.experiment, QuotaKind::Runs, 1);
         }
-        if rows::TraceMark::parse(&key).is_some() {
+        if rows::TraceMark::parse(&key).is_some() && !is_imported {
             let experiment = TracePartition::of_key(&key)?.experiment;
             if is_new {
                 count(experiment, QuotaKind::Traces, 1);
@@ -164,7 +165,10 @@ mod tests {
         let trace = mlflow_api::TraceId::named("tr-1").unwrap();
         let mark = partition.mark_key(&trace_blocks::TraceKey { time: 5, trace });
         let of = |bytes: &str| json!({ (BYTES): { "N": bytes } });
+        let imported = json!({ (IMPORTED): { "S": "0" }, (BYTES): { "N": "7" } });
         let records = vec![
+            record("INSERT", &run.pk, run.sk.clone(), imported.clone()),
+            record("INSERT", &mark.pk, mark.sk.clone(), imported),
             record("INSERT", &run.pk, run.sk.clone(), json!({})),
             record("MODIFY", &run.pk, run.sk, json!({})),
             record("INSERT", &mark.pk, mark.sk.clone(), of("100")),

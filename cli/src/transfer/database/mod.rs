@@ -49,9 +49,9 @@ type RowSender = mpsc::Sender<Result<Vec<Row>, Failure>>;
 pub(crate) enum Dialect {
     /// SQLite.
     Sqlite,
-    /// PostgreSQL.
+    /// `PostgreSQL`.
     Postgres,
-    /// MySQL or MariaDB.
+    /// `MySQL` or `MariaDB`.
     MySql,
 }
 
@@ -125,16 +125,12 @@ impl Database {
 }
 
 /// Collects rows into batches for the consumer of a query.
+#[derive(Default)]
 struct RowBatcher {
-    rows: RowSender,
     batch: Vec<Row>,
 }
 
 impl RowBatcher {
-    fn new(rows: RowSender) -> Self {
-        Self { rows, batch: Vec::new() }
-    }
-
     /// Adds a row. Returns the batch if it is full.
     fn add(&mut self, row: Row) -> Option<Vec<Row>> {
         self.batch.push(row);

@@ -1,4 +1,4 @@
-//! MySQL and MariaDB.
+//! `MySQL` and `MariaDB`.
 
 use futures::TryStreamExt;
 use sqlx::mysql::{MySqlArguments, MySqlConnectOptions, MySqlConnection, MySqlRow};
@@ -42,7 +42,7 @@ async fn execute(connection: &mut MySqlConnection, request: &QueryRequest) -> Re
         query = bind(query, argument);
     }
     let mut rows = query.fetch(connection);
-    let mut batches = RowBatcher::new(request.rows.clone());
+    let mut batches = RowBatcher::default();
     while let Some(row) = rows.try_next().await.map_err(|error| format!("the query failed: {error}"))? {
         if let Some(batch) = batches.add(read(&row)?)
             && request.rows.send(Ok(batch)).await.is_err()

@@ -1,4 +1,4 @@
-//! PostgreSQL.
+//! `PostgreSQL`.
 
 use futures::TryStreamExt;
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgRow};
@@ -36,7 +36,7 @@ async fn execute(connection: &mut PgConnection, request: &QueryRequest) -> Resul
         query = bind(query, argument);
     }
     let mut rows = query.fetch(connection);
-    let mut batches = RowBatcher::new(request.rows.clone());
+    let mut batches = RowBatcher::default();
     while let Some(row) = rows.try_next().await.map_err(|error| format!("the query failed: {error}"))? {
         if let Some(batch) = batches.add(read(&row)?)
             && request.rows.send(Ok(batch)).await.is_err()
@@ -56,7 +56,8 @@ fn numbered(sql: &str) -> String {
         match (character, quote) {
             ('?', None) => {
                 count += 1;
-                numbered.push_str(&format!("${count}"));
+                numbered.push('$');
+                numbered.push_str(&count.to_string());
                 continue;
             }
             ('"' | '\'', None) => quote = Some(character),

@@ -53,7 +53,7 @@ fn execute(connection: &Connection, request: &QueryRequest) -> rusqlite::Result<
     let columns = statement.column_count();
     let arguments = request.query.arguments.iter().map(argument);
     let mut rows = statement.query(params_from_iter(arguments))?;
-    let mut batches = RowBatcher::new(request.rows.clone());
+    let mut batches = RowBatcher::default();
     while let Some(row) = rows.next()? {
         let values = (0..columns).map(|column| row.get_ref(column).map(value)).collect::<rusqlite::Result<_>>()?;
         if let Some(batch) = batches.add(Row(values))

@@ -1,4 +1,4 @@
-//! URIs of databases, in the form that SQLAlchemy and MLflow use.
+//! URIs of databases, in the form that `SQLAlchemy` and MLflow use.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -8,10 +8,10 @@ use std::str::FromStr;
 pub(crate) enum DatabaseUri {
     /// A SQLite file.
     Sqlite(PathBuf),
-    /// A PostgreSQL server, as a URL without a driver.
+    /// A `PostgreSQL` server, as a URL without a driver.
     #[cfg(feature = "sql-servers")]
     Postgres(String),
-    /// A MySQL or MariaDB server, as a URL without a driver.
+    /// A `MySQL` or `MariaDB` server, as a URL without a driver.
     #[cfg(feature = "sql-servers")]
     MySql(String),
 }

@@ -51,7 +51,9 @@ async fn read_tags(source: &Source) -> Result<Tags, Failure> {
     for row in source.rows(r#"SELECT experiment_id, "key", value FROM experiment_tags"#, Vec::new()).await? {
         tags.entry(row.integer(0)?).or_default().push((row.text(1)?, row.text(2)?));
     }
-    tags.values_mut().for_each(|tags| tags.sort_unstable());
+    for tags in tags.values_mut() {
+        tags.sort_unstable();
+    }
     Ok(tags)
 }
 

@@ -15,8 +15,6 @@ pub(crate) struct ExportContext {
     pub(crate) table: Table,
     /// The experiment to export, or `None` for everything.
     pub(crate) experiment: Option<ExperimentId>,
-    /// Directory below which the server stores artifacts of experiments without a location.
-    pub(crate) artifact_root: String,
     database: Mutex<Connection>,
     /// The file that is written, and its name when it is complete.
     files: (PathBuf, PathBuf),
@@ -26,11 +24,10 @@ impl ExportContext {
     pub(super) fn new(
         table: Table,
         experiment: Option<ExperimentId>,
-        artifact_root: String,
         database: Connection,
         files: (PathBuf, PathBuf),
     ) -> Self {
-        Self { table, experiment, artifact_root, database: Mutex::new(database), files }
+        Self { table, experiment, database: Mutex::new(database), files }
     }
 
     /// Inserts a row into the database.

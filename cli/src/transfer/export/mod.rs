@@ -15,7 +15,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let context = options.open().await?;
     workspaces::export(&context).await?;
     for experiment in experiments::export(&context).await? {
-        runs::export(&context, &experiment).await?;
+        Box::pin(runs::export(&context, &experiment)).await?;
         logged_models::export(&context, &experiment).await?;
         traces::export(&context, &experiment).await?;
         scorers::export(&context, &experiment).await?;

@@ -8,7 +8,6 @@ use rusqlite::Connection;
 
 use super::context::ExportContext;
 use crate::Failure;
-use crate::artifact_options::ArtifactOptions;
 use crate::table_options::TableOptions;
 
 /// The statements that create MLflow's tables.
@@ -24,8 +23,6 @@ pub(crate) struct Options {
     #[arg(long, value_name = "ID")]
     experiment: Option<String>,
     #[command(flatten)]
-    artifacts: ArtifactOptions,
-    #[command(flatten)]
     place: TableOptions,
 }
 
@@ -38,7 +35,6 @@ impl Options {
         if self.to.exists() {
             return Err(format!("{} exists already", self.to.display()).into());
         }
-        let storage = self.artifacts.open(&self.place.storage)?;
         // The file gets its name when it is complete.
         let unfinished = unfinished(&self.to);
         if unfinished.exists() {
@@ -49,7 +45,7 @@ impl Options {
         database.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN")?;
         database.execute_batch(SCHEMA)?;
         let files = (unfinished, self.to.clone());
-        Ok(ExportContext::new(table.in_background(), experiment, storage.root, database, files))
+        Ok(ExportContext::new(table.in_background(), experiment, database, files))
     }
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct ImportContext {
     pub(crate) scope: ImportScope,
     /// Prefixes of artifact locations to rewrite. The first one that matches applies.
     pub(crate) artifacts: Vec<ArtifactMapping>,
+    /// Where the MLflow server stores `mlflow-artifacts:/`.
+    pub(crate) artifacts_destination: String,
     /// Whether entities whose id or name is taken get another one.
     pub(crate) remap: bool,
     /// Ids and names that differ from those in the source.

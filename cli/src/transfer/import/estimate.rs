@@ -7,6 +7,7 @@ const MILLION_WRITE_UNITS: f64 = 0.625;
 /// Price of a GB of the table for a month in us-east-1, in dollars.
 const GB_MONTH: f64 = 0.25;
 
+#[expect(clippy::cast_precision_loss, reason = "an estimate needs few digits")]
 /// Returns a sentence about the cost of what was counted.
 pub(super) fn sentence(writer: &TableWriter) -> String {
     let (units, bytes) = (writer.units() as f64, writer.bytes() as f64);

@@ -11,5 +11,11 @@ use crate::Failure;
 /// The record cannot be written as JSON.
 pub(crate) fn fingerprint(record: &impl Serialize) -> Result<String, Failure> {
     let digest = Sha256::digest(serde_json::to_vec(record)?);
-    Ok(digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex_digits(&digest))
+}
+
+/// Returns the first 16 bytes of a digest as 32 hexadecimal digits.
+pub(super) fn hex_digits(digest: &[u8]) -> String {
+    let bytes = digest.first_chunk().copied().unwrap_or_default();
+    format!("{:032x}", u128::from_be_bytes(bytes))
 }

@@ -30,8 +30,8 @@ const COUNTED_TABLES: [&str; 8] = [
 /// Options of `import`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Database of an MLflow tracking server: sqlite:///mlflow.db, postgresql://user:password@host/mlflow
-    /// or mysql://user:password@host/mlflow. It is only read.
+    /// Database of an MLflow tracking server, such as `sqlite:///mlflow.db`,
+    /// or <mysql://user:password@host/mlflow>. It is only read.
     #[arg(long, value_name = "URI")]
     from: DatabaseUri,
     /// Import only this experiment, with its runs, logged models, traces and scorers.
@@ -40,10 +40,15 @@ pub(crate) struct Options {
     /// Import only the contents of this workspace.
     #[arg(long, value_name = "NAME")]
     workspace: Option<String>,
-    /// Replace this prefix of artifact locations, such as s3://old/mlflow=s3://new/mlflow. Files are
+    /// Replace this prefix of artifact locations, such as <s3://old/mlflow=s3://new/mlflow>. Files are
     /// not copied.
     #[arg(long, value_name = "FROM=TO")]
     artifacts: Vec<ArtifactMapping>,
+    /// Where the MLflow server stores `mlflow-artifacts:/`: a directory, or a bucket
+    /// (<s3://bucket/path>). Spans of traces may be files there [default: the directory next to the
+    /// data where this server stores artifacts].
+    #[arg(long, value_name = "URI")]
+    artifacts_destination: Option<String>,
     /// Write at most this many capacity units per second, so that a stack in use has enough left
     /// [default: as fast as possible].
     #[arg(long, value_name = "UNITS", value_parser = clap::value_parser!(u64).range(1..))]
@@ -81,6 +86,10 @@ impl Options {
             table,
             scope: self.scope()?,
             artifacts: self.artifacts.clone(),
+            artifacts_destination: match &self.artifacts_destination {
+                Some(destination) => destination.clone(),
+                None => self.place.storage.artifacts()?.display().to_string(),
+            },
             remap: self.remap,
             remapped: RemappedIds::default(),
             report: ImportReport::new(total)?,

@@ -5,6 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 
+use super::fingerprint::hex_digits;
+
 /// Tag that records the id or the name that an entity had in the source.
 pub(crate) const ORIGINAL_ID_TAG: &str = "mlflow-serverless.import.originalId";
 
@@ -51,6 +53,5 @@ pub(crate) fn replacement_digits(kind: IdKind, source_id: &str) -> String {
 
 /// Returns 32 hexadecimal digits that depend only on these texts.
 pub(crate) fn replacement_digits_of(texts: &[&str]) -> String {
-    let digest = Sha256::digest(texts.join("/"));
-    digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    hex_digits(&Sha256::digest(texts.join("/")))
 }

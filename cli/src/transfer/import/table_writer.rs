@@ -86,6 +86,7 @@ impl TableWriter {
         if self.is_dry_run { Ok(()) } else { self.table.transact(writes).await }
     }
 
+    #[expect(clippy::cast_precision_loss, reason = "a pause needs few digits")]
     /// Counts items, and pauses while more was written than the user allows.
     async fn count(&self, items: impl Iterator<Item = &Item>, factor: u64) {
         let (mut units, mut bytes) = (0, 0);
@@ -109,6 +110,7 @@ fn write_units(item: &Item) -> u64 {
     (item.size() as u64).div_ceil(1_024).max(1) + indexes.count() as u64
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` passes it by value")]
 fn unwritten(failure: table::Failure) -> Failure {
     format!("cannot write to the table: {failure:?}").into()
 }

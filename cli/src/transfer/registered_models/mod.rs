@@ -1,21 +1,18 @@
 //! Registered models and prompts, with versions, aliases and tags.
+//!
+//! A model's versions are written before its document. They are in the partition of its home, which
+//! is that of its name unless another model had the name before.
 
-use super::export::ExportContext;
-use super::import::ImportContext;
-use crate::Failure;
+mod database_reader;
+mod exporter;
+mod importer;
+mod record;
+mod table_reader;
 
-/// Imports the registered models.
-pub(crate) async fn import(_context: &ImportContext) -> Result<(), Failure> {
-    Ok(())
-}
+pub(crate) use exporter::export;
+pub(crate) use importer::{import, verify};
+use record::{RegisteredModelRecord, VersionRecord};
 
-/// Compares the registered models with the source: numbers and sums of all, and the records of
-/// some. Differences are reported.
-pub(crate) async fn verify(_context: &ImportContext) -> Result<(), Failure> {
-    Ok(())
-}
-
-/// Exports the registered models.
-pub(crate) async fn export(_context: &ExportContext) -> Result<(), Failure> {
-    Ok(())
-}
+/// Names of these kinds of entities in reports.
+const KIND: &str = "registered models";
+const VERSION_KIND: &str = "model versions";

@@ -95,7 +95,9 @@ impl RunParts {
             for row in source.rows(&sql, arguments.clone()).await? {
                 map.entry(row.text(0)?).or_default().push((row.text(1)?, row.text(2)?));
             }
-            map.values_mut().for_each(|entries| entries.sort_unstable());
+            for entries in map.values_mut() {
+                entries.sort_unstable();
+            }
         }
         if source.has_table("inputs") {
             parts.read_datasets(source, &list, &arguments).await?;
@@ -140,8 +142,12 @@ impl RunParts {
         for row in source.rows(&sql, arguments.to_vec()).await? {
             self.model_outputs.entry(row.text(0)?).or_default().push((row.text(1)?, row.integer(2)?));
         }
-        self.model_inputs.values_mut().for_each(|models| models.sort_unstable());
-        self.model_outputs.values_mut().for_each(|models| models.sort_unstable());
+        for models in self.model_inputs.values_mut() {
+            models.sort_unstable();
+        }
+        for models in self.model_outputs.values_mut() {
+            models.sort_unstable();
+        }
         Ok(())
     }
 }

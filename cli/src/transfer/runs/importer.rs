@@ -194,7 +194,9 @@ async fn write(
             let Some(first) = group.first() else { continue };
             let Some(packer) = packers.get_mut(first.run.as_str()) else { continue };
             let summary = summaries.entry(first.run.clone()).or_default().entry(first.metric.clone()).or_default();
-            group.iter().for_each(|point| summary.add(&point.point));
+            for point in group {
+                summary.add(&point.point);
+            }
             packer.add(&first.metric, group.iter().map(|point| point.point));
             ready.extend(packer.take_ready());
         }

@@ -72,7 +72,9 @@ impl MetricSummary {
     /// Returns the summary of these points, which must not repeat.
     pub(super) fn of(points: &[Point]) -> Self {
         let mut summary = Self::default();
-        points.iter().for_each(|point| summary.add(point));
+        for point in points {
+            summary.add(point);
+        }
         summary
     }
 }

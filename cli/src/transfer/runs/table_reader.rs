@@ -45,9 +45,9 @@ pub(super) fn without_metrics(
     state: &ExperimentState,
 ) -> Result<RunRecord, Failure> {
     let run = run_whole(at, items, state).map_err(|error| error.message)?;
-    let stage = run_stage(&items.run, state);
+    let lifecycle_stage = run_stage(&items.run, state);
     let is_own = items.run.get(STAGE_VERSION).is_some_and(|version| version >= state.version);
-    let deleted_time = items.run.get(DELETED_TIME).filter(|_| stage == LifecycleStage::Deleted && is_own);
+    let deleted_time = items.run.get(DELETED_TIME).filter(|_| lifecycle_stage == LifecycleStage::Deleted && is_own);
     let pairs = |entries: Vec<mlflow_api::tracking::KeyValue>| {
         let mut pairs: Vec<_> = entries.into_iter().map(|entry| (entry.key, entry.value)).collect();
         pairs.sort_unstable();
@@ -72,7 +72,7 @@ pub(super) fn without_metrics(
         status: run.info.status,
         start_time: run.info.start_time,
         end_time: run.info.end_time,
-        stage,
+        stage: lifecycle_stage,
         deleted_time,
         artifact_uri: run.info.artifact_uri,
         params: pairs(run.data.params),

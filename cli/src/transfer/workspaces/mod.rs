@@ -1,21 +1,132 @@
 //! Workspaces.
+//!
+//! A workspace that exists here keeps its settings: the source's experiments and models are added to
+//! it. Differences are reported.
+
+use entities::workspaces::{WorkspaceChange, WorkspaceDocument, Workspaces};
+use mlflow_api::{ErrorCode, Workspace};
+use rusqlite::params;
 
 use super::export::ExportContext;
-use super::import::ImportContext;
+use super::import::{ImportContext, ImportScope};
 use crate::Failure;
 
+/// Name of this kind of entity in reports.
+const KIND: &str = "workspaces";
+
 /// Imports the workspaces.
-pub(crate) async fn import(_context: &ImportContext) -> Result<(), Failure> {
+///
+/// # Errors
+/// The source cannot be read, or the table cannot be read or written.
+pub(crate) async fn import(context: &ImportContext) -> Result<(), Failure> {
+    let workspaces = Workspaces::new(context.table.clone());
+    for (name, settings) in read(context).await? {
+        match find(&workspaces, &name).await? {
+            Some(here) if settings_of(&here) == settings => context.report.unchanged(KIND, 1),
+            Some(here) if name == Workspace::default() && here.id.is_empty() => {
+                if !context.writer.is_dry_run() {
+                    workspaces.change(&name, &settings).await.map_err(|error| error.message)?;
+                }
+                context.report.imported(KIND, 1);
+            }
+            Some(_) => context.report.changed_here(KIND, name.as_str()),
+            None => {
+                if !context.writer.is_dry_run() {
+                    workspaces.create(&name, &settings).await.map_err(|error| error.message)?;
+                }
+                context.report.imported(KIND, 1);
+            }
+        }
+    }
     Ok(())
 }
 
-/// Compares the workspaces with the source: numbers and sums of all, and the records of
-/// some. Differences are reported.
-pub(crate) async fn verify(_context: &ImportContext) -> Result<(), Failure> {
+/// Compares the workspaces with the source. Differences are reported.
+///
+/// # Errors
+/// The source or the table cannot be read.
+pub(crate) async fn verify(context: &ImportContext) -> Result<(), Failure> {
+    let workspaces = Workspaces::new(context.table.clone());
+    for (name, _) in read(context).await? {
+        if find(&workspaces, &name).await?.is_none() {
+            context.report.different(KIND, &format!("{name} is missing"));
+        }
+    }
     Ok(())
 }
 
-/// Exports the workspaces.
-pub(crate) async fn export(_context: &ExportContext) -> Result<(), Failure> {
+/// Exports the workspaces. One request, and one per 100 workspaces.
+///
+/// # Errors
+/// The table cannot be read, or the file cannot be written.
+pub(crate) async fn export(context: &ExportContext) -> Result<(), Failure> {
+    let all = Workspaces::new(context.table.clone()).list().await.map_err(|error| error.message)?;
+    for document in all {
+        context.insert(
+            "INSERT INTO workspaces (name, description, default_artifact_root, trace_archival_location, \
+             trace_archival_retention) VALUES (?, ?, ?, ?, ?)",
+            params![
+                document.name.as_str(),
+                document.description,
+                document.artifact_root,
+                document.archive,
+                document.archive_after
+            ],
+        )?;
+    }
     Ok(())
+}
+
+/// Reads the workspaces of the context's scope, with their settings. One query.
+async fn read(context: &ImportContext) -> Result<Vec<(Workspace, WorkspaceChange)>, Failure> {
+    let source = &context.source;
+    if !source.has_table("workspaces") {
+        return Ok(Vec::new());
+    }
+    let columns = ["description", "default_artifact_root", "trace_archival_location", "trace_archival_retention"];
+    let columns = source.columns("workspaces", &columns);
+    let mut workspaces = Vec::new();
+    for row in source.rows(&format!("SELECT name, {columns} FROM workspaces ORDER BY name"), Vec::new()).await? {
+        let name = row.text(0)?;
+        let workspace = match Workspace::parse(&name) {
+            Ok(workspace) => workspace,
+            Err(error) => {
+                context.report.omitted(KIND, &name, format!("because {}", error.message));
+                continue;
+            }
+        };
+        let is_in_scope = match &context.scope {
+            ImportScope::All => true,
+            ImportScope::Workspace(wanted) => *wanted == workspace,
+            ImportScope::Experiment(_) => false,
+        };
+        if is_in_scope {
+            let root = row.optional_text(2)?.map(|root| context.artifact_location(&root));
+            let settings = WorkspaceChange {
+                description: row.optional_text(1)?,
+                artifact_root: root,
+                archive: row.optional_text(3)?,
+                archive_after: row.optional_text(4)?,
+            };
+            workspaces.push((workspace, settings));
+        }
+    }
+    Ok(workspaces)
+}
+
+async fn find(workspaces: &Workspaces, name: &Workspace) -> Result<Option<WorkspaceDocument>, Failure> {
+    match workspaces.get(name).await {
+        Ok(document) => Ok(Some(document)),
+        Err(error) if error.code == ErrorCode::ResourceDoesNotExist => Ok(None),
+        Err(error) => Err(error.message.into()),
+    }
+}
+
+fn settings_of(document: &WorkspaceDocument) -> WorkspaceChange {
+    WorkspaceChange {
+        description: document.description.clone(),
+        artifact_root: document.artifact_root.clone(),
+        archive: document.archive.clone(),
+        archive_after: document.archive_after.clone(),
+    }
 }

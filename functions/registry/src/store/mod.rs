@@ -16,6 +16,7 @@ mod model_item;
 mod model_list;
 mod model_search;
 mod model_tag;
+mod stored_model;
 mod version;
 mod version_change;
 mod version_item;
@@ -31,6 +32,9 @@ use key_schema::{ModelKey, attributes};
 use table::Table;
 
 pub use model::NewModel;
+pub use stored_model::{
+    ModelItems, StoredModel, StoredModelVersion, listed_model_key, model_home_key, registered_model_key,
+};
 pub use version::NewVersion;
 pub use version_source::{Owners, VersionSource};
 

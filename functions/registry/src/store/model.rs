@@ -1,24 +1,21 @@
 //! Creating, reading, updating and renaming registered models.
 
+use std::collections::BTreeMap;
+
 use access::{Granted, Guard, Resource};
-use entities::{if_closed, in_workspace, now_ms};
-use key_schema::index::AliasedVersions;
+use entities::{if_closed, now_ms};
 use key_schema::{ModelKey, ModelKind, Ordinal, rows};
 use mlflow_api::registry::{IS_PROMPT_TAG, ModelStage, ModelVersion, RegisteredModel};
 use mlflow_api::{Error, ErrorCode, RegisteredModelName, Result, Workspace, limits_registry as limits, python};
-use table::{
-    ChangePlan, Condition, Failure, Item, Map, Query, RefusedWrites, Update, Value, Write, WriteRefusal, map, number,
-    text,
-};
+use table::{ChangePlan, Condition, Failure, Item, Query, RefusedWrites, Update, Write, WriteRefusal, number, text};
 
 use super::Store;
-use super::attributes::{
-    ALIASES, CREATED, DESCRIPTION, EDITS, HOME, ID, LATEST, NAME, RENAMED, TAG_ROWS, TAGS, UPDATED, VERSIONS,
-};
-use super::model_home::{home_key, home_row};
+use super::attributes::{DESCRIPTION, HOME, ID, NAME, RENAMED, TAG_ROWS, TAGS, UPDATED};
+use super::model_home::home_key;
 use super::model_item::{
     Model, kind_of_tag, list_changed, list_key, list_row, model_entity, model_key, model_not_found,
 };
+use super::stored_model::{ModelItems, StoredModel};
 use super::version_item::version_entity;
 
 /// A registered model to create.
@@ -51,32 +48,25 @@ impl Store {
         let created = now_ms();
         let kind =
             kind_of_tag(new.tags.iter().rev().find(|(key, _)| key == IS_PROMPT_TAG).map(|(_, tag)| tag.as_str()));
-        let item = Item::new(model_key(&key))
-            .with(NAME, text(name))
-            .with(ID, text(&id))
-            .with(CREATED, number(created))
-            .with(UPDATED, number(created))
-            .with(DESCRIPTION, text(&new.description))
-            .with(EDITS, number(0))
-            .with(VERSIONS, number(0))
-            .with(LATEST, map(Map::new()))
-            .with(ALIASES, map(Map::new()))
-            .indexed(AliasedVersions::key(&Ordinal(0)));
-        let item = self.authorizer_writes.with_owner(in_workspace(item, workspace));
         let resource = if kind == ModelKind::Prompt { Resource::Prompt } else { Resource::RegisteredModel };
         for home in [key.clone(), key.beside(&id)] {
-            let item = if home == key { item.clone() } else { item.clone().with(HOME, text(home.to_attribute())) };
-            let (mut item, tag_rows) =
-                entities::documents::new_document(item, &new.tags, |tag| rows::ModelTag::key(&home, tag));
-            if let (ModelKind::Prompt, Some(Value::M(tags))) = (kind, item.0.get_mut(TAGS.name())) {
-                // The prompt tag is always stored in the document, regardless of the number of
-                // tags, because the kind of a model is read from its document.
-                tags.entry(IS_PROMPT_TAG.to_owned()).or_insert_with(|| text("true"));
-            }
-            let mut others = vec![
-                Write::Put(home_row(workspace, &home, &id, name), Condition::item_missing()),
-                Write::Put(list_row(workspace, name, kind, created), Condition::Always),
-            ];
+            let stored = StoredModel {
+                workspace,
+                name,
+                id: &id,
+                home: &home,
+                created,
+                updated: created,
+                description: &new.description,
+                versions: 0,
+                latest: &BTreeMap::new(),
+                aliases: &BTreeMap::new(),
+                tags: &new.tags,
+            };
+            let ModelItems { document, tags: tag_rows, home: home_row, listed } = stored.items();
+            let item = self.authorizer_writes.with_owner(document);
+            let mut others =
+                vec![Write::Put(home_row, Condition::item_missing()), Write::Put(listed, Condition::Always)];
             others.extend(self.authorizer_writes.writes_of_creation(resource, &guarded, &id, &home.to_attribute()));
             // The model's own item is the first one of the transaction.
             let check = self.authorizer_writes.workspace_open_condition(workspace).map(|check| {

@@ -9,10 +9,9 @@ use mlflow_api::{Error, RegisteredModelName, Result, Workspace, limits_registry 
 use table::{ChangePlan, Condition, Item, Query, Write, number, text};
 
 use super::Store;
-use super::attributes::{
-    CREATED, DESCRIPTION, HOME, LATEST, RUN, RUN_LINK, SOURCE, STORAGE, TAG_ROWS, UPDATED, VERSION_STAGE, VERSIONS,
-};
+use super::attributes::{HOME, LATEST, TAG_ROWS, UPDATED, VERSIONS};
 use super::model_item::{Model, list_changed};
+use super::stored_model::StoredModelVersion;
 use super::version_item::{VersionItem, version_entity};
 use super::version_source::{Owners, ResolvedSource, VersionSource};
 
@@ -72,7 +71,7 @@ impl Store {
                     .set(VERSIONS, number(version))
                     .set((LATEST, ModelStage::None.name()), number(version))
                     .set(UPDATED, number(now));
-                let of_run = run_row(&model, version, source.run_id.as_deref());
+                let of_run = run_row(&model.workspace, &model.home(), version, source.run_id.as_deref());
                 let mut others = vec![Write::Update(update), list_changed(workspace, &model, now)];
                 others.extend(of_run.map(|row| Write::Put(row, Condition::Always)));
                 if let Some(id) = source.model_id.as_deref().filter(|_| !new.is_prompt) {
@@ -137,30 +136,29 @@ impl Store {
 }
 
 fn new_item(model: &Model, version: u32, new: &NewVersion, source: &ResolvedSource) -> (Item, Vec<Item>) {
-    let home = model.home();
-    let mut item = Item::new(rows::ModelVersion::key(&home, &Ordinal(version)))
-        .with(CREATED, number(now_ms()))
-        .with(VERSION_STAGE, text(ModelStage::None.name()))
-        .with(DESCRIPTION, text(&new.description))
-        .with(SOURCE, text(&source.uri))
-        .with(RUN_LINK, text(&new.run_link));
-    if let Some(run) = &source.run_id {
-        item = item.with(RUN, text(run));
-    }
-    if source.storage != source.uri {
-        item = item.with(STORAGE, text(&source.storage));
-    }
-    entities::documents::new_document_with(MAX_INLINE_VALUE_BYTES, item, &new.tags, |tag| {
-        rows::ModelVersionTag::key(&home, &Ordinal(version), tag)
-    })
+    let stored = StoredModelVersion {
+        home: &model.home(),
+        workspace: &model.workspace,
+        number: version,
+        created: now_ms(),
+        updated: None,
+        stage: ModelStage::None,
+        description: Some(&new.description),
+        source: &source.uri,
+        storage: &source.storage,
+        run: source.run_id.as_deref(),
+        run_link: Some(&new.run_link),
+        is_aliased: false,
+        tags: &new.tags,
+    };
+    stored.items()
 }
 
 /// Returns the row that finds a version by its run.
-fn run_row(model: &Model, version: u32, run: Option<&str>) -> Option<Item> {
+pub(super) fn run_row(workspace: &Workspace, home: &ModelKey, version: u32, run: Option<&str>) -> Option<Item> {
     let run = run.filter(|run| !run.is_empty())?;
-    let home = model.home();
     Some(
-        Item::new(rows::VersionOfRun::key(&ModelKey::of(&model.workspace, run), &home, &Ordinal(version)))
+        Item::new(rows::VersionOfRun::key(&ModelKey::of(workspace, run), home, &Ordinal(version)))
             .with(HOME, text(home.to_attribute())),
     )
 }

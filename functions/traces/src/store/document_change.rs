@@ -12,7 +12,7 @@ use super::store::Store;
 
 /// Maximum size in bytes of a document that consists of clients' data. The rest of DynamoDB's 400
 /// KB is reserved for data of the server.
-pub(super) const MAX_DOCUMENT_BYTES: usize = 320 << 10;
+pub const MAX_DOCUMENT_BYTES: usize = 320 << 10;
 
 /// Returns the error for a change that would make a document too large.
 pub(super) fn document_full(trace: &TraceId) -> Error {

@@ -1,8 +1,10 @@
 //! A new version of a trace's document that has not been written yet.
 
+use std::collections::BTreeSet;
+
 use entities::attributes::{
-    ASSESSMENTS, Attribute, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, MARKED_AT, METADATA, REQUEST, RESPONSE, RUNS,
-    SHARD, START_TIME, STATE, TAGS, Texts,
+    ASSESSMENTS, Attribute, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, MARKED_AT, METADATA, PROMPTS, REQUEST,
+    RESPONSE, RUNS, SHARD, START_TIME, STATE, TAGS, Texts,
 };
 use entities::{StoredTrace, TraceStub, client_request_entry, entry_name, judges_a_session};
 use key_schema::rows;
@@ -61,6 +63,14 @@ impl TraceDraft {
         let runs = awaited.runs().iter().map(|run| run.clone().into_bytes());
         self.set(RUNS.name(), Some(bytes_set(runs)));
         self.awaited = Some(awaited.edits());
+    }
+
+    /// Links the trace to runs, and to versions of prompts, given as `name/version`.
+    pub(super) fn set_links(&mut self, runs: &[String], prompts: &[String]) {
+        for (attribute, links) in [(RUNS, runs), (PROMPTS, prompts)] {
+            let links: BTreeSet<_> = links.iter().map(|link| link.clone().into_bytes()).collect();
+            self.set(attribute.name(), (!links.is_empty()).then(|| bytes_set(links)));
+        }
     }
 
     pub(super) fn experiment(&self) -> ExperimentId {

@@ -43,7 +43,7 @@ pub(super) struct PutMark {
 
 impl PutMark {
     /// Returns a mark to be written now.
-    fn now(partition: TracePartition, place: TraceKey) -> Self {
+    pub(super) fn now(partition: TracePartition, place: TraceKey) -> Self {
         Self { partition, place, at: now_ms() }
     }
 
@@ -55,6 +55,11 @@ impl PutMark {
     /// Checks whether the mark is at the trace's current position in the time order.
     pub(super) fn is_of(&self, trace: &StoredTrace) -> bool {
         self.partition.holds(trace, &self.place)
+    }
+
+    /// Checks whether another mark is at the same place.
+    pub(super) fn is_at(&self, other: &Self) -> bool {
+        (self.partition, &self.place) == (other.partition, &other.place)
     }
 
     /// Returns the mark's item.
@@ -91,7 +96,7 @@ impl ReadMark {
 /// Returns the number of the partition that contains a trace's mark. The hash only spreads load and
 /// is not collision-resistant. A client that chooses its trace ids can put all of its traces into
 /// one partition, but this affects only the client's own experiment.
-fn shard_of(trace: &TraceId, shards: u32) -> u32 {
+pub(super) fn shard_of(trace: &TraceId, shards: u32) -> u32 {
     let [_, low] = halves(fnv1a_128(trace.as_str().as_bytes()));
     u32::try_from(low % u64::from(shards.max(1))).unwrap_or_default()
 }
@@ -121,8 +126,7 @@ impl Store {
     /// Creates a day with the given number of partitions, unless the day exists. Returns the day's
     /// actual number of partitions.
     async fn trace_day_make(&self, experiment: ExperimentId, day: i64, shards: u32) -> Result<u32> {
-        let row = Item::new(rows::TraceDay::key(&experiment, &Ascending(day))).with(SHARDS, number(shards));
-        match self.table.put(row, &Condition::item_missing()).await {
+        match self.table.put(day_row(experiment, day, shards), &Condition::item_missing()).await {
             Ok(()) => Ok(shards),
             Err(Failure::Refused { item, .. }) => Ok(item.as_ref().and_then(day_of_row).map_or(1, |day| day.shards)),
             Err(failure) => Err(failure.into()),
@@ -188,13 +192,22 @@ impl Store {
     }
 }
 
-fn day_of_row(item: &Item) -> Option<TraceDay> {
-    let row = item.key().as_ref().and_then(rows::TraceDay::parse)?;
-    Some(TraceDay { day: row.day.0, shards: shards(item) })
+/// Returns the row of a day with this number of partitions. It must only be written if the day does
+/// not exist.
+#[must_use]
+pub fn day_row(experiment: ExperimentId, day: i64, shards: u32) -> Item {
+    Item::new(rows::TraceDay::key(&experiment, &Ascending(day))).with(SHARDS, number(shards))
 }
 
-fn shards(day: &Item) -> u32 {
-    day.get(SHARDS).unwrap_or(1).max(1)
+/// Returns the number of partitions of a day, given its row.
+#[must_use]
+pub fn shards_of_day(row: &Item) -> u32 {
+    row.get(SHARDS).unwrap_or(1).max(1)
+}
+
+fn day_of_row(item: &Item) -> Option<TraceDay> {
+    let row = item.key().as_ref().and_then(rows::TraceDay::parse)?;
+    Some(TraceDay { day: row.day.0, shards: shards_of_day(item) })
 }
 
 #[cfg(test)]

@@ -153,9 +153,9 @@ fn set_metadata(draft: &mut TraceDraft, metadata: &[(String, String)]) {
     }
 }
 
-/// The fields of token usage and cost that MLflow keeps, in the order in which it prints them
+/// The fields of token usage that MLflow keeps, in the order in which it prints them
 /// (`trace_analytics.py`).
-const TOKEN_KEYS: [&str; 6] = [
+pub const TOKEN_KEYS: [&str; 6] = [
     "input_tokens",
     "output_tokens",
     "total_tokens",
@@ -163,7 +163,8 @@ const TOKEN_KEYS: [&str; 6] = [
     "cache_creation_input_tokens",
     "cache_creation_input_tokens_above_1hr",
 ];
-const COST_KEYS: [&str; 3] = ["input_cost", "output_cost", "total_cost"];
+/// The fields of the cost, in the order in which MLflow prints them.
+pub const COST_KEYS: [&str; 3] = ["input_cost", "output_cost", "total_cost"];
 
 /// Updates the numbers in a metadata entry's JSON with those numbers that the new value contains.
 pub(super) fn merge_numbers(
@@ -173,11 +174,25 @@ pub(super) fn merge_numbers(
     keys: &[&str],
     number: impl Fn(&Value) -> Option<Value>,
 ) {
+    match merged_numbers(draft.metadata(key), value, keys, number) {
+        Some(merged) => draft.set_metadata(key, &merged),
+        None => draft.remove_metadata(key),
+    }
+}
+
+/// Returns the numbers of a metadata entry, updated with those that the new value contains. `None`
+/// if there are none.
+fn merged_numbers(
+    known: Option<&str>,
+    value: &str,
+    keys: &[&str],
+    number: impl Fn(&Value) -> Option<Value>,
+) -> Option<String> {
     let object = |text: &str| match read_value(text.as_bytes()) {
         Ok(Value::Object(object)) => object,
         _ => Map::new(),
     };
-    let (mut known, new) = (draft.metadata(key).map(object).unwrap_or_default(), object(value));
+    let (mut known, new) = (known.map(object).unwrap_or_default(), object(value));
     for (name, value) in new.iter().filter(|(name, _)| keys.contains(&name.as_str())) {
         match number(value) {
             Some(number) => drop(known.insert(name.clone(), number)),
@@ -186,10 +201,17 @@ pub(super) fn merge_numbers(
     }
     let ordered: Map<_, _> =
         keys.iter().filter_map(|name| Some(((*name).to_owned(), known.get(*name)?.clone()))).collect();
-    if ordered.is_empty() {
-        draft.remove_metadata(key);
-    } else {
-        draft.set_metadata(key, &mlflow_api::python::json_spaced(&Value::Object(ordered)));
+    (!ordered.is_empty()).then(|| mlflow_api::python::json_spaced(&Value::Object(ordered)))
+}
+
+/// Returns the value of the token usage or of the cost ([`TOKEN_USAGE`] and [`COST`]) as it is stored
+/// in the metadata, or `None` if it has no valid number. Other metadata is stored as it is.
+#[must_use]
+pub fn normalized_metadata(key: &str, value: &str) -> Option<String> {
+    match key {
+        TOKEN_USAGE => merged_numbers(None, value, &TOKEN_KEYS, token_count),
+        COST => merged_numbers(None, value, &COST_KEYS, finite),
+        _ => Some(value.to_owned()),
     }
 }
 

@@ -9,6 +9,7 @@
 //! - [`pack`] encodes spans as bytes for an item of the table. Packing traces into blocks is the
 //!   indexer's task.
 //! - [`json`] and [`artifact_json`] produce MLflow's responses.
+//! - `recorded_span.rs` reads spans that MLflow's own server has stored.
 //! - [`summarize`] derives a trace's facts from its spans, including tokens and their cost
 //!   (`summary.rs`, `usage.rs`).
 //!
@@ -23,6 +24,7 @@ mod otlp;
 mod pack;
 mod preview;
 mod prices;
+mod recorded_span;
 mod response;
 mod span_columns;
 mod stored_span;
@@ -36,6 +38,7 @@ pub use ids::{trace_id, trace_id_text};
 pub use opentelemetry_proto::tonic::trace::v1::Span;
 pub use otlp::{ExportFormat, SharedTags, TraceExport, read};
 pub use pack::{PackedExport, UnpackError, join, message, of_message, pack, size, unpack, unpack_within};
+pub use recorded_span::{move_to_trace, of_archive, of_artifact, of_recorded_json};
 pub use response::{artifact_json, json};
 pub use span_columns::{SpanColumns, facts};
 pub use summary::{RootSpan, TraceOutcome, TraceSummary, summarize};

@@ -257,6 +257,7 @@ rows! {
     TraceMark = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "M#" <time: Descending> "#" <trace: TraceId> {
         MARKED_AT: Number required "when it was written, in ms: it is kept for at least three minutes after that, unless the experiment is removed permanently",
         BYTES: Number "only if it was written with spans: their size in bytes",
+        IMPORTED: Text "set if an import wrote it, so that its trace does not count as usage",
         TO_PACK: Number "set so that the stream reports the mark to the packer; removed together with `waits`",
         WAITS: Number "the packer skips the mark until it is written again, because its trace is too large for a block, or cannot be read"
     };

@@ -10,6 +10,7 @@
 mod aggregation;
 mod client_requests;
 mod found_traces;
+mod listing;
 mod partition_reader;
 mod request;
 mod sessions;

@@ -83,7 +83,7 @@ fn of_events(events: &[SpanEvent], ask: impl FnMut(&'static dyn Convention) -> O
 }
 
 /// Sets the span's type. An existing type is replaced if it has no meaning.
-fn set_type(attributes: &mut SpanAttributes) {
+pub(crate) fn set_type(attributes: &mut SpanAttributes) {
     let sent = attributes.get(keys::SPAN_TYPE).map(parsed);
     let says_nothing = |sent: Json| sent == Json::Null || sent == Json::from("UNKNOWN");
     if sent.is_none_or(says_nothing)

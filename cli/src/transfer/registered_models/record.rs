@@ -1,0 +1,60 @@
+//! Records of registered models and their versions.
+
+use std::collections::BTreeMap;
+
+use mlflow_api::Workspace;
+use mlflow_api::registry::ModelStage;
+use serde::Serialize;
+
+/// A registered model or prompt of an MLflow database.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct RegisteredModelRecord {
+    /// The workspace.
+    pub(super) workspace: Workspace,
+    /// The name.
+    pub(super) name: String,
+    /// When it was created, in ms.
+    pub(super) created: i64,
+    /// When it was last changed, in ms.
+    pub(super) updated: i64,
+    /// The description. May be empty.
+    pub(super) description: String,
+    /// Tags, sorted by key.
+    pub(super) tags: Vec<(String, String)>,
+    /// The version of each alias.
+    pub(super) aliases: BTreeMap<String, u32>,
+    /// The highest version that it has ever had.
+    pub(super) last_version: u32,
+    /// Fingerprints of its versions.
+    pub(super) versions: BTreeMap<u32, String>,
+}
+
+/// A version of a registered model of an MLflow database.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct VersionRecord {
+    pub(super) number: u32,
+    /// When it was created, in ms.
+    pub(super) created: i64,
+    /// When it was last changed, in ms.
+    pub(super) updated: i64,
+    /// The stage.
+    #[serde(serialize_with = "name_of_stage")]
+    pub(super) stage: ModelStage,
+    /// The description.
+    pub(super) description: Option<String>,
+    /// The source, as given by the client.
+    pub(super) source: String,
+    /// Where its artifacts are.
+    pub(super) storage: String,
+    /// Its run.
+    pub(super) run: Option<String>,
+    /// A link to its run.
+    pub(super) run_link: Option<String>,
+    /// Tags, sorted by key.
+    pub(super) tags: Vec<(String, String)>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+fn name_of_stage<S: serde::Serializer>(stage: &ModelStage, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(stage.name())
+}

@@ -1,0 +1,244 @@
+//! Decides about the ids of traces, and where their spans come from.
+
+use entities::attributes::{EXPERIMENT, EXPIRES, IMPORTED};
+use key_schema::rows;
+use mlflow_api::TraceId;
+use mlflow_api::traces::{ARTIFACT_LOCATION_TAG, MODEL_ID, SOURCE_RUN, TRACKING_STORE};
+use spans::Span;
+use table::Item;
+
+use super::database_reader::{self, ReadTrace, SourcePlace};
+use super::record::TraceRecord;
+use super::span_files::SpanFile;
+use super::span_reader::{self, ReadSpans};
+use super::{ASSESSMENTS_KIND, KIND, SPANS_KIND};
+use crate::Failure;
+use crate::transfer::experiments::ImportedExperiment;
+use crate::transfer::import::{IdKind, ImportContext, ORIGINAL_ID_TAG, replacement_digits};
+
+/// Number of traces whose spans are in memory together.
+const GROUP: usize = 10;
+/// Place where archived spans are, in the tag of the place of the spans.
+const ARCHIVE: &str = "ARCHIVE_REPO";
+/// Tag with the directory of the archive.
+const ARCHIVE_LOCATION_TAG: &str = "mlflow.trace.archiveLocation";
+/// Metadata of assessments with the run that made them.
+const ASSESSMENT_RUN: &str = "mlflow.assessment.sourceRunId";
+
+/// A trace that is being imported.
+pub(super) struct PlannedTrace {
+    /// The id in the source.
+    pub(super) source_id: String,
+    /// The id here.
+    pub(super) id: TraceId,
+    /// The record as it is written here.
+    pub(super) record: TraceRecord,
+    /// The document here, if there is one.
+    pub(super) document: Option<Item>,
+    /// The spans in the database.
+    pub(super) spans: Vec<Span>,
+    /// The file with the spans, if they are not in the database.
+    pub(super) file: Option<SpanFile>,
+}
+
+impl PlannedTrace {
+    /// Returns the document that an import wrote.
+    pub(super) fn imported(&self) -> Option<&Item> {
+        self.document.as_ref().filter(|document| document.has(IMPORTED))
+    }
+}
+
+/// A page of traces, without their spans.
+pub(super) struct TracePage {
+    pub(super) traces: Vec<PlannedTrace>,
+    /// The place of the last trace, or `None` at the end.
+    pub(super) last: Option<SourcePlace>,
+}
+
+impl TracePage {
+    /// Splits the page into groups whose spans are read together.
+    pub(super) fn groups(mut self) -> Vec<Vec<PlannedTrace>> {
+        let mut groups = Vec::new();
+        while !self.traces.is_empty() {
+            let rest = self.traces.split_off(self.traces.len().min(GROUP));
+            groups.push(std::mem::replace(&mut self.traces, rest));
+        }
+        groups
+    }
+}
+
+/// Reads the next traces of an experiment, and decides about their ids. Reports those that cannot be
+/// imported, if `reports` is set.
+///
+/// # Errors
+/// The source or the table cannot be read, or an id is taken and `--remap` is not given.
+pub(super) async fn next_page(
+    context: &ImportContext,
+    experiment: &ImportedExperiment,
+    after: &SourcePlace,
+    reports: bool,
+) -> Result<TracePage, Failure> {
+    let (read, last) = database_reader::next_traces(&context.source, experiment.source_id, after).await?;
+    let mut planned = Vec::new();
+    for trace in read {
+        if reports {
+            for (id, reason) in &trace.omitted_assessments {
+                context.report.omitted(ASSESSMENTS_KIND, id, reason.as_str());
+            }
+        }
+        match plan(context, trace) {
+            Ok(trace) => planned.push(trace),
+            Err((id, reason)) if reports => context.report.omitted(KIND, &id, reason),
+            Err(_) => {}
+        }
+    }
+    let taken = read_documents(context, experiment, &mut planned).await?;
+    if let Some(first) = taken.first() {
+        if !context.remap {
+            return Err(format!(
+                "trace {} cannot be imported: its id is taken. --remap imports it with another id",
+                first.source_id
+            )
+            .into());
+        }
+        let mut renamed: Vec<_> = taken.into_iter().map(|trace| renamed(context, trace)).collect();
+        if let Some(trace) = read_documents(context, experiment, &mut renamed).await?.first() {
+            return Err(format!("trace {} cannot be imported: its new id is taken too", trace.source_id).into());
+        }
+        planned.extend(renamed);
+    }
+    Ok(TracePage { traces: planned, last })
+}
+
+/// Returns a trace as it is written here, or its id and why it cannot be.
+fn plan(context: &ImportContext, trace: ReadTrace) -> Result<PlannedTrace, (String, String)> {
+    let mut record = trace.record.map_err(|reason| (trace.id.clone(), reason))?;
+    let Some(id) = TraceId::parse(&trace.id) else {
+        return Err((trace.id, "because their id is not valid".to_owned()));
+    };
+    for (key, value) in &mut record.metadata {
+        match key.as_str() {
+            SOURCE_RUN => *value = context.remapped.resolve(IdKind::Run, value),
+            MODEL_ID => *value = context.remapped.resolve(IdKind::LoggedModel, value),
+            _ => {}
+        }
+    }
+    for run in &mut record.runs {
+        *run = context.remapped.resolve(IdKind::Run, run);
+    }
+    record.runs.sort_unstable();
+    for (_, assessment) in &mut record.assessments {
+        resolve_run(context, assessment);
+    }
+    Ok(PlannedTrace { source_id: trace.id, id, record, document: None, spans: Vec::new(), file: None })
+}
+
+/// Replaces the run of a stored assessment if it has another id here.
+fn resolve_run(context: &ImportContext, stored: &mut String) {
+    if !stored.contains(ASSESSMENT_RUN) {
+        return;
+    }
+    if let Some(mut assessment) = mlflow_api::assessments::Assessment::from_stored(stored) {
+        for (_, run) in assessment.metadata.iter_mut().filter(|(key, _)| key == ASSESSMENT_RUN) {
+            *run = context.remapped.resolve(IdKind::Run, run);
+        }
+        *stored = assessment.to_stored().to_string();
+    }
+}
+
+/// Reads the documents of planned traces, and removes and returns the traces whose ids are taken. One
+/// request per 100 traces.
+async fn read_documents(
+    context: &ImportContext,
+    experiment: &ImportedExperiment,
+    planned: &mut Vec<PlannedTrace>,
+) -> Result<Vec<PlannedTrace>, Failure> {
+    let keys: Vec<_> = planned.iter().map(|trace| rows::Trace::key(&trace.id)).collect();
+    let documents = context.table.get_many(&keys).await;
+    let mut documents = documents.map_err(|failure| format!("cannot read traces: {failure:?}"))?;
+    for (trace, key) in planned.iter_mut().zip(&keys) {
+        trace.document = documents.remove(key);
+    }
+    let is_taken = |trace: &mut PlannedTrace| {
+        trace.document.as_ref().is_some_and(|document| {
+            // A stub only has links to a trace that has not arrived.
+            let is_own = document.has(IMPORTED) && document.get(EXPERIMENT) == Some(experiment.id);
+            !is_own && !document.has(EXPIRES)
+        })
+    };
+    Ok(planned.extract_if(.., is_taken).collect())
+}
+
+/// Returns a trace with another id, and the old one in a tag.
+fn renamed(context: &ImportContext, mut trace: PlannedTrace) -> PlannedTrace {
+    let digits = replacement_digits(IdKind::Trace, &trace.source_id);
+    trace.id = TraceId::new(u128::from_str_radix(&digits, 16).unwrap_or_default());
+    context.remapped.insert(IdKind::Trace, &trace.source_id, trace.id.as_str());
+    trace.record.tags.push((ORIGINAL_ID_TAG.to_owned(), trace.source_id.clone()));
+    trace.record.tags.sort_unstable();
+    trace
+}
+
+/// Reads the spans of traces from the database, or finds out in which file they are. Reports spans
+/// that cannot be imported, if `reports` is set.
+///
+/// # Errors
+/// The source cannot be read.
+pub(super) async fn read_spans(
+    context: &ImportContext,
+    experiment: &ImportedExperiment,
+    traces: &mut [PlannedTrace],
+    reports: bool,
+) -> Result<(), Failure> {
+    let ids: Vec<_> = traces.iter().map(|trace| trace.source_id.as_str()).collect();
+    let mut all = span_reader::spans_of(&context.source, &ids).await?;
+    for trace in traces {
+        let in_database = all.remove(&trace.source_id);
+        let record = &mut trace.record;
+        let archive = record.tag(ARCHIVE_LOCATION_TAG).map(|location| SpanFile::Archive(location.to_owned()));
+        let artifact = || {
+            let tag = record.tag(ARTIFACT_LOCATION_TAG);
+            SpanFile::artifact(tag, &experiment.record.artifact_location, &trace.source_id)
+        };
+        trace.file = match (record.spans_location.as_deref(), &in_database) {
+            (Some(ARCHIVE), _) => archive,
+            (Some(TRACKING_STORE), None) => archive,
+            (Some(TRACKING_STORE), _) | (None, Some(_)) => None,
+            (_, _) => Some(artifact()),
+        };
+        if let Some(file) = &trace.file {
+            file.name().clone_into(&mut record.spans);
+        } else if let Some(spans) = in_database {
+            trace.spans = taken(context, &trace.source_id, &trace.id, spans, reports);
+            record.spans = span_reader::hash(&trace.spans);
+        }
+        // The location in the tag is that of the source.
+        for (_, location) in record.tags.iter_mut().filter(|(key, _)| key == ARTIFACT_LOCATION_TAG) {
+            *location = context.artifact_location(location);
+        }
+    }
+    Ok(())
+}
+
+/// Returns spans as they are written here. Reports why they cannot be, if `reports` is set.
+pub(super) fn taken(
+    context: &ImportContext,
+    source_id: &str,
+    id: &TraceId,
+    spans: ReadSpans,
+    reports: bool,
+) -> Vec<Span> {
+    let mut spans = match spans {
+        Ok(spans) => spans,
+        Err(reason) => {
+            if reports {
+                context.report.omitted(SPANS_KIND, source_id, reason);
+            }
+            return Vec::new();
+        }
+    };
+    if let Some(new) = spans::trace_id(id.as_str()).filter(|_| id.as_str() != source_id) {
+        spans.iter_mut().for_each(|span| spans::move_to_trace(span, new));
+    }
+    spans
+}

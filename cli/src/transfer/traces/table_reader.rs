@@ -1,0 +1,63 @@
+//! Reads traces from the table.
+
+use entities::StoredTrace;
+use entities::attributes::IMPORTED;
+use spans::Span;
+use table::{Item, Table};
+use trace_blocks::{LargeTraceTurn, read_trace_spans};
+
+use super::record::TraceRecord;
+use super::span_reader;
+use crate::Failure;
+use crate::transfer::import::fingerprint;
+
+/// Returns the record of a trace, with its spans. One request, and one more per MB of spans.
+///
+/// # Errors
+/// The table or the document cannot be read.
+pub(super) async fn record(table: &Table, trace: &StoredTrace) -> Result<(TraceRecord, Vec<Span>), Failure> {
+    let failed = |error: mlflow_api::Error| format!("cannot read trace {}: {}", trace.id(), error.message);
+    let spans = read_trace_spans(table, trace.experiment(), trace.id(), &LargeTraceTurn::default()).await;
+    let spans = spans.map_err(failed)?.to_vec();
+    let mut record = TraceRecord::of(&trace.info().map_err(failed)?, trace.runs(), trace.prompts());
+    record.spans = span_reader::hash(&spans);
+    Ok((record, spans))
+}
+
+/// How a trace here differs from a record of the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TraceDifference {
+    /// It is as in the source.
+    None,
+    /// It is as it was when it was imported, and the source has changed since then.
+    Source,
+    /// It was changed here.
+    Here,
+}
+
+/// Compares an imported trace with the hash of its record in the source. As many requests as
+/// [`record`].
+///
+/// # Errors
+/// The table or the document cannot be read.
+pub(super) async fn difference(
+    table: &Table,
+    document: &Item,
+    source_fingerprint: &str,
+) -> Result<TraceDifference, Failure> {
+    let trace = StoredTrace::of(document.clone()).map_err(|error| error.message)?;
+    let (mut record, _) = record(table, &trace).await?;
+    if fingerprint(&record)? == source_fingerprint {
+        return Ok(TraceDifference::None);
+    }
+    let imported = document.get(IMPORTED);
+    let hash = std::mem::take(&mut record.spans);
+    // Whether the spans came from a file is not recorded.
+    for spans in [hash.as_str(), "traces.json", "traces.pb"] {
+        spans.clone_into(&mut record.spans);
+        if imported == Some(fingerprint(&record)?.as_str()) {
+            return Ok(TraceDifference::Source);
+        }
+    }
+    Ok(TraceDifference::Here)
+}
