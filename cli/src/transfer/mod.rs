@@ -19,4 +19,5 @@ mod runs;
 mod scorers;
 mod source;
 mod traces;
+mod users;
 mod workspaces;
