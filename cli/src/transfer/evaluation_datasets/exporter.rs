@@ -37,7 +37,8 @@ pub(crate) async fn export(context: &ExportContext) -> Result<(), Failure> {
     for list in lists {
         let mut pages = std::pin::pin!(listing::pages(&context.table, Query::of(list)));
         loop {
-            let page = pages.try_next().await.map_err(|failure| format!("cannot read a list of datasets: {failure:?}"))?;
+            let page =
+                pages.try_next().await.map_err(|failure| format!("cannot read a list of datasets: {failure:?}"))?;
             let Some(rows) = page else { break };
             for row in rows {
                 if let Some(id) = row.key().and_then(|key| key_parts::listed_evaluation_dataset(&key.sk)) {

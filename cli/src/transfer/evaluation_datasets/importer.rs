@@ -61,7 +61,9 @@ async fn import_dataset(context: &ImportContext, mut dataset: EvaluationDataset)
                 return Ok(());
             }
             ImportDecision::Taken => {
-                return Err(format!("evaluation dataset {source_id} cannot be imported: its new id is taken too").into());
+                return Err(
+                    format!("evaluation dataset {source_id} cannot be imported: its new id is taken too").into()
+                );
             }
             ImportDecision::Create | ImportDecision::Changed => {}
         }

@@ -53,7 +53,8 @@ impl RecordSum {
     /// The record cannot be written as JSON.
     pub(super) fn add(&mut self, record: &DatasetRecord) -> Result<(), Failure> {
         let hash = Sha256::digest(serde_json::to_vec(record)?);
-        let half = |from: usize| hash.iter().skip(from).take(8).fold(0_u64, |bits, byte| (bits << 8) | u64::from(*byte));
+        let half =
+            |from: usize| hash.iter().skip(from).take(8).fold(0_u64, |bits, byte| (bits << 8) | u64::from(*byte));
         self.count += 1;
         self.sum = (self.sum.0.wrapping_add(half(0)), self.sum.1.wrapping_add(half(8)));
         Ok(())
@@ -103,8 +104,7 @@ mod tests {
 
     #[test]
     fn ids_keep_time_and_order() {
-        let (first, second) =
-            (format!("dr-0{}", "a".repeat(31)), format!("dr-0{}b{}", "a".repeat(10), "0".repeat(20)));
+        let (first, second) = (format!("dr-0{}", "a".repeat(31)), format!("dr-0{}b{}", "a".repeat(10), "0".repeat(20)));
         let (one, two) = (record_id(&first, 1_700_000_000_000), record_id(&second, 1_700_000_000_000));
         assert_eq!(one.created(), 1_700_000_000_000);
         assert!(one < two && two < record_id(&first, 1_700_000_000_001), "{one} {two}");

@@ -29,7 +29,7 @@ pub(crate) use context::{ImportContext, ImportScope};
 pub(crate) use decision::ImportDecision;
 pub(crate) use fingerprint::fingerprint;
 pub(crate) use options::Options;
-pub(crate) use remapped_ids::{IdKind, RemappedIds, ORIGINAL_ID_TAG, replacement_digits, replacement_digits_of};
+pub(crate) use remapped_ids::{IdKind, ORIGINAL_ID_TAG, RemappedIds, replacement_digits, replacement_digits_of};
 
 pub(crate) use report::ImportReport;
 

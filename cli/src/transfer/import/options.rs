@@ -12,11 +12,11 @@ use super::context::{ImportContext, ImportScope};
 use super::remapped_ids::RemappedIds;
 use super::report::ImportReport;
 use super::table_writer::TableWriter;
-use crate::{Failure, admin};
 use crate::table_options::TableOptions;
 use crate::transfer::database::DatabaseUri;
 use crate::transfer::source::Source;
 use crate::transfer::users::UserDatabase;
+use crate::{Failure, admin};
 
 /// Tables whose rows are entities of their own, for the progress bar.
 const COUNTED_TABLES: [&str; 8] = [

@@ -59,7 +59,11 @@ impl ImportReport {
     /// Creates a report that shows its progress towards this number of entities.
     pub(super) fn new(total: u64) -> Result<Self, Failure> {
         let style = ProgressStyle::with_template("{bar:40} {pos}/{len} imported, {eta} left")?;
-        Ok(Self { kinds: Mutex::default(), unsupported: Mutex::default(), bar: ProgressBar::new(total).with_style(style) })
+        Ok(Self {
+            kinds: Mutex::default(),
+            unsupported: Mutex::default(),
+            bar: ProgressBar::new(total).with_style(style),
+        })
     }
 
     fn update(&self, kind: &'static str, count: u64, change: impl FnOnce(&mut KindCounts)) {

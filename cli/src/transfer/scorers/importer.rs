@@ -1,6 +1,6 @@
 //! Imports scorers.
 
-use entities::attributes::{IMPORTED, NAME, SCORER};
+use entities::attributes::{IMPORTED, SCORER};
 use entities::documents::content;
 use evaluation::store::{StoredScorerItems, online_config_item, scorer_key, scorer_part_key};
 use key_schema::{Key, rows};
@@ -36,7 +36,7 @@ async fn import_scorer(
 ) -> Result<(), Failure> {
     let id = scorer_id(experiment.id, &record.id);
     let mut found = header(context, experiment, &record.name).await?;
-    if is_taken(found.as_ref(), &id) {
+    if is_taken(found.as_ref()) {
         if !context.remap {
             return Err(format!(
                 "scorer {} of experiment {} cannot be imported: its name is taken. --remap imports it with another name",
@@ -46,7 +46,7 @@ async fn import_scorer(
         }
         record.name = new_name(&record);
         found = header(context, experiment, &record.name).await?;
-        if is_taken(found.as_ref(), &id) {
+        if is_taken(found.as_ref()) {
             return Err(format!("scorer {} cannot be imported: its new name is taken too", record.name).into());
         }
     }
@@ -62,7 +62,9 @@ async fn import_scorer(
             context.report.changed_here(KIND, &record.name);
             return Ok(());
         }
-        stale = keys_of(context, experiment, &id).await?;
+        if let Some(replaced) = header.get(SCORER) {
+            stale = keys_of(context, experiment, &replaced).await?;
+        }
     }
     let (mut items, header) = items(experiment, &id, &record)?;
     stale.retain(|key| !items.iter().any(|item| item.key().as_ref() == Some(key)));
@@ -93,18 +95,14 @@ async fn header(context: &ImportContext, experiment: &ImportedExperiment, name: 
     found.map_err(|failure| format!("cannot read scorer {name}: {failure:?}").into())
 }
 
-/// Checks whether a scorer with another id has the name.
-fn is_taken(header: Option<&Item>, id: &ScorerId) -> bool {
-    header.is_some_and(|header| header.get(SCORER).as_ref() != Some(id) || header.get(NAME).is_none())
+/// Checks whether a scorer that was not imported has the name.
+fn is_taken(header: Option<&Item>) -> bool {
+    header.is_some_and(|header| !header.has(IMPORTED))
 }
 
 /// Returns the items of a scorer: parts of large versions, versions, its online configuration and its
 /// row in a list; and its own item, which is to be written last.
-fn items(
-    experiment: &ImportedExperiment,
-    id: &ScorerId,
-    record: &ScorerRecord,
-) -> Result<(Vec<Item>, Item), Failure> {
+fn items(experiment: &ImportedExperiment, id: &ScorerId, record: &ScorerRecord) -> Result<(Vec<Item>, Item), Failure> {
     let stored = StoredScorerItems {
         experiment: experiment.id,
         workspace: &experiment.record.workspace,
@@ -132,11 +130,7 @@ fn items(
 }
 
 /// Returns the keys of the versions of a scorer, of their parts, and of its online configuration.
-async fn keys_of(
-    context: &ImportContext,
-    experiment: &ImportedExperiment,
-    id: &ScorerId,
-) -> Result<Vec<Key>, Failure> {
+async fn keys_of(context: &ImportContext, experiment: &ImportedExperiment, id: &ScorerId) -> Result<Vec<Key>, Failure> {
     let versions = context.table.query(Query::of(rows::ScorerVersion::all(&experiment.id).scorer(id).range())).await;
     let versions = versions.map_err(|failure| format!("cannot read scorer {id}: {failure:?}"))?;
     let mut keys = vec![rows::ScorerOnlineConfig::key(&experiment.id, id)];
@@ -161,7 +155,7 @@ pub(crate) async fn verify(context: &ImportContext, experiment: &ImportedExperim
         for mut record in records {
             let id = scorer_id(experiment.id, &record.id);
             let mut found = header(context, experiment, &record.name).await?;
-            if is_taken(found.as_ref(), &id) {
+            if is_taken(found.as_ref()) {
                 record.name = new_name(&record);
                 found = header(context, experiment, &record.name).await?;
             }
@@ -169,7 +163,7 @@ pub(crate) async fn verify(context: &ImportContext, experiment: &ImportedExperim
                 context.report.different(KIND, &format!("{} is missing", record.name));
                 continue;
             };
-            record.id = id.to_string();
+            record.id = header.get(SCORER).unwrap_or(id).to_string();
             // A scorer that was changed here is in the report already.
             if header.get(IMPORTED) == Some(fingerprint(&record)?.as_str())
                 && table_reader::record(&context.table, experiment.id, &header).await? != record

@@ -139,12 +139,7 @@ impl UserImporter<'_> {
     }
 
     /// Returns a grant with the name that its resource has here, or reports why there is no such grant.
-    fn grant(
-        &self,
-        workspace: &str,
-        grant: &GrantRecord,
-        label: &str,
-    ) -> Option<(GrantType, String, PermissionLevel)> {
+    fn grant(&self, workspace: &str, grant: &GrantRecord, label: &str) -> Option<(GrantType, String, PermissionLevel)> {
         let (level, kind) = match parse_grant(&grant.level, &grant.kind) {
             Ok(parsed) => parsed,
             Err(error) => {

@@ -58,7 +58,8 @@ impl Store {
         workspace: &str,
         description: Option<&str>,
     ) -> Result<Imported<u32>> {
-        if let Some(role) = known.iter().find(|role| (role.name.as_str(), role.workspace.as_str()) == (name, workspace)) {
+        if let Some(role) = known.iter().find(|role| (role.name.as_str(), role.workspace.as_str()) == (name, workspace))
+        {
             let key = access_rows::Role::key(&Ordinal(role.id));
             return Ok(if self.is_incomplete(&key).await? {
                 Imported::Incomplete(role.id)

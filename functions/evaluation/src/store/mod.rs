@@ -11,8 +11,8 @@ pub use evaluation_dataset::{
     DatasetItems, DatasetReference, DatasetSearch, NewDataset, RecordFields, StoredDataset, StoredRecord,
     experiments_with_times, inputs_hash, part_key as dataset_part_key,
 };
+pub(crate) use scorer::check_scorer;
 pub use scorer::{
     ScorerName, StoredScorerItems, header_key as scorer_key, online_config_item, part_key as scorer_part_key,
 };
-pub(crate) use scorer::check_scorer;
 pub use store::Store;

@@ -341,7 +341,7 @@ rows! {
         VERSION: Count "the latest version; missing if all were deleted",
         CREATED: Number "when the latest version was registered, in ms",
         CONTENT_SIZE: Count "size of the content in bytes, before compression",
-        IMPORTED: Text "a hash of the record that it was imported from; missing if it was created or changed by a client",
+        IMPORTED: Text "a hash of the record that it was imported from; missing if a client created it",
         ..LONG_CONTENT
     };
     /// A version of a scorer, compressed, unless it is big.

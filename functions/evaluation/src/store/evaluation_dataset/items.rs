@@ -58,7 +58,8 @@ impl StoredDataset<'_> {
     /// are added.
     pub(super) fn items_with(&self, complete: impl FnOnce(Item) -> Item) -> DatasetItems {
         let Self { id, workspace, name, .. } = *self;
-        let added = self.experiments.iter().map(|(experiment, time)| (entry_name(experiment).into_owned(), number(*time)));
+        let added =
+            self.experiments.iter().map(|(experiment, time)| (entry_name(experiment).into_owned(), number(*time)));
         let item = Item::new(rows::EvaluationDataset::key(id))
             .with(NAME, text(name))
             .with(DIGEST, text(self.digest))
@@ -73,7 +74,12 @@ impl StoredDataset<'_> {
             entities::documents::new_document(complete(in_workspace(item, workspace)), self.tags, tag_row);
         let list_row = |key| list_row(key, id, self.created, name, self.created_by);
         let experiments = self.experiments.iter().map(|(experiment, _)| list_row(experiment_key(id, experiment)));
-        DatasetItems { document, tags, experiments: experiments.collect(), workspace: list_row(workspace_key(workspace, id)) }
+        DatasetItems {
+            document,
+            tags,
+            experiments: experiments.collect(),
+            workspace: list_row(workspace_key(workspace, id)),
+        }
     }
 }
 

@@ -14,6 +14,6 @@ mod read;
 mod register;
 mod scorer_row;
 
-pub(crate) use register::check_scorer;
 pub use items::{StoredScorerItems, online_config_item};
+pub(crate) use register::check_scorer;
 pub use scorer_row::{ScorerName, header_key, part_key};

@@ -60,7 +60,9 @@ impl Store {
             );
             let items = StoredScorerItems { experiment, workspace, name: &scorer.name, id: &id };
             let row = items.version(version, created, &packed);
-            let mut others = vec![Write::Put(items.header(Some(&row)), condition)];
+            let header = items.header(Some(&row));
+            let header = found.iter().fold(header, |header, found| found.keep_import(header));
+            let mut others = vec![Write::Put(header, condition)];
             if found.is_none() {
                 others.push(Write::Put(items.listed(), Condition::Always));
                 let guarded = Guard::Scorer(experiment, scorer.name.clone());

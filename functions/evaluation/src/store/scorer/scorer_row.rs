@@ -1,7 +1,7 @@
 //! A scorer's row, and the names that identify a scorer.
 
 use access::Granted;
-use entities::attributes::{CONTENT_SIZE, CREATED, NAME, SCORER, VERSION};
+use entities::attributes::{CONTENT_SIZE, CREATED, IMPORTED, NAME, SCORER, VERSION};
 use entities::unreadable;
 use key_schema::{Key, KeyRange, Name, Ordinal, WideDigest, rows};
 use mlflow_api::{Error, ExperimentId, Result, ScorerId};
@@ -67,6 +67,11 @@ impl StoredScorer {
     /// individually.
     pub(super) fn latest(&self) -> Option<u32> {
         self.item.get(VERSION)
+    }
+
+    /// Adds the hash that the scorer was imported from to a row that replaces the scorer's own.
+    pub(super) fn keep_import(&self, row: Item) -> Item {
+        self.item.get(IMPORTED).into_iter().fold(row, |row, hash| row.with(IMPORTED, text(hash)))
     }
 
     /// Returns the condition that the latest version has not changed since it was read.
