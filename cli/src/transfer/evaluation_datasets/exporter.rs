@@ -1,5 +1,7 @@
 //! Exports evaluation datasets.
 
+use std::fmt::Write;
+
 use entities::listing;
 use entities::workspaces::Workspaces;
 use futures::stream::TryStreamExt;
@@ -22,17 +24,14 @@ use crate::transfer::import::replacement_digits_of;
 /// # Errors
 /// The table cannot be read, or the file cannot be written.
 pub(crate) async fn export(context: &ExportContext) -> Result<(), Failure> {
-    let lists: Vec<_> = match context.experiment {
-        Some(experiment) => {
-            vec![rows::ExperimentEvaluationDataset::all(&experiment.to_string().as_str().into()).range()]
-        }
-        None => {
-            let workspaces = Workspaces::new(context.table.clone()).names().await.map_err(|error| error.message)?;
-            let list = |workspace: &mlflow_api::Workspace| {
-                rows::WorkspaceEvaluationDataset::all(&workspace.as_str().into()).range()
-            };
-            workspaces.iter().map(list).collect()
-        }
+    let lists: Vec<_> = if let Some(experiment) = context.experiment {
+        vec![rows::ExperimentEvaluationDataset::all(&experiment.to_string().as_str().into()).range()]
+    } else {
+        let workspaces = Workspaces::new(context.table.clone()).names().await.map_err(|error| error.message)?;
+        let list = |workspace: &mlflow_api::Workspace| {
+            rows::WorkspaceEvaluationDataset::all(&workspace.as_str().into()).range()
+        };
+        workspaces.iter().map(list).collect()
     };
     for list in lists {
         let mut pages = std::pin::pin!(listing::pages(&context.table, Query::of(list)));
@@ -106,18 +105,21 @@ fn insert_dataset(context: &ExportContext, dataset: &EvaluationDataset) -> Resul
 }
 
 fn insert_record(context: &ExportContext, id: &EvaluationDatasetId, record: &DatasetRecord) -> Result<(), Failure> {
-    let content = match Json::parse(&record.content) {
-        Some(Json::Object(content)) => content,
-        _ => return Err(format!("record {} of dataset {id} is no JSON object", record.id).into()),
+    let Some(Json::Object(fields)) = Json::parse(&record.content) else {
+        return Err(format!("record {} of dataset {id} is no JSON object", record.id).into());
     };
-    let json = |field: &str| content.get(field).map(Json::print);
-    let source_text = |field: &str| content.get(field).map(Json::to_text);
+    let object = |field: &str| fields.get(field).map(Json::print);
+    let plain = |field: &str| fields.get(field).map(Json::to_text);
     let wrapped = |output: &Json| {
         let entry = (WRAPPED_OUTPUT.to_owned(), output.clone());
         Json::Object([entry].into_iter().collect::<JsonObject>()).print()
     };
-    let inputs = content.get("inputs").map(Json::print_sorted).unwrap_or_default();
-    let hash: String = Sha256::digest(inputs).iter().map(|byte| format!("{byte:02x}")).collect();
+    let inputs = fields.get("inputs").map(Json::print_sorted).unwrap_or_default();
+    let hash = Sha256::digest(inputs).iter().fold(String::new(), |mut digits, byte| {
+        // The result is ignored because writing to a string cannot fail.
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    });
     context.insert(
         "INSERT INTO evaluation_dataset_records (dataset_record_id, dataset_id, inputs, outputs, expectations, tags, \
          source, source_id, source_type, created_time, last_update_time, created_by, last_updated_by, input_hash) \
@@ -125,13 +127,13 @@ fn insert_record(context: &ExportContext, id: &EvaluationDatasetId, record: &Dat
         params![
             record.id,
             id.as_str(),
-            json("inputs"),
-            content.get("outputs").map(wrapped),
-            json("expectations"),
-            json("tags"),
-            json("source"),
-            source_text("source_id"),
-            source_text("source_type"),
+            object("inputs"),
+            fields.get("outputs").map(wrapped),
+            object("expectations"),
+            object("tags"),
+            object("source"),
+            plain("source_id"),
+            plain("source_type"),
             record.created,
             record.updated,
             record.created_by,

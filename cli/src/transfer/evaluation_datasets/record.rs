@@ -124,7 +124,9 @@ mod tests {
         };
         let sum = |ids: [&str; 2]| {
             let mut sum = RecordSum::default();
-            ids.iter().for_each(|id| sum.add(&record(id)).unwrap());
+            for id in ids {
+                sum.add(&record(id)).unwrap();
+            }
             sum
         };
         assert_eq!(sum(["a", "b"]), sum(["b", "a"]));

@@ -57,7 +57,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     };
     let (context, engine) = options.open(source).await?;
     let indexing = LocalIndexing::start(engine, &context.table);
-    let imported = import_all(&context, &indexing).await;
+    let imported = Box::pin(import_all(&context, &indexing)).await;
     indexing.stop().await;
     let experiments = imported?;
     if context.writer.is_dry_run() {

@@ -66,7 +66,7 @@ async fn import_scorer(
             stale = keys_of(context, experiment, &replaced).await?;
         }
     }
-    let (mut items, header) = items(experiment, &id, &record)?;
+    let (mut items, header) = items(experiment, &id, &record);
     stale.retain(|key| !items.iter().any(|item| item.key().as_ref() == Some(key)));
     // Parts of versions come first, and are before the items that refer to them.
     let versions = items.split_off(items.iter().take_while(|item| is_part(item)).count());
@@ -102,7 +102,7 @@ fn is_taken(header: Option<&Item>) -> bool {
 
 /// Returns the items of a scorer: parts of large versions, versions, its online configuration and its
 /// row in a list; and its own item, which is to be written last.
-fn items(experiment: &ImportedExperiment, id: &ScorerId, record: &ScorerRecord) -> Result<(Vec<Item>, Item), Failure> {
+fn items(experiment: &ImportedExperiment, id: &ScorerId, record: &ScorerRecord) -> (Vec<Item>, Item) {
     let stored = StoredScorerItems {
         experiment: experiment.id,
         workspace: &experiment.record.workspace,
@@ -126,7 +126,7 @@ fn items(experiment: &ImportedExperiment, id: &ScorerId, record: &ScorerRecord) 
         items.push(online_config_item(experiment.id, id, &config.id, rate, config.filter.as_deref()));
     }
     parts.extend(items);
-    Ok((parts, stored.header(latest.as_ref())))
+    (parts, stored.header(latest.as_ref()))
 }
 
 /// Returns the keys of the versions of a scorer, of their parts, and of its online configuration.
