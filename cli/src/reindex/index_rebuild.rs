@@ -25,7 +25,7 @@ const MAX_STALL: Duration = Duration::from_mins(15);
 /// their number: a check of many runs reads more, and they are indexed in larger batches.
 const PAUSE_FOR_THOUSAND: Duration = Duration::from_secs(1);
 /// Minimum pause. It grows with the time without progress, up to `MAX_SILENT_PAUSE`.
-const MIN_PAUSE: Duration = Duration::from_millis(15);
+const MIN_PAUSE: Duration = Duration::from_millis(10);
 const MAX_SILENT_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 /// Time without progress after which the documents of the waiting runs are read, too: a run that is

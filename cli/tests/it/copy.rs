@@ -117,7 +117,7 @@ async fn there_and_back_is_byte_for_byte() {
     let [data, access] = ["data-export", "access-export"].map(|name| directory.path().join(name));
     let engine = fill(&here).await;
     let (original, users) = (items(&engine, TABLE).await, items(&engine, ACCESS).await);
-    assert!(original.len() > 300, "{}", original.len());
+    assert!(original.len() > 200, "{}", original.len());
     drop(engine);
 
     let elsewhere = Engine::memory().unwrap();
@@ -165,16 +165,18 @@ async fn a_copy_that_was_killed_is_refused_by_servers_and_resumed() {
     drop(engine);
     let arguments = ["--from", path(&here), "--users", "--data", path(&there)];
     let slow = Program::start(&[&["copy"], &arguments[..], &["--write-units", "1"]].concat());
-    while !Engine::is_in(&there) {
-        tokio::time::sleep(Duration::from_millis(10)).await;
+    // Waits until the table is there, and claimed. An engine does not notice tables that another
+    // process creates.
+    loop {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        if Engine::is_in(&there) {
+            let table = Table::new(Engine::open(&there).unwrap().client(), TABLE);
+            if layout::read(&table, CURRENT_LAYOUT).await == Err(LayoutError::UnfinishedCopy) {
+                break;
+            }
+        }
     }
-    let engine = Engine::open(&there).unwrap();
-    let table = Table::new(engine.client(), TABLE);
-    // Waits until the table is there, and claimed.
-    while layout::read(&table, CURRENT_LAYOUT).await != Err(LayoutError::UnfinishedCopy) {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    drop((slow, table, engine));
+    drop(slow);
 
     let output = Command::new(env!("CARGO_BIN_EXE_mlflow-serverless"))
         .args(["serve", "--no-ui", "--port", "0", "--data", path(&there)])
