@@ -229,8 +229,9 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         }
     });
     let interval = Duration::from_millis(options.run_indexing_interval);
-    let indexed = embedded.as_ref().map_or_else(|| table.clone(), |engine| feed::table_to_index(engine, table.name()));
-    let indexer = Indexer::new(indexed).with_interval(interval);
+    let index_table =
+        embedded.as_ref().map_or_else(|| table.clone(), |engine| feed::table_to_index(engine, table.name()));
+    let indexer = Indexer::new(index_table).with_interval(interval);
     let indexer = if options.workspaces { indexer.with_usage_counter() } else { indexer };
     let (housekeeping, feed) = if let Some(engine) = embedded {
         let housekeeping = tokio::spawn(housekeeping::run(

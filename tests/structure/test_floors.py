@@ -114,8 +114,12 @@ def test_storage_does_not_depend_on_messages() -> None:
 
 
 def test_only_the_indexer_packs() -> None:
-    """A second packer would pack the same items again."""
-    assert {crate for crate in _manifests() if "metric-packing" in _used(crate, "dependencies")} == {"fts-indexer"}
+    """A second packer would pack the same items again. The import writes packed histories of runs
+    that nothing else knows yet.
+    """
+    assert {crate for crate in _manifests() if "metric-packing" in _used(crate, "dependencies")} == {"fts-indexer", "mlflow-serverless"}
+    of_program = [path.read_text() for path in (_REPOSITORY / "cli/src").rglob("*.rs") if "metric_packing" in path.read_text()]
+    assert all(set(re.findall(r"metric_packing::(\w+)", text)) == {"HistoryPacker"} for text in of_program)
     assert "mod trace_packing;" in (_REPOSITORY / "functions/fts-indexer/src/lib.rs").read_text().splitlines()
 
 

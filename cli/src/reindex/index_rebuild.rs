@@ -191,6 +191,7 @@ impl<'a> IndexRebuild<'a> {
 }
 
 /// Returns how long to pause before this number of waiting runs are checked again.
+#[expect(clippy::cast_precision_loss, reason = "a pause needs few digits")]
 fn pause_for(waiting: usize, silence: Duration) -> Duration {
     let thousands = waiting as f64 / 1_000.0;
     let for_runs = PAUSE_FOR_THOUSAND.mul_f64((thousands * thousands).min(MAX_PAUSE.as_secs_f64()));

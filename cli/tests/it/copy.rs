@@ -97,7 +97,7 @@ async fn export(engine: &Engine, table: &str, directory: &Path) {
             "dataFileS3Key": format!("AWSDynamoDB/0-1/data/{name}"),
         }));
     }
-    let lines: String = listed.iter().map(|file| format!("{file}\n")).collect();
+    let lines = listed.iter().map(|file| format!("{file}\n")).collect::<Vec<_>>().concat();
     fs::write(directory.join("manifest-files.json"), lines).unwrap();
     let summary = json!({
         "version": "2023-08-01", "exportArn": format!("arn:aws:dynamodb:::table/{table}/export/1"), "itemCount": items.len(),

@@ -190,5 +190,5 @@ impl Copy {
 
 /// Returns whether an item has a mark for the indexer.
 fn is_marked(item: &Item) -> bool {
-    item.is_in(&RunsChanged::INDEX) || item.has(TO_PACK)
+    item.is_in(RunsChanged::INDEX) || item.has(TO_PACK)
 }

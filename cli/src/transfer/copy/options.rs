@@ -16,7 +16,7 @@ pub(crate) struct Options {
     /// Name of the table in the data directory.
     #[arg(long, value_name = "TABLE", default_value = "mlflow", value_parser = table_name)]
     pub(super) from_table: String,
-    /// Copy a table in AWS from its export to S3: a full export in DYNAMODB_JSON, downloaded into this
+    /// Copy a table in AWS from its export to S3: a full export in `DYNAMODB_JSON`, downloaded into this
     /// directory. It has manifest-summary.json, manifest-files.json and data/.
     #[arg(long, value_name = "DIR")]
     pub(super) from_export: Option<PathBuf>,

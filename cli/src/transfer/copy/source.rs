@@ -19,7 +19,7 @@ use crate::Failure;
 /// A table that is copied.
 pub(super) enum CopySource {
     /// A table in a data directory.
-    Data(DataDirectory, TableSize),
+    Data(Box<DataDirectory>, TableSize),
     /// An export of a table, and that of its access table if users are copied.
     Export(ExportManifest, Option<ExportManifest>),
 }
@@ -37,7 +37,7 @@ impl CopySource {
         let read = data.table.get(&layout::key()).await;
         let setting = supported(read.map_err(|failure| format!("cannot read the table: {failure:?}"))?)?;
         let size = data_directory::size(&data.engine, table).await?;
-        Ok((Self::Data(data, size), setting))
+        Ok((Self::Data(Box::new(data), size), setting))
     }
 
     /// Opens exports, and reads them once, to check that they are complete.

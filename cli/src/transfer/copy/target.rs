@@ -132,6 +132,7 @@ impl CopyTarget {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` passes it by value")]
 fn failed(failure: TableFailure) -> Failure {
     format!("cannot write to the table: {failure:?}").into()
 }

@@ -30,11 +30,15 @@ impl ArtifactMapping {
         (rest.is_empty() || rest.starts_with('/')).then(|| format!("{}{rest}", self.to))
     }
 
-    /// Returns the command that copies the files.
-    pub(crate) fn copy_command(&self) -> String {
+    /// Returns the command that copies the files, or `None` if one of the locations is not one that
+    /// a command reaches.
+    pub(crate) fn copy_command(&self) -> Option<String> {
         let Self { from, to } = self;
+        if [from, to].iter().any(|location| location.starts_with("mlflow-artifacts:")) {
+            return None;
+        }
         let is_in_bucket = [from, to].iter().any(|location| location.starts_with("s3://"));
-        if is_in_bucket { format!("aws s3 sync {from} {to}") } else { format!("rsync -a {from}/ {to}/") }
+        Some(if is_in_bucket { format!("aws s3 sync {from} {to}") } else { format!("rsync -a {from}/ {to}/") })
     }
 }
 

@@ -33,6 +33,7 @@ pub(crate) use remapped_ids::{IdKind, ORIGINAL_ID_TAG, RemappedIds, replacement_
 pub(crate) use report::ImportReport;
 pub(crate) use table_writer::TableWriter;
 
+use artifact_mapping::ArtifactMapping;
 use local_indexing::LocalIndexing;
 
 use crate::Failure;
@@ -70,8 +71,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         let store = options.user_store_over(&context.table).await?;
         import_users(users, &store, &context.remapped, &context.report, context.writer.is_dry_run()).await?;
     }
-    for mapping in &context.artifacts {
-        print_line(&format!("Copy the artifacts with: {}", mapping.copy_command()));
+    for command in context.artifacts.iter().filter_map(ArtifactMapping::copy_command) {
+        print_line(&format!("Copy the artifacts with: {command}"));
     }
     report_end(&context.report)
 }

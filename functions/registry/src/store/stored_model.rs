@@ -15,7 +15,11 @@ use super::attributes::{
 };
 use super::model_home::{home_key, home_row};
 use super::model_item::{kind_of_tag, list_key, list_row, model_key, versions_map};
-use super::version::{MAX_INLINE_VALUE_BYTES, run_row};
+
+/// Maximum size, in bytes, of a tag that is stored in a version's document, as long as the document
+/// is not full. The size is large for two reasons: versions are rarely written and always read as a
+/// whole, and the text of a prompt is stored as a tag.
+pub(super) const MAX_INLINE_VALUE_BYTES: usize = 32 << 10;
 
 /// A registered model or prompt, as it is stored.
 #[derive(Clone, Debug)]
@@ -187,4 +191,13 @@ pub fn listed_model_key(workspace: &Workspace, name: &str, kind: ModelKind) -> K
 #[must_use]
 pub fn model_home_key(home: &ModelKey) -> Key {
     home_key(home)
+}
+
+/// Returns the row that finds a version by its run.
+pub(super) fn run_row(workspace: &Workspace, home: &ModelKey, version: u32, run: Option<&str>) -> Option<Item> {
+    let run = run.filter(|run| !run.is_empty())?;
+    Some(
+        Item::new(rows::VersionOfRun::key(&ModelKey::of(workspace, run), home, &Ordinal(version)))
+            .with(HOME, text(home.to_attribute())),
+    )
 }

@@ -11,14 +11,9 @@ use table::{ChangePlan, Condition, Item, Query, Write, number, text};
 use super::Store;
 use super::attributes::{HOME, LATEST, TAG_ROWS, UPDATED, VERSIONS};
 use super::model_item::{Model, list_changed};
-use super::stored_model::StoredModelVersion;
+use super::stored_model::{StoredModelVersion, run_row};
 use super::version_item::{VersionItem, version_entity};
 use super::version_source::{Owners, ResolvedSource, VersionSource};
-
-/// Maximum size, in bytes, of a tag that is stored in a version's document, as long as the document
-/// is not full. The size is large for two reasons: versions are rarely written and always read as a
-/// whole, and the text of a prompt is stored as a tag.
-pub(super) const MAX_INLINE_VALUE_BYTES: usize = 32 << 10;
 
 /// A version to create.
 #[derive(Clone, Debug, Default)]
@@ -152,13 +147,4 @@ fn new_item(model: &Model, version: u32, new: &NewVersion, source: &ResolvedSour
         tags: &new.tags,
     };
     stored.items()
-}
-
-/// Returns the row that finds a version by its run.
-pub(super) fn run_row(workspace: &Workspace, home: &ModelKey, version: u32, run: Option<&str>) -> Option<Item> {
-    let run = run.filter(|run| !run.is_empty())?;
-    Some(
-        Item::new(rows::VersionOfRun::key(&ModelKey::of(workspace, run), home, &Ordinal(version)))
-            .with(HOME, text(home.to_attribute())),
-    )
 }

@@ -11,7 +11,7 @@ use table::{Condition, Failure, Item, Update, Write, number, text};
 use super::Store;
 use super::attributes::{TAG_ROWS, TAGS, UNSEEN};
 use super::model_home::is_at_home;
-use super::version::MAX_INLINE_VALUE_BYTES;
+use super::stored_model::MAX_INLINE_VALUE_BYTES;
 
 /// Maximum number of tags that may be set in sequence before the size of the document is checked.
 const MAX_UNCHECKED_TAGS: i64 = 64;
