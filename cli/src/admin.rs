@@ -183,8 +183,13 @@ pub(crate) async fn wait_for_lease() {
 
 pub(crate) async fn store(place: &TableOptions) -> Result<Store, Failure> {
     let (data, _engine) = place.connect().await?;
-    let access = place.access_table(&data);
     place.create(&data, false).await?;
+    store_over(place, data).await
+}
+
+/// Returns the store of users next to a table, and creates the access table if it is missing.
+pub(crate) async fn store_over(place: &TableOptions, data: table::Table) -> Result<Store, Failure> {
+    let access = place.access_table(&data);
     place.create_access(&access, false).await?;
     Ok(Store::new(data.clone(), access.clone(), UserAuthorizer::new(data, access, PermissionLevel::NoPermissions)))
 }

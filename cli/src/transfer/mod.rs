@@ -21,4 +21,5 @@ mod runs;
 mod scorers;
 mod source;
 mod traces;
+mod users;
 mod workspaces;

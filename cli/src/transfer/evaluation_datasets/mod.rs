@@ -1,21 +1,24 @@
 //! Evaluation datasets and their records.
+//!
+//! Datasets keep their ids. The ids of this server begin with the creation time, and those of MLflow
+//! do not, so that the time is an attribute of imported datasets. Records get ids of this server,
+//! since they are read in the order of their ids ([`record::record_id`]).
+//!
+//! A dataset may have hundreds of thousands of records. They are never in memory all at once: the
+//! fingerprint of a dataset contains a sum over them ([`RecordSum`]).
 
-use super::export::ExportContext;
-use super::import::ImportContext;
-use crate::Failure;
+mod database_reader;
+mod exporter;
+mod importer;
+mod record;
+mod stale_items;
+mod table_reader;
 
-/// Imports the evaluation datasets.
-pub(crate) async fn import(_context: &ImportContext) -> Result<(), Failure> {
-    Ok(())
-}
+pub(crate) use exporter::export;
+pub(crate) use importer::{import, verify};
+use record::{DatasetRecord, EvaluationDataset, RecordSum, record_id};
 
-/// Compares the evaluation datasets with the source: numbers and sums of all, and the records of
-/// some. Differences are reported.
-pub(crate) async fn verify(_context: &ImportContext) -> Result<(), Failure> {
-    Ok(())
-}
-
-/// Exports the evaluation datasets.
-pub(crate) async fn export(_context: &ExportContext) -> Result<(), Failure> {
-    Ok(())
-}
+/// Name of this kind of entity in reports.
+const KIND: &str = "evaluation datasets";
+/// Name of the records of datasets in reports.
+const RECORD_KIND: &str = "records of evaluation datasets";

@@ -18,9 +18,9 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         Box::pin(runs::export(&context, &experiment)).await?;
         logged_models::export(&context, &experiment).await?;
         traces::export(&context, &experiment).await?;
-        scorers::export(&context, &experiment).await?;
+        Box::pin(scorers::export(&context, &experiment)).await?;
     }
     registered_models::export(&context).await?;
-    evaluation_datasets::export(&context).await?;
+    Box::pin(evaluation_datasets::export(&context)).await?;
     context.finish()
 }

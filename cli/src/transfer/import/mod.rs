@@ -23,27 +23,41 @@ mod options;
 mod remapped_ids;
 mod report;
 mod table_writer;
+mod unsupported;
 
 pub(crate) use context::{ImportContext, ImportScope};
 pub(crate) use decision::ImportDecision;
 pub(crate) use fingerprint::fingerprint;
 pub(crate) use options::Options;
-pub(crate) use remapped_ids::{IdKind, ORIGINAL_ID_TAG, replacement_digits, replacement_digits_of};
+pub(crate) use remapped_ids::{IdKind, ORIGINAL_ID_TAG, RemappedIds, replacement_digits, replacement_digits_of};
+pub(crate) use report::ImportReport;
 pub(crate) use table_writer::TableWriter;
 
 use local_indexing::LocalIndexing;
 
 use crate::Failure;
+use crate::admin::wait_for_lease;
 use crate::output::print_line;
 use crate::transfer::experiments::ImportedExperiment;
+use crate::transfer::users::UserDatabase;
 use crate::transfer::{
-    evaluation_datasets, experiments, logged_models, registered_models, runs, scorers, traces, workspaces,
+    evaluation_datasets, experiments, logged_models, registered_models, runs, scorers, traces, users, workspaces,
 };
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
-    let (context, engine) = options.open().await?;
+    // The database of users is opened first, so that nothing is imported if it cannot be read.
+    let users = options.users().await?;
+    let Some(source) = options.source().await? else {
+        let report = ImportReport::new(0)?;
+        if let Some(users) = &users {
+            let store = options.user_store().await?;
+            import_users(users, &store, &RemappedIds::default(), &report, options.is_dry_run()).await?;
+        }
+        return report_end(&report);
+    };
+    let (context, engine) = options.open(source).await?;
     let indexing = LocalIndexing::start(engine, &context.table);
-    let imported = import_all(&context, &indexing).await;
+    let imported = Box::pin(import_all(&context, &indexing)).await;
     indexing.stop().await;
     let experiments = imported?;
     if context.writer.is_dry_run() {
@@ -51,14 +65,39 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     } else {
         verify_all(&context, &experiments).await?;
     }
-    context.report.end_progress();
+    unsupported::report(&context).await?;
+    if let Some(users) = &users {
+        let store = options.user_store_over(&context.table).await?;
+        import_users(users, &store, &context.remapped, &context.report, context.writer.is_dry_run()).await?;
+    }
     for mapping in &context.artifacts {
         print_line(&format!("Copy the artifacts with: {}", mapping.copy_command()));
     }
-    for line in context.report.lines() {
+    report_end(&context.report)
+}
+
+/// Prints the report. Fails if something was not imported, or differs from the source.
+fn report_end(report: &ImportReport) -> Result<(), Failure> {
+    report.end_progress();
+    for line in report.lines() {
         print_line(&line);
     }
-    context.report.outcome()
+    report.outcome()
+}
+
+/// Imports users, and waits until their grants apply in every process.
+async fn import_users(
+    users: &UserDatabase,
+    store: &auth::store::Store,
+    remapped: &RemappedIds,
+    report: &ImportReport,
+    is_dry_run: bool,
+) -> Result<(), Failure> {
+    users::import(users, store, remapped, report, is_dry_run).await?;
+    if !is_dry_run {
+        wait_for_lease().await;
+    }
+    Ok(())
 }
 
 /// Imports everything in the order in which entities refer to each other, and returns the

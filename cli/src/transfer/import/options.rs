@@ -1,19 +1,22 @@
 //! Options of `import`.
 
+use auth::store::Store;
 use clap::Args;
 use embedded_engine::Engine;
 use entities::layout;
 use mlflow_api::{ExperimentId, Workspace};
+use table::Table;
 
 use super::artifact_mapping::ArtifactMapping;
 use super::context::{ImportContext, ImportScope};
 use super::remapped_ids::RemappedIds;
 use super::report::ImportReport;
 use super::table_writer::TableWriter;
-use crate::Failure;
 use crate::table_options::TableOptions;
 use crate::transfer::database::DatabaseUri;
 use crate::transfer::source::Source;
+use crate::transfer::users::UserDatabase;
+use crate::{Failure, admin};
 
 /// Tables whose rows are entities of their own, for the progress bar.
 const COUNTED_TABLES: [&str; 8] = [
@@ -32,13 +35,17 @@ const COUNTED_TABLES: [&str; 8] = [
 pub(crate) struct Options {
     /// Database of an MLflow tracking server, such as `sqlite:///mlflow.db`,
     /// or <mysql://user:password@host/mlflow>. It is only read.
+    #[arg(long, value_name = "URI", required_unless_present = "users_from")]
+    from: Option<DatabaseUri>,
+    /// Database of users of MLflow's basic authentication, such as `sqlite:///basic_auth.db`. Users
+    /// get no passwords. Users and roles that exist here are left alone.
     #[arg(long, value_name = "URI")]
-    from: DatabaseUri,
+    users_from: Option<DatabaseUri>,
     /// Import only this experiment, with its runs, logged models, traces and scorers.
-    #[arg(long, value_name = "ID", conflicts_with = "workspace")]
+    #[arg(long, value_name = "ID", conflicts_with = "workspace", requires = "from")]
     experiment: Option<String>,
     /// Import only the contents of this workspace.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "from")]
     workspace: Option<String>,
     /// Replace this prefix of artifact locations, such as <s3://old/mlflow=s3://new/mlflow>. Files are
     /// not copied.
@@ -65,10 +72,40 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Opens the source and the table. Creates a table of the embedded engine.
-    pub(super) async fn open(&self) -> Result<(ImportContext, Option<Engine>), Failure> {
-        // The source is opened first, so that nothing is created if it cannot be read.
-        let source = Source::open(&self.from).await?;
+    /// Opens the source, if one is given.
+    pub(super) async fn source(&self) -> Result<Option<Source>, Failure> {
+        match &self.from {
+            Some(uri) => Source::open(uri).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Opens the database of users, if one is given.
+    pub(super) async fn users(&self) -> Result<Option<UserDatabase>, Failure> {
+        match &self.users_from {
+            Some(uri) => UserDatabase::open(uri).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the store of users, when nothing else is imported.
+    pub(super) async fn user_store(&self) -> Result<Store, Failure> {
+        admin::store(&self.place).await
+    }
+
+    /// Returns the store of users next to a table that is open.
+    pub(super) async fn user_store_over(&self, table: &Table) -> Result<Store, Failure> {
+        admin::store_over(&self.place, table.clone()).await
+    }
+
+    /// Returns whether nothing is to be written.
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.dry_run
+    }
+
+    /// Opens the table. Creates a table of the embedded engine. The source is opened before it, so
+    /// that nothing is created if it cannot be read.
+    pub(super) async fn open(&self, source: Source) -> Result<(ImportContext, Option<Engine>), Failure> {
         let (table, engine) = self.place.connect().await?;
         let mut total = 0;
         for table in COUNTED_TABLES {

@@ -15,6 +15,8 @@ const MAX_EXAMPLES: usize = 10;
 #[derive(Debug)]
 pub(crate) struct ImportReport {
     kinds: Mutex<BTreeMap<&'static str, KindCounts>>,
+    /// Numbers of entities that this server does not support, by kind.
+    unsupported: Mutex<BTreeMap<String, u64>>,
     bar: ProgressBar,
 }
 
@@ -23,6 +25,8 @@ struct KindCounts {
     imported: u64,
     unchanged: u64,
     updated: u64,
+    /// Entities that exist here, and were not imported before.
+    existing: Examples,
     /// Entities that were changed here since they were imported.
     changed_here: Examples,
     /// Entities that are not here as they are in the source.
@@ -55,7 +59,11 @@ impl ImportReport {
     /// Creates a report that shows its progress towards this number of entities.
     pub(super) fn new(total: u64) -> Result<Self, Failure> {
         let style = ProgressStyle::with_template("{bar:40} {pos}/{len} imported, {eta} left")?;
-        Ok(Self { kinds: Mutex::default(), bar: ProgressBar::new(total).with_style(style) })
+        Ok(Self {
+            kinds: Mutex::default(),
+            unsupported: Mutex::default(),
+            bar: ProgressBar::new(total).with_style(style),
+        })
     }
 
     fn update(&self, kind: &'static str, count: u64, change: impl FnOnce(&mut KindCounts)) {
@@ -88,6 +96,17 @@ impl ImportReport {
         self.update(kind, 1, |counts| counts.changed_here.add(id));
     }
 
+    /// Records an entity that was left alone, because it exists here already.
+    pub(crate) fn existing(&self, kind: &'static str, id: &str) {
+        self.update(kind, 0, |counts| counts.existing.add(id));
+    }
+
+    /// Records a number of entities that this server does not support yet.
+    pub(crate) fn unsupported(&self, kind: &str, count: u64) {
+        let mut unsupported = self.unsupported.lock().unwrap_or_else(PoisonError::into_inner);
+        *unsupported.entry(kind.to_owned()).or_default() += count;
+    }
+
     /// Records an entity that was not imported, and why: a clause that completes "not imported, ".
     pub(crate) fn omitted(&self, kind: &'static str, id: &str, reason: impl Into<String>) {
         self.update(kind, 1, |counts| counts.omitted.entry(reason.into()).or_default().add(id));
@@ -104,6 +123,10 @@ impl ImportReport {
         for (kind, counts) in &*self.kinds.lock().unwrap_or_else(PoisonError::into_inner) {
             let KindCounts { imported, unchanged, updated, .. } = counts;
             lines.push(format!("{kind}: {imported} imported, {updated} updated, {unchanged} unchanged"));
+            if counts.existing.count > 0 {
+                let Examples { count, .. } = counts.existing;
+                lines.push(format!("{kind}: {count} left alone, exist here already: {}", counts.existing.list()));
+            }
             if counts.changed_here.count > 0 {
                 let Examples { count, .. } = counts.changed_here;
                 lines.push(format!(
@@ -122,6 +145,9 @@ impl ImportReport {
                 lines.push(format!("{kind}: {} not imported, {reason}: {}", examples.count, examples.list()));
             }
         }
+        for (kind, count) in &*self.unsupported.lock().unwrap_or_else(PoisonError::into_inner) {
+            lines.push(format!("{kind}: {count} not imported, because this server does not support them yet"));
+        }
         lines
     }
 
@@ -130,6 +156,8 @@ impl ImportReport {
         let kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
         let omitted: u64 =
             kinds.values().flat_map(|counts| counts.omitted.values()).map(|examples| examples.count).sum();
+        let unsupported: u64 = self.unsupported.lock().unwrap_or_else(PoisonError::into_inner).values().sum();
+        let omitted = omitted + unsupported;
         let different: u64 = kinds.values().map(|counts| counts.different.count).sum();
         if (omitted, different) == (0, 0) {
             return Ok(());

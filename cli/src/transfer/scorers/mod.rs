@@ -1,22 +1,16 @@
 //! Scorers, their versions, and on which traces they run.
+//!
+//! Ids of scorers contain their experiment, so that those of MLflow are replaced ([`record::scorer_id`]).
 
-use super::experiments::{ExportedExperiment, ImportedExperiment};
-use super::export::ExportContext;
-use super::import::ImportContext;
-use crate::Failure;
+mod database_reader;
+mod exporter;
+mod importer;
+mod record;
+mod table_reader;
 
-/// Imports the scorers of an experiment.
-pub(crate) async fn import(_context: &ImportContext, _experiment: &ImportedExperiment) -> Result<(), Failure> {
-    Ok(())
-}
+pub(crate) use exporter::export;
+pub(crate) use importer::{import, verify};
+use record::{OnlineConfigRecord, ScorerRecord, ScorerVersionRecord, scorer_id};
 
-/// Compares the scorers of an experiment with the source: numbers and sums of all, and the records of
-/// some. Differences are reported.
-pub(crate) async fn verify(_context: &ImportContext, _experiment: &ImportedExperiment) -> Result<(), Failure> {
-    Ok(())
-}
-
-/// Exports the scorers of an experiment.
-pub(crate) async fn export(_context: &ExportContext, _experiment: &ExportedExperiment) -> Result<(), Failure> {
-    Ok(())
-}
+/// Name of this kind of entity in reports.
+const KIND: &str = "scorers";

@@ -39,6 +39,16 @@ impl Source {
         self.schema.has_table(table)
     }
 
+    /// Returns the names of all tables, sorted.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &str> {
+        self.schema.tables()
+    }
+
+    /// Returns whether a table has this column.
+    pub(crate) fn has_column(&self, table: &str, column: &str) -> bool {
+        self.schema.has_column(table, column)
+    }
+
     /// Returns the expression for a column: its quoted name, or `NULL` if the schema does not have
     /// the column yet.
     pub(crate) fn column(&self, table: &str, column: &str) -> String {

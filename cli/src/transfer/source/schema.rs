@@ -39,6 +39,10 @@ impl Schema {
         Ok(Self { tables: Arc::new(tables) })
     }
 
+    pub(super) fn tables(&self) -> impl Iterator<Item = &str> {
+        self.tables.keys().map(String::as_str)
+    }
+
     pub(super) fn has_table(&self, table: &str) -> bool {
         self.tables.contains_key(table)
     }

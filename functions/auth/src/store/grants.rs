@@ -117,10 +117,23 @@ impl Store {
         pattern: &str,
         level: PermissionLevel,
     ) -> Result<()> {
-        let user_id = self.user_get(name).await?.user.id;
         let workspace = along.workspace();
         let place = WorkspaceRef::new(&workspace, along.workspace_identity());
         let is_open = along.workspace_open_condition(&workspace);
+        self.grant_in(along, name, (&place, is_open), (kind, pattern), level).await
+    }
+
+    /// Grants a permission in a workspace. `is_open` is the check that the workspace still exists.
+    pub(super) async fn grant_in(
+        &self,
+        along: &AuthorizerWrites,
+        name: &UserName,
+        (place, is_open): (&WorkspaceRef, Option<Write>),
+        (kind, pattern): (GrantType, &str),
+        level: PermissionLevel,
+    ) -> Result<()> {
+        let user_id = self.user_get(name).await?.user.id;
+        let workspace = &place.workspace;
         let taken = || {
             let message = format!(
                 "Permission for user={name} on resource_type={}, resource_id={pattern} already exists.",
@@ -129,16 +142,16 @@ impl Store {
             Error::new(ErrorCode::ResourceAlreadyExists, message)
         };
         if pattern == ALL_RESOURCES {
-            return self.grant_all(name, user_id, (&place, kind), level, is_open, taken).await;
+            return self.grant_all(name, user_id, (place, kind), level, is_open, taken).await;
         }
-        let item = if let Some((on, id)) = self.find_resource(along, &workspace, kind, pattern).await? {
-            StoredGrant { target: on, user_id, resource: grant_resource_id(&workspace, &id), level }.item(name)
+        let item = if let Some((on, id)) = self.find_resource(along, workspace, kind, pattern).await? {
+            StoredGrant { target: on, user_id, resource: grant_resource_id(workspace, &id), level }.item(name)
         } else {
             let item = Item::new(missing_resource_grant_key(name, kind, &place.grant_text(pattern)))
                 .with(USER_ID, number(user_id))
                 .with(NAME, text(pattern))
                 .with(LEVEL, text(level.name()));
-            let is_default = workspace == Workspace::default();
+            let is_default = *workspace == Workspace::default();
             if is_default { item } else { item.with(IN_WORKSPACE, text(place.to_string())) }
         };
         let is_other = |attribute: &str| {
@@ -156,7 +169,7 @@ impl Store {
                 Err(taken())
             }
             Err(Failure::Cancelled(reasons)) if matches!(reasons.get(1), Some(WriteRefusal::Refused(_))) => {
-                Err(closed(&workspace))
+                Err(closed(workspace))
             }
             Err(failure) => Err(failure.into()),
         }

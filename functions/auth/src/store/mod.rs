@@ -5,6 +5,7 @@ mod assignments;
 mod csrf_tokens;
 mod default_roles;
 mod grants;
+mod imports;
 mod integer_ids;
 mod principals;
 mod roles;
@@ -19,6 +20,7 @@ use table::Table;
 
 pub(crate) use default_roles::DefaultRoles;
 pub(crate) use grants::permissions_of;
+pub use imports::Imported;
 pub use roles::StoredRole;
 pub use sessions::{EndedCredentials, MAX_SESSIONS, SESSION_SECONDS};
 pub use tokens::{MAX_TOKENS, NewToken};

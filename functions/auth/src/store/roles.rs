@@ -153,7 +153,7 @@ impl Store {
     /// # Errors
     /// Returns `RESOURCE_DOES_NOT_EXIST` if the workspace does not exist, and `ABORTED` if it is
     /// being deleted.
-    async fn workspace_of(&self, workspace: &Workspace) -> Result<Option<WorkspaceIdentity>> {
+    pub(super) async fn workspace_of(&self, workspace: &Workspace) -> Result<Option<WorkspaceIdentity>> {
         if *workspace == Workspace::default() {
             return Ok(None);
         }
@@ -187,12 +187,24 @@ impl Store {
     /// `RESOURCE_DOES_NOT_EXIST` if the workspace does not exist, and `ABORTED` if it is being
     /// deleted.
     pub async fn role_create(&self, name: &str, workspace: &str, description: Option<&str>) -> Result<StoredRole> {
+        self.role_put(name, workspace, description, |item| item).await
+    }
+
+    /// Creates a role. `complete` adds attributes to the item.
+    pub(super) async fn role_put(
+        &self,
+        name: &str,
+        workspace: &str,
+        description: Option<&str>,
+        complete: impl FnOnce(Item) -> Item,
+    ) -> Result<StoredRole> {
         let missing = || Error::not_found(format!("Workspace '{workspace}' not found"));
         let workspace = Workspace::parse(workspace).map_err(|_| missing())?;
         let identity = self.workspace_of(&workspace).await?;
         let place = WorkspaceRef::new(&workspace, identity.as_ref());
         let id = self.next_id(IdKind::Roles).await?;
         let (item, mut others) = new_role(id, &place, name, description, &[]);
+        let item = complete(item);
         others.extend(identity.map(|identity| self.data.of_others(identity.is_open())));
         let role = StoredRole::of(&item)?;
         match self.access.create(item, others).await {

@@ -41,7 +41,7 @@ impl Store {
     /// Returns `RESOURCE_ALREADY_EXISTS`.
     pub async fn user_create(&self, name: &UserName, password: String, is_admin: bool) -> Result<User> {
         let hash = self.passwords().hash(password).await?;
-        self.user_put(name, Some(&hash), is_admin).await
+        self.user_put(name, Some(&hash), is_admin, |item| item).await
     }
 
     /// Creates a service, which is a user without a password that can authenticate with tokens
@@ -56,10 +56,17 @@ impl Store {
         {
             return Err(error);
         }
-        self.user_put(name, None, false).await
+        self.user_put(name, None, false, |item| item).await
     }
 
-    async fn user_put(&self, name: &UserName, hash: Option<&PasswordHash>, is_admin: bool) -> Result<User> {
+    /// Creates a user. `complete` adds attributes to the item.
+    pub(super) async fn user_put(
+        &self,
+        name: &UserName,
+        hash: Option<&PasswordHash>,
+        is_admin: bool,
+        complete: impl FnOnce(Item) -> Item,
+    ) -> Result<User> {
         let id = self.next_id(IdKind::Users).await?;
         let item = Item::new(access_rows::User::key(name))
             .with(USER_ID, number(id))
@@ -70,6 +77,7 @@ impl Store {
             Some(hash) => item.with(PASSWORD, text(hash.as_str())),
             None => item,
         };
+        let item = complete(item);
         let listed = Item::new(access_rows::ListedUser::key(&Ordinal(id))).with(USER, text(name.as_str()));
         let mut others = vec![Write::Put(listed, Condition::Always)];
         others.extend(is_admin.then(increment_administrators));

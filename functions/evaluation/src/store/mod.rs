@@ -7,7 +7,12 @@ mod scorer;
 mod store;
 
 pub(crate) use evaluation_dataset::column;
-pub use evaluation_dataset::{DatasetReference, DatasetSearch, NewDataset};
-pub use scorer::ScorerName;
+pub use evaluation_dataset::{
+    DatasetItems, DatasetReference, DatasetSearch, NewDataset, RecordFields, StoredDataset, StoredRecord,
+    experiments_with_times, inputs_hash, part_key as dataset_part_key,
+};
 pub(crate) use scorer::check_scorer;
+pub use scorer::{
+    ScorerName, StoredScorerItems, header_key as scorer_key, online_config_item, part_key as scorer_part_key,
+};
 pub use store::Store;

@@ -334,5 +334,6 @@ pub const RUN_INFO: &[AttributeDescription] = attributes! {
 /// Attributes of a dataset that the lists of evaluation datasets repeat, unless its texts are long.
 pub const LISTED_DATASET: &[AttributeDescription] = attributes! {
     NAME: Text "name",
+    CREATED: Number "when it was created, in ms, if its id does not begin with this time",
     CREATED_BY: Text "who created it",
 };

@@ -303,6 +303,7 @@ rows! {
         WORKSPACE: Text "its workspace, unless that is the default one",
         OWNER: Text "the user who created it, if known",
         DIGEST: Text required "digest",
+        CREATED: Number "when it was created, in ms, if its id does not begin with this time, because it was imported",
         UPDATED: Number required "when it was last changed, in ms",
         CREATED_BY: Text "who created it",
         UPDATED_BY: Text "who last changed it",
@@ -340,6 +341,7 @@ rows! {
         VERSION: Count "the latest version; missing if all were deleted",
         CREATED: Number "when the latest version was registered, in ms",
         CONTENT_SIZE: Count "size of the content in bytes, before compression",
+        IMPORTED: Text "a hash of the record that it was imported from; missing if a client created it",
         ..LONG_CONTENT
     };
     /// A version of a scorer, compressed, unless it is big.

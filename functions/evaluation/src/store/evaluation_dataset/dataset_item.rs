@@ -1,12 +1,12 @@
 //! The item of a dataset, and the keys of the dataset's other rows.
 
 use access::Granted;
-use entities::attributes::{CHANGES, CREATED_BY, EXPERIMENTS, NAME, WORKSPACE};
+use entities::attributes::{CHANGES, CREATED, CREATED_BY, EXPERIMENTS, NAME, WORKSPACE};
 use entities::{entry_key, entry_name, workspace_named};
 use key_schema::{Key, Name, Ordinal, WideDigest, rows};
 use mlflow_api::{Error, EvaluationDatasetId, Result, Workspace};
 use sha2::{Digest, Sha256};
-use table::{Condition, Item, Map, text};
+use table::{Condition, Item, Map, number, text};
 
 /// Maximum number of writes in one transaction.
 pub(super) const MAX_TRANSACTION_WRITES: usize = 100;
@@ -14,7 +14,7 @@ pub(super) const MAX_TRANSACTION_WRITES: usize = 100;
 pub(super) const MAX_LISTED_BYTES: usize = 1_024;
 
 /// Returns the key of a part of a dataset's schema or of a record.
-pub(super) fn part_key(id: &EvaluationDatasetId) -> impl Fn(&WideDigest, &Ordinal) -> Key {
+pub fn part_key(id: &EvaluationDatasetId) -> impl Fn(&WideDigest, &Ordinal) -> Key {
     |content, part| rows::EvaluationPart::key(id, content, part)
 }
 
@@ -30,10 +30,20 @@ pub(super) fn unchanged(record: &Item) -> Condition {
     Condition::item_exists().and(Condition::unchanged(record, CHANGES))
 }
 
+/// Returns when a dataset was created, in ms, given its document or its row in a list.
+pub(super) fn created(id: &EvaluationDatasetId, item: &Item) -> i64 {
+    item.get(CREATED).unwrap_or_else(|| id.created())
+}
+
+/// Adds the creation time to an item of a dataset, unless the id says it.
+pub(super) fn with_created(item: Item, id: &EvaluationDatasetId, created: i64) -> Item {
+    if id.created() == created { item } else { item.with(CREATED, number(created)) }
+}
+
 /// Creates a row for a dataset in a list of datasets. The row has copies of the dataset's immutable
 /// fields, unless these are long.
-pub(super) fn list_row(key: Key, name: &str, user: Option<&str>) -> Item {
-    let row = Item::new(key);
+pub(super) fn list_row(key: Key, id: &EvaluationDatasetId, created: i64, name: &str, user: Option<&str>) -> Item {
+    let row = with_created(Item::new(key), id, created);
     if name.len() > MAX_LISTED_BYTES || user.is_some_and(|user| user.len() > MAX_LISTED_BYTES) {
         return row;
     }
@@ -53,13 +63,19 @@ pub(super) fn experiment_key(id: &EvaluationDatasetId, experiment: &str) -> Key 
 
 /// Returns a dataset's experiments, in the order in which they were added.
 pub(super) fn experiments_of(item: &Item) -> Vec<String> {
+    experiments_with_times(item).into_iter().map(|(_, experiment)| experiment).collect()
+}
+
+/// Returns a dataset's experiments with the times when they were added, in ms, in this order.
+#[must_use]
+pub fn experiments_with_times(item: &Item) -> Vec<(i64, String)> {
     let empty = Map::new();
     let entries = item.map(EXPERIMENTS).unwrap_or(&empty).iter();
     let added = |value: &table::Value| value.as_n().ok().and_then(|digits| digits.parse::<i64>().ok());
     let mut experiments: Vec<_> =
         entries.map(|(name, value)| (added(value).unwrap_or_default(), entry_key(name).to_owned())).collect();
     experiments.sort_unstable();
-    experiments.into_iter().map(|(_, experiment)| experiment).collect()
+    experiments
 }
 
 /// Checks whether a dataset, given by its item, belongs to at least one of these experiments.

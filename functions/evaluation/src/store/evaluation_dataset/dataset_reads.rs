@@ -11,7 +11,7 @@ use mlflow_api::evaluation_datasets as wire;
 use mlflow_api::{EvaluationDatasetId, Json, Result};
 use table::{Item, Query};
 
-use super::dataset_item::{DatasetReference, part_key};
+use super::dataset_item::{DatasetReference, created, part_key};
 use crate::store::Store;
 
 impl Store {
@@ -68,7 +68,7 @@ impl Store {
             schema,
             profile: item.get(RECORDS).map(profile),
             digest: owned(DIGEST).unwrap_or_default(),
-            created_time: id.created(),
+            created_time: created(id, item),
             last_update_time: item.get(UPDATED).unwrap_or_default(),
             created_by: owned(CREATED_BY),
             last_updated_by: owned(UPDATED_BY),

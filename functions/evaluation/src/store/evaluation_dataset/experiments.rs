@@ -9,7 +9,9 @@ use mlflow_api::evaluation_datasets::EvaluationDataset;
 use mlflow_api::{Error, EvaluationDatasetId, ExperimentId, Result};
 use table::{Condition, Failure, Update, Write, WriteRefusal, number};
 
-use super::dataset_item::{DatasetReference, MAX_TRANSACTION_WRITES, experiment_key, experiments_of, list_row};
+use super::dataset_item::{
+    DatasetReference, MAX_TRANSACTION_WRITES, created, experiment_key, experiments_of, list_row,
+};
 use crate::store::Store;
 
 /// Returns MLflow's error about a change to the experiments of a dataset that does not exist.
@@ -43,7 +45,8 @@ impl Store {
         }
         let held = experiments_of(&item);
         let new: BTreeSet<_> = experiments.iter().filter(|experiment| !held.contains(experiment)).collect();
-        let (name, user) = (item.get(NAME).unwrap_or_default(), item.get(CREATED_BY));
+        let (name, user, created) =
+            (item.get(NAME).unwrap_or_default(), item.get(CREATED_BY), created(&dataset, &item));
         let now = now_ms();
         self.dataset_change_experiments(
             &dataset,
@@ -51,7 +54,7 @@ impl Store {
             &new.into_iter().collect::<Vec<_>>(),
             now,
             |update, experiment| {
-                let row = list_row(experiment_key(&dataset, experiment), name, user);
+                let row = list_row(experiment_key(&dataset, experiment), &dataset, created, name, user);
                 let update = update.set((EXPERIMENTS, entry_name(experiment).as_ref()), number(now));
                 (update, Write::Put(row, Condition::Always))
             },

@@ -1,16 +1,17 @@
 //! Creating and deleting evaluation datasets.
 
-use entities::attributes::{CREATED_BY, DIGEST, EXPERIMENTS, NAME, REVISION, TAGS, UPDATED, UPDATED_BY};
-use entities::{entries, entry_name, if_closed, in_workspace, now_ms};
+use entities::attributes::TAGS;
+use entities::{entries, if_closed, now_ms};
 use key_schema::rows;
 use mlflow_api::evaluation_datasets as wire;
 use mlflow_api::{Error, ErrorCode, EvaluationDatasetId, Result, Workspace};
 use rand::RngExt;
-use table::{Condition, Failure, Item, Write, WriteRefusal, map, number, text};
+use table::{Condition, Failure, Write, WriteRefusal};
 
 use super::dataset_item::{
-    DatasetReference, MAX_TRANSACTION_WRITES, digest, experiment_key, experiments_of, list_row, workspace_key,
+    DatasetReference, MAX_TRANSACTION_WRITES, digest, experiment_key, experiments_of, workspace_key,
 };
+use super::items::{DatasetItems, StoredDataset};
 use crate::store::Store;
 
 /// Maximum length of an experiment's id, in characters. Any text is accepted, because MLflow does
@@ -47,28 +48,26 @@ impl Store {
         entities::documents::check_sizes(&new.tags)?;
         let created = now_ms();
         let id = EvaluationDatasetId::new(created, rand::rng().random());
-        let added = experiments.iter().map(|experiment| (entry_name(experiment).into_owned(), number(created)));
-        let mut item = Item::new(rows::EvaluationDataset::key(&id))
-            .with(NAME, text(&new.name))
-            .with(DIGEST, text(digest(&new.name, created)))
-            .with(UPDATED, number(created))
-            .with(EXPERIMENTS, map(added.collect()))
-            // The attribute makes the stream deliver the item's removal to the indexer, which then
-            // removes the records.
-            .with(REVISION, number(1));
-        if let Some(user) = &new.user {
-            item = item.with(CREATED_BY, text(user)).with(UPDATED_BY, text(user));
-        }
-        let item = self.authorizer_writes.with_owner(in_workspace(item, workspace));
-        let (item, tag_rows) =
-            entities::documents::new_document(item, &new.tags, |tag| rows::EvaluationDatasetTag::key(&id, tag));
         let user = new.user.as_deref();
-        let lists = experiments.iter().map(|experiment| list_row(experiment_key(&id, experiment), &new.name, user));
-        let mut lists: Vec<_> = lists.collect();
+        let experiments: Vec<_> = experiments.into_iter().map(|experiment| (experiment, created)).collect();
+        let stored = StoredDataset {
+            id: &id,
+            workspace,
+            name: &new.name,
+            digest: &digest(&new.name, created),
+            created,
+            updated: created,
+            created_by: user,
+            updated_by: user,
+            experiments: &experiments,
+            tags: &new.tags,
+        };
+        let DatasetItems { document: item, tags: tag_rows, experiments: mut lists, workspace: in_workspace } =
+            stored.items_with(|item| self.authorizer_writes.with_owner(item));
         // List rows that do not fit into the transaction are written before it. If the creation
         // then fails, the lists contain rows without a dataset, which readers ignore.
         let mut before = lists.split_off(lists.len().min(MAX_TRANSACTION_WRITES - 3));
-        lists.push(list_row(workspace_key(workspace, &id), &new.name, user));
+        lists.push(in_workspace);
         let check = self.authorizer_writes.workspace_open_condition(workspace);
         let has_check = check.is_some();
         let lists = lists.into_iter().map(|row| Write::Put(row, Condition::Always));

@@ -2,15 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 
-use entities::attributes::{CHANGES, CREATED_BY, INPUTS, RECORD, UPDATED, UPDATED_BY};
+use entities::attributes::{CHANGES, CREATED_BY, INPUTS, UPDATED, UPDATED_BY};
 use entities::documents::content::{self, PackedContent};
 use key_schema::definition::{PK, SK};
-use key_schema::{Key, Segment, rows};
+use key_schema::{Key, rows};
 use mlflow_api::evaluation_datasets::MergeRecordsResponse;
 use mlflow_api::{Error, Result};
 use table::{Condition, Item, Write, number, text};
 
 use super::dataset_item::{MAX_TRANSACTION_WRITES, part_key, unchanged};
+use super::items::StoredRecord;
 use super::merge_request::{InputsGroup, MergeRequest};
 use super::record_content::RecordContent;
 use crate::store::Store;
@@ -45,7 +46,6 @@ impl Store {
         merge: &MergeRequest<'_>,
         wanted: &[InputsGroup],
     ) -> Result<Vec<MergeTransaction>> {
-        let claim_key = |wanted: &InputsGroup| rows::EvaluationInputs::key(merge.id, &wanted.inputs);
         let key = |wanted: &InputsGroup| Some(rows::EvaluationRecord::key(merge.id, wanted.known.as_ref()?));
         let wanted = transaction_records(wanted);
         let mut records = self.table.get_many(&wanted.iter().filter_map(key).collect::<Vec<_>>()).await?;
@@ -63,10 +63,9 @@ impl Store {
         for one in wanted {
             let (writes, packed, stale, is_new) = match key(one) {
                 None => {
-                    let (item, packed) = merge.new_record(one);
-                    let claim = Item::new(claim_key(one)).with(RECORD, text(one.record.as_str()));
+                    let Some((item, claim, packed)) = merge.new_record(one) else { continue };
                     let put = |item| Write::Put(item, Condition::item_missing());
-                    (vec![put(item), put(claim)], packed, Vec::new(), true)
+                    (vec![put(item), put(claim)], Some(packed), Vec::new(), true)
                 }
                 Some(key) => match self.dataset_known_record(merge, records.remove(&key), &parts).await? {
                     // The record was deleted after its claim was read. The transaction will fail
@@ -147,10 +146,10 @@ fn bytes_of(write: &Write) -> usize {
 }
 
 impl MergeRequest<'_> {
-    /// Returns the item of a new record, and its packed content.
-    fn new_record(&self, wanted: &InputsGroup) -> (Item, Option<PackedContent>) {
-        let item = Item::new(rows::EvaluationRecord::key(self.id, &wanted.record));
-        let Some((first, others)) = wanted.sent.split_first() else { return (item, None) };
+    /// Returns the item of a new record, the item that claims its inputs, and its packed content.
+    /// `None` if the group has no records, which does not occur.
+    fn new_record(&self, wanted: &InputsGroup) -> Option<(Item, Item, PackedContent)> {
+        let (first, others) = wanted.sent.split_first()?;
         let mut content = RecordContent::new(first);
         let creator = first.user.after(None);
         let mut updater = creator.clone();
@@ -160,11 +159,17 @@ impl MergeRequest<'_> {
         }
         let packed =
             content::pack_once(wanted.record.as_str(), &content.print(), content::MAX_INLINE_BYTES, part_key(self.id));
-        let mut digits = String::new();
-        wanted.inputs.write(&mut digits);
-        let item = packed.on(item).with(INPUTS, text(digits)).with(UPDATED, number(self.now));
-        let item = creator.into_iter().fold(item, |item, user| item.with(CREATED_BY, text(user)));
-        (with_updater(item, updater), Some(packed))
+        let stored = StoredRecord {
+            dataset: self.id,
+            id: &wanted.record,
+            inputs: wanted.inputs,
+            packed: &packed,
+            updated: self.now,
+            created_by: creator.as_deref(),
+            updated_by: updater.as_deref(),
+        };
+        let (item, claim) = stored.items();
+        Some((item, claim, packed))
     }
 
     /// Returns the new item of an existing record, the condition that the record has not changed

@@ -7,6 +7,7 @@
 mod dataset_item;
 mod dataset_reads;
 mod experiments;
+mod items;
 mod lifecycle;
 mod merge_plan;
 mod merge_request;
@@ -18,7 +19,9 @@ mod schema;
 mod search;
 mod tag;
 
-pub use dataset_item::DatasetReference;
+pub use dataset_item::{DatasetReference, experiments_with_times, part_key};
+pub use items::{DatasetItems, StoredDataset, StoredRecord};
 pub use lifecycle::NewDataset;
 pub(crate) use record_content::column;
+pub use record_content::{RecordFields, inputs_hash};
 pub use search::DatasetSearch;

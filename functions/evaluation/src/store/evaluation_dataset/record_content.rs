@@ -76,10 +76,56 @@ impl SentRecord {
         Ok(Self { inputs, outputs: record.remove("outputs"), expectations, tags, source, user })
     }
 
-    /// Returns the hash of the record's inputs. Two inputs have equal hashes if Python prints them
-    /// identically once their keys are sorted.
+    /// Returns the hash of the record's inputs.
     pub(super) fn inputs_hash(&self) -> WideDigest {
-        WideDigest::of_bytes(Json::Object(self.inputs.clone()).print_sorted().as_bytes())
+        inputs_hash(&self.inputs)
+    }
+}
+
+/// Returns the hash of a record's inputs. Two inputs have equal hashes if Python prints them
+/// identically once their keys are sorted.
+#[must_use]
+pub fn inputs_hash(inputs: &JsonObject) -> WideDigest {
+    WideDigest::of_bytes(Json::Object(inputs.clone()).print_sorted().as_bytes())
+}
+
+/// The fields of a record's content.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RecordFields {
+    /// Inputs.
+    pub inputs: JsonObject,
+    /// Outputs.
+    pub outputs: Option<Json>,
+    /// Expectations.
+    pub expectations: Option<JsonObject>,
+    /// Tags.
+    pub tags: JsonObject,
+    /// Source: an object with `source_type` and `source_data`.
+    pub source: Option<JsonObject>,
+    /// Id of the source.
+    pub source_id: Option<String>,
+    /// Type of the source.
+    pub source_type: Option<String>,
+}
+
+impl RecordFields {
+    /// Returns the content in its stored form, which is JSON.
+    #[must_use]
+    pub fn content(self) -> String {
+        Json::Object(self.into_object()).print()
+    }
+
+    fn into_object(self) -> JsonObject {
+        let fields = [
+            ("inputs", Some(Json::Object(self.inputs))),
+            ("outputs", self.outputs),
+            ("expectations", self.expectations.map(Json::Object)),
+            ("tags", Some(Json::Object(self.tags))),
+            ("source", self.source.map(Json::Object)),
+            ("source_id", self.source_id.map(Json::Text)),
+            ("source_type", self.source_type.map(Json::Text)),
+        ];
+        fields.into_iter().filter_map(|(field, value)| Some((field.to_owned(), value?))).collect()
     }
 }
 
@@ -140,30 +186,27 @@ pub(super) struct RecordContent(JsonObject);
 impl RecordContent {
     /// Creates the content of a new record.
     pub(super) fn new(sent: &SentRecord) -> Self {
-        let mut content = JsonObject::default();
-        let mut add = |field: &str, value: Json| content.update([(field.to_owned(), value)]);
-        add("inputs", Json::Object(sent.inputs.clone()));
-        match &sent.outputs {
-            None => add("outputs", Json::Object(JsonObject::default())),
-            Some(Json::Null) => {}
-            Some(outputs) => add("outputs", outputs.clone()),
-        }
-        if let Some(expectations) = &sent.expectations {
-            add("expectations", Json::Object(expectations.clone()));
-        }
-        add("tags", Json::Object(sent.tags.clone().unwrap_or_default()));
-        if let Some(source) = &sent.source {
+        let source = sent.source.as_ref().map(|source| {
             let entries = [
                 ("source_type".to_owned(), Json::Text(source.type_name.clone())),
                 ("source_data".to_owned(), Json::Object(source.data.clone())),
             ];
-            add("source", Json::Object(entries.into_iter().collect()));
-            if let Some(id) = &source.id {
-                add("source_id", Json::Text(id.clone()));
-            }
-            add("source_type", Json::Text(source.type_name.clone()));
-        }
-        Self(content)
+            entries.into_iter().collect()
+        });
+        let fields = RecordFields {
+            inputs: sent.inputs.clone(),
+            outputs: match &sent.outputs {
+                None => Some(Json::Object(JsonObject::default())),
+                Some(Json::Null) => None,
+                Some(outputs) => Some(outputs.clone()),
+            },
+            expectations: sent.expectations.clone(),
+            tags: sent.tags.clone().unwrap_or_default(),
+            source,
+            source_id: sent.source.as_ref().and_then(|source| source.id.clone()),
+            source_type: sent.source.as_ref().map(|source| source.type_name.clone()),
+        };
+        Self(fields.into_object())
     }
 
     /// Parses the output of [`RecordContent::print`].

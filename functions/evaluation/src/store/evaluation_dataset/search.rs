@@ -17,7 +17,7 @@ use search::{
 };
 use table::{Item, Query};
 
-use super::dataset_item::{is_in, is_of_any};
+use super::dataset_item::{created, is_in, is_of_any};
 use crate::store::Store;
 
 /// Number of lists, and of datasets, that are read concurrently.
@@ -38,8 +38,8 @@ pub struct DatasetSearch {
     pub page_token: String,
 }
 
-/// A dataset's entry in the lists. It contains the id, which starts with the creation time, and the
-/// name and the creator unless these are long.
+/// A dataset's entry in the lists. It contains the id, which starts with the creation time unless
+/// the dataset was imported, and the name and the creator unless these are long.
 struct DatasetEntry {
     id: EvaluationDatasetId,
     row: Item,
@@ -208,7 +208,7 @@ impl DatasetFields for DatasetEntry {
 
     fn number(&self, attribute: DatasetNumber) -> i64 {
         match attribute {
-            DatasetNumber::CreatedTime => self.id.created(),
+            DatasetNumber::CreatedTime => created(&self.id, &self.row),
             DatasetNumber::LastUpdateTime => 0,
         }
     }
@@ -248,7 +248,7 @@ impl DatasetFields for SearchableDataset {
 
     fn number(&self, attribute: DatasetNumber) -> i64 {
         match attribute {
-            DatasetNumber::CreatedTime => self.id.created(),
+            DatasetNumber::CreatedTime => created(&self.id, &self.item),
             DatasetNumber::LastUpdateTime => self.item.get(UPDATED).unwrap_or_default(),
         }
     }

@@ -78,7 +78,7 @@ impl Store {
             let query = Query::of(found.versions()).backwards().limit(2);
             let rows = self.table.query_page(&query).await?.items;
             let before = rows.iter().find(|row| row.get(VERSION).map(i64::from) != Some(version));
-            let header = header(found.experiment, &scorer.name, &found.id);
+            let header = found.keep_import(header(found.experiment, &scorer.name, &found.id));
             let header = before.into_iter().fold(header, with_version);
             // The transaction also checks that the previous version has not been deleted in the
             // meantime.

@@ -5,6 +5,7 @@
 //! Therefore the versions of a deleted scorer never belong to a later scorer with the same name.
 
 mod delete;
+mod items;
 mod latest_versions;
 mod list_size;
 mod online_configs;
@@ -13,5 +14,6 @@ mod read;
 mod register;
 mod scorer_row;
 
+pub use items::{StoredScorerItems, online_config_item};
 pub(crate) use register::check_scorer;
-pub use scorer_row::ScorerName;
+pub use scorer_row::{ScorerName, header_key, part_key};

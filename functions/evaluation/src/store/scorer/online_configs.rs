@@ -8,6 +8,7 @@ use mlflow_api::{Error, ExperimentId, Result, ScorerId};
 use rand::RngExt;
 use table::{ChangePlan, Condition, Item, Write, text};
 
+use super::items::online_config_item;
 use super::payload_validation;
 use super::scorer_row::{ScorerName, header_key};
 use crate::store::Store;
@@ -36,13 +37,7 @@ impl Store {
                         )));
                     }
                 }
-                let mut item = Item::new(rows::ScorerOnlineConfig::key(&found.experiment, &found.id))
-                    .with(CONFIG, text(id))
-                    .with(RATE, text(rate.to_string()))
-                    .with(EXPERIMENT, text(found.experiment.to_string()));
-                if let Some(filter) = filter {
-                    item = item.with(FILTER, text(filter));
-                }
+                let item = online_config_item(found.experiment, &found.id, id, rate, filter);
                 let config = config_of(&found.id, &item);
                 // The condition allows versions to be added in the meantime, but not the scorer to
                 // be deleted.

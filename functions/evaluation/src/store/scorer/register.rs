@@ -1,17 +1,16 @@
 //! Registering scorers.
 
 use access::{Guard, Resource};
-use entities::attributes::{CREATED, NAME, VERSION};
 use entities::documents::content;
 use entities::{if_closed, now_ms};
-use key_schema::{Ordinal, rows};
 use mlflow_api::scorers as wire;
 use mlflow_api::{Error, Result, ScorerId, Workspace};
 use rand::RngExt;
-use table::{Condition, Failure, Item, Write, number, text};
+use table::{Condition, Failure, Write};
 
+use super::items::StoredScorerItems;
 use super::payload_validation;
-use super::scorer_row::{ScorerName, StoredScorer, header, header_key, part_key, with_version};
+use super::scorer_row::{ScorerName, StoredScorer, header_key, part_key};
 use crate::store::Store;
 
 /// Checks the name and the content of a scorer to register.
@@ -53,20 +52,19 @@ impl Store {
                 let time = u64::try_from(created).unwrap_or_default();
                 (ScorerId::new(time, experiment, rand::rng().random()), Condition::item_missing())
             };
-            let key = rows::ScorerVersion::key(&experiment, &id, &Ordinal(version));
             let packed = content::pack_once(
                 &format!("{id} {version}"),
                 serialized,
                 content::MAX_INLINE_BYTES,
                 part_key(experiment),
             );
-            let row = packed.on(Item::new(key)).with(VERSION, number(version)).with(CREATED, number(created));
-            let header = with_version(header(experiment, &scorer.name, &id), &row);
+            let items = StoredScorerItems { experiment, workspace, name: &scorer.name, id: &id };
+            let row = items.version(version, created, &packed);
+            let header = items.header(Some(&row));
+            let header = found.iter().fold(header, |header, found| found.keep_import(header));
             let mut others = vec![Write::Put(header, condition)];
             if found.is_none() {
-                let listed =
-                    rows::WorkspaceScorer::key(&workspace.as_str().into(), &experiment, &scorer.name.as_str().into());
-                others.push(Write::Put(Item::new(listed).with(NAME, text(&scorer.name)), Condition::Always));
+                others.push(Write::Put(items.listed(), Condition::Always));
                 let guarded = Guard::Scorer(experiment, scorer.name.clone());
                 others.extend(self.authorizer_writes.workspace_open_condition(workspace));
                 others.extend(self.authorizer_writes.writes_of_creation(

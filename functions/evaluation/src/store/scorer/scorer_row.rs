@@ -1,7 +1,7 @@
 //! A scorer's row, and the names that identify a scorer.
 
 use access::Granted;
-use entities::attributes::{CONTENT_SIZE, CREATED, NAME, SCORER, VERSION};
+use entities::attributes::{CONTENT_SIZE, CREATED, IMPORTED, NAME, SCORER, VERSION};
 use entities::unreadable;
 use key_schema::{Key, KeyRange, Name, Ordinal, WideDigest, rows};
 use mlflow_api::{Error, ExperimentId, Result, ScorerId};
@@ -69,6 +69,11 @@ impl StoredScorer {
         self.item.get(VERSION)
     }
 
+    /// Adds the hash that the scorer was imported from to a row that replaces the scorer's own.
+    pub(super) fn keep_import(&self, row: Item) -> Item {
+        self.item.get(IMPORTED).into_iter().fold(row, |row, hash| row.with(IMPORTED, text(hash)))
+    }
+
     /// Returns the condition that the latest version has not changed since it was read.
     pub(super) fn unchanged(&self) -> Condition {
         Condition::Equals(SCORER.into(), text(self.id.as_str())).and(same_version(&self.item))
@@ -81,11 +86,14 @@ pub(super) fn same_version(row: &Item) -> Condition {
     Condition::unchanged(row, VERSION).and(Condition::unchanged(row, CREATED))
 }
 
-pub(super) fn part_key(experiment: ExperimentId) -> impl Fn(&WideDigest, &Ordinal) -> Key {
+/// Returns the keys of the parts of versions that are too large for their items.
+pub fn part_key(experiment: ExperimentId) -> impl Fn(&WideDigest, &Ordinal) -> Key {
     move |content, part| rows::ScorerPart::key(&experiment, content, part)
 }
 
-pub(super) fn header_key(experiment: ExperimentId, name: &str) -> Key {
+/// Returns the key of a scorer's own item.
+#[must_use]
+pub fn header_key(experiment: ExperimentId, name: &str) -> Key {
     rows::Scorer::key(&experiment, &Name::from(name))
 }
 

@@ -1,0 +1,167 @@
+//! Entities that this server does not support yet. They are counted and reported.
+
+use super::context::{ImportContext, ImportScope};
+use crate::Failure;
+use crate::transfer::database::SqlValue;
+
+/// Tables that an import reads, or that have nothing to import: derived data, locks and versions.
+const READ: [&str; 46] = [
+    "alembic_version",
+    "alembic_version_auth",
+    "assessments",
+    "datasets",
+    "entity_associations",
+    "evaluation_dataset_records",
+    "evaluation_dataset_tags",
+    "evaluation_datasets",
+    "experiment_tags",
+    "experiments",
+    "input_tags",
+    "inputs",
+    "job_locks",
+    "latest_metrics",
+    "logged_model_metrics",
+    "logged_model_params",
+    "logged_model_tags",
+    "logged_models",
+    "metrics",
+    "model_version_tags",
+    "model_versions",
+    "online_scoring_configs",
+    "params",
+    "registered_model_aliases",
+    "registered_model_tags",
+    "registered_models",
+    "runs",
+    "scheduler_leases",
+    "scorer_versions",
+    "scorers",
+    "span_metrics",
+    "spans",
+    "sql_assessment_daily_rollups",
+    "sql_span_cost_daily_rollups",
+    "sql_trace_metric_daily_rollups",
+    "sql_trace_rollup_rebuild_queue",
+    "tags",
+    "trace_info",
+    "trace_metrics",
+    "trace_request_metadata",
+    "trace_tags",
+    "workspaces",
+    // MLflow's own database of users may be in the same database. `--users-from` reads it.
+    "users",
+    "roles",
+    "role_permissions",
+    "user_role_assignments",
+];
+
+/// Tables that contain parts of entities of another table, which is counted instead.
+const PARTS: [&str; 24] = [
+    "webhook_events",
+    "endpoint_model_mappings",
+    "endpoint_bindings",
+    "endpoint_tags",
+    "guardrail_configs",
+    "review_queue_users",
+    "review_queue_items",
+    "review_queue_label_schemas",
+    "mcp_server_versions",
+    "mcp_server_tags",
+    "mcp_server_version_tags",
+    "mcp_server_aliases",
+    "issue_categories",
+    "skill_aliases",
+    "skill_tags",
+    "skill_versions",
+    "skill_version_tags",
+    // Grants of users before they were moved to roles.
+    "experiment_permissions",
+    "registered_model_permissions",
+    "scorer_permissions",
+    "gateway_secret_permissions",
+    "gateway_endpoint_permissions",
+    "gateway_model_definition_permissions",
+    "workspace_permissions",
+];
+
+/// Names of entities in reports, by table. A table that is not in the list is reported by its own
+/// name.
+const NAMES: [(&str, &str); 13] = [
+    ("budget_policies", "budget policies of the AI gateway"),
+    ("endpoints", "endpoints of the AI gateway"),
+    ("guardrails", "guardrails of the AI gateway"),
+    ("issues", "issues of traces"),
+    ("jobs", "jobs"),
+    ("label_schemas", "label schemas"),
+    ("mcp_access_endpoints", "access endpoints of MCP servers"),
+    ("mcp_servers", "MCP servers"),
+    ("model_definitions", "model definitions of the AI gateway"),
+    ("review_queues", "review queues"),
+    ("secrets", "secrets of the AI gateway"),
+    ("skills", "skills"),
+    ("webhooks", "webhooks"),
+];
+
+/// Reports the rows in the context's scope of all tables that no module reads. One query per table.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn report(context: &ImportContext) -> Result<(), Failure> {
+    for table in context.source.tables() {
+        if READ.contains(&table) || PARTS.contains(&table) || table.starts_with("sqlite_") {
+            continue;
+        }
+        let count = count(context, table).await?;
+        if count > 0 {
+            let name = NAMES.iter().find(|(known, _)| *known == table).map_or(table, |(_, name)| *name);
+            context.report.unsupported(name, count);
+        }
+    }
+    Ok(())
+}
+
+/// Returns the number of rows of a table that belong to the scope. 0 if the table does not say to what
+/// its rows belong, unless everything is imported.
+async fn count(context: &ImportContext, table: &str) -> Result<u64, Failure> {
+    let (condition, argument) = match &context.scope {
+        ImportScope::All => return context.source.count(table).await,
+        ImportScope::Experiment(experiment) if context.source.has_column(table, "experiment_id") => {
+            ("experiment_id = ?", SqlValue::Integer(i64::try_from(experiment.number())?))
+        }
+        ImportScope::Workspace(workspace) if context.source.has_column(table, "workspace") => {
+            ("workspace = ?", workspace.as_str().into())
+        }
+        ImportScope::Workspace(workspace)
+            if ["experiments", table].iter().all(|table| context.source.has_column(table, "experiment_id"))
+                && context.source.has_column("experiments", "workspace") =>
+        {
+            ("experiment_id IN (SELECT experiment_id FROM experiments WHERE workspace = ?)", workspace.as_str().into())
+        }
+        _ => return Ok(0),
+    };
+    let sql = format!("SELECT count(*) FROM {table} WHERE {condition}");
+    let rows = context.source.rows(&sql, vec![argument]).await?;
+    Ok(rows.first().map(|row| row.integer(0)).transpose()?.unwrap_or_default().unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tables of MLflow's newest schema, which `export` creates.
+    fn tables() -> Vec<&'static str> {
+        let schema = include_str!("../export/schema.sql");
+        let names = schema.lines().filter_map(|line| line.strip_prefix("CREATE TABLE "));
+        names.map(|line| line.trim_end_matches(" (").trim_matches('"')).collect()
+    }
+
+    #[test]
+    fn every_table_of_the_newest_schema_is_read_or_has_a_name() {
+        let tables = tables();
+        assert!(tables.len() > 60, "{tables:?}");
+        for table in tables {
+            let lists = [READ.contains(&table), PARTS.contains(&table), NAMES.iter().any(|(known, _)| *known == table)];
+            assert_eq!(lists.iter().filter(|is_in| **is_in).count(), 1, "{table}");
+        }
+    }
+}

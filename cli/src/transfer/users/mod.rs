@@ -1,0 +1,20 @@
+//! Users of MLflow's basic authentication (`basic_auth.db`), with their roles and grants.
+//!
+//! Users are created without passwords, because MLflow's hashes are of another kind: an administrator
+//! sets a password, or invites them to sign up. What exists here is left alone, so that the command
+//! can be repeated.
+
+mod database_reader;
+mod importer;
+mod record;
+
+pub(crate) use database_reader::UserDatabase;
+pub(crate) use importer::import;
+use record::{GrantRecord, RoleRecord, UserRecord};
+
+/// Name of users in reports.
+const USERS: &str = "users";
+/// Name of roles in reports.
+const ROLES: &str = "roles";
+/// Name of grants in reports.
+const GRANTS: &str = "grants";
