@@ -54,7 +54,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             let store = options.user_store().await?;
             import_users(users, &store, &RemappedIds::default(), &report, options.is_dry_run()).await?;
         }
-        return report_end(&report);
+        return report_end(&report, options.is_dry_run());
     };
     let (context, engine) = options.open(source).await?;
     let indexing = LocalIndexing::start(engine, &context.table);
@@ -74,13 +74,13 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     for command in context.artifacts.iter().filter_map(ArtifactMapping::copy_command) {
         print_line(&format!("Copy the artifacts with: {command}"));
     }
-    report_end(&context.report)
+    report_end(&context.report, context.writer.is_dry_run())
 }
 
 /// Prints the report. Fails if something was not imported, or differs from the source.
-fn report_end(report: &ImportReport) -> Result<(), Failure> {
+fn report_end(report: &ImportReport, is_dry_run: bool) -> Result<(), Failure> {
     report.end_progress();
-    for line in report.lines() {
+    for line in report.lines(is_dry_run) {
         print_line(&line);
     }
     report.outcome()

@@ -117,12 +117,13 @@ impl ImportReport {
         self.update(kind, 0, |counts| counts.different.add(what));
     }
 
-    /// Returns the report as lines of text.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    /// Returns the report as lines of text, in the form for a dry run if nothing was written.
+    pub(crate) fn lines(&self, is_dry_run: bool) -> Vec<String> {
+        let (import, update) = if is_dry_run { ("to import", "to update") } else { ("imported", "updated") };
         let mut lines = Vec::new();
         for (kind, counts) in &*self.kinds.lock().unwrap_or_else(PoisonError::into_inner) {
             let KindCounts { imported, unchanged, updated, .. } = counts;
-            lines.push(format!("{kind}: {imported} imported, {updated} updated, {unchanged} unchanged"));
+            lines.push(format!("{kind}: {imported} {import}, {updated} {update}, {unchanged} unchanged"));
             if counts.existing.count > 0 {
                 let Examples { count, .. } = counts.existing;
                 lines.push(format!("{kind}: {count} left alone, exist here already: {}", counts.existing.list()));

@@ -6,10 +6,10 @@ use entities::now_ms;
 use key_schema::{ModelKey, Ordinal, rows};
 use mlflow_api::registry::{ModelStage, ModelVersion, VersionNumber};
 use mlflow_api::{Error, RegisteredModelName, Result, Workspace, limits_registry as limits};
-use table::{ChangePlan, Condition, Item, Query, Write, number, text};
+use table::{ChangePlan, Condition, Item, Query, Write, number};
 
 use super::Store;
-use super::attributes::{HOME, LATEST, TAG_ROWS, UPDATED, VERSIONS};
+use super::attributes::{LATEST, TAG_ROWS, UPDATED, VERSIONS};
 use super::model_item::{Model, list_changed};
 use super::stored_model::{StoredModelVersion, run_row};
 use super::version_item::{VersionItem, version_entity};
