@@ -90,7 +90,12 @@ pub async fn check(table: &Table) -> Result<bool, LayoutError> {
 pub async fn read(table: &Table, known: i64) -> Result<Option<i64>, LayoutError> {
     let Some(setting) = table.get(&key()).await? else {
         // The default experiment is written together with the layout, so every table in use has it.
-        let is_used = table.get(&rows::Experiment::key(&ExperimentId::DEFAULT)).await?.is_some();
+        let is_used = match table.get(&rows::Experiment::key(&ExperimentId::DEFAULT)).await {
+            Ok(default) => default.is_some(),
+            // A copy that has just begun has written its key only.
+            Err(Failure::Unreadable(_)) => true,
+            Err(failure) => return Err(failure.into()),
+        };
         if !is_used {
             return Ok(None);
         }
