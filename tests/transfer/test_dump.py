@@ -4,6 +4,7 @@ import datetime
 import decimal
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -36,7 +37,6 @@ _EQUAL = (
     "registered_models",
     "registered_model_tags",
     "registered_model_aliases",
-    "model_versions",
     "model_version_tags",
     "trace_info",
     "trace_tags",
@@ -115,11 +115,17 @@ def source(sqlite: SchemaTemplates, tmp_path_factory: pytest.TempPathFactory) ->
     server.stop()
 
 
-def test_rows_equal_those_of_the_source(source: tuple[str, Path], tmp_path: Path) -> None:
-    url, database = source
-    file = tmp_path / "dump.db"
-    report = _dump("tracking", "--from", url, "--to", file)
+@pytest.fixture(scope="module")
+def dump(source: tuple[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns a dump of everything that the source has."""
+    file = tmp_path_factory.mktemp("dump") / "dump.db"
+    report = _dump("tracking", "--from", source[0], "--to", file)
     assert "time at which a run was deleted" in report
+    return file
+
+
+def test_rows_equal_those_of_the_source(source: tuple[str, Path], dump: Path) -> None:
+    database, file = source[1], dump
     expected, dumped = contents(database), contents(file)
     for table in _EQUAL:
         assert dumped[table] == expected[table], table
@@ -127,6 +133,8 @@ def test_rows_equal_those_of_the_source(source: tuple[str, Path], tmp_path: Path
     columns = "run_uuid, name, user_id, status, start_time, end_time, lifecycle_stage, artifact_uri, experiment_id"
     for query in (
         f"SELECT {columns} FROM runs",
+        # What remains of deleted versions is not returned by the API.
+        "SELECT * FROM model_versions WHERE current_stage != 'Deleted_Internal'",
         "SELECT experiment_id, name, digest, dataset_source_type, dataset_source, dataset_schema, dataset_profile FROM datasets",
         "SELECT d.name, i.destination_id, t.name, t.value FROM inputs i JOIN datasets d ON d.dataset_uuid = i.source_id LEFT JOIN input_tags t USING (input_uuid)",
         "SELECT source_type, source_id, destination_id, step FROM inputs WHERE source_type != 'DATASET'",
@@ -141,18 +149,17 @@ def test_rows_equal_those_of_the_source(source: tuple[str, Path], tmp_path: Path
     assert read[0] == read[1]
 
 
-def test_a_dump_is_continued(source: tuple[str, Path], tmp_path: Path) -> None:
+def test_a_dump_is_continued(source: tuple[str, Path], dump: Path, tmp_path: Path) -> None:
     url, _ = source
     file = tmp_path / "dump.db"
-    first = _dump("tracking", "--from", url, "--to", file, "--skip", "registry", "--parallel", "2")
-    assert "runs: 7 written\n" in first
+    shutil.copyfile(dump, file)
     before = contents(file)
     with sqlite3.connect(file) as database:
         # As if the process had been killed in the middle of one run.
         database.execute("DELETE FROM mlflow_serverless_dump WHERE kind = 'run' AND id = ?", (rows.LONG,))
         database.execute("DELETE FROM runs WHERE run_uuid = ?", (rows.LONG,))
         database.execute("DELETE FROM metrics WHERE run_uuid = ? AND step > 100", (rows.LONG,))
-    second = _dump("tracking", "--from", url, "--to", file, "--skip", "registry")
+    second = _dump("tracking", "--from", url, "--to", file, "--parallel", "2")
     # Runs that have not ended are always read.
     assert "runs: 3 written, 4 already complete" in second
     assert "traces: 0 written, 3 already complete" in second
@@ -161,12 +168,50 @@ def test_a_dump_is_continued(source: tuple[str, Path], tmp_path: Path) -> None:
     assert "choose another file" in _dump("tracking", "--from", other, "--to", file, code=2)
 
 
-def test_a_dump_is_imported(source: tuple[str, Path], tmp_path: Path) -> None:
-    url, _ = source
-    _dump("tracking", "--from", url, "--to", tmp_path / "dump.db")
-    run("import", "--from", f"sqlite:///{tmp_path}/dump.db", "--data", tmp_path / "data")
+def test_what_cannot_be_read_is_a_failure_and_read_again(
+    source: tuple[str, Path], dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(_SOURCES)
+    from mlflow_serverless_dump.command import main
+
+    file = tmp_path / "dump.db"
+    shutil.copyfile(dump, file)
+    with sqlite3.connect(file) as database:
+        database.execute("DELETE FROM mlflow_serverless_dump WHERE kind = 'run'")
+    command = ["tracking", "--from", source[0], "--to", str(file), "--skip", "registry", "--skip", "traces"]
+    read = mlflow.MlflowClient.get_metric_history
+
+    def fail_sometimes(client: mlflow.MlflowClient, run_id: str, key: str) -> list[Metric]:
+        if run_id == rows.LONG and key == "backwards":
+            raise OSError("connection reset")
+        return read(client, run_id, key)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(mlflow.MlflowClient, "get_metric_history", fail_sometimes)
+        assert main(command) == 1
+    printed = capsys.readouterr().out
+    assert f"failed: run {rows.LONG}: connection reset" in printed and "runs: 6 written" in printed
+    assert main(command) == 0
+    before, after = contents(dump), contents(file)
+    assert after == before
+
+
+def test_ids_that_the_schema_cannot_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(_SOURCES)
+    from mlflow_serverless_dump import ids
+
+    azure = "6a8b3e51-4c8e-4f0e-9c3f-0f3d1c1f2b7a"
+    assert 10**17 <= ids.experiment_number(azure) < 10**18
+    assert ids.experiment_number(azure) == ids.experiment_number(azure) != ids.experiment_number(azure[::-1])
+    assert ids.experiment_number("0") == 0 and ids.experiment_number(str(rows.LONG_EXPERIMENT)) == rows.LONG_EXPERIMENT
+    assert ids.run_id(rows.LONG) == rows.LONG and len(ids.run_id("olive_sail_1")) == 32
+    assert ids.optional_run_id("") is None
+
+
+def test_a_dump_is_imported(dump: Path, tmp_path: Path) -> None:
+    run("import", "--from", f"sqlite:///{dump}", "--data", tmp_path / "data")
     run("export", "--to", tmp_path / "export.db", "--data", tmp_path / "data")
-    exported, dumped = contents(tmp_path / "export.db"), contents(tmp_path / "dump.db")
+    exported, dumped = contents(tmp_path / "export.db"), contents(dump)
     for table in ("experiments", "experiment_tags", "metrics", "latest_metrics", "params", "tags"):
         assert exported[table] == dumped[table], table
 
@@ -238,6 +283,7 @@ def _neptune_rows() -> list[dict]:
         _row("bool", "sys/trashed", "RUN-2", bool_value=True),
         _row("float_series", "train/loss", "RUN-2", step=decimal.Decimal("0.5"), timestamp=_time(rows.T + 99), float_value=1.0),
         _row("int", "config/epochs", "RUN-1", "team/text", int_value=9),
+        _row("datetime", "sys/creation_time", "RUN-1", "team/text", datetime_value=_time(rows.T)),
     ]
 
 
@@ -267,16 +313,11 @@ def test_neptune(tmp_path: Path) -> None:
     before = contents(file)
     assert "runs: 0 written, 3 already complete" in _dump(*command)
     assert contents(file) == before
-
-
-def test_a_neptune_dump_is_imported(tmp_path: Path) -> None:
-    _export(tmp_path / "data", _neptune_rows())
-    _dump("neptune", "--from", tmp_path / "data", "--to", tmp_path / "dump.db")
-    run("import", "--from", f"sqlite:///{tmp_path}/dump.db", "--data", tmp_path / "data")
-    run("export", "--to", tmp_path / "export.db", "--data", tmp_path / "data")
-    exported, dumped = contents(tmp_path / "export.db"), contents(tmp_path / "dump.db")
+    run("import", "--from", f"sqlite:///{file}", "--data", tmp_path / "imported")
+    run("export", "--to", tmp_path / "export.db", "--data", tmp_path / "imported")
+    exported = contents(tmp_path / "export.db")
     for table in ("experiments", "metrics", "latest_metrics", "params", "tags", "runs"):
-        assert exported[table] == dumped[table], table
+        assert exported[table] == before[table], table
 
 
 def test_an_unreadable_file_is_a_failure(tmp_path: Path) -> None:

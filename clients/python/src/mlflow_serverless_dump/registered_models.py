@@ -66,7 +66,7 @@ def _dump_model(context: Context, kind: str, model: RegisteredModel) -> None:
             aliases |= dict.fromkeys(version.aliases or [], version.version)
             _write_version(context, owner, version, location)
     database.insert("registered_model_aliases", [owner | {"alias": alias, "version": int(version)} for alias, version in aliases.items()])
-    database.insert("registered_model_tags", [owner | {"key": key, "value": value} for key, value in model.tags.items()])
+    database.insert("registered_model_tags", [owner | {"key": key, "value": value} for key, value in model._tags.items()])
     times = {"creation_time": model.creation_timestamp, "last_updated_time": model.last_updated_timestamp}
     database.insert("registered_models", [owner | times | {"description": model.description}])
     database.commit()
