@@ -1,0 +1,1 @@
+"""Writes SQLite databases of MLflow's schema, which `mlflow-serverless import` reads."""
