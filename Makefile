@@ -10,6 +10,8 @@ UI_VERSION := 3.17.2
 # The next version of the UI, which the server also has to display.
 NEXT_UI_VERSION := 3.18.0
 REQUIREMENTS := tools/requirements.txt tests/requirements.txt
+# Features of tests and lints: databases that `import` reads, whose drivers `make run` does not need.
+FEATURES := --features mlflow-serverless/sql-servers
 # Requirements of deployments only, so that deploying does not install MLflow and a browser.
 DEPLOY_VENV := .venv-deploy
 DEPLOY_READY := $(DEPLOY_VENV)/ready
@@ -97,7 +99,7 @@ test: ## Run everything that continuous integration checks
 	@# Installs the Python packages on one core while Rust is compiled.
 	mkdir -p target; trap 'kill $$(jobs -p) 2> /dev/null || :' EXIT; \
 	$(MAKE) $(VENV_READY) $(EMULATOR_READY) imported > target/packages.log 2>&1 & packages=$$!; failed=0; \
-	{ cargo test --workspace --no-run && cargo build --workspace; } || failed=1; \
+	{ cargo test --workspace $(FEATURES) --no-run && cargo build --workspace $(FEATURES); } || failed=1; \
 	wait $$packages || { cat target/packages.log; failed=1; }; exit $$failed
 	@# Runs everything concurrently, because tests often wait. Python tests wait most, so they get the highest priority.
 	trap 'kill $$(jobs -p) 2> /dev/null || :' EXIT; \
@@ -117,28 +119,28 @@ spelling: $(VENV_READY) ## Check the spelling of code and documents
 
 lint: spelling ## Check formatting, lints and spelling
 	cargo fmt --check
-	cargo clippy --workspace --all-targets -- --deny warnings
+	cargo clippy --workspace $(FEATURES) --all-targets -- --deny warnings
 
 test-rust: $(VENV_READY) ## Run the tests of the crates
 	@# Doc tests run first, alongside the Python tests. At the end, they would only use one core.
-	cargo test --quiet --doc --workspace
-	cargo nextest run --workspace
+	cargo test --quiet --doc --workspace $(FEATURES)
+	cargo nextest run --workspace $(FEATURES)
 	python tools/slowest.py target/nextest/default/junit.xml
 
 test-python: $(VENV_READY) $(EMULATOR_READY) ## Run the Python tests: MLflow's client, comparison with MLflow's server, the UI's pages in Chromium, the Lambda functions, and the stack deployed in an emulator
-	cargo build --workspace
+	cargo build --workspace $(FEATURES)
 	@# Tests only limit ratios and counts (tests/README.md), so they can run alongside others.
 	python -m pytest tests --numprocesses 3 --dist loadgroup --durations 10
 
 test-browser: $(VENV_READY) ## Test the pages of the next version of MLflow's UI in Chromium, on our server and on MLflow's. Requires Debian's package chromium
-	cargo build --workspace
+	cargo build --workspace $(FEATURES)
 	python3 tools/fetch_ui.py target/ui-$(NEXT_UI_VERSION) $(NEXT_UI_VERSION)
 	BROWSER_UI=target/ui-$(NEXT_UI_VERSION)/build python -m pytest tests/browser
 
 # Also covers everything that `make test` only samples: whole ledgers, all faults at each request,
 # all searches.
 test-slow: $(VENV_READY) $(EMULATOR_READY) $(CLIENTS_READY) checkov ## Run the slow tests, for more than an hour: large data, 12,000 random searches and 2,000 random batches compared with MLflow's server, and everything that make test samples
-	cargo build --workspace
+	cargo build --workspace $(FEATURES)
 	python -m pytest tests -m slow --ignore tests/browser
 	$(MAKE) release PROFILE=dev PROCESSORS=x86_64
 	RELEASED=$(CURDIR)/target/release-archive python -m pytest tests/release -m slow
@@ -151,13 +153,13 @@ test-slow: $(VENV_READY) $(EMULATOR_READY) $(CLIENTS_READY) checkov ## Run the s
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 8 --indexer running
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 9 --indexer stopped
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 10 --indexer delayed
-	RANDOM_SEARCHES=2000 cargo nextest run --workspace --run-ignored all -E 'test(/^indexed_search::/)'
-	ALL_TROUBLES=1 MODEL_SECONDS=600 MODEL_SEED=1000000 cargo nextest run --workspace --profile slow -E '(test(/^(interrupted_revocation|faults|power_cut|throttling|broken_items|users)::/) & package(mlflow-serverless)) + (test(/^(charts|creations|documents|experiment_lists|history|inputs|journal|logged_models|malformed|packing|paging|wide_runs)::/) & package(tracking)) + (test(/^(aliases|creations|documents|renaming|search)::/) & package(registry)) + (test(/^creations::/) & package(evaluation)) + (test(/^histories::/) & package(housekeeper)) + (test(/^removal::/) & package(traces))'
-	ALL_SEARCHES=1 RANDOM_TABLES=3 cargo nextest run --workspace --run-ignored all -E '(test(/^(blocks|client_requests|consumer|packer|recorded)::/) & package(traces)) + (test(/(like|tokens)::/) & package(search))'
-	WHOLE_LEDGERS=1 cargo nextest run --workspace --profile slow -E 'test(/ledger/)'
+	RANDOM_SEARCHES=2000 cargo nextest run --workspace $(FEATURES) --run-ignored all -E 'test(/^indexed_search::/)'
+	ALL_TROUBLES=1 MODEL_SECONDS=600 MODEL_SEED=1000000 cargo nextest run --workspace $(FEATURES) --profile slow -E '(test(/^(interrupted_revocation|faults|power_cut|throttling|broken_items|users)::/) & package(mlflow-serverless)) + (test(/^(charts|creations|documents|experiment_lists|history|inputs|journal|logged_models|malformed|packing|paging|wide_runs)::/) & package(tracking)) + (test(/^(aliases|creations|documents|renaming|search)::/) & package(registry)) + (test(/^creations::/) & package(evaluation)) + (test(/^histories::/) & package(housekeeper)) + (test(/^removal::/) & package(traces))'
+	ALL_SEARCHES=1 RANDOM_TABLES=3 cargo nextest run --workspace $(FEATURES) --run-ignored all -E '(test(/^(blocks|client_requests|consumer|packer|recorded)::/) & package(traces)) + (test(/(like|tokens)::/) & package(search))'
+	WHOLE_LEDGERS=1 cargo nextest run --workspace $(FEATURES) --profile slow -E 'test(/ledger/)'
 	@# The program of the previous release serves the same table as this version.
 	RELEASED_BIN=$$(python tools/released.py); export RELEASED_BIN; \
-	cargo nextest run --workspace --profile slow --run-ignored only -E 'not test(over_dynamodb)'
+	cargo nextest run --workspace $(FEATURES) --profile slow --run-ignored only -E 'not test(over_dynamodb)'
 
 test-dynamodb: ## Test the store's requests against DynamoDB, with the environment's AWS credentials, on a temporary table
 	cargo test --package tracking --test it -- --ignored --exact conformance::over_dynamodb

@@ -94,6 +94,10 @@ enum Command {
 /// occupies one.
 const MAX_BLOCKING_THREADS: usize = 32;
 
+/// Log filter without the variable. The SDK reports each failure of the embedded engine as a failed
+/// connection, which there is none of.
+const DEFAULT_LOG_FILTER: &str = "warn,audit=info,aws_smithy_runtime::client::http::connection_poisoning=off";
+
 /// Environment variable with the log filter, such as `info`.
 const LOG_VARIABLE: &str = "RUST_LOG";
 
@@ -121,7 +125,7 @@ fn main() -> ExitCode {
 
 /// Returns the log filter: the value of the variable, or warnings and audit events by default.
 fn log_filter(variable: Option<String>) -> Result<EnvFilter, Failure> {
-    let filter = variable.filter(|filter| !filter.is_empty()).unwrap_or_else(|| "warn,audit=info".to_owned());
+    let filter = variable.filter(|filter| !filter.is_empty()).unwrap_or_else(|| DEFAULT_LOG_FILTER.to_owned());
     EnvFilter::try_new(&filter)
         .map_err(|error| format!("{LOG_VARIABLE}={filter} is not a valid log filter: {error}").into())
 }

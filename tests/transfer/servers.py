@@ -114,7 +114,10 @@ class _MariaDatabases(_ServerDatabases):
 @contextlib.contextmanager
 def postgres(directory: Path) -> Iterator[Databases]:
     """Runs PostgreSQL with its data in a directory. Data is not synced to the disk."""
-    binaries = Path(sorted(glob.glob("/usr/lib/postgresql/*/bin"))[-1])
+    found = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
+    if not found:
+        raise FileNotFoundError("PostgreSQL is missing: install Debian's package postgresql")
+    binaries = Path(found[-1])
     directory.chmod(0o777)
     data, password, port = directory / "postgres", directory / "password", _port()
     password.write_text(_PASSWORD)
@@ -136,6 +139,8 @@ def postgres(directory: Path) -> Iterator[Databases]:
 @contextlib.contextmanager
 def mariadb(directory: Path) -> Iterator[Databases]:
     """Runs MariaDB with its data in a directory."""
+    if shutil.which("mariadb-install-db") is None:
+        raise FileNotFoundError("MariaDB is missing: install Debian's package mariadb-server")
     directory.chmod(0o777)
     data, port = directory / "mariadb", _port()
     data.mkdir()

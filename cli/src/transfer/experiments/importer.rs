@@ -1,6 +1,6 @@
 //! Imports experiments.
 
-use entities::attributes::{EXPERIMENT, IMPORTED, NAME, STAGE, STAGE_VERSION, TAG_ROWS, TAGS};
+use entities::attributes::{EXPERIMENT, IMPORTED, LOCATION, NAME, STAGE, STAGE_VERSION, TAG_ROWS, TAGS};
 use key_schema::{Key, rows};
 use mlflow_api::ExperimentId;
 use mlflow_api::tracking::LifecycleStage;
@@ -36,7 +36,7 @@ async fn plan(context: &ImportContext, mut record: ExperimentRecord) -> Result<I
     }
     if record.id == ExperimentId::DEFAULT {
         // Every server has the default experiment. It is merged: the source's runs are added to it.
-        return Ok(merged_default(record, document));
+        return Ok(merged_default(record, document.as_ref()));
     }
     if !context.remap {
         return Err(format!(
@@ -102,12 +102,32 @@ async fn imported(
         context.report.unchanged(KIND, 1);
     }
     let plan = if is_kept { ExperimentPlan::Keep } else { ExperimentPlan::Write(document.map(Box::new)) };
-    Ok(ImportedExperiment { source_id, id: record.id, stage_version: version + u32::from(has_new_stage), record, plan })
+    Ok(ImportedExperiment {
+        source_id,
+        id: record.id,
+        stage_version: version + u32::from(has_new_stage),
+        has_new_stage: has_new_stage && known_stage.is_some(),
+        record,
+        plan,
+    })
 }
 
-fn merged_default(record: ExperimentRecord, document: Option<Item>) -> ImportedExperiment {
+/// Returns the default experiment if it was not imported: its own settings stay as they are here.
+fn merged_default(mut record: ExperimentRecord, document: Option<&Item>) -> ImportedExperiment {
     let stage_version = document.and_then(|document| document.get(STAGE_VERSION)).unwrap_or_default();
-    ImportedExperiment { source_id: record.id, id: record.id, stage_version, record, plan: ExperimentPlan::Keep }
+    if let Some(document) = document {
+        // The artifacts of runs follow from the location of their experiment.
+        document.get(LOCATION).unwrap_or_default().clone_into(&mut record.artifact_location);
+        record.stage = document.get(STAGE).unwrap_or_default();
+    }
+    ImportedExperiment {
+        source_id: record.id,
+        id: record.id,
+        stage_version,
+        has_new_stage: false,
+        record,
+        plan: ExperimentPlan::Keep,
+    }
 }
 
 /// Writes an experiment's document and its name, after its contents. One transaction, and one

@@ -37,10 +37,20 @@ pub(crate) struct ImportedExperiment {
     /// How often the stage has changed here, including this import. Runs with a stage of their own
     /// have it in the attribute `STAGE_VERSION`.
     pub(crate) stage_version: u32,
+    /// Whether this import changes the stage of an experiment that exists here. Stages of its runs
+    /// apply to the previous version then.
+    pub(crate) has_new_stage: bool,
     /// The record as it is written here: with its name and location here.
     pub(crate) record: ExperimentRecord,
     /// What happens to the experiment's own items.
     pub(super) plan: ExperimentPlan,
+}
+
+impl ImportedExperiment {
+    /// Returns whether the experiment is not visible here until it is published.
+    pub(crate) fn is_new(&self) -> bool {
+        matches!(self.plan, ExperimentPlan::Write(None))
+    }
 }
 
 /// What happens to an experiment's own items.

@@ -111,7 +111,9 @@ async fn import_all(context: &ImportContext, indexing: &LocalIndexing) -> Result
         logged_models::import(context, experiment).await?;
         traces::import(context, experiment).await?;
         scorers::import(context, experiment).await?;
-        indexing.wait_for(experiment.id).await?;
+        if experiment.is_new() {
+            indexing.wait_for(experiment.id).await?;
+        }
         experiments::publish(context, experiment).await?;
     }
     registered_models::import(context).await?;

@@ -250,7 +250,7 @@ fn items(
 ) -> Result<(Vec<Item>, Item), Failure> {
     let PlannedRun { at, record, document: replaced, .. } = run;
     let state = state(experiment);
-    let own_stage = (record.stage != state.stage || record.stage == LifecycleStage::Deleted).then_some(RunStage {
+    let own_stage = has_own_stage(record, &state).then_some(RunStage {
         stage: record.stage,
         version: state.version,
         deleted: record.deleted_time,
@@ -292,6 +292,11 @@ fn items(
         document = document.with(REVISION, number(replaced.get(REVISION).unwrap_or_default() + 1));
     }
     Ok((others, document))
+}
+
+/// Returns whether a run's document has a stage, and does not follow that of its experiment.
+fn has_own_stage(record: &RunRecord, experiment: &ExperimentState) -> bool {
+    record.stage != experiment.stage || record.stage == LifecycleStage::Deleted
 }
 
 /// DynamoDB's limit for the size of an item, in bytes.
@@ -349,6 +354,13 @@ async fn changed_runs(
     for mut run in runs.drain(..) {
         run.record.metrics = summaries.remove(&run.source_id).unwrap_or_default();
         let decision = ImportDecision::of(run.document.as_ref(), &fingerprint(&run.record)?);
+        if decision == ImportDecision::Unchanged
+            && experiment.has_new_stage
+            && has_own_stage(&run.record, &state(experiment))
+        {
+            changed.push(run);
+            continue;
+        }
         if decision == ImportDecision::Unchanged {
             context.report.unchanged(KIND, 1);
             continue;
