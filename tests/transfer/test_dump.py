@@ -102,15 +102,18 @@ def source(sqlite: SchemaTemplates, tmp_path_factory: pytest.TempPathFactory) ->
     database = sqlite.create(schemas.INSTALLED)
     schemas.fill(database, rows.tracking(with_long_ids=True))
     stock_database(directory).write_bytes(Path(database.removeprefix("sqlite:///")).read_bytes())
-    server = StockMlflow(directory)
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(server.url)
-    client = mlflow.MlflowClient(server.url)
-    _add_models(client)
-    _add_traces(client)
-    yield server.url, stock_database(directory)
-    mlflow.set_tracking_uri(before)
-    server.stop()
+    # Artifact locations name a bucket. Without this, clients wait for credentials of a machine in AWS.
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        server = StockMlflow(directory)
+        before = mlflow.get_tracking_uri()
+        mlflow.set_tracking_uri(server.url)
+        client = mlflow.MlflowClient(server.url)
+        _add_models(client)
+        _add_traces(client)
+        yield server.url, stock_database(directory)
+        mlflow.set_tracking_uri(before)
+        server.stop()
 
 
 @pytest.fixture(scope="module")
