@@ -18,11 +18,17 @@ _EVERYTHING = ["ACTIVE_ONLY", "DELETED_ONLY", "ALL"]
 
 
 @pytest.fixture(scope="module")
-def sides(sqlite: SchemaTemplates, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
-    """Yields stock MLflow over a database, and the server under test over its import."""
-    directory = tmp_path_factory.mktemp("served")
+def source(sqlite: SchemaTemplates) -> str:
+    """Returns a database with entities of many kinds."""
     source = sqlite.create(schemas.INSTALLED)
     schemas.fill(source, rows.everything(with_long_ids=True))
+    return source
+
+
+@pytest.fixture(scope="module")
+def sides(source: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
+    """Yields stock MLflow over a database, and the server under test over its import."""
+    directory = tmp_path_factory.mktemp("served")
     run("import", "--from", source, "--data", directory / "subject/data")
     (directory / "reference").mkdir()
     stock_database(directory / "reference").write_bytes(Path(source.removeprefix("sqlite:///")).read_bytes())
@@ -119,6 +125,21 @@ def test_clients_see_no_difference(sides: tuple[Side, Side]) -> None:
     reference, subject = (_in_any_order(dict([*reads(side), *reads_of_models(side)])) for side in sides)
     assert reference.keys() == subject.keys()
     different = [difference for what, expected in reference.items() for difference in differences(expected, subject[what], what)]
+    assert not different, "\n".join(different[:20])
+
+
+def test_an_export_is_served_by_mlflow_and_imported_without_a_change(source: str, sides: tuple[Side, Side], tmp_path_factory: pytest.TempPathFactory) -> None:
+    directory = tmp_path_factory.mktemp("exported")
+    run("import", "--from", source, "--data", directory / "data")
+    (directory / "stock").mkdir()
+    file = stock_database(directory / "stock")
+    run("export", "--to", file, "--data", directory / "data")
+    assert " imported" not in run("import", "--from", f"sqlite:///{file}", "--data", directory / "data").replace(" 0 imported", "")
+    server = StockMlflow(directory / "stock")
+    sides_of_stock = (sides[0], Side("export", server.url))
+    reference, exported = (_in_any_order(dict([*reads(side), *reads_of_models(side)])) for side in sides_of_stock)
+    server.stop()
+    different = [difference for what, expected in reference.items() for difference in differences(expected, exported[what], what)]
     assert not different, "\n".join(different[:20])
 
 

@@ -53,8 +53,8 @@ async fn export_model(context: &ExportContext, at: &ModelLocation, mut items: Mo
             record.updated,
             record.status,
             record.stage.name(),
-            optional(&record.model_type),
-            optional(&record.source_run),
+            record.model_type,
+            record.source_run,
         ],
     )?;
     for (key, value) in &record.params {
