@@ -303,7 +303,8 @@ def test_the_size_of_an_artifact_is_bounded_on_each_way(server: Server):
     assert answer.status_code == 400, answer.text
     upload = _start_upload(server, "0/x/parts", 2)
     sent = _send_parts(upload, [b"x" * (5 * _MB), b"x" * _MB])
-    # A part that was replaced later has a different ETag than the part whose length is known.
+    # The server takes the lengths of parts from the bucket's list, by number and ETag. It refuses an
+    # ETag that is not in the list, for example that of a part that was replaced in the meantime.
     later = [sent[0], sent[1] | {"etag": '"00000000000000000000000000000000"'}]
     answer = _end_upload(server, "complete", "0/x/parts", upload["upload_id"], later)
     assert (answer.status_code, "do not match the uploaded parts" in answer.json()["message"]) == (400, True), answer.text

@@ -1,5 +1,5 @@
-"""Rows of an MLflow database with entities of every kind, for any schema: those that a schema does
-not have are left out when it is filled.
+"""Rows of an MLflow database with entities of many kinds, for any version of its schema.
+`schemas.fill` leaves out tables and columns that a version does not have.
 """
 
 import json

@@ -1,5 +1,5 @@
-"""Rows of an MLflow database with traces, for any schema: those that a schema does not have are left
-out when it is filled.
+"""Rows of an MLflow database with traces, for any version of its schema. `schemas.fill` leaves out
+tables and columns that a version does not have.
 """
 
 import base64

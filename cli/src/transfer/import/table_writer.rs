@@ -51,7 +51,8 @@ impl TableWriter {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Writes items in batches, in no particular order. One request and the items' units per 25.
+    /// Writes items in batches, in no particular order. Costs one request per 25 items, and the write
+    /// units of the items.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -78,7 +79,7 @@ impl TableWriter {
         }
     }
 
-    /// Deletes items in batches. One request and the items' units per 25.
+    /// Deletes items in batches. Costs one request per 25 items, and the write units of the items.
     ///
     /// # Errors
     /// The table cannot be written.

@@ -166,7 +166,7 @@ async fn every_point_is_kept_however_many() {
     assert!(waiting.to_string().len() < 30_000, "{}", waiting.to_string().len());
     assert!(items.keys().any(|key| key.starts_with(&format!("MODEL#{model} MHIST#"))));
     assert!(!items.keys().any(|key| key.starts_with(&format!("MODEL#{few}"))));
-    // Searches filter and sort by sealed points, too.
+    // Searches also filter and sort by points that have been moved to segments.
     let found = |filter: &str| {
         let search = json!({ "experiment_ids": [experiment], "filter": filter });
         async move { names(server, search).await.len() }

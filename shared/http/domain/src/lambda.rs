@@ -10,8 +10,9 @@ pub use lambda_http::Error;
 
 use crate::{Domain, Environment, log_lines, mount};
 
-/// Runs a function until its sandbox ends, and writes its log ([`log_lines`]). An error is logged
-/// as well, because Lambda drops text that is not JSON if the log level is `WARN`.
+/// Runs a function until its sandbox ends, and writes its log ([`log_lines`]). An error of
+/// `main` is logged before it is returned: Rust prints a returned error as plain text, and Lambda
+/// drops text that is not JSON if the log level is `WARN`.
 ///
 /// # Errors
 /// Returns the error of `main`.

@@ -111,9 +111,10 @@ pub struct Passwords(Arc<State>);
 struct State {
     pending_permits: Arc<Semaphore>,
     hashing_permits: Arc<Semaphore>,
-    /// For each user with a verified password: the stored hash, and a digest of the password keyed
-    /// by this process. Stored hashes are unique because of their salts, so a new password, or
-    /// another user with the same name, never matches an old entry.
+    /// For each user with a verified password: the stored hash, and a digest of the password that is
+    /// computed with this process's `key`. Stored hashes are unique because of their salts. An entry
+    /// therefore no longer matches after the password has been changed, or after the user has been
+    /// deleted and another one created with the same name.
     verified: Mutex<HashMap<UserName, (PasswordHash, [u8; 32])>>,
     /// Locks of passwords that are being verified, by the digest of name and password. The task
     /// that verifies a password holds its lock.

@@ -195,8 +195,9 @@ impl UserAuthorizer {
         Err(Error::unavailable("the caller kept changing"))
     }
 
-    /// Reads the items for a caller and the guards of the request. With `None`, reads only the
-    /// items that identify the caller, and no grants.
+    /// Reads the items that identify the caller, and the items and grants that the guards of the
+    /// request require. With `None` instead of guards, reads only the former. If the items show that
+    /// the caller has changed, reads again for the new identity, and returns it.
     async fn read_for(&self, mut identity: Identity, guards: Option<&[Guard]>) -> Result<(Identity, AuthorizerItems)> {
         for _ in 0..MAX_READS {
             let (lasting, others) = match guards {

@@ -224,8 +224,9 @@ impl MarkUpdate for Update {
 
     fn marked_for_journal(self, run: &RunId, rely: bool, asks_for_packing: bool) -> Self {
         let update = self.marked(run).add(JOURNAL, number(1)).remove(CLOSING);
-        // From now on, the stream has no record of what calls log. Removing the due time makes the
-        // indexer index the run at once. After that, ticks request it.
+        // With `rely`, later calls do not change the document, so the stream does not show that they
+        // have logged. Without a due time, the indexer indexes the run at once. After that, ticks
+        // request indexing.
         let update = if rely { update.set(LEASED, number(1)).remove(DUE) } else { update };
         if asks_for_packing { update.set(OVERDUE, number(1)) } else { update }
     }

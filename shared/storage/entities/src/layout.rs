@@ -29,8 +29,8 @@ const COPY_NAME: &str = "copy";
 pub enum LayoutError {
     /// The table was written before the first release.
     Unreleased,
-    /// The table has the first of these two layouts. The second one is the latest that this version
-    /// knows, and is earlier.
+    /// The table has a later layout than this version knows. The numbers are the table's layout, and
+    /// the latest layout that this version knows.
     TooNew(i64, i64),
     /// The table is being copied from another one, or a copy was interrupted.
     UnfinishedCopy,

@@ -86,11 +86,12 @@ fn is_known_from_lists(filter: &DatasetFilter, order: &DatasetOrder) -> bool {
 impl Store {
     /// Searches evaluation datasets.
     ///
-    /// Costs a read unit per 30 datasets of the given experiments, or of the workspace if none are
-    /// given. After that, takes one request per 100 datasets that may match according to their list
-    /// entries. Only the datasets of one page are read, unless the filter uses tags or the time of
-    /// the last change, or the order uses the time of the last change. Each dataset with a schema,
-    /// or with tags that are too large for its document, takes one more request.
+    /// First reads the list entries: one read unit per 30 datasets of the given experiments, or of
+    /// the workspace if none are given. Then reads the datasets that may match according to their
+    /// entries, 100 per request. Usually these are only the datasets of the page. All of them are
+    /// read if the filter uses tags or the time of the last change, if the order uses that time, or
+    /// if an entry lacks a long text. Each dataset with a schema, or with tags that are too large
+    /// for its document, takes one more request.
     pub async fn dataset_search(
         &self,
         workspace: &Workspace,

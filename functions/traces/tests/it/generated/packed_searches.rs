@@ -47,7 +47,8 @@ fn like(document: &Item, number_of: u32) -> StoredTrace {
     let trace = StoredTrace::of(item).unwrap();
     let (requested, request) = REQUESTED;
     let request = if trace.item().has(CLIENT_REQUEST) {
-        // Each trace has its own id.
+        // The copied document contains the client request ID of the original, so each copy gets one
+        // of its own.
         format!("{number_of:08x}{}", &request[8..])
     } else if number_of == requested {
         request.to_owned()
