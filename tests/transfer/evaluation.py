@@ -92,7 +92,10 @@ def seen(url: str) -> dict[str, str]:
         found = store.search_datasets(experiment_ids=[id_], order_by=["created_time ASC"])
         result[f"datasets of {id_}"] = [dataset.dataset_id for dataset in found]
     for dataset in store.search_datasets():
-        result[dataset.name] = {**store.get_dataset(dataset.dataset_id).to_dict(), "records": None, "experiment_ids": None}
+        entity = store.get_dataset(dataset.dataset_id)
+        # Otherwise, the client would read them from the server that the process uses by default.
+        entity._experiment_ids = []
+        result[dataset.name] = {**entity.to_dict(), "records": None, "experiment_ids": None}
         result[f"experiments of {dataset.name}"] = store.get_dataset_experiment_ids(dataset.dataset_id)
         records, token = [], None
         while True:

@@ -105,6 +105,9 @@ def source(sqlite: SchemaTemplates, tmp_path_factory: pytest.TempPathFactory) ->
     # Artifact locations name a bucket. Without this, clients wait for credentials of a machine in AWS.
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        # Other tests of this process may have chosen an experiment of another server.
+        for variable in ("MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME", "MLFLOW_RUN_ID"):
+            environment.delenv(variable, raising=False)
         server = StockMlflow(directory)
         before = mlflow.get_tracking_uri()
         mlflow.set_tracking_uri(server.url)

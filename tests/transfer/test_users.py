@@ -112,7 +112,7 @@ def test_users_have_their_roles_and_grants_and_no_password(sqlite: SchemaTemplat
 
 def test_users_alone_can_be_imported(database: str, tmp_path: Path) -> None:
     dry = run("import", "--users-from", database, "--data", tmp_path / "data", "--dry-run")
-    assert "users: 4 imported" in dry
+    assert "users: 4 to import" in dry
     done = run("import", "--users-from", database, "--data", tmp_path / "data", fails=True)
     assert "2 entities were not imported" in done
     with _served(tmp_path) as server:

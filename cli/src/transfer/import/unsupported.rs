@@ -5,7 +5,7 @@ use crate::Failure;
 use crate::transfer::database::SqlValue;
 
 /// Tables that an import reads, or that have nothing to import: derived data, locks and versions.
-const READ: [&str; 46] = [
+const READ: [&str; 47] = [
     "alembic_version",
     "alembic_version_auth",
     "assessments",
@@ -48,6 +48,8 @@ const READ: [&str; 46] = [
     "trace_request_metadata",
     "trace_tags",
     "workspaces",
+    // The progress of `mlflow-serverless-dump`.
+    "mlflow_serverless_dump",
     // MLflow's own database of users may be in the same database. `--users-from` reads it.
     "users",
     "roles",

@@ -86,9 +86,10 @@ async fn what_is_declared_is_written() {
     assert!(unmarked.is_empty());
     // Attributes that occur only in special cases: full, wide or large items, incomplete copies,
     // and unusual settings. Other special cases are runs whose artifacts are outside their
-    // experiment's artifact location, and deleted logged models.
+    // experiment's artifact location, deleted logged models, and imported entities.
     let expected = [
         "Config experiment",
+        "Config from",
         "Config indexed",
         "Config kept_for",
         "Config own",
@@ -97,6 +98,7 @@ async fn what_is_declared_is_written() {
         "Dataset content_parts",
         "Experiment forgotten",
         "Experiment full",
+        "Experiment imp",
         "Experiment looked",
         "Experiment owner",
         "Experiment workspace",
@@ -105,10 +107,12 @@ async fn what_is_declared_is_written() {
         "IndexedCopy fields",
         "IndexedCopy stale",
         "LoggedModel full",
+        "LoggedModel imp",
         "LoggedModel stage",
         "LoggedModelMetrics segments",
         "Run artifact_uri",
         "Run full",
+        "Run imp",
         "RunMetrics wide",
     ];
     assert_eq!(not_written(&site).await, expected);
