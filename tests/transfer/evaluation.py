@@ -94,7 +94,7 @@ def seen(url: str) -> dict[str, str]:
     for dataset in store.search_datasets():
         entity = store.get_dataset(dataset.dataset_id)
         # Otherwise, the client would read them from the server that the process uses by default.
-        entity._experiment_ids = []
+        entity._experiment_ids, entity._records = [], []
         result[dataset.name] = {**entity.to_dict(), "records": None, "experiment_ids": None}
         result[f"experiments of {dataset.name}"] = store.get_dataset_experiment_ids(dataset.dataset_id)
         records, token = [], None
