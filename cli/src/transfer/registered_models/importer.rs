@@ -256,7 +256,7 @@ pub(crate) async fn verify(context: &ImportContext) -> Result<(), Failure> {
                     context.report.different(KIND, &name);
                 }
             }
-            // One that was changed here is in the report already.
+            // If the model was changed here after its import, it is in the report already.
             _ => {}
         }
     }

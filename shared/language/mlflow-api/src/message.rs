@@ -92,7 +92,7 @@ pub enum Content {
 struct FieldTypeMismatch;
 
 impl Message {
-    /// Parses a JSON object. Returns the fields that could be parsed, and whether all of them fit.
+    /// Parses a JSON object. Returns the fields that could be parsed, and whether all fields that were sent could be.
     #[must_use]
     pub fn parse(fields: &'static [Field], json: &Map<String, Value>) -> (Self, bool) {
         let mut message = Self::default();

@@ -1,4 +1,4 @@
-//! Selection of the first entities in an order among many.
+//! Selects, from many entities, those that come first in a given order.
 
 use mlflow_api::response_size::MAX_PAGE_JSON_BYTES;
 
