@@ -60,8 +60,8 @@ class Sandbox:
         self._stops.close()
 
     def invoke(self, event: Any) -> Any:
-        """Returns the function's result. Sets `last_cpu_ms` to the CPU time of the event, until the
-        process requested the next one.
+        """Returns the function's result. Sets `last_cpu_ms` to the CPU time from the event until the
+        process requests the next one.
         """
         with self._turn:
             self._events.put(json.dumps(event, ensure_ascii=False).encode())

@@ -147,8 +147,8 @@ impl StreamDelivery {
                     if let Some(copy) = rows::IndexedCopy::parse(&key).filter(|_| record["eventName"] != "REMOVE") {
                         lag.indexed(&copy.entity.0, began.unwrap_or(now), now);
                     }
-                    // The indexer removed the run's mark, because the run has not changed since it
-                    // was indexed. Its copy may be unchanged.
+                    // A record without a mark means that the indexer is done with the run. Its copy
+                    // has no record of its own if the copy did not change.
                     if let Some(run) = rows::Run::parse(&key).filter(|_| record["eventName"] == "MODIFY" && !is_wanted)
                     {
                         lag.indexed(run.run.as_str(), now, now);

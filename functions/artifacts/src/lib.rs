@@ -11,7 +11,7 @@
 //! # A client uploads to a directory
 //!
 //! `PUT mlflow-artifacts/artifacts/{path}` → `proxy::Put`, an `Upload` →
-//! `artifact_store::Directory::write`.
+//! `artifact_store::ArtifactDirectory::write`.
 //!
 //! 1. The caller is authenticated before the body is read. `Put::read` checks the path. The call
 //!    needs the right to update the experiment in the first part of the path.
@@ -52,7 +52,7 @@
 //!    not exist, one key is listed, to distinguish a directory (400) from a missing file (404). If
 //!    it exists, a URL for `GET` is signed, which is valid for five minutes. The result is a
 //!    `Download::Url`.
-//! 4. For a directory, `Directory::download` opens the path one name at a time
+//! 4. For a directory, `ArtifactDirectory::download` opens the path one name at a time
 //!    (`directory_traversal.rs`). The result is a `Download::File` with the open file.
 //! 5. `artifact_access::send_file` converts the result into a response. `shared/http/service` turns
 //!    a URL into a 307 without a body, which must not be cached. It streams a file, either as a

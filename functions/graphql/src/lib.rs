@@ -8,7 +8,7 @@
 //! `POST /graphql` → `query.rs` parses and validates queries on a thread for blocking work, at most
 //! 16 at a time per process. `operation.rs` checks MLflow's limits. `root_resolver.rs` resolves the
 //! root fields, and `response_object.rs` the fields of the objects that they return.
-//! `endpoint_calls.rs` calls the endpoint that `root_endpoints.rs` names, through `service::Calls`.
+//! `endpoint_calls.rs` calls the endpoint that `root_endpoints.rs` names, through `service::InternalCalls`.
 
 mod declaration;
 mod endpoint_calls;

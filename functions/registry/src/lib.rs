@@ -30,7 +30,7 @@
 //!    belong to the run or the logged model that the request names.
 //! 2. The model is read, because it contains the number of its versions.
 //! 3. One transaction increments this number, on condition that it has not changed, and puts the
-//!    version under the next number. A row in the run's partition refers to the version. If the
+//!    version under the next number. A row in the partition `MVRUN#<run>` refers to the version. If the
 //!    request names a logged model, the version is added to the list in that model's tag
 //!    (`store/logged_model.rs`).
 //! 4. If another request has created a version first, the condition fails and returns the current

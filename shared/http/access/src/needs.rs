@@ -230,8 +230,8 @@ impl Needs {
         Ok(())
     }
 
-    /// Marks all needs so that a missing entity is reported to any caller. MLflow does this in a
-    /// few places.
+    /// Marks all needs so that a missing entity is reported as missing to every caller, even to
+    /// those without permission. MLflow does so for a few calls.
     #[must_use]
     pub fn revealing_absence(mut self) -> Self {
         for need in &mut self.needs {

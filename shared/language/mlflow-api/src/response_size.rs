@@ -54,8 +54,8 @@ impl ResponseSize {
         self.bytes
     }
 
-    /// Returns the size in a Lambda's response in bytes. This is the larger of the sizes as text
-    /// and in base64, because compression may not reduce the size.
+    /// Returns the size in a Lambda's response in bytes: as text or in base64, whichever is larger.
+    /// A compressed response is sent in base64, and compression may not reduce the size.
     #[must_use]
     pub fn bytes_in_response(self) -> usize {
         let in_base64 = self.bytes.div_ceil(3) * 4;

@@ -1,6 +1,6 @@
-//! Writes to packed traces, with a fault at each of their requests, both with and without a packing
-//! pass before clients repeat them. Searches then read blocks, reads by id read documents, and both
-//! have to agree at any time.
+//! Writes to packed traces, with a fault at each of their requests. Clients repeat a failed write
+//! either immediately or after a packing pass. Searches read blocks and reads by id read documents,
+//! and the two have to agree at any time.
 
 use mlflow_api::Workspace;
 use serde_json::{Value, json};

@@ -9,8 +9,8 @@ pub struct Budget {
     pub(crate) warm: [f64; 3],
 }
 
-/// Returns the budget of a call: requests, write units and read units, as the page shows them, for
-/// the cold and the warm call.
+/// Returns the budget of a call. Both arrays contain requests, write units and read units, as the
+/// capacity page shows them: `cold` for the first call of a process, `warm` for later ones.
 #[must_use]
 pub const fn budget(cold: [f64; 3], warm: [f64; 3]) -> Budget {
     Budget { cold, warm }
