@@ -1,7 +1,7 @@
 """Signs the requests of stock MLflow clients for mlflow-serverless behind API Gateway.
 
-`MLFLOW_TRACKING_AUTH=mlflow-serverless` is all that MLflow needs. `SigV4` also works on its own, as the `auth` of
-`requests`.
+Set `MLFLOW_TRACKING_AUTH=mlflow-serverless` to enable it for MLflow. `SigV4` can also be used without MLflow, as the
+`auth` argument of `requests`.
 """
 
 from mlflow_serverless_auth.signer import SigningError, SigV4

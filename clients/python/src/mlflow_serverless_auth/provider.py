@@ -1,4 +1,4 @@
-"""What MLflow finds through the entry point group `mlflow.request_auth_provider`."""
+"""The provider that MLflow loads through the entry point group `mlflow.request_auth_provider`."""
 
 import os
 
@@ -7,35 +7,37 @@ from mlflow.tracking.request_auth.abstract_request_auth_provider import RequestA
 from mlflow_serverless_auth.signer import SigV4
 
 _NAME = "mlflow-serverless"
-#: From this size on, in bytes, MLflow sends a file in parts, by presigned URLs, and not through API Gateway and Lambda, which take no more
-#: than 6 MB of base64. By itself it would begin at 500 MB.
+#: Minimum size in bytes of files that MLflow uploads in parts with presigned URLs, instead of
+#: through API Gateway and Lambda. Lambda limits a request to 6 MB, and bodies are encoded in
+#: base64. MLflow's own default is 500 MB.
 _LONGEST_IN_A_REQUEST = 4_500_000
 _SETTING = "MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE"
-#: Clients before MLflow 3.15 send no parts at all unless it is set.
+#: Variable that enables multipart uploads in clients before MLflow 3.15.
 _SWITCH = "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD"
 
 
 def _lower_the_size_of_uploads_in_parts() -> None:
-    """Unless the user has chosen it."""
+    """Enables multipart uploads from a smaller size on, unless the user has set these variables."""
     os.environ.setdefault(_SETTING, str(_LONGEST_IN_A_REQUEST))
     os.environ.setdefault(_SWITCH, "true")
 
 
 class MlflowServerlessAuthProvider(RequestAuthProvider):
-    """Chosen by `MLFLOW_TRACKING_AUTH=mlflow-serverless`. MLflow makes one when it starts."""
+    """The provider for `MLFLOW_TRACKING_AUTH=mlflow-serverless`. MLflow creates it at startup."""
 
     def __init__(self) -> None:
-        # One for all requests: it keeps the credentials it has found, and looks for none before the first request.
+        # Shared by all requests, because it caches credentials. They are resolved at the first
+        # request.
         self._auth = SigV4()
-        # MLflow makes one of each provider that is installed, chosen or not.
+        # MLflow creates every installed provider, whether or not it is selected.
         if os.environ.get("MLFLOW_TRACKING_AUTH") == _NAME:
             _lower_the_size_of_uploads_in_parts()
 
     def get_name(self) -> str:
-        """The name that `MLFLOW_TRACKING_AUTH` has to give."""
+        """Returns the value of `MLFLOW_TRACKING_AUTH` that selects this provider."""
         return _NAME
 
     def get_auth(self) -> SigV4:
-        """The signer, which MLflow hands to `requests`; called for each request."""
+        """Returns the signer, which MLflow passes to `requests`. Called for each request."""
         _lower_the_size_of_uploads_in_parts()
         return self._auth

@@ -1,4 +1,4 @@
-"""AWS Signature Version 4 for the requests of `requests`."""
+"""AWS Signature Version 4 for requests sent with the package `requests`."""
 
 from __future__ import annotations
 
@@ -18,29 +18,30 @@ if TYPE_CHECKING:
 
 _SERVICE = "execute-api"
 
-#: Beside these, all headers that begin with `x-amz-` are signed, as the protocol asks. The rest is not: what stands
-#: between client and gateway may change `User-Agent`, `Accept-Encoding`, `Connection` and others.
+#: Headers that are signed, in addition to all `x-amz-` headers, which the protocol requires. Other
+#: headers are not signed, because proxies may change them, for example `User-Agent`,
+#: `Accept-Encoding` and `Connection`.
 _SIGNED = {"host", "content-type"}
 _AMAZON = "x-amz-"
 
-#: MLflow sends files here, with a type that it guesses from their names. API Gateway hands a Lambda what is called text as a text, in
-#: which bytes that are no UTF-8 are replaced.
+#: Path of file uploads. MLflow derives the content type from the file's name. API Gateway passes a
+#: body with a text type to Lambda as text, and replaces bytes that are not valid UTF-8.
 _FILES = "/mlflow-artifacts/artifacts/"
 
-#: What botocore adds; the token belongs to temporary credentials.
+#: Headers that botocore adds. Only temporary credentials have a security token.
 _ADDED = ("Authorization", "X-Amz-Date", "X-Amz-Security-Token")
 
 
 class SigningError(Exception):
-    """A request cannot be signed; the message says what is missing."""
+    """A request cannot be signed. The message contains the reason."""
 
 
 class SigV4:
-    """Signs requests to an API of API Gateway; an `auth` for `requests`. May be used by several threads.
+    """Signs requests to an API of API Gateway, as an `auth` of `requests`. Thread-safe.
 
     Args:
-        session: where credentials come from, and the region of hosts that do not name one; botocore's default if
-            none is given. It is asked at the first request. Credentials that expire are renewed by it.
+        session: botocore session that provides the credentials, and the region for hosts that do not contain one.
+            By default, a new session is created at the first request. Expiring credentials are refreshed by botocore.
     """
 
     def __init__(self, session: Session | None = None) -> None:
@@ -49,11 +50,11 @@ class SigV4:
         self._lock = threading.Lock()
 
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
-        """Sign a request, which is changed: its URL is encoded as AWS reads it, and headers are added.
+        """Signs a request in place: normalizes the encoding of its URL, and adds headers.
 
         Raises:
-            SigningError: there are no credentials, there is no region, or the body can be read only once.
-            botocore.exceptions.BotoCoreError: credentials are configured, but cannot be had.
+            SigningError: No credentials or no region are configured, or the body can only be read once.
+            botocore.exceptions.BotoCoreError: The configured credentials could not be obtained.
         """
         if request.url is None or request.method is None:
             raise SigningError("A request without a URL or a method cannot be signed.")
@@ -73,7 +74,7 @@ class SigV4:
         return request
 
     def _current_credentials(self) -> ReadOnlyCredentials:
-        """Access key, secret and token of the same moment."""
+        """Returns a consistent snapshot of access key, secret key and token."""
         with self._lock:
             if self._credentials is None:
                 self._credentials = self._botocore().get_credentials()
@@ -97,25 +98,25 @@ class SigV4:
         return region
 
     def _botocore(self) -> Session:
-        """The session, made when it is first needed; called with the lock held."""
+        """Returns the session, which is created on first use. The caller must hold the lock."""
         if self._session is None:
             self._session = Session()
         return self._session
 
 
 def _headers_to_sign(request: PreparedRequest) -> dict[str, str]:
-    """botocore adds `host` if it is not among them, and the date and the token."""
+    """Returns the headers to sign. botocore adds the date and the token, and `host` if it is missing."""
     headers = {name.lower(): _text(value) for name, value in request.headers.items()}
     return {name: value for name, value in headers.items() if name in _SIGNED or name.startswith(_AMAZON)}
 
 
 def _text(header: Any) -> str:
-    """`requests` takes headers as bytes, too."""
+    """Returns a header value as text, because `requests` also accepts bytes."""
     return header.decode("latin-1") if isinstance(header, bytes) else header
 
 
 def _check_body(body: Any) -> None:
-    """The body is signed as it is sent, so a stream has to be bytes, and readable twice: for its hash, then sent."""
+    """Checks that a body can be read twice, once for its hash and once to send it, and that a file returns bytes."""
     if not body or isinstance(body, bytes | bytearray):
         return
     if not (hasattr(body, "read") and hasattr(body, "seek")):
@@ -127,7 +128,7 @@ def _check_body(body: Any) -> None:
 
 
 def _say_the_length_of_an_empty_file(request: PreparedRequest) -> None:
-    """`requests` sends a file of 0 bytes in chunks and without a length, which nobody says that API Gateway takes."""
+    """Sets the length of an empty file. `requests` would use chunked encoding, which API Gateway may not support."""
     if "Transfer-Encoding" not in request.headers or not hasattr(request.body, "seek"):
         return
     at = request.body.tell()
@@ -140,10 +141,10 @@ def _say_the_length_of_an_empty_file(request: PreparedRequest) -> None:
 
 
 def _before_redirect(response: Response, **_: Any) -> None:
-    """Let no signature follow a redirect: it holds for one URL, and its token is nobody else's business.
+    """Removes the signature before a redirect is followed. It applies to one URL, and the token must not be disclosed.
 
-    `requests` makes the next request out of this one. By itself it leaves out `Authorization`, and only for another
-    host; S3 refuses a presigned URL that comes with any of these headers.
+    `requests` copies the headers of this request to the next one. It only drops `Authorization`, and only if the host
+    changes. S3 refuses a presigned URL with any of these headers.
     """
     headers = response.request.headers
     for name in list(headers) if response.is_redirect else ():

@@ -1,22 +1,22 @@
-"""URLs in the one form that a signer and a verifier cannot read in two ways."""
+"""Normalizes URLs to the one encoding that signers and verifiers interpret in the same way."""
 
 import re
 from urllib.parse import quote, unquote_to_bytes, urlsplit, urlunsplit
 
-#: What SigV4 leaves as it is; every other byte is written as %XX.
+#: Characters besides letters and digits that SigV4 does not encode. All other bytes become %XX.
 _UNRESERVED = "-_.~"
 
-#: The hosts that API Gateway gives to an API: public, in China, with IPv6, and through a VPC endpoint.
+#: Host names of API Gateway: public, in China, over IPv6, and through a VPC endpoint.
 _API_HOST = re.compile(
     r"(?:.+\.)?execute-api\.(?P<region>[a-z0-9-]+)\.(?:(?:vpce\.)?amazonaws\.com(?:\.cn)?|api\.aws)", re.IGNORECASE
 )
 
 
 def encoded(url: str) -> str:
-    """The URL with the same path and parameters, each byte that needs it written as %XX, a space as %20.
+    """Returns an equivalent URL in which all bytes that need it are percent-encoded.
 
-    `requests` writes a space in a parameter as `+`, and AWS signs it as `%20`. Parameters keep their order, which
-    means something to MLflow (`order_by`); SigV4 sorts a copy.
+    `requests` encodes a space in a parameter as `+`, but AWS requires `%20`. Parameters keep their order, which is
+    significant in MLflow (`order_by`). SigV4 signs a sorted copy.
     """
     parts = urlsplit(url)
     segments = [quote(unquote_to_bytes(segment), safe=_UNRESERVED) for segment in parts.path.split("/")]
@@ -27,17 +27,17 @@ def encoded(url: str) -> str:
 
 
 def region(url: str) -> str | None:
-    """The region in the host of an API's own URL; none for any other host, like a domain of one's own."""
+    """Returns the region in an API Gateway host name, or `None` for other hosts, such as a custom domain."""
     host = _API_HOST.fullmatch(urlsplit(url).hostname or "")
     return host["region"].lower() if host else None
 
 
 def _without_dots(segments: list[str]) -> list[str]:
-    """A path with `.` and `..` resolved: at its end, signers do not agree on whether they leave a slash."""
+    """Resolves `.` and `..` in a path. Signers disagree on whether a trailing dot segment leaves a slash."""
     kept: list[str] = []
     for segment in segments:
         if segment == "..":
-            del kept[max(1, len(kept) - 1) :]  # What stands before the first slash stays: it is empty.
+            del kept[max(1, len(kept) - 1) :]  # Keeps the empty segment before the leading slash.
         elif segment != ".":
             kept.append(segment)
     return [*kept, ""] if segments[-1] in (".", "..") else kept

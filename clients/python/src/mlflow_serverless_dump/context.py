@@ -1,4 +1,4 @@
-"""What the dump of each kind of entity needs."""
+"""State that is shared by the dumps of all kinds of entities."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

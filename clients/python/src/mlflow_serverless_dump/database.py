@@ -28,7 +28,7 @@ _LARGEST = 1.7976931348623157e308
 
 class Database:
     """A SQLite database of MLflow's schema, as a context manager. All writes between two calls of
-    `commit` are one transaction; those that were not committed are dropped.
+    `commit` are one transaction; uncommitted writes are discarded.
     """
 
     def __init__(self, file: str, source: str) -> None:
@@ -83,7 +83,7 @@ class Database:
             self._connection.execute(_table(table).insert().prefix_with("OR IGNORE"), rows)
 
     def replace(self, table: str, rows: Iterable[dict[str, Any]]) -> None:
-        """Inserts rows. They take the place of rows with the same key."""
+        """Inserts rows, and replaces existing rows with the same key."""
         rows = list(rows)
         if rows:
             self._connection.execute(_table(table).insert().prefix_with("OR REPLACE"), rows)
@@ -108,21 +108,21 @@ class Database:
         return tuple(self._connection.execute(query.where(runs.experiment_id == experiment)).one())
 
     def is_complete(self, kind: str, id_: str, fingerprint: str) -> bool:
-        """Returns whether an entity is here, as the source has it now."""
+        """Returns whether the file contains the entity in its current state in the source."""
         query = sqlalchemy.select(_PROGRESS.c.fingerprint).where(_PROGRESS.c.kind == kind, _PROGRESS.c.id == id_)
         return self.value(query) == fingerprint
 
     def complete(self, kind: str, id_: str, fingerprint: str) -> None:
-        """Records that an entity is here, and commits it."""
+        """Records that an entity is complete, and commits the transaction."""
         self._connection.execute(_PROGRESS.insert().prefix_with("OR REPLACE").values(kind=kind, id=id_, fingerprint=fingerprint))
         self.commit()
 
     def commit(self) -> None:
-        """Ends the transaction."""
+        """Commits the transaction."""
         self._connection.commit()
 
     def rollback(self) -> None:
-        """Drops what was written since the last commit."""
+        """Discards all writes since the last commit."""
         self._connection.rollback()
 
 

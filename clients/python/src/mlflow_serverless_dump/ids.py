@@ -11,8 +11,8 @@ _RUN_ID = re.compile(r"[0-9a-f]{32}")
 
 
 def experiment_number(id_: str) -> int:
-    """Returns an experiment's number: its id, or for ids that are not numbers (Azure ML), 18 digits
-    derived from it, like the ids of file stores.
+    """Returns the number for an experiment's id. If the id is not a number (Azure ML), the result
+    has 18 digits derived from it, like the ids of file stores.
     """
     if re.fullmatch(r"[0-9]{1,18}", id_):
         return int(id_)
@@ -21,14 +21,14 @@ def experiment_number(id_: str) -> int:
 
 
 def run_id(id_: str) -> str:
-    """Returns a run's id with 32 hexadecimal digits: as it is, or derived from it."""
+    """Returns the run's id if it has 32 hexadecimal digits, and otherwise an id derived from it."""
     if _RUN_ID.fullmatch(id_):
         return id_
     return derived(id_)
 
 
 def optional_run_id(id_: str | None) -> str | None:
-    """Returns the id of a run that may be missing. The empty string is one that is missing."""
+    """Returns the id of an optional run, or `None` if the id is missing or empty."""
     return run_id(id_) if id_ else None
 
 

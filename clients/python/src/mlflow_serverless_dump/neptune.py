@@ -38,7 +38,7 @@ class Options:
 
 @dataclass
 class _Run:
-    """What is known of a run when all its rows have been read, except points of metrics."""
+    """The content of a run, collected from all its rows, except points of metrics."""
 
     project: str
     id: str
@@ -113,7 +113,7 @@ def _rows(run: _Run, parts: list[Path]) -> Iterator[dict[str, Any]]:
 
 
 def _read(database: Database, run: _Run, parts: list[Path], multiplier: int, report: Report) -> _Run:
-    """Reads a run, and writes the points of its metrics on the way."""
+    """Reads a run, and writes the points of its metrics while reading."""
     for table in ("metrics", "latest_metrics", "params", "tags", "runs"):
         database.delete(table, run_uuid=run.key)
     points: list[dict[str, Any]] = []
@@ -184,7 +184,7 @@ def _milliseconds(time: Any) -> int | None:
 
 
 def _write(database: Database, run: _Run, files: str) -> None:
-    """Writes what was collected of a run, its own row last."""
+    """Writes the collected content of a run. The run's own row is written last."""
     owner = {"run_uuid": run.key}
     name = str(run.system.get("sys/custom_run_id") or run.id)
     tags = run.tags | {ORIGINAL_ID_TAG: run.id, "mlflow.runName": name}
@@ -227,7 +227,9 @@ def _artifact_uri(run: _Run, files: str) -> str:
 
 
 def _write_experiment(database: Database, project: str, files: str) -> None:
-    """Writes the experiment of a project. It begins with its first run and ends with its last one."""
+    """Writes the experiment of a project. Its times are the first start and the last end of its
+    runs.
+    """
     number = experiment_number(f"neptune/{project}")
     first, last = database.times_of_runs(number)
     database.replace(

@@ -1,14 +1,14 @@
-"""What a dump has written, and what it has not."""
+"""A report of what was dumped, and of failures."""
 
 import sys
 from collections import Counter
 
-#: Failures listed by name. More are counted only.
+#: Maximum number of failures that are listed. Further ones are only counted.
 _MAX_LISTED = 50
 
 
 class UsageError(Exception):
-    """Prevents the dump from starting. Its text is printed as it is."""
+    """An error that prevents the dump from starting. Its text is printed unchanged."""
 
 
 class Report:

@@ -53,7 +53,9 @@ def _dump_page(context: Context, page: list[Run]) -> None:
 
 
 def _requests(context: Context, page: list[Run]) -> Iterator[tuple[Run, str | None]]:
-    """Yields the metrics to read: of each run that is not complete, all names, then `None`."""
+    """Yields the metrics to read. For each run that is not complete, these are all names, followed
+    by `None`.
+    """
     for run in page:
         if context.database.is_complete("run", run.info.run_id, _fingerprint(run)):
             context.report.unchanged["runs"] += 1
@@ -81,8 +83,8 @@ def _metric_row(id_: str, metric: Metric) -> dict:
 
 
 def _write_start(context: Context, run: Run) -> None:
-    """Deletes what an unfinished or older dump has written of a run, and writes what is known of it
-    without further requests, except the run's own row.
+    """Deletes the rows that an unfinished or older dump has written for a run, and writes
+    everything that needs no further requests, except the run's own row.
     """
     database = context.database
     id_ = run_id(run.info.run_id)
@@ -132,7 +134,7 @@ def _write_end(context: Context, run: Run) -> None:
     row = {
         "run_uuid": run_id(info.run_id),
         "name": info.run_name or "",
-        # Only tags contain the source of a run today.
+        # The API only returns the source of a run in tags.
         "source_type": "UNKNOWN",
         "source_name": "",
         "entry_point_name": "",

@@ -40,7 +40,7 @@ def dump(context: Context, experiment: Experiment) -> None:
 
 
 def _is_complete(context: Context, info: TraceInfo) -> bool:
-    # A trace in progress can get more spans without any change of what a search returns.
+    # A trace in progress can get more spans without changing in search results.
     is_complete = info.state.value != "IN_PROGRESS" and context.database.is_complete("trace", info.trace_id, _fingerprint(info))
     context.report.unchanged["traces"] += is_complete
     return is_complete
@@ -77,7 +77,7 @@ def _write(context: Context, info: TraceInfo, spans: list[Span]) -> None:
     tags = dict(info.tags)
     name = tags.pop(TraceTagKey.TRACE_NAME, None)
     if spans:
-        # The spans are in rows from here on, even if the source has them in a file.
+        # In the dump, spans are always stored in rows, even if the source has them in a file.
         tags[TraceTagKey.SPANS_LOCATION] = SpansLocation.TRACKING_STORE.value
     metadata = dict(info.trace_metadata)
     if metadata.get(_SOURCE_RUN):
@@ -85,7 +85,7 @@ def _write(context: Context, info: TraceInfo, spans: list[Span]) -> None:
     columns = dict.fromkeys([*analytics.TOKEN_COLUMN_BY_KEY.values(), *analytics.COST_COLUMN_BY_KEY.values(), "session_id"])
     columns |= analytics.analytics_columns_from_metadata(metadata)
     metadata = {key: value for key, value in metadata.items() if key not in analytics.PROMOTED_TRACE_METADATA_KEYS}
-    # Keeps later writers of spans from changing times and totals.
+    # Prevents later writers of spans from changing times and totals.
     metadata[TraceMetadataKey.TRACE_INFO_FINALIZED] = "true"
     database.insert("trace_tags", [{"request_id": id_, "key": key, "value": value} for key, value in tags.items()])
     database.insert("trace_request_metadata", [{"request_id": id_, "key": key, "value": value} for key, value in metadata.items()])
@@ -133,7 +133,7 @@ def _span_row(trace_id: str, number: int, span: Span) -> dict:
 
 
 def _parsed(value: object) -> object:
-    """Returns the value of a JSON text, or anything else as it is."""
+    """Parses a JSON text. Returns any other value unchanged."""
     try:
         return json.loads(value) if isinstance(value, str) else value
     except ValueError:
@@ -141,8 +141,8 @@ def _parsed(value: object) -> object:
 
 
 def _dump_links(context: Context, experiment: Experiment) -> None:
-    """Writes which traces are linked to which runs of an experiment. A run that created a trace is in
-    the trace's metadata, without a link.
+    """Writes the links of traces to the runs of an experiment. The run that created a trace is
+    stored in the trace's metadata instead of a link.
     """
     runs = (
         run.info.run_id

@@ -32,7 +32,7 @@ class Options:
 
 
 def dump(options: Options, report: Report) -> None:
-    """Writes what a tracking server returns into a file."""
+    """Dumps a tracking server into a file."""
     client = MlflowClient(options.source, options.registry or options.source)
     try:
         selected = experiments.select(client, options.experiments)
