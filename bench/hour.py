@@ -79,7 +79,7 @@ def _metrics(number: int, time_: int, step: int) -> list[dict[str, Any]]:
     return [{"key": f"metric_{at}", "value": _spread(number, at + 100 * step) % 100_000 / 100, "timestamp": time_, "step": step} for at in range(10)]
 
 
-# ---- what is there before the hour => # ---- data that exists before the hour
+# ---- data that exists before the hour
 
 
 def _experiment(url: str, name: str) -> str:

@@ -45,7 +45,7 @@ SEARCHES = {
     **{name: asked for name, asked in load.SEARCHES.items() if name not in search.SEARCHES},
 }
 _ROWS = 100
-#: Enough for measuring the slowest percent.
+#: Number of repetitions of each search, enough to measure the slowest percent.
 _REPETITIONS = 100
 _ARRIVING_A_SECOND = 20
 _SEED = 1
@@ -76,7 +76,7 @@ class Measured:
     """The measurements of an experiment."""
 
     runs: int
-    #: `None` if the runs were loaded otherwise.
+    #: `None` if the data was created in another way, so that loading was not measured.
     loading: float | None = None
     indexed_after: float | None = None
     disk: int = 0
@@ -85,7 +85,7 @@ class Measured:
     requests: dict[str, float] = field(default_factory=dict)
     arriving: Times = field(default_factory=dict)
     requests_arriving: dict[str, float] = field(default_factory=dict)
-    #: Arrived runs per second.
+    #: Number of runs per second that arrived during the searches.
     arrived: float = 0
     start_after_stop: float = 0
     start_after_kill: float = 0

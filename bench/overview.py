@@ -101,8 +101,8 @@ def _span(number: int, start_ms: int) -> Span:
 
 
 def _wait_until_packed(data: Path, experiment: str) -> int:
-    """Waits until most marks are removed, and none has been removed for two ticks of a minute.
-    Returns the number of remaining marks, of which each partition keeps a few.
+    """Waits until most marks are removed, and none has been removed for two of the indexer's ticks,
+    one minute each. Returns the number of remaining marks. Each partition keeps a few.
     """
     deadline = time.monotonic() + _PATIENCE_SECONDS
     first = last = _marks(data, experiment)

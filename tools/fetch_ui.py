@@ -22,7 +22,8 @@ import ui_bundles
 
 #: Directory of the build in the wheel.
 BUILD = "mlflow/server/js/build/"
-#: Smaller files, in bytes, fit into one or two packets anyway.
+#: Minimum size in bytes of files that get a compressed copy. Smaller files fit into one or two
+#: packets anyway.
 COMPRESS_FROM = 2048
 COMPRESSED = {".cjs", ".css", ".html", ".js", ".json", ".mjs", ".svg", ".ttf", ".txt", ".eot"}
 

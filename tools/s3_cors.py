@@ -1,4 +1,4 @@
-"""CORS like that of S3, for moto's server, which by itself lets pages of every origin read
+"""S3's handling of CORS, for moto's server, which by itself allows pages of every origin to read
 everything.
 """
 

@@ -20,8 +20,8 @@ from pathlib import Path
 #: Number of scripts that the loader requests at the same time. A page also requests style sheets and
 #: data, and an AWS account may have a quota of 10 concurrent requests.
 SCRIPTS_AT_ONCE = 2
-#: Maximum number of scripts for one call that loads chunks. With fewer, pages would load more code
-#: that they do not need.
+#: Maximum number of scripts for one call that loads chunks. If the maximum were lower, pages would
+#: load more code that they do not need.
 SCRIPTS_PER_CALL = 6
 #: Maximum size of a bundle in bytes. Encoded in base64, it fits into a Lambda's response of 6 MB.
 MAX_BYTES = 4_000_000
@@ -89,8 +89,9 @@ def bundled_files(build: Path) -> dict[str, bytes]:
 
 
 def bundles(build: Path, scripts: dict[str, str], ids: dict[str, str]) -> list[Bundle]:
-    """Merges chunks until no call loads more than SCRIPTS_AT_ONCE files. Merges first what adds the
-    fewest bytes to what the calls load. Returns the bundles of more than one chunk.
+    """Merges chunks until no call loads more than SCRIPTS_PER_CALL files, or no bundles can be
+    merged without exceeding MAX_BYTES. Each step merges the pair that adds the fewest bytes to what
+    the calls load. Returns the bundles of more than one chunk.
     """
     calls = _calls(scripts, ids)
     found = [
@@ -140,7 +141,9 @@ def _files(code: str, ids: dict[str, str]) -> frozenset[str]:
 
 
 def _mergeable(found: list[Bundle], calls: int) -> set[tuple[int, int]]:
-    """Returns the pairs of bundles of which a call loads both, and too many others."""
+    """Returns the pairs of bundles that can be merged: some call loads both of them and more than
+    SCRIPTS_PER_CALL bundles, and together they do not exceed MAX_BYTES.
+    """
     pairs = set()
     for number in range(calls):
         loaded = [position for position, bundle in enumerate(found) if bundle.uses >> number & 1]

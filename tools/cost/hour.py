@@ -9,14 +9,15 @@ from tools.cost.model import Cost, Model, data
 from tools.cost.stack import HOURS
 from tools.cost.teams import find
 
-#: The smallest of the three teams. Its hour has enough of each kind.
+#: Index of the smallest of the three teams. Its busy hour has enough runs, traces and pages of the
+#: UI.
 _TEAM = 0
 KINDS = {"run": "runs", "trace": "traces", "page": "pages"}
 
 
 @dataclass(frozen=True)
 class Hour:
-    """Amounts of each kind."""
+    """Numbers of users, runs, traces and pages of the UI."""
 
     people: int
     runs: int

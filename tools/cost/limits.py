@@ -15,7 +15,7 @@ from tools.cost.teams import find
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGE = REPOSITORY / "docs/measured/scale.md"
 _TITLE = "## What breaks first"
-#: Runs that the capacity pages remove at once.
+#: Number of runs whose removal is a row of the capacity pages.
 _REMOVED = 100
 
 

@@ -1,9 +1,9 @@
-"""Computes the cost of requests from the lines that functions log about them:
-`{"fields": {"message": "request", "route": …}}`.
+"""Computes the cost of requests from the lines that functions log about them: `{"fields":
+{"message": "request", "route": …}}`.
 
-The lines of an hour are stored in `hour.tsv`, with identical lines in one row. They are those of `serve`,
-so their `bytes` are those of the fields alone: what a function's line has around them is taken from the
-line among the assumptions.
+The lines of an hour are stored in `hour.tsv`, with identical lines in one row. They were logged by
+`serve`, so the table only has the length of their fields. A function's log line has additional
+bytes around the fields, whose number is derived from the sample line in `assumptions.json`.
 """
 
 import json
@@ -19,7 +19,7 @@ from tools.cost.capacity import Units
 from tools.cost.model import Cost, Model, data
 
 RECORDED = Path(__file__).with_name("hour.tsv")
-#: Pattern of the same line in the text format of `serve`. Only the local server writes this format.
+#: Pattern of a request's line in the text format of `serve`. Functions log JSON instead.
 _TEXT = re.compile(r" INFO request: request (route=.*)$")
 _FIELD = re.compile(r'(\w+)=(?:"([^"]*)"|(\S+))')
 
@@ -73,7 +73,7 @@ def around_fields() -> int:
 
 def bill(model: Model, lines: dict[Line, int]) -> Cost:
     """Returns the cost of the lines' calls and of the work that they cause. The lines do not cover
-    cold starts, files in the bucket, and the stream's calls of the indexer.
+    cold starts, files in the bucket, or the stream's calls of the indexer.
     """
     total = Cost()
     for line, times in lines.items():

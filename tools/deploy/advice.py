@@ -6,8 +6,9 @@ from typing import Any
 from settings import Settings
 
 _SIZE, _SWITCH = "MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE", "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD"
-#: Settings of clients from a version on, newest first. With a size of 1, files bypass the API,
-#: which supports neither large files nor text that is not UTF-8.
+#: Settings of clients: a label, the first version that needs the settings, and the settings, newest
+#: version first. With a minimum size of 1, all files bypass the API, which supports neither large
+#: files nor text that is not UTF-8.
 _FILES = [
     ("MLflow 3.18 and later", (3, 18), {}),
     ("3.15 to 3.17", (3, 15), {_SIZE: "1"}),
@@ -42,7 +43,8 @@ def of(outputs: Mapping[str, str], settings: Settings, meta: Any) -> str:
     if "UsersUri" in outputs:
         text += ["", "For users, in a browser and as tracking URI:", "", f"  {outputs['UsersUri']}", ""]
         text += [f"  export MLFLOW_TRACKING_URI={outputs['UsersUri']} MLFLOW_TRACKING_TOKEN=...", "", "and for files of more than 4.5 MB, and texts that are not UTF-8", "", *_lines_of_files()]
-        # The page for signing in is open already, and nobody can sign in without an administrator.
+        # The sign-in page is already public, but no user can sign in before there is an
+        # administrator.
         following = [f"{settings.command('ADMIN')}NAME", "python examples/quickstart.py", alarms]
     else:
         following = ["python examples/quickstart.py", f"{command}Users=on", alarms]

@@ -1,4 +1,4 @@
-"""Optional checks, without which a deployment can proceed."""
+"""Optional checks, which are skipped if the caller lacks the permission for them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

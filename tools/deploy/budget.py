@@ -25,7 +25,8 @@ _NOTIFICATIONS = [
     {"NotificationType": "ACTUAL", "ComparisonOperator": "GREATER_THAN", "Threshold": 80, "ThresholdType": "PERCENTAGE"},
     {"NotificationType": "FORECASTED", "ComparisonOperator": "GREATER_THAN", "Threshold": 100, "ThresholdType": "PERCENTAGE"},
 ]
-#: Partitions without the service do not resolve its name, which must not take minutes.
+#: Short timeouts. In AWS partitions without AWS Budgets, its host name does not resolve, and
+#: default retries take minutes.
 _CONFIG = Config(connect_timeout=10, read_timeout=30, retries={"total_max_attempts": 3})
 
 

@@ -1,9 +1,9 @@
 """The first call of each function of a deployed stack.
 
-A function that cannot start, for example because of a layout that it does not support, would
-otherwise be found by a client. In addition, `tracking` creates experiment 0 on its first start. Every
-MLflow server has this experiment, and the first call of a client may use it through another function,
-for example to export traces.
+Without it, a function that cannot start, for example because the table has an unsupported layout,
+would only be noticed by a client. In addition, `tracking` creates experiment 0 on its first start.
+Every MLflow server has this experiment, and the first call of a client may use it through another
+function, for example to export traces.
 """
 
 import json
@@ -17,9 +17,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from stack import Stack
 
-#: Timeout of a call, which is more than that of API Gateway. Calls are not repeated.
+#: The timeout of a call is longer than that of API Gateway. Calls are not repeated.
 _CONFIG = Config(read_timeout=60, retries={"total_max_attempts": 1})
-#: New accounts have ten concurrent executions. Clients of an existing stack use them, too.
+#: Number of concurrent calls. It is low, because the quota of a new account is ten concurrent
+#: executions, which clients of an existing stack use as well.
 _AT_ONCE = 3
 _PATH = "/health"
 #: An event of API Gateway, reduced to the fields that a function reads.

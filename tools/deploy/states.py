@@ -8,7 +8,7 @@ _READY = {
     "CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS",
 }
 _DELETE = "aws cloudformation delete-stack --stack-name {stack}"
-#: A deleted stack does not come back with its URLs and logs.
+#: Warning against deleting a stack that has been in use.
 _COST_OF_DELETION = "Do not delete the stack: its URLs, log groups and alarms would be lost, and the next stack would have new, empty tables."
 _ADVICE = {
     "DELETE_IN_PROGRESS": "The stack is being deleted: wait until it is gone (aws cloudformation wait stack-delete-complete --stack-name {stack}).",

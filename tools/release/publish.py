@@ -52,7 +52,8 @@ def publish(archive: Path, bucket: str, region: str) -> str:
         template = packed.extractfile(f"{top}/template.yaml").read().decode()
         for name in sorted({name for _, _, name in _CODE.findall(template)}):
             upload(name, packed.extractfile(f"{top}/{name}").read())
-        # The template comes last, so that nobody finds one without its code.
+        # The template is uploaded last, so that it never refers to code that is not in the bucket
+        # yet.
         upload("template.yaml", packaged(template, bucket, prefix).encode())
     suffix = ".cn" if client.meta.partition == "aws-cn" else ""
     return launch_url(f"https://{bucket}.s3.{region}.amazonaws.com{suffix}/{prefix}/template.yaml", region)

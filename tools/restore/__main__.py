@@ -1,8 +1,8 @@
 """Restores both tables of a stack to the same point in time, under new names.
 
 Run by `make restore STACK=mlflow AT=2030-01-31T12:00:00Z`. The stack and its tables are not
-changed. The new tables are complete: they have a stream, TTL, backups and deletion protection,
-and no sessions and tokens. The program lists what was restored, and prints how to deploy on it,
+changed. The new tables are ready for use: they have a stream, TTL, backups and deletion protection,
+but no sessions or tokens. The program lists what was restored, and prints how to deploy on it,
 or deploys (`--into`). Steps that are complete are not repeated, so an interrupted run can be
 started again.
 """
@@ -35,7 +35,7 @@ def main() -> None:
         client = boto3.client("dynamodb")
         names = {DATA: outputs["TableName"], ACCESS: outputs["AccessTableName"]}
         moment = moment_of(client, names.values(), said.at)
-        print(f"Restoring both tables of {said.stack} to {moment.isoformat()}. This takes between minutes and hours.", flush=True)
+        print(f"Restoring both tables of {said.stack} to {moment.isoformat()}. This can take from minutes to hours.", flush=True)
         made = restore(client, said.stack, names, moment)
     except (BotoCoreError, ClientError, ValueError) as error:
         sys.exit(f"Not restored: {error}" + (f"\nTo continue, run it again with AT={moment.isoformat()}" if moment else ""))
@@ -61,7 +61,7 @@ def _arguments() -> argparse.Namespace:
 
 def _end_sessions(program: str, endpoint: str, made: Restored) -> None:
     """Ends all sessions and tokens in the restored tables, including those that were ended or
-    revoked later.
+    revoked after the restored point in time.
     """
     done = subprocess.run([program, "admin", "end-sessions", *_place(endpoint, made)])
     if done.returncode:

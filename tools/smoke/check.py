@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-#: Verdicts: the project relies on this answer, it relies on a different one, or the answer is
-#: inconclusive.
+#: Verdicts of an answer: the project relies on it, the project relies on a different answer, or the
+#: answer is inconclusive.
 EXPECTED, DIFFERS, OPEN = "as expected", "differs", "undecided"
 
 #: Observations as JSON, without a judgement, and without information about the account.

@@ -51,8 +51,7 @@ def remove_all(world: World) -> None:
     for experiment in experiments:
         if experiment["lifecycle_stage"] == "active":
             identifier = experiment["experiment_id"]
-            # Files of this program are stored under paths of their own, independent of the
-            # experiment's location.
+            # The paths of this program's files do not depend on the experiment's artifact location.
             world.done("DELETE", f"{FILES}/{identifier}/{experiment['name']}")
             world.done("POST", f"{API}/experiments/delete", json={"experiment_id": identifier})
     models = world.done("GET", f"{API}/registered-models/search", params={"filter": f"name LIKE '{PREFIX}%'"})

@@ -79,8 +79,8 @@ def _removals(world: World) -> Facts:
         indexed = world.wait(is_indexed, 180)
         if indexed is None or not is_found():
             return {"indexed after s": indexed, "found": False}
-        # Only an operator would do this. The index has a copy of the run until the indexer receives
-        # the removal.
+        # Deletes the row directly, which only an operator can do. The index keeps a copy of the run
+        # until the indexer receives the removal.
         world.dynamodb.delete_item(TableName=table, Key={"PK": {"S": partition}, "SK": {"S": f"R#{run_id}"}})
     return {"indexed after s": indexed, "found": True, "gone after s": world.wait(lambda: not is_found(), 180)}
 

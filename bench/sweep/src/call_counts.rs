@@ -47,7 +47,7 @@ impl CallKind {
         }
     }
 
-    /// Whether the call goes through API Gateway.
+    /// Returns whether the call goes through API Gateway.
     #[must_use]
     pub fn is_by_http(self) -> bool {
         !matches!(self, Self::ColdStart | Self::Indexer)

@@ -1,6 +1,6 @@
-//! The rule for the processor time of functions. Computing takes simulated time by the rule of
-//! `tools/cost`, on the fraction of a core that comes with a function's memory. The processor time
-//! of this machine is measured as well, so that the rule can be checked against it.
+//! The rule that predicts the processor time of functions. It is the rule of `tools/cost`, applied
+//! to the fraction of a core that comes with a function's memory, and determines how much simulated
+//! time computing takes. The processor time of this machine is measured as well, to check the rule.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -22,9 +22,11 @@ pub struct CpuRule {
     pub call_ms: f64,
     /// Processor time per unit that a call reads or writes, not counting the units of indexes.
     pub unit_ms: f64,
-    /// Per unit that the indexer reads or writes when it indexes runs, without those of indexes.
+    /// Processor time per unit that the indexer reads or writes while it indexes runs, not counting
+    /// the units of indexes.
     pub indexed_unit_ms: f64,
-    /// Per unit that the indexer reads or writes when it packs traces, without those of indexes.
+    /// Processor time per unit that the indexer reads or writes while it packs traces, not counting
+    /// the units of indexes.
     pub packed_unit_ms: f64,
     /// Memory of a function that has a whole core, in MB.
     pub whole_core_mb: f64,

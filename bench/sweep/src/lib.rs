@@ -2,10 +2,11 @@
 //! indexer.
 //!
 //! The functions run over the embedded engine within DynamoDB's limits (`embedded_engine::limits`),
-//! on a simulated clock ([`runtime::clock::SimulatedClock`]) that stands still during computations. So whatever
-//! a sandbox waits for, such as a lease, the pause before a retry or a tick of the indexer, takes
-//! its time, and nothing takes longer because this machine is slow. Computing takes time by a rule
-//! (`compute.rs`), after everything that a call waits for.
+//! on a simulated clock ([`runtime::clock::SimulatedClock`]) that stands still during computations.
+//! Waiting, for example for a lease, for the pause before a retry or for a tick of the indexer,
+//! takes its real duration in simulated time, and the speed of this machine has no effect. The
+//! duration of computations is predicted by a rule (`compute.rs`), and added after everything that
+//! a call waits for.
 //!
 //! `scenario.rs` defines what the jobs do, and `simulated_stack.rs` their environment: sandboxes that answer
 //! their calls (`lambda_sandboxes.rs`) behind a gateway (`gateway.rs`), a network with latency (`network.rs`), and the delivery of the

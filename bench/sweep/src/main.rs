@@ -10,7 +10,7 @@ use embedded_engine::limits::Throughput;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use sweep::{Failure, Load, RequestLimit, Result, Scenario};
 
-/// mimalloc replaces the system's allocator, which took a third of the run time.
+/// Replaces the system's allocator, in which the model spent a third of its run time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -13,8 +13,8 @@ use crate::executor::BusyCounter;
 pub(crate) const REQUEST_LATENCY: Duration = Duration::from_millis(5);
 pub(crate) const BATCH_LATENCY: Duration = Duration::from_millis(10);
 
-/// Returns a client whose requests take these times. The real time that the engine needs to answer
-/// them does not count.
+/// Returns a client whose requests take a fixed simulated time. The real time that the engine needs
+/// to process them does not count.
 pub(crate) fn with_latency(client: SharedHttpClient, busy: BusyCounter) -> SharedHttpClient {
     http_client_fn(move |settings, components| {
         let connector = client.http_connector(settings, components);

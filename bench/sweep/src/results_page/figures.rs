@@ -43,7 +43,7 @@ pub(super) fn busiest_indexer(measured: &ScenarioResult, memory_mb: u32) -> f64 
     measured.indexers.iter().map(|work| busy_part(measured, *work, memory_mb)).fold(0.0, f64::max)
 }
 
-/// Whether the jobs log runs, whose changes are indexed.
+/// Returns whether the jobs log runs, whose changes are indexed.
 pub(super) fn has_runs(measured: &ScenarioResult) -> bool {
     !matches!(measured.scenario.load, Load::Traces { .. })
 }
