@@ -17,8 +17,8 @@ const SUPPORTED_PROFILES: &str =
 /// Returns the default AWS credentials provider, which searches the environment, profiles and the
 /// machine's role.
 ///
-/// # Errors No credentials are found for requests to this URL. Unsupported kinds of profiles are
-/// reported, too.
+/// # Errors
+/// No credentials for requests to this URL are found, or the profile is of an unsupported kind.
 pub(crate) async fn find_provider(config: &SdkConfig, url: &str) -> Result<SharedCredentialsProvider, Failure> {
     let provider = config.credentials_provider().ok_or("this program was built without credentials")?;
     if let Err(error) = provider.provide_credentials().await {

@@ -35,8 +35,8 @@ pub(crate) struct Options {
     /// Remove only these runs, which must be deleted.
     #[arg(long, value_name = "IDS", visible_alias = "runs", value_delimiter = ',')]
     run_ids: Vec<String>,
-    /// Also remove those of the runs that are not deleted. Meant for an experiment that is full, in
-    /// which deleting a run would need space.
+    /// Also remove the given runs that are not deleted. Use it for an experiment whose partition is
+    /// full, in which runs cannot be deleted first because deleting a run needs space.
     #[arg(long, requires = "run_ids")]
     even_active: bool,
     /// Remove only these experiments with their runs. The experiments must be deleted.

@@ -32,8 +32,8 @@ use clap::{Parser, Subcommand};
 use tokio::runtime::Builder;
 use tracing_subscriber::EnvFilter;
 
-/// A page of runs takes some 10,000 small allocations in the engine and the SDK. With libc's
-/// allocator, these are a third of the request's time.
+/// Replaces libc's allocator. For a page of runs, the engine and the SDK make some 10,000 small
+/// allocations, which take a third of the request's time with libc's allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -84,7 +84,7 @@ enum Command {
     /// Export the table into a SQLite database that an MLflow tracking server can use.
     Export(transfer::export::Options),
     /// Copy a whole table into an empty one: from a data directory, or from an export of a table in
-    /// AWS. Servers must not use either of them meanwhile.
+    /// AWS. No server may use either table in the meantime.
     Copy(transfer::copy::Options),
 }
 
@@ -94,8 +94,9 @@ enum Command {
 /// occupies one.
 const MAX_BLOCKING_THREADS: usize = 32;
 
-/// Log filter without the variable. The SDK reports each failure of the embedded engine as a failed
-/// connection, which there is none of.
+/// Log filter that applies if the variable is not set. It suppresses a misleading message: the SDK
+/// reports each failure of the embedded engine as a failed connection, although no connection
+/// exists.
 const DEFAULT_LOG_FILTER: &str = "warn,audit=info,aws_smithy_runtime::client::http::connection_poisoning=off";
 
 /// Environment variable with the log filter, such as `info`.

@@ -36,7 +36,7 @@ pub(crate) struct RequestMetrics {
     table_requests: Family<RouteLabels, Counter>,
     read_units: Family<RouteLabels, Counter<f64, AtomicU64>>,
     write_units: Family<RouteLabels, Counter<f64, AtomicU64>>,
-    // A std mutex suffices, because no lock is held across an await.
+    // A `std` mutex suffices, because the lock is never held across an `await`.
     registry: Arc<Mutex<Registry>>,
 }
 

@@ -37,8 +37,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "PATTERN", value_parser = pattern)]
     text: Vec<String>,
     /// Maximum number of runs that are waiting to be indexed, up to 20000. Searches read these runs
-    /// from their documents, which is slower. Higher numbers are faster if the indexer collects
-    /// changes for a long time [default: 30; 1000 over DynamoDB].
+    /// from their documents, which is slower. A higher number speeds up the rebuild if the indexer
+    /// collects changes for a long time [default: 30; 1000 over DynamoDB].
     #[arg(long, value_name = "RUNS", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     at_once: Option<u32>,
     #[command(flatten)]
@@ -49,13 +49,13 @@ const SEARCH_WAIT_MESSAGE: &str = "waiting until no server relies on the previou
 /// Maximum time that the indexer spends on one part of a batch, during which it does not reread the
 /// setting.
 const MAX_BATCH_DURATION: Duration = Duration::from_mins(2);
-/// Default for the number of runs that are waiting to be indexed. Searches read these runs as well,
-/// and share the processors with the indexer: on two cores, searches took 1.5 times as long as on
-/// an idle server with 30 of them, 1.8 times with 50, and 2.1 times with 100 (median of eight),
-/// while 245 to 265 runs per second were indexed.
+/// Default for the number of runs that are waiting to be indexed. Each of them slows down searches,
+/// which read its document and share the processors with the indexer. On two cores, compared to an
+/// idle server, searches took 1.5 times as long with 30 waiting runs, 1.8 times with 50, and 2.1
+/// times with 100 (median of eight), while 245 to 265 runs per second were indexed.
 const DEFAULT_WAITING_RUNS: u32 = 30;
-/// Default with a table that is not in the embedded engine. In AWS, changes are collected before
-/// the indexer receives them.
+/// Default for a table that is not in the embedded engine. It is higher, because changes in AWS are
+/// collected before the indexer receives them.
 const DEFAULT_WAITING_RUNS_REMOTE: u32 = 1_000;
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
@@ -94,8 +94,8 @@ pub(crate) async fn rebuild(
 ) -> Result<(), Failure> {
     let at_once = at_once.unwrap_or(if engine.is_some() { DEFAULT_WAITING_RUNS } else { DEFAULT_WAITING_RUNS_REMOTE });
     let table = table.clone().in_background();
-    // A power cut ends this command, which has to be repeated then. The fields that searches rely on
-    // are written last, and wait for the disk.
+    // Marks do not wait for the disk, because the command has to be repeated after a power cut
+    // anyway. The fields that searches rely on are written last, and this write waits for the disk.
     let marked = engine.as_ref().map_or_else(|| table.clone(), |engine| feed::table_to_index(engine, name));
     let index = RunIndex::new(marked.in_background());
     // In AWS, the stack's indexer is already running. With the embedded engine, this process runs a

@@ -73,7 +73,7 @@ impl TableOptions {
     /// Checks that the table is not in the embedded engine in this directory.
     ///
     /// # Errors
-    /// It is.
+    /// The table is in this directory.
     pub(crate) fn check_is_not_in(&self, directory: &Path) -> Result<(), Failure> {
         let is_local = self.dynamodb_endpoint.is_none() && !self.storage.memory;
         let (Ok(one), Ok(other)) = (directory.canonicalize(), self.storage.data.canonicalize()) else { return Ok(()) };
@@ -105,7 +105,8 @@ impl TableOptions {
     /// Creates the access table if it is missing. If the table is on another machine, this function
     /// creates it only if `is_wanted` is set.
     ///
-    /// # Errors The table is missing, or cannot be created.
+    /// # Errors
+    /// The table is missing, or cannot be created.
     pub(crate) async fn create_access(&self, access: &Table, is_wanted: bool) -> Result<(), Failure> {
         if let Some(endpoint) = self.dynamodb_endpoint.as_ref().filter(|endpoint| !endpoint.is_here() && !is_wanted) {
             let is_there = access.is_there().await;
@@ -118,8 +119,8 @@ impl TableOptions {
     }
 
     /// Creates the table if it is missing, and returns whether it is in use already. On another
-    /// machine, the table must already exist, unless `is_wanted` is set: a mistyped name would
-    /// otherwise create a table that lacks all protection against data loss.
+    /// machine, the table must already exist, unless `is_wanted` is set. Otherwise, a mistyped name
+    /// would create a table without any protection against data loss.
     ///
     /// # Errors
     /// The table is missing, cannot be created, or was written by a later version.

@@ -39,8 +39,8 @@ enum Command {
         #[command(flatten)]
         place: TableOptions,
     },
-    /// Set the daily quota of a workspace, per UTC day. Requests beyond it are refused, within a
-    /// minute of being exceeded. Amounts that are left out have no limit.
+    /// Set the daily quota of a workspace, per UTC day. Once the quota is exceeded, requests are
+    /// refused within a minute. Amounts that are left out have no limit.
     Quota {
         /// Name of the workspace.
         #[arg(value_name = "NAME")]

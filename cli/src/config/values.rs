@@ -59,8 +59,8 @@ pub(super) struct SettingValue {
 }
 
 /// Returns all values in a table: those of the server, and those of experiments and workspaces that
-/// override the default. Takes five requests, plus one per listed workspace and one per fifty
-/// experiments with a tag.
+/// override the default. Takes eight requests, plus one per workspace, one per fifty experiments
+/// with a tag, and one per hundred further workspaces.
 pub(super) async fn read_all(table: &Table) -> Result<Vec<SettingValue>, Failure> {
     let state = table.query(Query::of(rows::Config::all())).await.map_err(unread)?;
     let layout = state.iter().find_map(|row| row.get(LAYOUT)).unwrap_or_default();

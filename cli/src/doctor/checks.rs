@@ -387,8 +387,8 @@ fn protection(facts: &StackFacts) -> Vec<Finding> {
     tables(facts).into_iter().filter_map(judge).collect()
 }
 
-/// Compares the account's quota of sandboxes with the number that admitted requests can occupy if
-/// all of them are throttled.
+/// Compares the account's quota of concurrent executions with the number of sandboxes that the
+/// admitted requests can occupy if all of them are throttled.
 fn sandboxes(facts: &StackFacts) -> Vec<Finding> {
     let Ok(limit) = facts.sandboxes else { return Vec::new() };
     let rate = |parameter, default: f64| facts.description.parameter(parameter).parse().unwrap_or(default);

@@ -86,8 +86,8 @@ impl RemoteIndexer {
         let call = call.map_err(|_| DeliveryError::Unreachable("the call timed out".to_owned()))?;
         let (status, body) = call.map_err(|error| DeliveryError::Unreachable(with_causes(&*error)))?;
         match status {
-            // Either the watch server has not registered the function yet, or a proxy between the
-            // two responded.
+            // Either the watch server has not registered the function yet, or a proxy in front of
+            // it has responded.
             StatusCode::NOT_FOUND | StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE => {
                 Err(DeliveryError::Unreachable(text(status, &body)))
             }

@@ -41,10 +41,11 @@ const MAX_BACKOFF: Duration = Duration::from_secs(10);
 /// Pause when the stream is empty. Changes that arrive during the pause are indexed together, so a
 /// run that logs ten times per second is indexed only twice per second.
 const IDLE_PAUSE: Duration = Duration::from_millis(500);
-/// Pause when the stream is empty while `reindex` is at work. It marks few runs at a time, and
-/// waits until some of them are indexed.
+/// Pause when the stream is empty while `reindex` is running. The pause is short, because `reindex`
+/// marks few runs at a time and waits until some of them are indexed.
 const REBUILD_PAUSE: Duration = Duration::from_millis(5);
-/// How long after the last record about a run to be indexed again `reindex` counts as at work.
+/// Time after the last record of a run marked by `reindex` for which `reindex` is considered to be
+/// running.
 const REBUILD_DURATION: Duration = Duration::from_secs(1);
 /// Maximum pause while the feed waits for the oldest record to reach the configured delay.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
@@ -140,8 +141,8 @@ async fn claim(engine: &Engine, table: &str) -> Option<StreamReader> {
     }
 }
 
-/// Returns a table for its indexer in this process, which does not wait for the disk: what a power
-/// cut undoes is indexed again, because the records of the stream are deleted last.
+/// Returns a table for the indexer in this process. Its writes do not wait for the disk. A power
+/// cut may undo some of them, but then they are repeated, because stream records are deleted last.
 pub(crate) fn table_to_index(engine: &Engine, table: &str) -> Table {
     Table::new(engine.client_ahead_of_disk(), table)
 }
@@ -160,7 +161,7 @@ struct DeliveryRounds<'a, C> {
     consumer: &'a C,
     delay: Duration,
     back_off: Duration,
-    /// When a run was last indexed again at the request of `reindex`.
+    /// Time at which a run marked by `reindex` was last indexed.
     last_rebuild: Option<Instant>,
 }
 
@@ -202,7 +203,7 @@ fn is_rebuild(record: &Value) -> bool {
     record["dynamodb"]["NewImage"][REBUILD.name()].is_object()
 }
 
-/// Storage for the position at which a feed resumes after a restart.
+/// A store for the position at which a feed resumes after a restart.
 trait ResumePosition: Sync {
     /// Records that this record and all earlier ones need not be delivered again.
     fn forget_through(&self, number: &str) -> impl Future<Output = Result<(), EngineError>> + Send;

@@ -59,9 +59,10 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// from the file name.
 const UPLOAD_PATHS: [&str; 2] = ["/mlflow-artifacts/artifacts/", "/mlflow/upload-artifact"];
 
-/// Returns the headers of a request to the API. `local-guard` has already checked the request's
-/// origin, so only its result is forwarded. To the API, the page appears as its own, as its content
-/// is.
+/// Returns the headers of a request to the API. The `Origin` header is dropped, because
+/// `local-guard` has already checked it. `Sec-Fetch-Site` is forwarded only if it shows that the
+/// request does not come from another site. The API then treats the page as its own, which it is,
+/// because it has served the page's content.
 pub(crate) fn to_api(method: &Method, path: &str, sent: &HeaderMap) -> HeaderMap {
     let mut headers = without(sent, |name| {
         let text = name.as_str();

@@ -1,7 +1,7 @@
 //! `mlflow-serverless proxy`: the UI of a stack whose HTTP API requires IAM signatures.
 //!
 //! A browser cannot sign requests. This server listens on a loopback address and signs the
-//! browser's requests with the credentials of its user. It must therefore serve nobody else:
+//! browser's requests with the credentials of its user. It must therefore not serve any other user:
 //!
 //! 1. `shared/http/local-guard` refuses requests from pages of other origins, and requests for host
 //!    names that other origins can have.

@@ -28,8 +28,8 @@ const PAUSE_FOR_THOUSAND: Duration = Duration::from_secs(1);
 const MIN_PAUSE: Duration = Duration::from_millis(10);
 const MAX_SILENT_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(10);
-/// Time without progress after which the documents of the waiting runs are read, too: a run that is
-/// being written to has a mark most of the time.
+/// Time without progress after which the documents of the waiting runs are read as well. A run that
+/// is being written to has a mark most of the time, so only its document shows that it was indexed.
 const DOCUMENTS_INTERVAL: Duration = Duration::from_millis(200);
 /// Minimum number of runs of one experiment that are marked in succession, if there are other
 /// experiments.
@@ -156,8 +156,8 @@ impl<'a> IndexRebuild<'a> {
         Ok(())
     }
 
-    /// Removes the runs that have been indexed from those that are waiting. Finds those that were
-    /// marked again only by their documents.
+    /// Removes the runs that have been indexed from those that are waiting. Indexed runs that have
+    /// been marked again in the meantime are only detected with `reads_documents`.
     async fn remove_indexed(&mut self, reads_documents: bool) -> Result<(), Failure> {
         for (experiment, runs) in &mut self.waiting {
             let dropped = if reads_documents {

@@ -140,7 +140,7 @@ async fn of_two_commands_at_once_one_gives_up() {
     // If the response was lost, repeating the write is not considered a change by another command.
     changed.write(&lab.site.table, &before, &unused).await.unwrap();
     lab.rebuild(ReindexTarget::Experiment(one, None)).await;
-    assert_eq!(lab.setting().await.own[&one].searched, text("tags.note"), "all runs have them");
+    assert_eq!(lab.setting().await.own[&one].searched, text("tags.note"), "all runs are indexed by these fields");
     let mut after = unused.clone();
     after.own.get_mut(&one).unwrap().indexed = text("tags.other");
     let refused = changed.write(&lab.site.table, &unused, &after).await.unwrap_err().to_string();
@@ -203,7 +203,7 @@ async fn few_runs_wait_at_a_time() {
     assert_eq!(lab.found(&experiments, "tags.note = 'a long walk'").await, 2);
 }
 
-/// A rebuild gives up on runs that cannot be indexed after a while, so that others can be.
+/// A rebuild eventually gives up on runs that cannot be indexed, and continues with other runs.
 #[tokio::test]
 async fn two_portions_that_nobody_indexes_end_a_rebuild_if_there_are_more() {
     for (at_once, left, marked, is_whole) in [(1, 2, 3, false), (2, 4, 4, true), (3, 4, 4, true)] {
