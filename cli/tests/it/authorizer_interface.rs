@@ -49,7 +49,7 @@ async fn v3(api: &TestClient, method: &str, path: &str, body: Value) -> Value {
 
 /// Returns the key of a user's grant, as written by this test.
 fn grant(identity: &Identity, guarded: &Guard) -> Key {
-    let Caller::User(user) = &identity.caller else { panic!("nobody is known") };
+    let Caller::User(user) = &identity.caller else { panic!("the caller is not a user") };
     let user = &user.name;
     match guarded {
         Guard::Experiment(experiment) => rows::ExperimentPermission::key(user, experiment),

@@ -10,7 +10,8 @@ use table::Table;
 
 use crate::test_server::{TABLE, functions, send};
 
-/// Runs on a single thread, so that a call that blocks it would hold up everything else.
+/// Tests health checks while writes wait for the disk. The test runs on a single thread, so that a
+/// blocking call would hold up everything else.
 #[tokio::test]
 async fn health_is_answered_while_writes_wait() {
     let directory = tempfile::tempdir().unwrap();

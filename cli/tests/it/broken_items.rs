@@ -95,8 +95,8 @@ async fn index_one(engine: &Engine, table: &Table) {
 /// Number of items of a row type that are broken in each way. Two are needed, because one run is
 /// read from its copy in the index, and another one from its own items. A sample breaks only one.
 const ITEMS_OF_A_ROW: usize = 2;
-/// Number of reads per broken item in a sample after which no further reads are tried, once one of
-/// them has failed.
+/// Minimum number of reads that are tried for each broken item in a sample. Further reads are
+/// tried only while no read of the item has failed.
 const ENOUGH_READS: usize = 2;
 /// Attributes that are only read by writes or the indexer, and attributes of an index copy for
 /// which the run itself is read instead.
@@ -195,8 +195,8 @@ async fn what_cannot_be_read_is_an_error_and_never_a_shorter_answer() {
         let row = RowDescription::of(&key).unwrap();
         let whole = table.get(&key).await.unwrap().unwrap();
         for (what, item) in broken(&whole, row) {
-            // An attribute that a request does not read in one item is not read in other items
-            // either, so a sample breaks only one item.
+            // If no request reads an attribute of one item, none reads it in other items of the row
+            // type, so a sample tries it only once.
             let is_known = !all_troubles() && is_not_answered(&what) && unnoticed.contains(&what);
             if is_known || noticed.get(&what).is_some_and(|items| *items >= items_of_a_row) {
                 continue;
@@ -229,7 +229,7 @@ async fn what_cannot_be_read_is_an_error_and_never_a_shorter_answer() {
         }
         table.put(whole, &Condition::Always).await.unwrap();
     }
-    // The request may have read another item of this row type instead.
+    // An attribute counts as read if any item of the row type has shown it.
     unnoticed.retain(|what| !noticed.contains_key(what) && !is_not_answered(what));
     assert_eq!(unnoticed, BTreeSet::new(), "attributes that are never read");
     let least = if all_troubles() { 200 } else { 80 };

@@ -42,7 +42,7 @@ fn shown(data: &Path, setting: &str) -> Vec<String> {
     lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 
-/// The reader closes the pipe after the first line, as `| head -1` does.
+/// Tests a reader that closes the pipe after the first line, as `| head -1` does.
 #[test]
 fn a_reader_that_has_gone_ends_no_command() {
     let (reader, writer) = std::io::pipe().unwrap();

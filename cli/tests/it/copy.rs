@@ -1,4 +1,4 @@
-//! `copy`: a whole table, there and back.
+//! `copy`: a whole table is copied to another engine, exported, and copied back.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ use crate::test_server::{ROOT, TABLE, functions, writes_to_the_table};
 
 const ACCESS: &str = "mlflow-access";
 
-/// Fills a data directory with every kind of entity, marked runs and traces included.
+/// Fills a data directory with every kind of entity, including marked runs and traces.
 async fn fill(directory: &Path) -> Engine {
     let engine = Engine::open(directory).unwrap();
     let table = Table::new(engine.client(), TABLE);
@@ -141,9 +141,9 @@ async fn there_and_back_is_byte_for_byte() {
     let exports = ["--from-export", path(&data), "--users-from-export", path(&access)];
     copied(&[&exports[..], &["--data", path(&back)]].concat());
     let engine = Engine::open(&back).unwrap();
-    assert!(items(&engine, TABLE).await == original, "what came back differs");
-    assert!(items(&engine, ACCESS).await == kept, "users that came back differ");
-    // What is marked is still to be indexed.
+    assert!(items(&engine, TABLE).await == original, "the copy from the export differs");
+    assert!(items(&engine, ACCESS).await == kept, "the users from the export differ");
+    // Marked entities have stream records, so that they will be indexed.
     let stream = engine.stream(TABLE).await.unwrap().unwrap();
     assert!(!stream.oldest(1).await.unwrap().is_empty());
     drop((stream, engine));
@@ -165,8 +165,8 @@ async fn a_copy_that_was_killed_is_refused_by_servers_and_resumed() {
     drop(engine);
     let arguments = ["--from", path(&here), "--users", "--data", path(&there)];
     let slow = Program::start(&[&["copy"], &arguments[..], &["--write-units", "1"]].concat());
-    // Waits until the table is there, and claimed. An engine does not notice tables that another
-    // process creates.
+    // Waits until the copy has created the table and marked it as unfinished. The engine is opened
+    // anew each time, because it does not notice tables that another process creates.
     loop {
         tokio::time::sleep(Duration::from_millis(20)).await;
         if Engine::is_in(&there) {

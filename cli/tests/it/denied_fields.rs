@@ -119,8 +119,8 @@ fn location() -> Value {
 }
 
 /// A request: the type of resource that it is about, its method, path and body, and the parts of
-/// the response that are left out. Each part comes after the resource type that must be denied to a
-/// user for the part to be left out.
+/// the response that may be left out. Each part is given as a resource type and a JSON pointer, and
+/// is left out for users to whom that type is denied.
 type Place = (&'static str, &'static str, String, Value, &'static [(&'static str, &'static str)]);
 
 const OF_VERSION: &[(&str, &str)] = &[("run", "/model_version/run_id"), ("run", "/model_version/run_link")];

@@ -40,7 +40,6 @@ mod users;
 mod users_server;
 mod workspaces;
 
-/// mimalloc replaces libc's allocator, with which these tests spend a fifth of their time
-/// allocating.
+/// Replaces libc's allocator, in which these tests spend a fifth of their time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

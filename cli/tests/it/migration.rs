@@ -65,8 +65,8 @@ async fn in_use() -> TestEnvironment {
     site
 }
 
-/// Returns all items by key, without the checks of [`Site::items`], which refuses attributes that
-/// are not declared, such as that of the migration.
+/// Returns all items by key. [`TestEnvironment::items`] cannot be used, because it fails for
+/// attributes that are not declared, such as the one that the migration adds.
 async fn all(site: &TestEnvironment) -> BTreeMap<(String, String), Value> {
     let items = site.engine.items(TABLE).await.unwrap();
     let by_key = |item: Value| {

@@ -104,7 +104,7 @@ fn serve_says_which_free_port_it_took_and_answers_no_page_of_another_origin() {
     assert!(ask(&address, "GET /health", "host: evil.example\r\n").starts_with("http/1.1 200"));
 }
 
-/// Load balancers send health checks without the server's name.
+/// Tests a health check without the server's name, as load balancers send it.
 #[test]
 fn health_is_answered_without_a_host() {
     let program = Program::start(&["serve", "--memory", "--port", "0"]);

@@ -138,7 +138,8 @@ async fn what_is_written_after_the_name_was_used_again_belongs_to_nobody() {
     }
 }
 
-/// One of the calls is authorized before the workspace is deleted, and written after another one has its name.
+/// Checks a call that is authorized before the workspace is deleted, but writes only after another
+/// workspace has been created with the same name.
 async fn written_late(index: usize) {
     let (site, router) = teams().await;
     let before = Before::of(&router).await;

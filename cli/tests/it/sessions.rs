@@ -293,7 +293,8 @@ async fn the_oldest_session_ends_where_a_user_has_many() {
     assert_eq!(last.sign_in("/signin", "ann", PASSWORD).await.status, 303);
     assert_eq!(sessions().await.len(), auth::store::MAX_SESSIONS);
     assert_eq!((first.get(CURRENT).await.status, last.get(CURRENT).await.status), (401, 200));
-    // Those who have signed in at once are some more, until one of them signs in again.
+    // Concurrent sign-ins may exceed the maximum number of sessions. The next sign-in ends the
+    // excess ones.
     futures::future::join_all((0..20).map(|_| open())).await;
     open().await;
     assert_eq!(sessions().await.len(), auth::store::MAX_SESSIONS);

@@ -249,7 +249,7 @@ const GRANTS: [u64; 3] = [0, 10, 1_000];
 struct Sender {
     grants: u64,
     roles: u32,
-    /// Takes one request of the user for each kind of credentials.
+    /// One request of the user for each kind of credentials, named after the kind.
     sent: [(&'static str, RequestHead); 3],
     bench: MeteredProcesses<Process>,
 }

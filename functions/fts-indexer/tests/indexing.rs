@@ -23,7 +23,7 @@ use run_index::{MAX_ENTRIES_IN_MEMORY, RunIndex};
 use serde_json::{Value, json};
 use table::{Condition, Item, Map, RetryPolicy, Table, Update, map, number, text};
 
-/// Replaces libc's allocator, which took a fifth of the time of such tests.
+/// Replaces libc's allocator, because such tests spent a fifth of their time in it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -22,10 +22,15 @@ struct Whole<'a> {
     packed: BTreeSet<TraceId>,
 }
 
-/// Checks that each trace either has a mark at its place, or is in its block with its current
-/// content and spans. All other traces in blocks must be marked. Spans without a trace must be
-/// where a mark or a block refers to. A day is being emptied if some of its traces are past their
-/// retention. For such a day, only the last rule applies.
+/// Checks the invariants of traces:
+///
+/// - Each trace has a mark at its position, or its block has its current content and spans.
+/// - All other traces in blocks have a mark.
+/// - Spans without a document belong to a trace that a mark or a block of their experiment refers
+///   to.
+///
+/// While a day is being emptied, because some of its traces are past their retention, only the last
+/// rule applies to it.
 pub(crate) async fn check(site: &TestEnvironment, is_kept: impl Fn(&TracePartition) -> bool) -> Result<(), String> {
     looked_at(site, is_kept, false).await
 }

@@ -115,7 +115,7 @@ async fn deletions() {
                 copy.faults.trouble_at(trouble, nth, calls);
                 let outcome = delete(&copy.impatient(), mode).await;
                 copy.faults.work_again();
-                assert_eq!(listed(&all_items(&copy).await), before, "{course}: everything is in one of the two");
+                assert_eq!(listed(&all_items(&copy).await), before, "{course}: no entity is lost or listed twice");
                 if outcome.is_err() {
                     match delete(&copy.table, mode).await {
                         // The deletion had succeeded, and only its response was lost.
@@ -148,8 +148,8 @@ fn what_a_workspace_had_is_found_in_the_default_one_or_removed() {
                 (count(&experiments["experiments"]), count(&versions["model_versions"]))
             }
         };
-        // The default experiment, one experiment of each of three fillings, and one version of
-        // each.
+        // Besides the default experiment, each of the three calls of `fill` has created an
+        // experiment and a version.
         assert_eq!(found(&moved, "default").await, (4, 3));
         assert_eq!(found(&site, "default").await, (2, 1));
 

@@ -101,7 +101,7 @@ fn singles(workspace: &'static str) -> impl Iterator<Item = User> {
     })
 }
 
-/// Users with pseudorandom combinations of grants, which are the same in each run.
+/// Returns users with pseudorandom combinations of grants, which are the same in each run.
 fn drawn(workspace: &'static str) -> impl Iterator<Item = User> {
     let users = if all_troubles() { 300 } else { 25 };
     let all: Vec<_> = targets().collect();
@@ -121,7 +121,7 @@ fn drawn(workspace: &'static str) -> impl Iterator<Item = User> {
     })
 }
 
-/// Users whose roles are in a different workspace from their requests.
+/// Returns users whose roles are in a different workspace from their requests.
 fn of_another_workspace() -> Vec<User> {
     let on_workspace = |level| vec![(GrantType::Workspace, ALL_RESOURCES, level)];
     let all = [reading_everything(), on_workspace(PermissionLevel::Use), on_workspace(PermissionLevel::Manage)];

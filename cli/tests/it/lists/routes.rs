@@ -143,7 +143,7 @@ fn every_route_that_reads_is_a_list_or_known_to_be_none() {
     let reading = routes(|_, endpoint| reads(endpoint.permission));
     let known: BTreeSet<_> = lists.iter().cloned().chain(others.keys().cloned()).collect();
     let unknown: Vec<_> = reading.difference(&known).collect();
-    assert_eq!(unknown, Vec::<&String>::new(), "add these routes to the lists in `list_entry.rs`, or to `OTHERS`");
+    assert_eq!(unknown, Vec::<&String>::new(), "add these routes to the lists in `list_requests.rs`, or to `OTHERS`");
     let gone: Vec<_> = known.difference(&reading).collect();
     assert_eq!(gone, Vec::<&String>::new(), "routes that do not exist");
     let both: Vec<_> = lists.iter().filter(|route| others.contains_key(*route)).collect();
@@ -192,7 +192,7 @@ fn every_field_of_graphql_that_leads_to_entities_is_a_list_or_known_to_be_none()
     let lists = listed_routes();
     let lists = lists.iter().filter_map(|route| route.split(' ').nth(2)).map(str::to_owned);
     let known: BTreeSet<_> = lists.chain(OTHER_FIELDS.iter().map(|(field, _)| (*field).to_owned())).collect();
-    assert_eq!(leading, known, "add new fields to the lists in `list_entry.rs`, or to `OTHER_FIELDS`");
+    assert_eq!(leading, known, "add new fields to the lists in `list_requests.rs`, or to `OTHER_FIELDS`");
 }
 
 /// Checks that responses with several entities only come from lists, so that the reasons above are

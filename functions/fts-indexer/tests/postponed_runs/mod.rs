@@ -138,8 +138,8 @@ async fn it_is_indexed_once_a_minute() {
     assert_ne!(value(course.entry().await), first);
 }
 
-/// Once a process has cached that a run is postponed, further changes within the minute take no
-/// request.
+/// Once a process has cached that a run is postponed, further changes within the interval take no
+/// requests.
 #[tokio::test]
 async fn what_was_put_off_is_remembered() {
     let course = TestIndexer::new().await;

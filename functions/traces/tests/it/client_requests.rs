@@ -38,8 +38,8 @@ async fn a_request_is_found_in_marks_in_blocks_and_in_both() {
     let site = Site::new().await;
     let server = &site.server;
     let other = server.experiment("other").await;
-    // Two days of traces. Every fifth is in the other experiment, and every seventh has no request
-    // id.
+    // The traces are on three days. Every fifth is in the other experiment, and every seventh has
+    // no request id.
     let long = "y".repeat(5_000);
     let request = |number: u32| match number {
         number if number.is_multiple_of(7) => None,

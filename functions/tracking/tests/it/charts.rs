@@ -182,7 +182,8 @@ async fn points_in_no_order_are_drawn_once() {
             for call in 0..20 {
                 let points = (0..9).map(|point| {
                     time += 1_000;
-                    // The points of every tenth call have timestamps that are a minute in the past.
+                    // In one of twenty calls, the points have timestamps that are a minute in the
+                    // past.
                     let timestamp = if call == 7 { time - 60_000 - point } else { time };
                     (timestamp, from + (part * 20 + call) * 9 + point, f64::from(u8::try_from(number).unwrap()))
                 });

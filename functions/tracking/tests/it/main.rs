@@ -40,6 +40,6 @@ mod table_requests;
 mod trace_retention;
 mod wide_runs;
 
-/// The allocator is replaced because such tests spent a fifth of their time in libc's allocator.
+/// Replaces libc's allocator, because such tests spent a fifth of their time in it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -121,7 +121,7 @@ impl Lab {
         Ok(self.tally)
     }
 
-    /// Has a client read everything once more, and checks that traces are complete.
+    /// Makes a client read everything once more, and checks that traces are complete.
     async fn ends(&mut self) -> Result<(), String> {
         self.look().await?;
         self.reads_traces().await;
@@ -173,7 +173,7 @@ impl Lab {
         }
     }
 
-    /// Has a client read everything, which leaves a single possible state.
+    /// Makes a client read everything, which leaves a single possible state.
     async fn look(&mut self) -> Result<(), String> {
         // Ids of records are dropped, because deleted records have none. Other ids are kept,
         // including those of deleted entities.

@@ -16,7 +16,7 @@ use super::client_view;
 use super::execution_comparison::{Known, difference};
 use super::view_cache::{Rows, Seen, State};
 
-/// The lease is as short as possible, because deletions wait for it.
+/// Length of the leases. It is as short as possible, because deletions wait for leases to expire.
 pub(crate) const LEASE: Duration = Duration::from_millis(2);
 
 /// Paths of writes that consist of several parts. Each part is atomic, as in MLflow, but a client
@@ -47,7 +47,7 @@ const CREATIONS: [&str; 8] = [
 /// Rows that an abandoned write may leave behind, by its path. They are invisible without the item
 /// that refers to them.
 const LEFT_OVER: [(&str, &str); 14] = [
-    // Identical points in two tails are read once.
+    // Readers return a point once, even if it is in two tails.
     ("/runs/log-batch", "MetricJournal"),
     ("/runs/log-metric", "MetricJournal"),
     ("/runs/log-batch", "JournalCall"),

@@ -1,9 +1,10 @@
 //! All writes, with a fault at each of their requests to the table.
 //!
 //! The writes are the samples of each domain, at least one for every endpoint that writes, and some
-//! additional ones ([`more`]). Before each write is executed, it is tried on copies of the table,
-//! with one fault at a time. Then clients read the result ([`course`], [`view`], [`seen`]). Writes
-//! to packed traces start from a table of their own ([`packed`]).
+//! additional ones ([`additional_writes`]). Before each write is executed, it is tried on copies of
+//! the table, with one fault at a time ([`faulty_write`]). Then clients read the result
+//! ([`client_view`], [`view_cache`]). Writes to packed traces start from a table of their own
+//! ([`packed_traces`]).
 
 mod additional_writes;
 pub(crate) mod client_view;

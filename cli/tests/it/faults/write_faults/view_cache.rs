@@ -100,8 +100,8 @@ fn row_of(key: &str) -> &'static str {
     RowDescription::of(&Key { pk: pk.to_owned(), sk: sk.to_owned() }).unwrap().name
 }
 
-/// Returns whether [`whole`](crate::faults::whole) checks the packed content of the item against
-/// documents and spans.
+/// Returns whether the item has packed content, which
+/// [`trace_invariants`](crate::faults::trace_invariants) compares with documents and spans.
 fn is_block(key: &str) -> bool {
     key.starts_with("TS#") || key.starts_with("TR#") && key.contains(" B#")
 }

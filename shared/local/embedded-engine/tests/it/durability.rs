@@ -89,8 +89,8 @@ async fn a_disk_that_does_not_sync_loses_writes() {
     assert_eq!(get(&left.client(), key("p", "lost")).await, None);
 }
 
-/// What a power cut leaves of writes that did not wait is what had been written at some earlier
-/// moment, and a write that waits takes all earlier ones along.
+/// After a power cut, the table is in the state after some write, even if later writes did not wait
+/// for the disk. A write that waits for the disk also makes all earlier writes durable.
 #[tokio::test]
 async fn writes_ahead_of_the_disk_stay_in_order() {
     let directory = tempfile::tempdir().unwrap();
