@@ -1,9 +1,9 @@
 """Names and sizes of the data that the pages show."""
 
-#: More than the 100 runs that the list shows at first.
+#: Number of runs, more than the 100 that the list shows at first.
 MANY_RUNS = 130
-#: Enough for filtering, sorting and grouping a list, and few, because the grid takes seconds of CPU
-#: time to render a page of 100 each time.
+#: Number of runs for filtering, sorting and grouping. It is small, because the grid takes seconds
+#: of CPU time to render a page of 100 runs.
 SOME_RUNS = 12
 STEPS = 1000
 MODEL = "iris classifier"

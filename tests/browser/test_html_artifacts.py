@@ -81,7 +81,7 @@ class Site:
         return {experiment["name"] for experiment in found}
 
     def open(self, name: str) -> tuple[Page, Frame]:
-        """Open the page of an artifact. Return the page, and the frame with the artifact."""
+        """Opens the page of an artifact. Returns the page, and the frame with the artifact."""
         page = self.context.new_page()
         page.set_default_timeout(_SECONDS * 1000)
         page.on("response", lambda response: self.loaded.append(response.url))
@@ -103,7 +103,9 @@ def _site(url: str, has_users: bool, browser: Browser) -> Iterator[Site]:
 
 @pytest.fixture(params=["process", "process with users", pytest.param("functions", marks=pytest.mark.slow)])
 def site(request: pytest.FixtureRequest, tmp_path: Path, browser: Browser, s3: LocalS3) -> Iterator[Site]:
-    """Start one process without users, one with users, or the functions with users and a bucket."""
+    """Yields a site: one process without users, one process with users, or the functions with users
+    and a bucket.
+    """
     has_users = request.param != "process"
     if request.param == "functions":
         server = functions(tmp_path, s3)
@@ -115,7 +117,7 @@ def site(request: pytest.FixtureRequest, tmp_path: Path, browser: Browser, s3: L
 
 @contextmanager
 def _elsewhere() -> Iterator[tuple[str, list[str]]]:
-    """Start another server. Also returns the requests that it has received."""
+    """Starts another server. Yields its URL, and the requests that it has received."""
     received: list[str] = []
 
     def answer(request: Received) -> Answer:
@@ -259,7 +261,9 @@ def test_a_report_that_does_not_change_is_kept_and_the_next_one_is_shown(site: S
 
 
 def test_a_report_does_not_get_the_next_one(site: Site) -> None:
-    """The first report runs until the document of the next one has loaded, and requests its content meanwhile."""
+    """Checks that a report cannot read the next one. The first report runs until the next document
+    has loaded, and requests its content in the meantime.
+    """
     spy = """<script>
         addEventListener("message", (event) => parent.postMessage({ leaked: event.data }, "*"));
         setInterval(() => ["", location.search].forEach((query) => parent.postMessage("preview-ready" + query, "*")), 1);

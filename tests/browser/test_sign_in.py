@@ -45,20 +45,20 @@ def _furnish(url: str) -> World:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[World]:
-    """Start one process."""
+    """Starts one process."""
     with process(tmp_path, "--auth", "basic") as url:
         yield _furnish(url)
 
 
 @pytest.fixture
 def deployed(tmp_path: Path, s3: LocalS3) -> Iterator[World]:
-    """Start the functions behind the gateway."""
+    """Starts the functions behind the gateway."""
     with functions(tmp_path, s3) as url:
         yield _furnish(url)
 
 
 def _another_site(world: World):
-    """Serve a page on another server, with a link to the run."""
+    """Serves a page on another server, with a link to the run."""
     page = f'<!doctype html><a href="{world.url}{world.run}">the run</a>'
 
     def answer(_: Received) -> Answer:
@@ -68,7 +68,7 @@ def _another_site(world: World):
 
 
 def _current(context: BrowserContext, world: World, cookies: list) -> int:
-    """Return the status of a request with these cookies, which is 200 if they belong to a session.
+    """Returns the status of a request with these cookies, which is 200 if they belong to a session.
     """
     header = "; ".join(f"{cookie['name']}={cookie['value']}" for cookie in cookies)
     headers = {"cookie": header, "sec-fetch-site": "same-origin"}

@@ -358,7 +358,9 @@ def test_a_download_is_resumed(kept: Served):
 
 
 def test_memory_stays_flat_while_a_big_file_moves(kept: Served, tmp_path: Path):
-    """Stock clients send files below 500 MB through the server, regardless of the storage."""
+    """Checks the memory for a large file. Stock clients send files below 500 MB through the server,
+    regardless of the storage.
+    """
     upload_and_download(kept.url, "0", tmp_path / "small", 4)
     before = kept.peak_kb()
     upload_and_download(kept.url, "0", tmp_path / "big", 60 if kept.is_bucket else 200)
@@ -392,8 +394,8 @@ def test_memory_of_uploads_to_a_bucket_is_that_of_some_parts(client: MlflowClien
 def test_memory_of_uploads_that_stall_is_bounded(
     client: MlflowClient, s3: LocalS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """The server accepts as many uploads as it has room for, and waits a minute for each. Further
-    clients receive a Retry-After, and stock clients retry.
+    """Checks that the number of concurrent uploads is limited, and that a stalled upload times out
+    after a minute. Further clients receive a `Retry-After` header, and stock clients retry.
     """
     monkeypatch.delenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", raising=False)
     served = ServedFromBucket(tmp_path / "served", s3)

@@ -82,7 +82,9 @@ def test_no_request_is_longer_than_a_lambda_takes(deployed: Deployed, tmp_path: 
 
 
 def test_no_file_is_called_a_text(deployed: Deployed, auth: SigV4):
-    """API Gateway would corrupt content that is not UTF-8 if the file had a text type."""
+    """Checks that files are not sent with a text type, for which API Gateway corrupts content that
+    is not UTF-8.
+    """
     url = f"{deployed.url}/api/2.0/mlflow-artifacts/artifacts/0/x/file.csv"
     headers = {"Content-Type": "text/csv"}
     requests.put(url, data="café".encode("latin-1"), headers=headers, auth=auth, timeout=60).raise_for_status()

@@ -104,7 +104,8 @@ def test_files(echoing: str, auth: SigV4, tmp_path: Path, content: bytes):
 
 
 def test_an_empty_file_is_sent_with_its_length(echoing: str, auth: SigV4, tmp_path: Path):
-    """Without the package, `requests` would send it with chunked encoding."""
+    """Checks the length of an empty file, which `requests` alone would send with chunked encoding.
+    """
     (tmp_path / "empty").write_bytes(b"")
     with (tmp_path / "empty").open("rb") as file:
         prepared = _prepared(f"{echoing}/files", auth, "PUT", data=file)
@@ -199,7 +200,7 @@ def test_credentials_of_a_profile(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_credentials_that_expire_are_renewed():
-    """Each request gets new credentials, because they are always about to expire."""
+    """Checks that each request gets new credentials if the current ones are about to expire."""
     handed_out: list[str] = []
 
     def refresh() -> dict[str, str]:

@@ -84,8 +84,8 @@ def test_experiments_by_awkward_names(client: MlflowClient, name: str):
 
 @pytest.mark.parametrize("name", _AWKWARD_NAMES)
 def test_histories_of_awkward_metrics(client: MlflowClient, name: str):
-    """The client refuses most of these names for metrics, so they are simplified. The metrics are
-    read back.
+    """Reads metrics back by their names. The names are simplified, because the client refuses most
+    of the originals for metrics.
     """
     key = "".join(character if character.isalnum() or character in "_-. /" else "_" for character in name) + "/a b"
     run = _new_run(client, f"metric {name}")
@@ -144,7 +144,9 @@ def test_credentials_that_are_missing_are_told_in_a_sentence(gateway: str, tmp_p
 
 
 def test_stock_signing_works_for_simple_queries(stock_signing: MlflowClient):
-    """Shows that the failures below are due to the queries, and not to this gateway."""
+    """Checks that simple queries succeed, so that the failures below are due to their queries and
+    not to the gateway.
+    """
     experiment = stock_signing.create_experiment("simple")
     assert stock_signing.get_experiment_by_name("simple").experiment_id == experiment
     assert stock_signing.get_experiment(experiment).name == "simple"
@@ -162,6 +164,7 @@ def test_stock_signing_fails_at_two_orders(stock_signing: MlflowClient):
 
 
 def test_stock_signing_fails_at_every_search_of_models(stock_signing: MlflowClient):
-    """MLflow adds a filter with spaces, which excludes prompts."""
+    """Checks that searches fail, because MLflow adds a filter with spaces, which excludes prompts.
+    """
     with pytest.raises(MlflowException, match="Forbidden"):
         stock_signing.search_registered_models()

@@ -37,7 +37,7 @@ _PATIENCE_SECONDS = 300
 _ROLE = "arn:aws:sts::123456789012:assumed-role/train"
 #: The context that the verifier's gateway passes on for callers who sign.
 _IAM = {"iam": {"accountId": "123456789012", "userArn": f"{_ROLE}/chosen", "userId": "AROAX:chosen"}}
-#: The operator guide recommends this setting for clients without the package.
+#: Setting that the operator guide recommends for clients without the package.
 _SETTING = "MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE"
 
 _FILES = """
@@ -127,7 +127,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
 
 
 def _environment(by: str, deployed: Deployed) -> dict[str, str]:
-    """Return the client's environment variables for a server and a caller."""
+    """Returns the client's environment variables for a server and a caller."""
     match by:
         case "Basic":
             return {"MLFLOW_TRACKING_URI": deployed.users, "MLFLOW_TRACKING_USERNAME": "ann", "MLFLOW_TRACKING_PASSWORD": _PASSWORD}

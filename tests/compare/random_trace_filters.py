@@ -34,7 +34,7 @@ _DIRECTIONS = ["", "", " ASC", " DESC", " DESC", " desc"]
 
 
 def search(randomness: random.Random) -> list:
-    """Return the experiments, the filter and the order of a search."""
+    """Returns the experiments, the filter and the order of a random search."""
     experiments = randomness.choice([[0, 1, 2], [0, 1, 2], [0], [1, 2]])
     orders = [
         randomness.choice(_SOUND_ORDERS if randomness.random() < 0.95 else _ORDERS) + randomness.choice(_DIRECTIONS)
@@ -166,7 +166,7 @@ def _link(randomness: random.Random) -> str:
 
 
 def written_out() -> list:
-    """Return searches for cases that random searches rarely cover."""
+    """Returns searches for cases that random searches rarely cover."""
     filters = [
         *["", " ", "name", "timestamp", "timestamp >", "timestamp > 5 timestamp", "timestamp > '5'", "timestamp >= 1.5", "timestamp IN (1)"],
         *["timestamp LIKE 5", "Timestamp > 5", "TIMESTAMP > 5", "timestamp > 5 AND timestamp < 1900000000000", "text LIKE '%a%'"],

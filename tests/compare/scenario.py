@@ -51,7 +51,7 @@ class Step:
     family: str = ""
 
     def request(self, variables: dict[str, Any]) -> Request:
-        """Return the request for one side, given that side's values of the variables."""
+        """Returns the request for one side, given that side's values of the variables."""
         known = dict(variables)
         for name, value in self.variables.items():
             known[name] = substitute(value, known)
@@ -87,12 +87,12 @@ class Scenario:
     slow: bool = False
 
     def sample(self) -> "Scenario":
-        """Return the sample, which is run when time is short."""
+        """Returns the sample, which is run when time is short."""
         return replace(self, steps=[step for step in self.steps if step.sampled])
 
 
 def load(file: Path) -> Scenario:
-    """Read one scenario file."""
+    """Reads a scenario file."""
     document = yaml.load(file.read_text(), _Loader)
     unknown = set(document) - {"about", "fresh_servers", "slow", "variables", "steps"}
     if unknown:
@@ -103,8 +103,8 @@ def load(file: Path) -> Scenario:
 
 
 def substitute(value: Any, variables: dict[str, Any]) -> Any:
-    """Substitute variables. A string that consists of `${name}` becomes the value itself, which may
-    be of any type.
+    """Substitutes variables. A string that consists of `${name}` becomes the value itself, which
+    may be of any type.
     """
     if isinstance(value, dict):
         return _substitute_in_object(value, variables)
@@ -118,7 +118,7 @@ def substitute(value: Any, variables: dict[str, Any]) -> Any:
 
 
 def _substitute_in_object(fields: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:
-    """Substitute variables in an object. The key `...` stands for all fields of the object that is
+    """Substitutes variables in an object. The key `...` stands for all fields of the object that is
     its value.
     """
     result = {}
@@ -132,13 +132,13 @@ def _substitute_in_object(fields: dict[str, Any], variables: dict[str, Any]) -> 
 
 
 def _expand(fields: dict[str, Any]) -> Iterator[Step]:
-    """Yield one step per combination of `each`, or one per entry of `cases`, whose index is
+    """Yields one step per combination of `each`, or one per entry of `cases`, whose index is
     `${case}`.
 
-    Each of them is followed by the steps in `then`, with the same variables. With `sample: 4`,
-    every fourth combination is in the sample. They are selected along the diagonals, so that every
-    value of each variable occurs. With `few: 4`, the first of every four combinations is in the
-    sample, so that some values do not occur.
+    Each step is followed by the steps in `then`, with the same variables. With `sample: 4`, every
+    fourth combination is in the sample. Combinations are selected along the diagonals, so that
+    every value of each variable occurs. With `few: 4`, the first of every four combinations is in
+    the sample, so that some values do not occur.
     """
     fields = dict(fields)
     method = next((method for method in _METHODS if method in fields), None)
@@ -191,7 +191,7 @@ def _repeat(loader: _Loader, node: yaml.SequenceNode) -> str:
 
 
 def _many(loader: _Loader, node: yaml.MappingNode) -> list[Any]:
-    """Return `count` copies of `item`, in which `${i}` is replaced by the index.
+    """Returns `count` copies of `item`, in which `${i}` is replaced by the index.
 
     A string that consists of `${i}` becomes a number.
     """

@@ -44,7 +44,7 @@ def test_random_searches(reference, subject, record_property):
 
 
 def test_random_searches_between_writes(reference, indexed_subjects, record_property):
-    """The results must not depend on whether the index is up to date, delayed, or empty."""
+    """Checks that results do not depend on whether the index is up to date, delayed, or empty."""
     reports, runner = compare_searches(
         reference, *indexed_subjects, count=8, runs=20, seed=_SEED + 1, share_of_writes=SHARE_OF_WRITES
     )

@@ -12,8 +12,8 @@ environment, and does not import the tests.
 - CloudFormation limits roles by their permissions boundary. Ministack ignores that property.
 - CloudFormation creates alarms of several metrics. Ministack refuses them, so it gets an alarm of
   the first metric.
-- The creation of one resource of a stack can be made to fail. The file named by the variable
-  FAILING says which.
+- The creation of one resource of a stack can be made to fail. The file at the path in the variable
+  FAILING specifies the resource.
 """
 
 import os
@@ -85,8 +85,8 @@ def _delete_table(table: str, properties: dict[str, Any]) -> Any:
     return _delete(table, properties)
 
 
-#: Properties with "Update requires: Replacement" in the reference of each type, and properties for
-#: which it depends on the change.
+#: Properties with "Update requires: Replacement" in the reference of each type. For those in
+#: `_MAYBE_REPLACING`, it depends on the change whether the resource is replaced.
 _REPLACING = {
     "AWS::DynamoDB::Table": ("TableName", "KeySchema", "LocalSecondaryIndexes", "ImportSourceSpecification"),
     "AWS::S3::Bucket": ("BucketName", "BucketNamePrefix", "BucketNamespace"),

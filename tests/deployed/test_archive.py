@@ -1,6 +1,6 @@
-"""Tests what a release offers to people without Rust and without sources: from its archive alone, they
-deploy, create an administrator, sign in, use the server, change the budget and delete the stack. They
-have no permissions other than those of the documented policies.
+"""Tests the archive of a release, from which operators deploy without Rust and without sources:
+they deploy, create an administrator, sign in, use the server, change the budget and delete the
+stack, with only the permissions of the documented policies.
 """
 
 import json
@@ -60,8 +60,8 @@ def deployer(account: Account) -> Caller:
     iam.create_user(UserName="deployer")
     for name in NAMES:
         iam.put_user_policy(UserName="deployer", PolicyName=name, PolicyDocument=json.dumps(read_policy(name, _STACK)))
-    # The emulator authorizes calls of Budgets by their names, and for no resource. AWS has two
-    # permissions for all of them.
+    # The emulator requires a permission per operation of AWS Budgets, on all resources. AWS itself
+    # has two permissions that cover all operations.
     statement = {"Effect": "Allow", "Action": "budgets:*", "Resource": "*"}
     document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
     iam.put_user_policy(UserName="deployer", PolicyName="budgets", PolicyDocument=document)
@@ -69,7 +69,8 @@ def deployer(account: Account) -> Caller:
     return Caller("deployer", key["AccessKeyId"], key["SecretAccessKey"])
 
 
-#: Actions of CloudFormation that the deployer may perform, and that an undisturbed deployment does not.
+#: Actions of CloudFormation that the deployer is allowed to perform, but that a successful
+#: deployment does not need.
 _RARE = {
     "ContinueUpdateRollback": "advised after a failed rollback",
     "DeleteChangeSet": "a change that would lose data is refused",
@@ -80,8 +81,9 @@ _RARE = {
 
 @dataclass(frozen=True)
 class _OverTls:
-    """The emulator at a URL at which requests count as sent over TLS. The policy of the bucket for
-    code requires it of everyone but the account's root user. Records the actions of CloudFormation.
+    """A proxy in front of the emulator, which treats requests through it as sent over TLS. The
+    policy of the code bucket requires TLS, except from the account's root user. Records the actions
+    of CloudFormation.
     """
 
     account: Account
@@ -129,7 +131,7 @@ def test_from_an_archive_to_a_deleted_stack(
         sign.setenv(name, value)
     apis = stack.apis()
     with serving_api(emulator, apis["Api"], deployer) as signed, serving_api(emulator, apis["UsersApi"], deployer) as users:
-        # The page for signing in says the same.
+        # The sign-in page shows the same command.
         assert "<code>./deploy --admin NAME</code>" in requests.get(f"{users}/signin", timeout=300).text
         admin = ("--admin", "admin", "--tracking-uri", signed)
         assert f"Created the administrator admin. Sign in at {outputs['UsersUri']}/" in run(*admin, sent=f"{PASSWORD}\n")
@@ -138,12 +140,12 @@ def test_from_an_archive_to_a_deleted_stack(
         quickstart(deployment, tmp_path)
         a_browser_signs_in(deployment, tmp_path)
 
-    # A changed address of the budget is an update without any other change.
+    # Changing only the address of the budget does not change the stack.
     run("--parameters", "BudgetEmail=finance@example.com")
     assert stack.outputs == outputs
     assert _budget(account, REGION) == (50, ["finance@example.com"])
 
-    # A stack of the same name in another region, with a budget of its own.
+    # A stack with the same name in another region has its own budget.
     run("--parameters", "MonthlyBudget=70", "BudgetEmail=ops@example.com", region=_ELSEWHERE)
     assert (_budget(account, REGION), _budget(account, _ELSEWHERE)) == ((50, ["finance@example.com"]), (70, ["ops@example.com"]))
     assert stack.outputs == outputs
@@ -158,7 +160,7 @@ def test_from_an_archive_to_a_deleted_stack(
     left = {one for one in everything(emulator) - before if OF_SAM not in one}
     assert {kind: count for kind, count in kinds(left).items() if kind != "bucket"} == {"table": 2}
     assert f"bucket {outputs['BucketName']}" in left
-    # The policy of the deployer has no action of CloudFormation that nothing needs.
+    # Every action of CloudFormation in the deployer's policy is used, or listed as rare.
     statements = read_policy("deployer", _STACK)["Statement"]
     allowed = {action.removeprefix("cloudformation:") for one in statements for action in one["Action"] if action.startswith("cloudformation:")}
     assert allowed - over_tls.actions == set(_RARE)

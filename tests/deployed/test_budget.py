@@ -36,7 +36,7 @@ def test_a_budget_is_created_changed_and_deleted(account: Account):
     assert found["CostFilters"] == {"TagKeyValue": ["user:mlflow-stack$budgeted"], "Region": ["eu-central-1"]}
     assert _addresses(client, mine.name) == {"ACTUAL": ["ops@example.com"], "FORECASTED": ["ops@example.com"]}
 
-    # A changed address replaces the earlier one, and keeps the amount and subscribers of other kinds.
+    # A new address replaces the earlier one. The amount and subscribers of other kinds are kept.
     topic = {"SubscriptionType": "SNS", "Address": "arn:aws:sns:eu-central-1:123456789012:ops"}
     of = {"AccountId": ACCOUNT, "BudgetName": mine.name}
     [actual] = [one for one in client.describe_notifications_for_budget(**of)["Notifications"] if one["NotificationType"] == "ACTUAL"]
@@ -95,7 +95,9 @@ def test_a_stack_without_the_tag_has_no_budget(account: Account):
 
 @pytest.mark.parametrize("wanted", [Wanted(amount="50"), Wanted(email="ops@example.com")])
 def test_half_a_budget_is_not_created(account: Account, wanted: Wanted):
-    """The checks before the deployment refuse it, unless they have no permission."""
+    """Checks the fallback for an incomplete budget, which the checks before a deployment refuse if
+    they have the permission to do so.
+    """
     mine = Budget(ACCOUNT, "half", "eu-central-1", account.emulator.client("budgets"))
     assert "requires both MonthlyBudget and BudgetEmail" in mine.settle(wanted, "half")
     assert mine.current() is None

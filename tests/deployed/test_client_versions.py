@@ -31,6 +31,6 @@ def test_a_user_logs_and_loads_a_model(deployment: Deployment, token: str, versi
 @pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_program_with_credentials_logs_and_loads_a_model(deployment: Deployment, version: str, tmp_path: Path) -> None:
-    """Uses the package for signing, without further settings."""
+    """Checks clients that sign with the package, without further settings."""
     settings = deployment.caller.environment | {"MLFLOW_TRACKING_URI": deployment.signed, "MLFLOW_TRACKING_AUTH": "mlflow-serverless"}
     models_come_back(python_of(version), version, settings, _LONG, tmp_path)

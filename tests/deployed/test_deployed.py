@@ -24,14 +24,14 @@ from .wire import Call
 
 def test_a_deployment_from_its_beginning_to_its_end(signing: Deployment, subtests: pytest.Subtests, tmp_path: Path) -> None:
     account, stack = signing.account, signing.stack
-    with subtests.test("the command protects the tables and says what comes next"):
+    with subtests.test("the command protects the tables and prints the next steps"):
         for name in ("TableName", "AccessTableName"):
             assert account.emulator.dynamodb.describe_table(TableName=stack.outputs[name])["Table"]["DeletionProtectionEnabled"] is True
         [described] = account.emulator.cloudformation.describe_stacks(StackName=stack.name)["Stacks"]
         assert described["Tags"] == [{"Key": "mlflow-stack", "Value": stack.name}]
         for said in (stack.outputs["TrackingUri"], stack.outputs["UsersUri"], "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD=true", "./deploy --admin NAME"):
             assert said in signing.said
-    with subtests.test("experiment 0 is there before a client has called"):
+    with subtests.test("experiment 0 exists before the first request of a client"):
         assert "the first call of" not in signing.said
         key = {"PK": {"S": "EXP#0"}, "SK": {"S": "E#META"}}
         assert "Item" in account.emulator.dynamodb.get_item(TableName=stack.outputs["TableName"], Key=key)
@@ -47,15 +47,15 @@ def test_a_deployment_from_its_beginning_to_its_end(signing: Deployment, subtest
         assert account.wire.denied == []
     outputs, roles = stack.outputs, stack.roles()
     token = token_of(signing, "ann")
-    with subtests.test("both tables are restored to one moment"):
+    with subtests.test("both tables are restored to the same point in time"):
         restored = restore(account, "mlflow", outputs)
     delete(stack, account.directory)
-    with subtests.test("data outlives the stack, and nothing else does"):
+    with subtests.test("only data remains after the stack is deleted"):
         assert kinds(everything(account.emulator)) == {"bucket": 2, "stack": 1, "table": 4}
-    with subtests.test("a second deployment goes on with what was restored"):
+    with subtests.test("a second deployment continues with the restored tables"):
         _goes_on(signing, outputs, restored, token)
         assert account.wire.denied == []
-    with subtests.test("each right was used by one of the two, or is listed"):
+    with subtests.test("each permission was used by one of the two stacks, or is listed as unused"):
         names = {outputs["TableName"]: "TABLE", outputs["AccessTableName"]: "ACCESS", outputs["BucketName"]: "BUCKET"}
         calls = [replace(call, resource=_as_before(call.resource, restored, outputs)) for call in account.wire.calls]
         _each_right_was_used(roles, calls, names)

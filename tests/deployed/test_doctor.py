@@ -41,16 +41,16 @@ def test_the_doctor_names_each_fault(account: Account, subtests: pytest.Subtests
     # The emulator does not apply the lifecycle rules of the template to the bucket.
     aws.emulator.s3.put_bucket_lifecycle_configuration(Bucket=stack.outputs["BucketName"], LifecycleConfiguration=_LIFECYCLE)
     with serving(aws.answer) as url:
-        with subtests.test("nothing is found in a stack that is well"):
+        with subtests.test("there are no findings for a healthy stack"):
             _is_well(aws, url)
         for fault, expected in _FAULTS.items():
             with subtests.test(fault.__name__), _present(fault, stack, aws):
                 status, found = _findings(aws, url)
                 assert status == 1
                 assert len(found) == 1 and expected in found[0], "\n".join(found)
-        with subtests.test("settings of the stack's table are shown and set"):
+        with subtests.test("the settings of the stack's table can be shown and changed"):
             _sets_settings(stack)
-        with subtests.test("nothing is found when all faults are mended"):
+        with subtests.test("there are no findings after all faults are fixed"):
             _is_well(aws, url)
     delete(stack, account.directory)
 
@@ -160,7 +160,7 @@ def _changed_filter(stack: Stack, aws: Aws) -> Iterator[None]:
 
 
 def _overdue(stack: Stack, aws: Aws) -> Iterator[None]:
-    """The tick is disabled, and a run has been due for an hour."""
+    """Disables the tick, and adds a run that has been due for an hour."""
     events = stack.emulator.client("events")
     rule = stack.resources("AWS::Events::Rule")["IndexerTick"]
     events.disable_rule(Name=rule)
@@ -231,14 +231,14 @@ def _unprotected(stack: Stack, aws: Aws) -> Iterator[None]:
 
 
 def _clock_ten_minutes_slow(stack: Stack, aws: Aws) -> Iterator[None]:
-    """AWS's clock is ten minutes ahead of this machine's, so signatures are refused."""
+    """Sets AWS's clock ten minutes ahead of this machine's, so that signatures are refused."""
     aws.ahead = 600
     yield
     aws.ahead = 0
 
 
 def _small_quota(stack: Stack, aws: Aws) -> Iterator[None]:
-    """The quota of a new AWS account."""
+    """Sets the quota of a new AWS account."""
     aws.quota = 10
     yield
     aws.quota = 1000

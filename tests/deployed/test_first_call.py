@@ -24,7 +24,7 @@ class _Stack:
 
 
 class _Functions:
-    """A Lambda client whose functions succeed, except one, which returns this result."""
+    """A Lambda client whose functions all succeed, except for one that returns the given result."""
 
     def __init__(self, name: str = "", answer: Any = None, **more: str):
         self._name, self._answer, self._more = name, answer, more
@@ -50,7 +50,8 @@ def test_every_function_is_called_and_nothing_is_said_of_those_that_answer() -> 
     functions = _Functions()
     assert list(make_first_calls(_Stack(), functions)) == []
     assert functions.events.keys() == set(_FUNCTIONS.values())
-    # The indexer gets no changes. Without the list, it would do what it does once per minute.
+    # The indexer gets an empty list of changes. An event without the list would trigger its
+    # periodic work.
     assert functions.events.pop("mlflow-fts-indexer") == {"Records": []}
     for event in functions.events.values():
         asked = event["requestContext"]["http"]

@@ -36,7 +36,7 @@ def test_a_stack_that_exists_keeps_its_parameters():
 
 
 def test_the_region_is_known_by_either_variable(monkeypatch: pytest.MonkeyPatch):
-    """boto3 itself reads only the older variable."""
+    """Checks both variables, because boto3 itself reads only the older one."""
     said = argparse.Namespace(environment="dev", parameters=[], allow=[], built=True, check=True, role_arn=None)
     monkeypatch.chdir(REPOSITORY)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")

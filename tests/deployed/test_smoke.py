@@ -111,7 +111,7 @@ def test_an_interrupted_run(deployment: Deployment, command: tuple[list[str], di
 
 @pytest.mark.slow
 def test_a_filter_that_lets_no_removal_through(deployment: Deployment, command: tuple[list[str], dict[str, str]], tmp_path: Path) -> None:
-    """The check waits three minutes before it reports this."""
+    """Checks the report about a filter that drops removals. It takes three minutes."""
     functions = deployment.account.emulator.functions
     mapping = deployment.stack.resources("AWS::Lambda::EventSourceMapping")["IndexerMapping"]
     before = functions.get_event_source_mapping(UUID=mapping)["FilterCriteria"]

@@ -242,7 +242,7 @@ def test_lines_are_read_as_functions_and_the_local_server_write_them(tmp_path: P
 
 
 def test_a_longer_line_of_functions_costs_more_everywhere(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The length of a function's line is in a single place."""
+    """Checks that both computations get the length of a function's line from one assumption."""
     page, lines = said(model, _ROWS, busy_hour(model)), bill(model, recorded())
     assumptions = data("assumptions.json")
     [line] = assumptions["own lines"]["value"]
@@ -276,7 +276,7 @@ def test_figures_are_amounts(model: Model) -> None:
 def test_a_slower_core_takes_longer(model: Model) -> None:
     call, slower = Units(requests=2, writes=1, reads=1), model.on_a_slower_core()
     assert slower.ms(call, [], 1) > model.ms(call, [], 1) + 4
-    # Both have the rest in common.
+    # All other costs are equal.
     assert slower.call(call).table == model.call(call).table
 
 
@@ -285,5 +285,6 @@ def test_the_indexer_computes_on_a_whole_core(model: Model) -> None:
     units = Units(writes=1000)
     computed = model.assumptions["cpu"]["ms a unit"] * 1000
     assert model.ms(units, [], 0, model.background_memory) == pytest.approx(computed)
-    # Computing costs the same with any part of a core.
+    # Computing costs the same with any memory of up to a whole core, because less memory takes
+    # proportionally longer.
     assert model.work(units).time == pytest.approx(model.work(units, model.memory).time)

@@ -76,7 +76,9 @@ def test_figures_are_what_was_metered(document: Path):
 
 @pytest.mark.parametrize("document", _DOCUMENTS, ids=lambda path: str(path.relative_to(_REPOSITORY)))
 def test_whatever_is_called_metered_is_quoted(document: Path):
-    """A figure that is called metered without a link would become outdated unnoticed."""
+    """Checks that no figure is described as metered without a link to its row, because it would
+    become outdated unnoticed.
+    """
     claims = re.findall(r"[^.\n]*\bmetered\)[^.\n]*", document.read_text())
     assert not claims
 

@@ -44,7 +44,7 @@ def test_a_busy_hour_by_hand(model: Model, rows: list[Row]) -> None:
 
 
 def test_the_largest_team_reaches_no_limit(model: Model, rows: list[Row]) -> None:
-    """By default, there is room for twice the busy hour of the largest team."""
+    """Checks that the default limits leave room for twice the busy hour of the largest team."""
     assert limits.limits(model, rows, _PAGE)[0].times > 2
 
 

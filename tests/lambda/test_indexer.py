@@ -207,8 +207,8 @@ def test_a_run_that_was_just_indexed_is_put_off(new_run, index, invoke_raw, rows
 
 
 def test_the_engine_feeds_the_indexer(new_run, local_lambda, rows, tmp_path):
-    """A second engine on the same data feeds the stream to the indexer. The first one, which the
-    functions use, does not.
+    """Feeds the indexer from a second engine on the same data, because the engine that the
+    functions use has no feed.
     """
     run = new_run()
     assert rows.is_marked(run)

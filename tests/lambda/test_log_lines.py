@@ -77,7 +77,7 @@ def test_the_line_of_a_request_is_as_long_as_the_cost_page_and_the_guide_say(fun
     [shown] = re.findall(r"^\{.*\"target\":\"request\".*\}$", (REPOSITORY / "docs/guide/operate.md").read_text("utf-8"), re.MULTILINE)
     for example in (priced, shown):
         fields = json.loads(example)
-        # The callers of these functions are not known.
+        # The examples have a caller. The line of this test has none.
         caller = f',"caller":"{fields["fields"].pop("caller")}"'
         assert (list(line), list(line["fields"])) == (list(fields), list(fields["fields"]))
         assert line["fields"]["route"] == fields["fields"]["route"]
@@ -85,7 +85,7 @@ def test_the_line_of_a_request_is_as_long_as_the_cost_page_and_the_guide_say(fun
 
 
 def test_lines_of_the_local_server_count_as_those_of_functions(function):
-    """`bench/hour.py` records the lines of a local server. Their lengths are computed."""
+    """Checks the computed lengths of lines of a local server, which `bench/hour.py` records."""
     tracking = function("tracking")
     _log_batch(tracking)
     assert "statusCode" in tracking.invoke(_event("create-experiment"))
@@ -99,8 +99,8 @@ def test_lines_of_the_local_server_count_as_those_of_functions(function):
 
 
 def test_warnings_and_errors_remain_if_lambda_says_so(function, local_lambda, tmp_path):
-    """`ApplicationLogLevel=WARN` reaches functions in this variable. Lambda also drops the lines
-    that are below the level, or that it cannot read.
+    """Checks the log level that `ApplicationLogLevel=WARN` sets by a variable. Lambda also drops
+    lines below the level, and lines that it cannot parse.
     """
     quiet = function("tracking", AWS_LAMBDA_LOG_LEVEL="WARN")
     assert _log_batch(quiet) == 404

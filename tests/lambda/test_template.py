@@ -265,7 +265,9 @@ def test_functions_may_do_only_what_they_do(resources):
 
 
 def test_functions_may_use_the_keys_that_encrypt_what_they_use(template, resources):
-    """DynamoDB and S3 use the key with the permissions of their caller."""
+    """Checks the functions' permissions for KMS keys, because DynamoDB and S3 use a key with the
+    permissions of their caller.
+    """
     reads, writes = {"kms:Decrypt"}, {"kms:Decrypt", "kms:GenerateDataKey"}
     assert {role: keys_of(resources, role) for role in of_type(resources, "AWS::IAM::Role")} == {
         "TrackingFunctionRole": {"TableKey": reads, "BucketKey": reads},
@@ -302,8 +304,9 @@ def test_each_table_and_each_global_index_is_bounded_where_the_operator_says_so(
 
 
 def test_no_resource_type_is_missing_in_a_region(resources):
-    """Budgets are created by `tools/deploy`: a region that does not know a type refuses the whole
-    template, even if a condition excludes the resource.
+    """Checks that the template has no budget, because some regions do not support the type. They
+    would refuse the whole template, even if a condition excluded the resource. `tools/deploy`
+    creates the budget instead.
     """
     assert not any(resource["Type"].startswith("AWS::Budgets::") for resource in resources.values())
 
@@ -524,7 +527,8 @@ def matches(pattern: dict, value: object) -> bool:
 def test_each_alarm_reaches_the_topic(template, resources):
     alarms = of_type(resources, "AWS::CloudWatch::Alarm")
     default = {name for name, alarm in alarms.items() if "Condition" not in alarm}
-    # The last two are about data that an operator has to save before it is too late.
+    # ChangesLeftBehind and PartitionNearlyFull are on by default, because an operator has to act
+    # before data is lost.
     assert default == {"ServerErrors", "IndexerLag", "TableThrottles", "ChangesLeftBehind", "PartitionNearlyFull"}
     assert alarms.keys() - default == {"IndexerErrors", "HousekeeperErrors", "ChangesNotIndexed", "IndexerBehind", "ClientErrors", "HousekeepingBehind"}
     assert {alarms[name]["Condition"] for name in alarms.keys() - default} == {"HasMoreAlarms"}
@@ -596,7 +600,8 @@ def test_many_refused_requests_ring_and_few_do_not(template, resources, with_use
     apis = [one["Metric"]["Dimensions"][0]["Value"]["Ref"] for one in metrics.values()]
     assert apis == (["Api", "UsersApi"] if with_users else ["Api"])
     assert {one["Metric"]["MetricName"] for one in metrics.values()} == {"4xx"}
-    # A stranger who exhausts the rate of the API for users exceeds the threshold several times.
+    # An attacker who exhausts the rate of the API for users exceeds the threshold several times
+    # over.
     periods = {one["Period"] for one in metrics.values()}
     assert 3 * alarm["Threshold"] < template["Parameters"]["UsersRequestRate"]["Default"] * min(periods)
 
@@ -637,7 +642,8 @@ def test_throttling_of_the_table_and_of_its_indexes_is_told_of(template, resourc
         assert f'"{said[1]}");' in (REPOSITORY / "shared/http/service/src/endpoint_response.rs").read_text()
         [metric] = properties["MetricTransformations"]
         assert (metric["MetricNamespace"], metric["MetricName"]) == (alarm["Namespace"], alarm["MetricName"])
-    # The indexer handles no calls. It logs that the stream has to deliver the rest of a batch again.
+    # The indexer handles no calls. If it is throttled, it logs that the stream has to deliver the
+    # rest of a batch again.
     properties = resources["IndexerThrottledMetric"]["Properties"]
     assert properties["LogGroupName"] == {"Ref": "IndexerLog"}
     assert properties["MetricTransformations"][0]["MetricName"] == alarm["MetricName"]
@@ -776,7 +782,9 @@ TAG = {"mlflow-stack": {"Ref": "AWS::StackName"}}
 
 
 def test_the_gateway_refuses_what_it_does_not_understand_and_bears_the_tag_of_the_stack(resources):
-    """Stack tags do not reach an API with a body."""
+    """Checks the tags in the API's body, because CloudFormation does not apply stack tags to an API
+    with a body.
+    """
     for api in ("Api", "UsersApi"):
         properties = resources[api]["Properties"]
         assert properties["FailOnWarnings"] is True
@@ -900,7 +908,9 @@ def test_a_policy_for_clients_allows_what_the_guide_says(template, resources):
 
 
 def test_each_parameter_has_a_label_in_a_group(template):
-    """The console of CloudFormation shows parameters without a group in one long list."""
+    """Checks the labels and groups of parameters. CloudFormation's console shows parameters without
+    a group in one long list.
+    """
     interface = template["Metadata"]["AWS::CloudFormation::Interface"]
     grouped = [name for group in interface["ParameterGroups"] for name in group["Parameters"]]
     assert sorted(grouped) == sorted(template["Parameters"])

@@ -24,12 +24,12 @@ _YEAR = "public, max-age=31536000, immutable"
 
 @pytest.fixture
 def url(gateway: str) -> str:
-    """Return the URL of the page."""
+    """Returns the URL of the page."""
     return gateway
 
 
 def _one(build: Path, pattern: str) -> str:
-    """Return the URL path of a file in the build."""
+    """Returns the URL path of the only file in the build that matches a pattern."""
     return f"/static-files/{next(build.glob(pattern)).relative_to(build)}"
 
 
@@ -90,8 +90,8 @@ def test_a_picture_comes_as_it_is(url: str, local_lambda: LocalLambda):
 @pytest.mark.parametrize("pattern", ["static/js/main.*.js", "static/js/bundles.*.js", "static/css/main.*.css", "static/media/*.png", "favicon.ico"])
 @pytest.mark.parametrize("accepts", ["gzip, deflate, br", "identity"])
 def test_what_the_function_hands_to_the_gateway(local_lambda: LocalLambda, invoke_raw: Callable[..., Any], pattern: str, accepts: str):
-    """Files that are not text are base64-encoded. The largest file fits into a response, compressed
-    or not.
+    """Checks that files that are not text are base64-encoded, and that the largest file fits into a
+    response, with or without compression.
     """
     path = _one(local_lambda.ui, pattern)
     answer = invoke_raw("ui", "page-file", {"/static-files/manifest.json": path, "gzip, deflate, br": accepts})
@@ -105,7 +105,9 @@ def test_what_the_function_hands_to_the_gateway(local_lambda: LocalLambda, invok
 
 
 def test_each_bundle_fits_into_a_response(local_lambda: LocalLambda, invoke_raw: Callable[..., Any]):
-    """Without compression, as a proxy may request it, and as if it were base64-encoded."""
+    """Checks the size of bundles without compression, as a proxy may request them, and with the
+    overhead of base64.
+    """
     bundles = sorted((local_lambda.ui / "static/js").glob("bundle.*.js"))
     assert len(bundles) > 10
     for bundle in bundles:

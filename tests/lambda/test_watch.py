@@ -30,8 +30,8 @@ _PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 _PASSWORD = "correct horse battery"
 
 
-# Slow, because it compiles the function with all dependencies: cargo lambda builds one package,
-# which changes the features of its dependencies.
+# Slow, because it compiles the function with all dependencies: cargo lambda builds a single
+# package, whose dependencies then have different features.
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["none", "basic"])
 def test_small_requests_reach_the_functions(mode: str, tmp_path: Path, s3: LocalS3):
@@ -39,7 +39,7 @@ def test_small_requests_reach_the_functions(mode: str, tmp_path: Path, s3: Local
     try:
         settings = function_settings(engine, s3.make_bucket(f"watched-{mode}"), tmp_path)
         settings |= {"ACCESS_MODE": mode, "ACCESS_TABLE_NAME": "mlflow-access"}
-        # It does not print the port if it chooses one itself.
+        # The port is specified, because the watch does not print a port that it chooses itself.
         watch, url = start_on_own_port(lambda port: _start(settings, tmp_path / "watch.log", port))
         try:
             if mode == "basic":

@@ -90,7 +90,7 @@ def test_an_archive_has_all_that_it_deploys(tmp_path: Path, monkeypatch: pytest.
     assert os.access(project / "deploy", os.X_OK)
     # Files that the command tells its caller to use.
     assert (project / "clients/python/pyproject.toml").is_file() and (project / "examples/quickstart.py").is_file()
-    # The layout, which the command compares with that of the table.
+    # The supported layout, which the command compares with the table's layout.
     layouts = [_layout(of) for of in (project, REPOSITORY)]
     assert layouts[0] == layouts[1] and layouts[0].strip().isdigit()
 
@@ -129,7 +129,8 @@ def test_a_program_is_named_after_its_system(tmp_path: Path, monkeypatch: pytest
 
 
 def _python(directory: Path, name: str, minor: int) -> None:
-    """Creates a Python of this version, which writes down that it was called."""
+    """Creates an executable that acts as a Python of this version, and records that it was called.
+    """
     path = directory / name
     path.write_text(f"""#!/bin/sh
 case "$*" in
@@ -167,8 +168,8 @@ def test_the_command_finds_a_python_that_is_new_enough(tmp_path: Path, found: di
 
 
 def test_an_environment_whose_python_is_gone_is_created_again(tmp_path: Path):
-    """In CloudShell, an installed Python is removed at the end of the session, but the home directory
-    is kept.
+    """Checks a session of CloudShell after one in which Python was installed. At the end of a
+    session, the installation is removed, but the home directory is kept.
     """
     tools, environment = tmp_path / "bin", tmp_path / ".venv"
     (environment / "bin").mkdir(parents=True)

@@ -198,8 +198,8 @@ def test_it_stops_before_a_dollar_is_spent():
 
 
 def test_all_requests_of_a_run_cost_cents():
-    """1,500 requests for the rate limit and some hundred others, each of which takes 100 ms, three
-    with files, and a restored table.
+    """Computes the cost of 1,500 requests for the rate limit, some hundred other requests of 100 ms
+    each, three of them with files, and a restored table.
     """
     spending = Spending()
     for _ in range(1_900):

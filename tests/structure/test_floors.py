@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
-#: The floors from the lowest to the highest. Floors in the same row do not use each other. A crate
-#: belongs to the floor in whose directory it is.
+#: The floors from the lowest to the highest. Floors in the same row do not use each other. The
+#: directory of a crate determines its floor.
 _FLOORS = (
     ("shared/language", "shared/runtime"),
     ("shared/storage",),
@@ -81,7 +81,9 @@ def test_functions_do_not_use_each_other() -> None:
 
 
 def test_no_crates_use_each_other() -> None:
-    """Includes dependencies of tests, because cargo would compile one of the crates twice."""
+    """Checks for circular dependencies, including those of tests, for which cargo would compile a
+    crate twice.
+    """
     left = {name: _used(name, "dependencies", "dev-dependencies", "build-dependencies") for name in _manifests()}
     while free := [name for name, used in left.items() if not used & set(left)]:
         for name in free:
@@ -114,8 +116,9 @@ def test_storage_does_not_depend_on_messages() -> None:
 
 
 def test_only_the_indexer_packs() -> None:
-    """A second packer would pack the same items again. The import writes packed histories of runs
-    that nothing else knows yet.
+    """Checks that no crate but the indexer packs, because two packers would pack the same items.
+    The import is exempt: it writes packed histories of runs that do not exist for other processes
+    yet.
     """
     assert {crate for crate in _manifests() if "metric-packing" in _used(crate, "dependencies")} == {"fts-indexer", "mlflow-serverless"}
     of_program = [path.read_text() for path in (_REPOSITORY / "cli/src").rglob("*.rs") if "metric_packing" in path.read_text()]

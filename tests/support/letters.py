@@ -12,14 +12,14 @@ from sqlalchemy.engine import Engine
 
 
 def fold(text: str) -> str:
-    """Fold the case of a text like our server does for comparisons. ASCII letters only match each
+    """Folds the case of a text like our server does for comparisons. ASCII letters only match each
     other.
     """
     return text.lower() if text.isascii() else "".join(map(_fold, text))
 
 
 def install() -> None:
-    """Install the function as `lower`, which SQLAlchemy uses for ILIKE, in all SQLite connections
+    """Installs the function as `lower`, which SQLAlchemy uses for ILIKE, in all SQLite connections
     of this process.
     """
     event.listen(Engine, "connect", _connected)

@@ -28,8 +28,8 @@ class Asked(NamedTuple):
     """A request. `sent` is the way in which the content is sent. By default, that is the query for
     GET and the body for all other methods.
 
-    `accepted` has pairs of statuses of MLflow and of ours that may differ although one of them is a
-    refusal, with the reason.
+    `accepted` has the accepted differences: pairs of the statuses of MLflow and of our server, each
+    with the reason.
     """
 
     method: str
@@ -42,17 +42,17 @@ class Asked(NamedTuple):
 
 #: MLflow's authorization supports fewer spellings than its endpoints, and refuses the others to
 #: everyone except administrators.
-_UNSEEN = {(400, 403): "MLflow refuses the spelling to users; ours supports it, and checks permissions"}
-_STEP = dict.fromkeys([(403, 404), (404, 403), (200, 403)], "MLflow finds no experiment behind a dot segment; ours resolves the path first")
+_UNSEEN = {(400, 403): "MLflow rejects this spelling for users; our server supports it, and checks permissions"}
+_STEP = dict.fromkeys([(403, 404), (404, 403), (200, 403)], "MLflow finds no experiment behind a dot segment; our server resolves the path first")
 #: A dataset of several experiments.
-_ONE_IS_ENOUGH = {(403, 200): "MLflow requires permission to read all experiments of a dataset; ours to read one of them"}
+_ONE_IS_ENOUGH = {(403, 200): "MLflow requires permission to read all experiments of a dataset; our server requires it for one of them"}
 #: Files outside of experiments, to which only administrators have access.
 _NOBODYS = dict.fromkeys([(200, 403), (404, 403)], "MLflow applies the default permission there")
 _SPACE = dict.fromkeys([(200, 403), (403, 200)], "MLflow finds no grant for this text, and applies the default permission")
-_NO_ID = {(403, 404): "no entity can have such an id, so ours responds with 404 to everyone"}
+_NO_ID = {(403, 404): "no entity can have such an id, so our server responds with 404 to everyone"}
 _NAMED = {(200, 403): "MLflow does not check experiments that do not contain the dataset"}
-_PROMPT = dict.fromkeys([(403, 501), (500, 403)], "MLflow checks grants for registered models here, although it is a prompt; ours does not")
-_NO_SCORER = {(200, 403): "MLflow distinguishes missing scorers from unreadable ones; ours does not"}
+_PROMPT = dict.fromkeys([(403, 501), (500, 403)], "MLflow checks grants for registered models here, although the entity is a prompt; our server does not")
+_NO_SCORER = {(200, 403): "MLflow distinguishes missing scorers from unreadable ones; our server does not"}
 
 
 def location(experiment: str) -> dict[str, Any]:
@@ -302,9 +302,9 @@ _ELSEWHERE_BELOW = ("/users/", "/roles/", "/workspaces", "/ui-telemetry")
 
 
 def is_elsewhere(path: str) -> bool:
-    """Check whether other tests cover a path.
+    """Returns whether other tests cover a path.
 
-    These are `test_same_rows.py` for users and roles, and `tests/workspaces` for workspaces.
+    `test_same_rows.py` covers users and roles, and `tests/workspaces` covers workspaces.
     """
     return path in ELSEWHERE or any(part in path for part in _ELSEWHERE_BELOW)
 

@@ -60,7 +60,7 @@ class Place:
         return self.ask(user, f"{V2}/experiments/create", {"name": uuid.uuid4().hex, "artifact_location": location})
 
     def own(self, kind: str) -> list[str]:
-        """Return locations of this kind in the directory of the experiment. Its id is also
+        """Returns locations of this kind in the directory of the experiment. Its id is also
         percent-encoded in places where it is decoded.
         """
         number = self.experiment

@@ -192,7 +192,7 @@ _SHOWN = [
 
 
 def _has(body: Any, parts: tuple[Any, ...]) -> bool:
-    """Check whether a body has a non-empty value at this path of keys and positions.
+    """Returns whether a body has a non-empty value at this path of keys and positions.
 
     `*` matches any position, because the order of latest versions is undefined.
     """
@@ -219,7 +219,7 @@ def _granted(choice: random.Random) -> list[tuple[str, str, str]]:
 
 
 def _of_role(choice: random.Random, has_workspaces: bool) -> list[tuple[str, str, str]]:
-    """Choose the grants of a role. With workspaces, these often include one for the workspace
+    """Chooses the grants of a role. With workspaces, these often include one for the workspace
     itself.
     """
     of_workspace = [("workspace", "*", choice.choice(["USE", "USE", "MANAGE"]))] if has_workspaces and choice.random() < 0.5 else []
@@ -227,7 +227,7 @@ def _of_role(choice: random.Random, has_workspaces: bool) -> list[tuple[str, str
 
 
 def _is_malformed(server: Server, asked: Asked, status: int) -> bool:
-    """Check whether our server rejects a request as malformed.
+    """Returns whether our server rejects a request as malformed.
 
     In this case, it also rejects the administrator's request, because requests are validated before
     they are authorized, as the operator guide says.
@@ -258,7 +258,7 @@ class _User(NamedTuple):
                 _administer(server, "POST", f"{V3}/roles/assign", {"role_id": role, "username": self.name})
 
     def administers(self, workspace: str | None) -> bool:
-        """Check whether the user administers a workspace. By default, it is that of the grants."""
+        """Returns whether the user administers a workspace, by default the one of the grants."""
         is_of_grants = workspace in (None, self.pair[0].workspace)
         return is_of_grants and any(("workspace", "*", "MANAGE") in of_role for of_role in self.roles)
 
@@ -267,7 +267,7 @@ class _User(NamedTuple):
 
 
 def _decision(user: _User, asked: Asked, workspace: str | None) -> Iterator[str]:
-    """Yield the differences between the responses to a request. It may be sent to a different
+    """Yields the differences between the responses to a request. It may be sent to a different
     workspace from that of its ids.
     """
     for server in user.pair:
@@ -286,7 +286,7 @@ def _decision(user: _User, asked: Asked, workspace: str | None) -> Iterator[str]
 
 
 def _shown(user: _User, shown: Shown, workspace: str | None) -> Iterator[str]:
-    """Yield the differences between the contents of the responses."""
+    """Yields the differences between the contents of the responses."""
     method, path, content, parts, single = shown
     stock, ours = (server.ask(user.name, method, path, content, "", workspace) for server in user.pair)
     said = f"{method} {path} {content} to {workspace}"
@@ -305,7 +305,7 @@ def _shown(user: _User, shown: Shown, workspace: str | None) -> Iterator[str]:
 
 
 def _lists(user: _User, workspace: str | None) -> Iterator[str]:
-    """Yield the differences between our lists and MLflow's.
+    """Yields the differences between our lists and MLflow's.
 
     If they differ, our list is compared to the entities that MLflow's single reads allow.
     """
@@ -324,7 +324,7 @@ def _lists(user: _User, workspace: str | None) -> Iterator[str]:
 
 
 def _decisions(places: list[tuple[Server, Server]], seed: int, users: int, requests: int) -> list[str]:
-    """Return the differences in some places, which are the workspaces of a pair of servers, or the
+    """Returns the differences in some places, which are the workspaces of a pair of servers, or the
     pair itself.
 
     Two fifths of the requests are sent to another workspace.
@@ -389,7 +389,7 @@ def test_many_decisions_in_workspaces(tmp_path_factory: pytest.TempPathFactory) 
 
 
 def test_each_route_is_among_the_requests() -> None:
-    """Check that the requests cover each route that both servers have, except for those that other
+    """Checks that the requests cover each route that both servers have, except for those that other
     tests cover.
     """
     levels = (Path(__file__).resolve().parents[2] / "docs/reference/levels.md").read_text()

@@ -1,4 +1,6 @@
-"""Each route of users and roles, as each kind of caller there is in a workspace: answered and refused as by MLflow's server."""
+"""Compares the routes of users and roles in a workspace with MLflow's server, for each kind of
+caller.
+"""
 
 import re
 from collections.abc import Iterator
@@ -12,13 +14,14 @@ from tests.users.world import ADMIN, PASSWORD, V2, V3, Server, both
 pytestmark = pytest.mark.xdist_group("users in workspaces")
 
 TEAM = "team"
-#: Administrator of the server, administrator of the workspace, a member who has created something, a user who is granted MANAGE of that and
-#: has no role, another member, a user without anything in the workspace, who administers another one.
+#: The callers: an administrator of the server, an administrator of the workspace, a member who owns
+#: entities, a user with MANAGE on these entities but no role, another member, and an administrator
+#: of another workspace, who has no rights in this one.
 CALLERS = [ADMIN, "head", "owner", "manager", "member", "stranger"]
 
 
 class Asked(NamedTuple):
-    """A request, and those by which an administrator undoes what it has done."""
+    """A request, and the requests with which an administrator reverts it."""
 
     method: str
     path: str
@@ -47,7 +50,7 @@ def _grants() -> Iterator[Asked]:
         yield Asked("POST", GRANT, _granted(kind, resource), (("POST", REVOKE, _revoked(kind, resource)),))
         yield Asked("GET", f"{V3}/users/permissions/get", _revoked(kind, resource))
     for kind, resource in RESOURCES[:3]:
-        # An administrator grants it first: then it is there to be taken back.
+        # An administrator restores the grant, so that every caller has a grant to revoke.
         again = (("POST", GRANT, _granted(kind, resource)),)
         yield Asked("POST", REVOKE, _revoked(kind, resource), again)
     yield Asked("POST", GRANT, {**_granted("experiment", "$x"), "username": "nobody"})
@@ -89,7 +92,7 @@ def _roles() -> Iterator[Asked]:
     permission = {**role, "resource_type": "run", "resource_pattern": "*", "permission": "READ"}
     yield Asked("POST", f"{V3}/roles/permissions/add", permission, (("DELETE", f"{V3}/roles/permissions/remove", {"role_permission_id": "$made"}),))
     yield Asked("POST", f"{V3}/roles/permissions/add", {**permission, "role_id": "$foreign"}, (("DELETE", f"{V3}/roles/permissions/remove", {"role_permission_id": "$made"}),))
-    # The owner of a resource may not give it to a role: roles are the administrators'.
+    # The owner of a resource may not grant it to a role, because only administrators manage roles.
     of_experiment = {**role, "resource_type": "experiment", "resource_pattern": "$x", "permission": "READ"}
     yield Asked("POST", f"{V3}/roles/permissions/add", of_experiment, (("DELETE", f"{V3}/roles/permissions/remove", {"role_permission_id": "$made"}),))
     yield Asked("PATCH", f"{V3}/roles/permissions/update", {"role_permission_id": "$permission", "permission": "EDIT"})
@@ -103,13 +106,14 @@ def _roles() -> Iterator[Asked]:
     yield Asked("GET", f"{V3}/roles/get", {"role_id": "$foreign"}, workspace=None)
 
 
-_SHARED = "MLflow lets nobody share a prompt but administrators of the server; here those may who manage it"
-#: Answers that differ: callers, requests, the statuses of MLflow and of ours, and the reason.
+_SHARED = "in MLflow, only administrators of the server can share a prompt; here, users with MANAGE on the prompt can, too"
+#: Accepted differences: patterns for callers and requests, the statuses of MLflow and of our
+#: server, and the reason.
 ACCEPTED = [
     ("head|owner|manager", ".*/grant .*'prompt', 'resource_id': 'p'.*", (400, 200), _SHARED),
     ("member|stranger", ".*/grant .*'prompt', 'resource_id': 'p'.*", (400, 403), _SHARED),
-    ("manager", ".*/roles/(get|permissions/list|list) .*", (200, 403), "what a user is granted himself is a role of his own to MLflow; here it makes nobody a member"),
-    (".*", ".*/permissions/get .*'prompt', 'resource_id': 'p'.*", (403, 400), "what nobody can be answered is refused before anybody is asked for rights"),
+    ("manager", ".*/roles/(get|permissions/list|list) .*", (200, 403), "MLflow stores direct grants as a role of the user; here, a direct grant does not make the user a member"),
+    (".*", ".*/permissions/get .*'prompt', 'resource_id': 'p'.*", (403, 400), "requests that cannot succeed for any caller are rejected before they are authorized"),
 ]
 
 
@@ -203,7 +207,9 @@ def test_who_manages_something_shares_it(servers: tuple[Server, Server]) -> None
 
 
 def test_what_is_the_servers_is_for_its_administrators(servers: tuple[Server, Server]) -> None:
-    """Counters of all requests, which MLflow shows to everybody who can reach it."""
+    """Checks that only administrators can read the request counters, which MLflow shows to every
+    client.
+    """
     _, ours = servers
     for caller in CALLERS:
         for workspace in (None, TEAM):

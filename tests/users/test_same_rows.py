@@ -12,12 +12,13 @@ from tests.users.world import ADMIN, PASSWORD, V2, V3, Server, both, furnish
 #: Runs in one process, so that the two servers start only once.
 pytestmark = pytest.mark.xdist_group("rows of users")
 
-#: Fields with ids of roles, grants and assignments. They differ, because MLflow uses an id of a
+#: Fields with ids of roles, grants and assignments. The ids differ, because MLflow also creates a
 #: role for the direct grants of each user.
 _IDS = {"id", "role_id"}
 
 
-#: Descriptions of seeded roles that differ. Stock MLflow says that members read everything, which its get refuses.
+#: Descriptions of seeded roles that differ. MLflow's description claims that members can read
+#: everything, but its read endpoints refuse that.
 _DESCRIPTIONS = {
     "Read every resource in the workspace and create new experiments and registered models; the creator-as-owner mechanism grants MANAGE on "
     "what you create, with no write or delete access to resources owned by other users.": "Create new experiments and registered models. "

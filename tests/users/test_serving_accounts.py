@@ -78,7 +78,7 @@ class World:
         self.change("POST", f"{V3}/users/permissions/revoke", {"username": user, "resource_type": kind, "resource_id": pattern})
 
     def location(self, user: str, version: str) -> str:
-        """Return the location of a version's files in the response of the server, without the
+        """Returns the location of a version's files in the response of the server, without the
         scheme.
         """
         query = {"name": self.name, "version": version}
@@ -87,7 +87,7 @@ class World:
         return answer.json()["artifact_uri"].removeprefix("mlflow-artifacts:/")
 
     def as_written(self, user: str, path: str) -> int:
-        """Return the status of a download whose path is sent unchanged. HTTP clients would resolve
+        """Returns the status of a download whose path is sent unchanged. HTTP clients would resolve
         `..`.
         """
         server = urlsplit(self.url)
@@ -98,7 +98,7 @@ class World:
             return connection.getresponse().status
 
     def reads(self, user: str, path: str) -> list[int]:
-        """Return the statuses of all requests that read a path: the list, the file, and its
+        """Returns the statuses of all requests that read a path: the list, the file, and its
         presigned URL.
         """
         return [
@@ -110,7 +110,7 @@ class World:
 
 @contextmanager
 def _as(monkeypatch: pytest.MonkeyPatch, world: World, user: str = "", token: str = "") -> Iterator[None]:
-    """Configure the stock client in this process, for a user or a token."""
+    """Configures the stock client in this process for a user or a token."""
     with monkeypatch.context() as patched:
         patched.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
         if token:
@@ -123,7 +123,7 @@ def _as(monkeypatch: pytest.MonkeyPatch, world: World, user: str = "", token: st
 
 
 def _furnish(world: World, directory: Path) -> None:
-    """Create the versions: 1 is a directory of a run, 2 is a logged model, and 3 refers to its run
+    """Creates the versions: 1 is a directory of a run, 2 is a logged model, and 3 refers to its run
     by a `runs:` URI.
     """
     client = MlflowClient()
@@ -316,7 +316,7 @@ def test_no_version_is_made_of_files_that_its_maker_may_not_read(world: World):
     ]:
         answer = world.ask(maker, "POST", f"{V2}/model-versions/create", json={"name": own, "source": source, **owner})
         assert answer.status_code in (400, 403), (source, owner, answer.text)
-    # The maker's own files can be used, which shows that the refusals above have other reasons.
+    # The creator can use files of their own, so the refusals above are due to the files' owners.
     answer = world.ask(maker, "POST", f"{V2}/model-versions/create", json={"name": own, "source": f"{mine}/x", "run_id": own_run["run_id"]})
     assert answer.status_code == 200, answer.text
 

@@ -31,13 +31,13 @@ class Server:
     workspace: str | None = None
 
     def within(self, workspace: str) -> "Server":
-        """Return a workspace of the server."""
+        """Returns a workspace of the server."""
         return Server(self.url, {}, self.session, workspace)
 
     def ask(
         self, user: str, method: str, path: str, content: Mapping[str, Any] | None = None, sent: str = "", workspace: str | None = None
     ) -> requests.Response:
-        """Send a request as a user. `$name` in it stands for the id that this server has for the
+        """Sends a request as a user. `$name` in it stands for the id that this server has for the
         name.
 
         `sent` is the way in which the content is sent: as a query, as a body, as a span in the
@@ -65,7 +65,7 @@ class Server:
         )
 
     def make(self, name: str, method: str, path: str, content: Mapping[str, Any], *pointer: str) -> None:
-        """Create an entity as the administrator, and store its id under a name."""
+        """Creates an entity as the administrator, and stores its id under a name."""
         answer = self.ask(ADMIN, method, path, content)
         assert answer.status_code == 200, f"{path}: {answer.status_code} {answer.text}"
         found = answer.json()
@@ -86,7 +86,7 @@ class Server:
 
 
 def _one_span() -> bytes:
-    """Return the export of a new trace with a single span."""
+    """Returns the export of a new trace with a single span."""
     request = ExportTraceServiceRequest()
     span = request.resource_spans.add().scope_spans.add().spans.add()
     span.trace_id, span.span_id, span.name = secrets.token_bytes(16), secrets.token_bytes(8), "root"
@@ -96,7 +96,8 @@ def _one_span() -> bytes:
 
 @contextmanager
 def both(directory: Path, default_permission: str, workspaces: bool = False) -> Iterator[tuple[Server, Server]]:
-    """Start stock MLflow and ours, each with an administrator, with or without workspaces."""
+    """Starts stock MLflow and our server, each with an administrator, with or without workspaces.
+    """
     settings = directory / "basic_auth.ini"
     directory.mkdir(parents=True, exist_ok=True)
     settings.write_text(
@@ -135,7 +136,7 @@ def both(directory: Path, default_permission: str, workspaces: bool = False) -> 
 
 
 def furnish(server: Server) -> None:
-    """Create the entities that are granted to users.
+    """Creates the entities that are granted to users.
 
     These are three experiments with a run, a logged model, a trace and a dataset each, models,
     prompts and a scorer.
@@ -180,7 +181,7 @@ def furnish(server: Server) -> None:
 
 
 def furnish_model(server: Server, name: str) -> None:
-    """Create a registered model or a prompt with this name, and a version of it that belongs to a
+    """Creates a registered model or a prompt with this name, and a version of it that belongs to a
     run.
     """
     prompt = [{"key": "mlflow.prompt.is_prompt", "value": "true"}]
@@ -196,7 +197,7 @@ def furnish_model(server: Server, name: str) -> None:
 
 
 def make_workspaces(pair: tuple[Server, Server]) -> list[tuple[Server, Server]]:
-    """Create workspaces on both servers, with the same names in each."""
+    """Creates workspaces on both servers, with the same names in each."""
     places = []
     for workspace in WORKSPACES:
         if workspace != "default":

@@ -43,7 +43,7 @@ mlflow.create_experiment("kept")
 mlflow.set_workspace(None)
 assert mlflow.get_experiment_by_name("kept") is None
 assert said(mlflow.delete_workspace, "managed", mode="OTHER").startswith("INVALID_PARAMETER_VALUE: ")
-# The status is 500, as MLflow has it for INVALID_STATE: its client reads no message then.
+# As in MLflow, INVALID_STATE has the status 500, for which the client does not read the message.
 assert "too many 500 error responses" in said(mlflow.delete_workspace, "managed"), said(mlflow.delete_workspace, "managed")
 mlflow.delete_workspace("managed", mode="SET_DEFAULT")
 assert mlflow.get_experiment_by_name("kept").artifact_location.startswith("s3://b/y/")
@@ -114,8 +114,8 @@ def without(tmp_path: Path) -> Iterator[Site]:
     yield from _site(start_ours(tmp_path / "server", workspaces=False), tmp_path)
 
 
-#: Pairs of a workspace, and the other one whose entities it requests. In `make test`, none of the
-#: two is set within a program, because test_workspaces_are_managed does that.
+#: Pairs of a workspace, and the other workspace whose entities it requests. In `make test`, neither
+#: of the two is set within a program, because test_workspaces_are_managed does that.
 _TWO = (("default", "team-b"), ("team-b", "default"))
 _THREE = (("team-a", "team-b"), ("default", "team-a"), ("team-b", "default"))
 

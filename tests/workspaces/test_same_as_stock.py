@@ -115,8 +115,8 @@ ARCHIVES = [
 
 
 def _routes(one_in: int = 1) -> list[Step]:
-    """Returns requests to the routes of workspaces. Of the artifact roots and archives, one in
-    `one_in` is used for a new workspace, and others for an existing one.
+    """Returns requests to the routes of workspaces. One in `one_in` of the artifact roots and
+    archive settings is tested when creating a workspace, and others when updating one.
     """
     one, other = f"{WORKSPACES}/routes", one_in // 2
     return [
@@ -239,8 +239,8 @@ def _trace(letter: str, experiment: str) -> dict[str, Any]:
 
 
 def _furnish(workspace: str, letter: str) -> list[Step]:
-    """Creates entities of all kinds, with the same names in each workspace. Variables for their ids
-    end with the letter.
+    """Returns steps that create entities of all kinds, with the same names in each workspace.
+    Variables for their ids end with the letter.
     """
     then, feedback = "2026-01-01T00:00:00Z", {"assessment_name": "f", "feedback": {"value": True}, "source": _SOURCE}
     return [
