@@ -72,8 +72,8 @@ def unpack(wheel: Path, target: Path) -> None:
 
 
 def bundle(build: Path) -> None:
-    """Adds the bundles to a build. A build that does not load chunks as expected remains as it is, and
-    works without them.
+    """Adds the bundles to a build. A build that does not load chunks as expected is left
+    unchanged, and works without bundles.
     """
     try:
         files = ui_bundles.bundled_files(build)

@@ -8,7 +8,7 @@ a small Lambda quota rejects some of them, and browsers do not repeat the reques
 A bundle is a script that contains several chunks as they are. `ui_loader.js`, which runs before the
 entry script, makes webpack load a bundle instead of its chunks, and repeats downloads that fail. The
 chunks of a bundle are derived from the scripts: the calls in them that load chunks show which ones
-are loaded together. The original files remain as they are, and the loader falls back to them.
+are loaded together. The original files are left unchanged, and the loader falls back to them.
 """
 
 import hashlib

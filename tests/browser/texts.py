@@ -64,8 +64,8 @@ def plain(lines: list[str]) -> list[str]:
 
 
 def differences(reference: list[str], subject: list[str], any_order: bool = False) -> list[str]:
-    """Returns lines that only one side has, or has in a different position. Those of the reference
-    begin with "-", and those of the subject with "+".
+    """Returns lines that only one side has, or that have a different position. Lines of the
+    reference begin with "-", and lines of the subject with "+".
     """
     sides = [sorted(lines) if any_order else lines for lines in (plain(reference), plain(subject))]
     return [line for line in difflib.unified_diff(*sides, n=0, lineterm="") if not line.startswith(("---", "+++", "@@"))]

@@ -73,7 +73,7 @@ def test_an_error_in_time_and_nothing_is_held(kind: str, sent: list[tuple[str, s
 
             with ThreadPoolExecutor(4 * len(sent)) as threads:
                 asked = [threads.submit(ask, request) for request in 4 * sent]
-                # Other requests are answered meanwhile, before those that wait for a bucket that
+                # The server responds to another request while these requests wait for a bucket that
                 # never responds.
                 assert requests.get(f"{server.url}/health", timeout=60).status_code == 200
                 assert not (ANSWERS[kind].endswith(b"...") and all(each.done() for each in asked))

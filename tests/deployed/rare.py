@@ -240,7 +240,7 @@ def sends_in_parts(url: str) -> None:
     assert read.content == b"a part", read.text
 
 
-#: These steps come after the common ones, because they use data that those have created.
+#: The steps in their order. They come after the common steps, because they use data of those steps.
 RARE = [
     ids_that_were_made_elsewhere,
     files_of_models,

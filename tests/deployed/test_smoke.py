@@ -60,7 +60,7 @@ _OUTCOMES = {
     "cookies": "arrive",
     "client address": "the caller's",
     "warnings": "not asked",
-    # The emulator stores tags of its stacks elsewhere than those that GetTags returns.
+    # In the emulator, GetTags does not return the tags that a stack has set.
     "tags": "not billed by tag",
     "removals in the stream": "delivered",
     "recovery": "enabled",

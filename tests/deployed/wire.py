@@ -17,7 +17,7 @@ from tests.support.http_server import Answer, Received
 
 _TIMEOUT_SECONDS = 300
 _HOP_BY_HOP = {"connection", "content-length", "keep-alive", "transfer-encoding"}
-#: Parts of a transaction, with the requests by whose permissions they are authorized.
+#: Parts of a transaction, with the operation whose permission each of them requires.
 _PARTS = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem", "Get": "GetItem"}
 _KEY = re.compile(r"Credential=([A-Z0-9]+)/")
 
@@ -64,8 +64,8 @@ class Wire:
         return status, headers, body
 
     def _caller(self, request: Received) -> str:
-        """Returns the function whose key has signed the request. Its process exists, because it
-        waits for the response.
+        """Returns the function whose key has signed the request. The function's process still runs,
+        because it is waiting for the response.
         """
         text = unquote(" ".join(request.values("authorization")) or request.target.replace("X-Amz-Credential=", "Credential="))
         found = _KEY.search(text)

@@ -201,7 +201,7 @@ def test_a_greater_team_pays_more(model: Model) -> None:
     bills = [sum(team.ours.values()) for team in teams(model, _ROWS)]
     assert bills == sorted(bills)
     for team in teams(model, _ROWS):
-        # The gateway's costs are those of all calls.
+        # The cost of the gateway follows from the number of all calls.
         assert team.ours["gateway"] == pytest.approx(model.gateway(team.calls))
         assert sum(team.shorter[0].values()) < sum(team.ours.values())
 
@@ -227,7 +227,7 @@ def test_lines_are_read_as_functions_and_the_local_server_write_them(tmp_path: P
         '2030-01-31T12:00:00.000000Z  INFO request: request route="POST /api/2.0/mlflow/runs/log-batch" status=200 ms=6.2 requests=2 '
         'read_units=0.5 write_units=2.0 caller="8b2a1f0c9d3e"'
     )
-    # A function's line is counted as it is, with whatever is around the fields.
+    # A function's line is counted with its full length, including what surrounds the fields.
     in_a_span = as_json.replace('"target":"request"', '"target":"request","span":{"requestId":"6d68ca91-49c9-448d-89b8-7ca3e6dc66aa","name":"Lambda runtime invoke"}')
     [longer] = read_lines(in_a_span)
     assert (longer.route, longer.size) == ("POST /api/2.0/mlflow/runs/log-batch", len(in_a_span))

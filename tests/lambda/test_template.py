@@ -133,7 +133,7 @@ def test_users_have_an_api_of_their_own_where_it_is_wanted(template, resources):
     for said in signed.values():
         del said["security"]
     assert {path: said["x-amazon-apigateway-any-method"] for path, said in body["paths"].items()} == signed
-    # Both APIs may call the same functions, and the permissions of the second one have its
+    # Both APIs may call the same functions. The permissions for the API of users have that API's
     # condition.
     permissions = of_type(resources, "AWS::Lambda::Permission").values()
     sources: dict[str, set] = {}
@@ -569,7 +569,7 @@ def test_a_change_that_is_not_indexed_for_an_hour_rings_and_so_does_silence(reso
     # An hour in ms. The stream keeps records for a day.
     assert (alarm["ComparisonOperator"], alarm["Threshold"], alarm["EvaluationPeriods"]) == ("GreaterThanThreshold", 60 * 60 * 1000, 3)
     # If the stream is not read, there is no metric, and the state becomes INSUFFICIENT_DATA. A new
-    # alarm is in this state, and notifies nobody before it has left it.
+    # alarm starts in this state, and sends no notification until it has left the state once.
     assert alarm["TreatMissingData"] == "missing"
     assert alarm["InsufficientDataActions"] == alarm["AlarmActions"] == {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopic"}], {"Ref": "AWS::NoValue"}]}
     expression, metrics = metrics_of(alarm)

@@ -25,8 +25,8 @@ class Made(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A request. `sent` is the way in which the content is sent. By default, that is the query for
-    GET and the body for all other methods.
+    """A request. `sent` specifies how the content is sent. The default is the query for GET, and
+    the body for all other methods.
 
     `accepted` has the accepted differences: pairs of the statuses of MLflow and of our server, each
     with the reason.

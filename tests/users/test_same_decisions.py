@@ -230,7 +230,7 @@ def _is_malformed(server: Server, asked: Asked, status: int) -> bool:
     """Returns whether our server rejects a request as malformed.
 
     In this case, it also rejects the administrator's request, because requests are validated before
-    they are authorized, as the operator guide says.
+    they are authorized, as the operator guide describes.
     """
     return status == 400 and server.ask(ADMIN, asked.method, asked.path, asked.content, asked.sent).status_code == 400
 

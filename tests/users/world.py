@@ -40,7 +40,7 @@ class Server:
         """Sends a request as a user. `$name` in it stands for the id that this server has for the
         name.
 
-        `sent` is the way in which the content is sent: as a query, as a body, as a span in the
+        `sent` specifies how the content is sent: as a query, as a body, as a span in the
         given experiment, or as some bytes that replace it. `workspace` overrides the workspace of
         this object.
         """

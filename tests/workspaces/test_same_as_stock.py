@@ -195,7 +195,7 @@ def _headers() -> list[Step]:
 
 
 def _unknown() -> list[Step]:
-    """Returns requests in a workspace that does not exist, all of which must report that."""
+    """Returns requests in a workspace that does not exist. Their responses must report this."""
     return [
         _create(name="known"),
         *_furnish("known", "u"),

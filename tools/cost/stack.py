@@ -90,7 +90,7 @@ def _value(block: str, name: str) -> str | None:
 class Stack:
     #: Memory of each function in MB.
     memory: dict[str, int]
-    #: Functions whose platform does not log lines about calls.
+    #: Functions for which the platform logs no lines about calls, because SystemLogLevel is WARN.
     silent: set[str]
     #: Number of metrics in alarms, which determines their price.
     alarm_metrics: int

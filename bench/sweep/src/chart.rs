@@ -21,7 +21,7 @@ pub(crate) struct Chart<'a> {
 
 impl Chart<'_> {
     /// Renders the chart as SVG.
-    #[expect(clippy::cast_precision_loss, reason = "places on a picture")]
+    #[expect(clippy::cast_precision_loss, reason = "pixel coordinates are small")]
     pub(crate) fn svg(&self) -> String {
         let seconds = self.lines.iter().map(|(_, line)| line.len()).max().unwrap_or_default().max(1);
         let values = self.lines.iter().flat_map(|(_, line)| line.iter().copied());

@@ -80,7 +80,7 @@ pub(crate) fn quantile(values: &[f64], part: f64) -> f64 {
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         clippy::cast_precision_loss,
-        reason = "a place in a list"
+        reason = "a valid index of the list"
     )]
     let place = (part * values.len().saturating_sub(1) as f64).round() as usize;
     values.get(place).copied().unwrap_or_default()

@@ -179,7 +179,7 @@ fn mapping(facts: &StackFacts) -> Vec<Finding> {
 /// indexer late, or if the indexer has postponed it and has not come back to it in time.
 fn lag(facts: &StackFacts) -> Vec<Finding> {
     let overdue = facts.oldest_due.clone().ok().flatten().map(|due| facts.now - due);
-    #[expect(clippy::cast_possible_truncation, reason = "an age of ms")]
+    #[expect(clippy::cast_possible_truncation, reason = "fractions of a ms are irrelevant")]
     let came = facts.iterator_age.clone().ok().flatten().map(|age| age as i64);
     let Some(age) = overdue.max(came).filter(|age| *age > OVERDUE_AFTER_MS) else { return Vec::new() };
     vec![finding(
@@ -394,7 +394,7 @@ fn sandboxes(facts: &StackFacts) -> Vec<Finding> {
     let rate = |parameter, default: f64| facts.description.parameter(parameter).parse().unwrap_or(default);
     let users = if facts.description.output("UsersUri").is_empty() { 0.0 } else { rate("UsersRequestRate", 100.0) };
     let wanted = (rate("RequestRate", 1_000.0) + users) * THROTTLED_CALL_SECONDS;
-    #[expect(clippy::cast_precision_loss, reason = "some thousands")]
+    #[expect(clippy::cast_precision_loss, reason = "quotas are far below 2^53")]
     let has_enough = limit as f64 >= wanted;
     if has_enough {
         return Vec::new();

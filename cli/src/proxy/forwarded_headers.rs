@@ -101,8 +101,8 @@ pub(crate) fn from_api(answered: &HeaderMap) -> HeaderMap {
 }
 
 /// Returns the headers of a bucket response for the browser. Uploaded content must not run as a
-/// page of this server's origin, so the browser is told to save it instead of displaying it, as in
-/// `shared/http/service`.
+/// page of this server's origin, so the response makes the browser save it instead of displaying
+/// it, as in `shared/http/service`.
 pub(crate) fn from_bucket(answered: &HeaderMap) -> HeaderMap {
     let mut headers = only(answered, &BUCKET_RESPONSE_HEADERS);
     if !headers.contains_key(CONTENT_DISPOSITION) {

@@ -92,8 +92,8 @@ async fn answers_say_what_a_page_may_do() {
     assert_eq!((status, headers.get("x-frame-options")), (StatusCode::OK, None));
 }
 
-/// The preview of an HTML artifact, whose author is not trusted, must have another policy than the
-/// page. This policy must not allow requests to this server.
+/// The preview of an HTML artifact, whose author is not trusted, must have a different policy
+/// from the page. This policy must not allow requests to this server.
 #[tokio::test]
 async fn the_preview_of_html_has_a_policy_of_its_own() {
     let (status, headers, page) = get(&build(), "/static-files/preview.html", &[]).await;

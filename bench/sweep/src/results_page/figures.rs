@@ -81,7 +81,7 @@ pub(super) fn format_number(value: f64) -> String {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a number of what was counted")]
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
 pub(super) fn count_of(value: u64) -> String {
     format_count(value as f64)
 }

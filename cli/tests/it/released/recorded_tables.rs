@@ -49,8 +49,8 @@ pub(super) fn answers(release: &str) -> Vec<(Asked, String)> {
     read(release, "answers.jsonl.gz").iter().map(of_line).collect()
 }
 
-/// Returns the row types that have no item in the tables: later ones, and those of which the
-/// samples leave no item.
+/// Returns the row types without an item in the tables. Either a later release has added the row
+/// type, or the samples leave no item of it.
 pub(super) fn without(release: &str) -> Vec<String> {
     fs::read_to_string(path(release, "without.txt")).unwrap().lines().map(str::to_owned).collect()
 }

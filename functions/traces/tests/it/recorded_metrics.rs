@@ -67,7 +67,7 @@ fn difference(answer: &TestResponse, status: u64, expected: &Value, known: &Know
 }
 
 #[tokio::test]
-#[ignore = "the same figures are drawn where some traces are packed; part of `make test-slow`"]
+#[ignore = "another test covers these queries with some traces packed; part of `make test-slow`"]
 async fn figures_are_those_of_mlflow() {
     are_those_of_mlflow(async |_| {}).await;
 }
@@ -78,7 +78,7 @@ async fn they_are_where_some_traces_are_packed() {
 }
 
 #[tokio::test]
-#[ignore = "the same figures are drawn where some traces are packed; part of `make test-slow`"]
+#[ignore = "another test covers these queries with some traces packed; part of `make test-slow`"]
 async fn they_are_where_all_traces_are_packed() {
     are_those_of_mlflow(async |site| pack_all(site, 128).await).await;
 }

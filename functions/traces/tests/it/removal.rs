@@ -248,8 +248,8 @@ fn spans_that_came_lately_leave_nothing_behind() {
             let site = Site::new().await;
             make(&site.server).await;
             pack(&site, how).await;
-            // More spans for an existing trace, for some of which the mark of earlier spans is
-            // reused, and spans of a trace whose export was interrupted.
+            // The first two exports add spans to an existing trace, and the second one reuses the
+            // mark of the first. The third export is interrupted, so its trace has no document.
             let began = u64::try_from(entities::now_ms() - 96 * HOUR - 1_700_000_000_000).unwrap();
             for (number, span_id) in [(1, 2), (1, 3), (9, 1)] {
                 site.server.export(&[span(number, span_id, None, began, began + 5)]).await.ok();

@@ -6,7 +6,7 @@
 #[path = "../it/calls/mod.rs"]
 mod calls;
 #[path = "../it/server.rs"]
-#[expect(dead_code, reason = "what other tests need of it")]
+#[expect(dead_code, reason = "some items are only used by other tests")]
 mod server;
 
 use axum::body::{Body, Bytes};
