@@ -12,10 +12,11 @@ from typing import TypeVar
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Request, Response, Route, sync_playwright
 
 CHROMIUM = "/usr/bin/chromium"
-#: As root, for example in continuous integration, Chromium cannot use its sandbox. It only opens
-#: local servers. Some charts require WebGL, which SwiftShader renders without a graphics card. It
-#: is used only for them, and not for the whole screen: that took 108 CPU seconds for the sample of
-#: `make test` in addition to the servers', instead of 74.
+#: Command line options of Chromium. The sandbox is disabled because it does not work as root, for
+#: example in continuous integration, and Chromium opens only local servers here. Some charts
+#: require WebGL, which SwiftShader renders without a graphics card. SwiftShader renders only these
+#: charts, not the whole screen: with the whole screen, the browser took 108 CPU seconds for the
+#: sample of `make test`, instead of 74.
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--enable-unsafe-swiftshader"]
 #: Timeout for a page to become idle.
 _PATIENCE_SECONDS = 90
@@ -120,7 +121,9 @@ class Visit:
         self.page.goto(f"{self._url}/#/{path}")
 
     def look(self, name: str, until: Locator | None = None) -> list[str]:
-        """Waits for `until` if given, and until the page is idle. Records and returns its lines."""
+        """Waits for `until` if given, and until the page is idle. Records and returns the page's
+        lines.
+        """
         if until is not None:
             until.first.wait_for()
         lines = self._at_rest(name)
