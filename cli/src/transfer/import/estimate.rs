@@ -8,7 +8,7 @@ const MILLION_WRITE_UNITS: f64 = 0.625;
 const GB_MONTH: f64 = 0.25;
 /// Write units per second of an import into a data directory on two cores, with indexing and
 /// verification (`docs/guide/move.md`).
-const MEASURED_UNITS_PER_SECOND: f64 = 6_000.0;
+const MEASURED_UNITS_PER_SECOND: f64 = 4_500.0;
 
 #[expect(clippy::cast_precision_loss, reason = "an estimate needs few digits")]
 /// Returns a sentence about the time and the cost of what was counted.
