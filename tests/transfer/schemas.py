@@ -57,6 +57,10 @@ class SchemaTemplates:
         """Creates a database with the schema of a release, and returns its URL."""
         return self._databases.copy(self._template(release))
 
+    def create_empty(self) -> str:
+        """Creates a database without tables, and returns its URL."""
+        return self._databases.create()
+
     def copy(self, url: str) -> str:
         """Copies a database, and returns the URL of the copy."""
         return self._databases.copy(url)

@@ -43,6 +43,20 @@ def test_clients_see_no_difference(request: pytest.FixtureRequest, sqlite: Schem
         assert found[what] == value, what
 
 
+def test_the_newest_schema_is_imported_as_that_before_it(sqlite: SchemaTemplates, tmp_path: Path) -> None:
+    source = sqlite.create(schemas.INSTALLED)
+    evaluation.fill(source, tmp_path / "artifacts")
+    newest = sqlite.copy(source)
+    schemas.migrate(newest, "3.18.0")
+    exported = []
+    for name, database in (("before", source), ("newest", newest)):
+        report = _import(database, tmp_path / name)
+        assert "evaluation datasets: 4 imported" in report and "scorers: 4 imported" in report, report
+        run("export", "--to", tmp_path / f"{name}.db", "--data", tmp_path / name)
+        exported.append(contents(tmp_path / f"{name}.db"))
+    assert exported[0] == exported[1]
+
+
 def test_a_second_import_changes_nothing_and_a_changed_source_is_followed(sqlite: SchemaTemplates, tmp_path: Path) -> None:
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 

@@ -7,8 +7,10 @@
 //! | [`source`] | an MLflow database at any schema from 2.0 to 3.18 |
 //! | [`copy`] | the command that moves a whole table |
 //! | [`import`], [`export`] | the commands, and what all kinds of entities share |
+//! | [`artifact_check`] | `import --check-artifacts` |
 //! | [`experiments`], [`runs`], … | one kind of entity: its record, and how it is read and written on both sides |
 
+mod artifact_check;
 pub(crate) mod copy;
 mod database;
 mod evaluation_datasets;

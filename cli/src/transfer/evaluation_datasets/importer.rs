@@ -17,10 +17,6 @@ use crate::transfer::import::{
     IdKind, ImportContext, ImportDecision, ORIGINAL_ID_TAG, fingerprint, replacement_digits,
 };
 
-/// The value of `IMPORTED` while a dataset is being replaced, so that an interrupted import is not
-/// mistaken for a change by a client.
-const REPLACING: &str = "replacing";
-
 /// Imports the evaluation datasets.
 ///
 /// # Errors
@@ -65,17 +61,16 @@ async fn import_dataset(context: &ImportContext, mut dataset: EvaluationDataset)
                     format!("evaluation dataset {source_id} cannot be imported: its new id is taken too").into()
                 );
             }
-            ImportDecision::Create | ImportDecision::Changed => {}
-        }
-        let imported = document.get(IMPORTED).unwrap_or_default();
-        if imported != REPLACING {
-            let here = table_reader::dataset(&context.table, &id, document).await?;
-            if fingerprint(&here)? != imported {
-                context.report.changed_here(KIND, id.as_str());
-                return Ok(());
+            ImportDecision::Changed => {
+                let here = table_reader::dataset(&context.table, &id, document).await?;
+                if document.get(IMPORTED) != Some(fingerprint(&here)?.as_str()) {
+                    context.report.changed_here(KIND, id.as_str());
+                    return Ok(());
+                }
             }
-            context.writer.put_all(vec![document.clone().with(IMPORTED, text(REPLACING))]).await?;
+            ImportDecision::Create | ImportDecision::Interrupted => {}
         }
+        context.writer.begin_replacement(document).await?;
     }
     let mut written = document.is_some().then(HashSet::new);
     let sum = write_records(context, &source_id, &id, document.is_none(), &mut written).await?;

@@ -1,9 +1,10 @@
 //! Imports experiments.
 
 use entities::attributes::{EXPERIMENT, IMPORTED, LOCATION, NAME, STAGE, STAGE_VERSION, TAG_ROWS, TAGS};
+use entities::trace_retention::TraceRetentionSetting;
 use key_schema::{Key, rows};
-use mlflow_api::ExperimentId;
 use mlflow_api::tracking::LifecycleStage;
+use mlflow_api::{ExperimentId, TRACE_RETENTION_TAG, TraceRetention};
 use table::{Condition, Item, Query, Write, text};
 use tracking::store::{StoredExperiment, experiment_name_key};
 
@@ -138,6 +139,12 @@ fn merged_default(mut record: ExperimentRecord, document: Option<&Item>) -> Impo
 pub(crate) async fn publish(context: &ImportContext, experiment: &ImportedExperiment) -> Result<(), Failure> {
     let ExperimentPlan::Write(replaced) = &experiment.plan else { return Ok(()) };
     let record = &experiment.record;
+    let retention = record.tags.iter().find(|(key, _)| key == TRACE_RETENTION_TAG);
+    if retention.is_some_and(|(_, value)| TraceRetention::parse(value).is_ok()) && !context.writer.is_dry_run() {
+        // The tag only has an effect if the setting names the experiment.
+        let announced = TraceRetentionSetting::announce(&context.table, experiment.id).await;
+        announced.map_err(|error| format!("cannot import experiment {}: {}", experiment.id, error.message))?;
+    }
     let items = StoredExperiment {
         id: experiment.id,
         workspace: &record.workspace,

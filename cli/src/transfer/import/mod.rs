@@ -14,17 +14,21 @@
 //! - An experiment's document is written after everything that belongs to the experiment.
 
 mod artifact_mapping;
+mod artifact_report;
 mod context;
 mod decision;
 mod estimate;
+mod examples;
 mod fingerprint;
 mod local_indexing;
 mod options;
 mod remapped_ids;
 mod report;
+mod retention_check;
 mod table_writer;
 mod unsupported;
 
+pub(crate) use artifact_report::ArtifactFinding;
 pub(crate) use context::{ImportContext, ImportScope};
 pub(crate) use decision::ImportDecision;
 pub(crate) use fingerprint::fingerprint;
@@ -42,7 +46,8 @@ use crate::output::print_line;
 use crate::transfer::experiments::ImportedExperiment;
 use crate::transfer::users::UserDatabase;
 use crate::transfer::{
-    evaluation_datasets, experiments, logged_models, registered_models, runs, scorers, traces, users, workspaces,
+    artifact_check, evaluation_datasets, experiments, logged_models, registered_models, runs, scorers, traces, users,
+    workspaces,
 };
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
@@ -63,10 +68,14 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let experiments = imported?;
     if context.writer.is_dry_run() {
         print_line(&estimate::sentence(&context.writer));
+        retention_check::report(&context, &experiments).await?;
     } else {
         verify_all(&context, &experiments).await?;
     }
     unsupported::report(&context).await?;
+    if options.checks_artifacts() || context.writer.is_dry_run() {
+        artifact_check::check(&context, &experiments, options.checks_artifacts()).await?;
+    }
     if let Some(users) = &users {
         let store = options.user_store_over(&context.table).await?;
         import_users(users, &store, &context.remapped, &context.report, context.writer.is_dry_run()).await?;
@@ -106,6 +115,12 @@ async fn import_users(
 async fn import_all(context: &ImportContext, indexing: &LocalIndexing) -> Result<Vec<ImportedExperiment>, Failure> {
     workspaces::import(context).await?;
     let experiments = experiments::records(context).await?;
+    if context.remap {
+        for experiment in &experiments {
+            runs::remap_ids(context, experiment).await?;
+            logged_models::remap_ids(context, experiment).await?;
+        }
+    }
     for experiment in &experiments {
         runs::import(context, experiment).await?;
         logged_models::import(context, experiment).await?;

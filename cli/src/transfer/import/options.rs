@@ -56,6 +56,10 @@ pub(crate) struct Options {
     /// data where this server stores artifacts].
     #[arg(long, value_name = "URI")]
     artifacts_destination: Option<String>,
+    /// Also check that the artifacts of runs, logged models and model versions exist below
+    /// `--artifacts-destination`, which is where this server stores them. Fails if files are missing.
+    #[arg(long, requires = "from")]
+    check_artifacts: bool,
     /// Write at most this many capacity units per second, so that a stack in use has enough left
     /// [default: as fast as possible].
     #[arg(long, value_name = "UNITS", value_parser = clap::value_parser!(u64).range(1..))]
@@ -96,6 +100,11 @@ impl Options {
     /// Returns the store of users next to a table that is open.
     pub(super) async fn user_store_over(&self, table: &Table) -> Result<Store, Failure> {
         admin::store_over(&self.place, table.clone()).await
+    }
+
+    /// Returns whether the artifacts are to be checked.
+    pub(super) fn checks_artifacts(&self) -> bool {
+        self.check_artifacts
     }
 
     /// Returns whether nothing is to be written.

@@ -5,10 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::artifact_report::{ArtifactCounts, ArtifactFinding};
+use super::examples::Examples;
 use crate::Failure;
-
-/// Maximum number of ids that are listed for one reason.
-const MAX_EXAMPLES: usize = 10;
 
 /// Counts of an import, by kind of entity, and its progress bar. Kinds are plural nouns, such as
 /// `runs`.
@@ -17,6 +16,10 @@ pub(crate) struct ImportReport {
     kinds: Mutex<BTreeMap<&'static str, KindCounts>>,
     /// Numbers of entities that this server does not support, by kind.
     unsupported: Mutex<BTreeMap<String, u64>>,
+    /// Entities that the retention here would remove, by kind and clause.
+    expiring: Mutex<BTreeMap<(&'static str, &'static str), Examples>>,
+    /// What was found about artifacts, by kind of entity.
+    artifacts: Mutex<BTreeMap<&'static str, ArtifactCounts>>,
     bar: ProgressBar,
 }
 
@@ -35,26 +38,6 @@ struct KindCounts {
     omitted: BTreeMap<String, Examples>,
 }
 
-#[derive(Debug, Default)]
-struct Examples {
-    count: u64,
-    ids: Vec<String>,
-}
-
-impl Examples {
-    fn add(&mut self, id: &str) {
-        self.count += 1;
-        if self.ids.len() < MAX_EXAMPLES {
-            self.ids.push(id.to_owned());
-        }
-    }
-
-    fn list(&self) -> String {
-        let more = if self.count > self.ids.len() as u64 { ", …" } else { "" };
-        format!("{}{more}", self.ids.join(", "))
-    }
-}
-
 impl ImportReport {
     /// Creates a report that shows its progress towards this number of entities.
     pub(super) fn new(total: u64) -> Result<Self, Failure> {
@@ -62,6 +45,8 @@ impl ImportReport {
         Ok(Self {
             kinds: Mutex::default(),
             unsupported: Mutex::default(),
+            expiring: Mutex::default(),
+            artifacts: Mutex::default(),
             bar: ProgressBar::new(total).with_style(style),
         })
     }
@@ -117,6 +102,18 @@ impl ImportReport {
         self.update(kind, 0, |counts| counts.different.add(what));
     }
 
+    /// Records entities that the retention here would remove: a clause that completes "3 ".
+    pub(super) fn expiring(&self, kind: &'static str, what: &'static str, examples: &Examples) {
+        let mut expiring = self.expiring.lock().unwrap_or_else(PoisonError::into_inner);
+        expiring.entry((kind, what)).or_default().merge(examples);
+    }
+
+    /// Records what was found at the artifact location of an entity.
+    pub(crate) fn artifacts(&self, kind: &'static str, id: &str, finding: ArtifactFinding) {
+        let mut artifacts = self.artifacts.lock().unwrap_or_else(PoisonError::into_inner);
+        artifacts.entry(kind).or_default().add(id, finding);
+    }
+
     /// Returns the report as lines of text, in the form for a dry run if nothing was written.
     pub(crate) fn lines(&self, is_dry_run: bool) -> Vec<String> {
         let (import, update) = if is_dry_run { ("to import", "to update") } else { ("imported", "updated") };
@@ -124,45 +121,53 @@ impl ImportReport {
         for (kind, counts) in &*self.kinds.lock().unwrap_or_else(PoisonError::into_inner) {
             let KindCounts { imported, unchanged, updated, .. } = counts;
             lines.push(format!("{kind}: {imported} {import}, {updated} {update}, {unchanged} unchanged"));
-            if counts.existing.count > 0 {
-                let Examples { count, .. } = counts.existing;
+            if counts.existing.count() > 0 {
+                let count = counts.existing.count();
                 lines.push(format!("{kind}: {count} left alone, exist here already: {}", counts.existing.list()));
             }
-            if counts.changed_here.count > 0 {
-                let Examples { count, .. } = counts.changed_here;
+            if counts.changed_here.count() > 0 {
+                let count = counts.changed_here.count();
                 lines.push(format!(
                     "{kind}: {count} left alone, changed here since they were imported: {}",
                     counts.changed_here.list()
                 ));
             }
-            if counts.different.count > 0 {
+            if counts.different.count() > 0 {
                 lines.push(format!(
                     "{kind}: {} differ from the source: {}",
-                    counts.different.count,
+                    counts.different.count(),
                     counts.different.list()
                 ));
             }
             for (reason, examples) in &counts.omitted {
-                lines.push(format!("{kind}: {} not imported, {reason}: {}", examples.count, examples.list()));
+                lines.push(format!("{kind}: {} not imported, {reason}: {}", examples.count(), examples.list()));
             }
         }
         for (kind, count) in &*self.unsupported.lock().unwrap_or_else(PoisonError::into_inner) {
             lines.push(format!("{kind}: {count} not imported, because this server does not support them yet"));
         }
+        for ((kind, what), examples) in &*self.expiring.lock().unwrap_or_else(PoisonError::into_inner) {
+            lines.push(format!("{kind}: {} {what}: {}", examples.count(), examples.list()));
+        }
+        for (kind, counts) in &*self.artifacts.lock().unwrap_or_else(PoisonError::into_inner) {
+            lines.extend(counts.lines(kind));
+        }
         lines
     }
 
-    /// Fails if something was not imported, or differs from the source.
+    /// Fails if something was not imported, differs from the source, or lacks its artifacts.
     pub(crate) fn outcome(&self) -> Result<(), Failure> {
         let kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
-        let omitted: u64 =
-            kinds.values().flat_map(|counts| counts.omitted.values()).map(|examples| examples.count).sum();
+        let omitted: u64 = kinds.values().flat_map(|counts| counts.omitted.values()).map(Examples::count).sum();
         let unsupported: u64 = self.unsupported.lock().unwrap_or_else(PoisonError::into_inner).values().sum();
         let omitted = omitted + unsupported;
-        let different: u64 = kinds.values().map(|counts| counts.different.count).sum();
-        if (omitted, different) == (0, 0) {
+        let different: u64 = kinds.values().map(|counts| counts.different.count()).sum();
+        let artifacts = self.artifacts.lock().unwrap_or_else(PoisonError::into_inner);
+        let missing: u64 = artifacts.values().map(ArtifactCounts::failures).sum();
+        if (omitted, different, missing) == (0, 0, 0) {
             return Ok(());
         }
-        Err(format!("{omitted} entities were not imported, and {different} differ from the source").into())
+        let files = if missing == 0 { String::new() } else { format!("; the artifacts of {missing} are missing") };
+        Err(format!("{omitted} entities were not imported, and {different} differ from the source{files}").into())
     }
 }

@@ -3,12 +3,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use entities::attributes::IMPORTED;
 use key_schema::Key;
 use key_schema::definition::DATA;
 use runtime::clock::sleep;
-use table::{Condition, Item, Table, Write};
+use table::{Condition, Item, Table, Update, Write, text};
 use tokio::time::Instant;
 
+use super::decision::REPLACING;
 use crate::Failure;
 
 /// Items that an import writes.
@@ -39,6 +41,11 @@ impl TableWriter {
     /// Returns whether nothing is written.
     pub(crate) fn is_dry_run(&self) -> bool {
         self.is_dry_run
+    }
+
+    /// Returns the maximum number of write units per second, if there is one.
+    pub(super) fn max_units_per_second(&self) -> Option<u64> {
+        (self.units_per_second > 0).then_some(self.units_per_second)
     }
 
     /// Returns the write units of everything that was written, or would be.
@@ -77,6 +84,22 @@ impl TableWriter {
             Err(table::Failure::Refused { .. }) => Ok(()),
             written => written.map_err(unwritten),
         }
+    }
+
+    /// Records in the document of an imported entity that the entity is being replaced, before any of
+    /// its items is overwritten. The document that is written last removes the record. One request
+    /// and the document's units.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub(crate) async fn begin_replacement(&self, document: &Item) -> Result<(), Failure> {
+        let (Some(key), Some(imported)) = (document.key(), document.get(IMPORTED)) else { return Ok(()) };
+        self.count(std::iter::once(document), 1).await;
+        if self.is_dry_run || imported == REPLACING {
+            return Ok(());
+        }
+        let update = Update::new(key).set(IMPORTED, text(REPLACING));
+        self.table.apply(&update).await.map_err(unwritten)
     }
 
     /// Deletes items in batches. Costs one request per 25 items, and the write units of the items.

@@ -8,12 +8,11 @@ use mlflow_api::logged_models::ModelStatus;
 use table::{Item, Query, text};
 use tracking::store::{StoredLoggedModel, logged_model_metric_items};
 
+use super::id_remapping::replacement_id;
 use super::{KIND, ModelRecord, database_reader, table_reader};
 use crate::Failure;
 use crate::transfer::experiments::ImportedExperiment;
-use crate::transfer::import::{
-    IdKind, ImportContext, ImportDecision, ORIGINAL_ID_TAG, fingerprint, replacement_digits,
-};
+use crate::transfer::import::{IdKind, ImportContext, ImportDecision, ORIGINAL_ID_TAG, fingerprint};
 
 /// A logged model that is being imported.
 struct PlannedModel {
@@ -47,6 +46,9 @@ pub(crate) async fn import(context: &ImportContext, experiment: &ImportedExperim
                     items(model)?
                 }
                 Some(_) => {
+                    if let Some(replaced) = found.get(&model.at.key()) {
+                        context.writer.begin_replacement(replaced).await?;
+                    }
                     context.report.updated(KIND, 1);
                     let (items, document) = items(model)?;
                     stale.extend(stale_keys(context, &model.at, &items).await?);
@@ -96,10 +98,7 @@ fn plan(context: &ImportContext, experiment: &ImportedExperiment, mut record: Mo
 
 /// Gives a model another id, and records the old one in a tag.
 fn rename(context: &ImportContext, model: &mut PlannedModel) {
-    let mut digits = replacement_digits(IdKind::LoggedModel, &model.source_id);
-    // The version of a random UUID, so that the id is never mistaken for one that names an experiment.
-    digits.replace_range(12..13, "4");
-    let id = format!("m-{digits}");
+    let id = replacement_id(&model.source_id);
     if let Some(parsed) = ModelId::parse(&id) {
         context.remapped.insert(IdKind::LoggedModel, &model.source_id, &id);
         model.at.model = parsed;
@@ -132,7 +131,7 @@ async fn decide(
         decision = ImportDecision::of(document.as_ref(), &fingerprint(&model.record)?);
     }
     match decision {
-        ImportDecision::Create => Ok(Some(decision)),
+        ImportDecision::Create | ImportDecision::Interrupted => Ok(Some(decision)),
         ImportDecision::Unchanged => {
             context.report.unchanged(KIND, 1);
             Ok(None)

@@ -16,12 +16,12 @@ const BATCH: usize = 200;
 /// Stage of versions that MLflow has deleted. It keeps their rows, without their content.
 const DELETED_STAGE: &str = "Deleted_Internal";
 
-/// Reads the registered models of the context's scope, without fingerprints of their versions. Four
-/// queries.
+/// Reads the registered models of the context's scope, without fingerprints of their versions. Reports
+/// those that cannot be imported, if `reports` is set. Four queries.
 ///
 /// # Errors
 /// The database cannot be read.
-pub(super) async fn models(context: &ImportContext) -> Result<Vec<RegisteredModelRecord>, Failure> {
+pub(super) async fn models(context: &ImportContext, reports: bool) -> Result<Vec<RegisteredModelRecord>, Failure> {
     let source = &context.source;
     if !source.has_table("registered_models") {
         return Ok(Vec::new());
@@ -34,7 +34,9 @@ pub(super) async fn models(context: &ImportContext) -> Result<Vec<RegisteredMode
         let workspace = match parse_workspace(&row) {
             Ok(workspace) => workspace,
             Err(reason) => {
-                context.report.omitted(KIND, &name, reason);
+                if reports {
+                    context.report.omitted(KIND, &name, reason);
+                }
                 continue;
             }
         };

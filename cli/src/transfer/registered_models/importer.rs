@@ -29,7 +29,7 @@ struct PlannedModel {
 /// The source cannot be read, the table cannot be read or written, or the name of a model is taken
 /// and `--remap` is not given.
 pub(crate) async fn import(context: &ImportContext) -> Result<(), Failure> {
-    for source in database_reader::models(context).await? {
+    for source in database_reader::models(context, true).await? {
         let planned = plan(context, source).await?;
         let count = planned.record.versions.len() as u64;
         match planned.decision {
@@ -38,12 +38,17 @@ pub(crate) async fn import(context: &ImportContext) -> Result<(), Failure> {
                 context.report.imported(KIND, 1);
                 context.report.imported(VERSION_KIND, count);
             }
-            ImportDecision::Changed if is_unchanged_here(context, &planned).await? => {
+            ImportDecision::Changed | ImportDecision::Interrupted if is_unchanged_here(context, &planned).await? => {
+                if let Some(document) = &planned.document {
+                    context.writer.begin_replacement(document).await?;
+                }
                 write(context, &planned).await?;
                 context.report.updated(KIND, 1);
                 context.report.updated(VERSION_KIND, count);
             }
-            ImportDecision::Changed => context.report.changed_here(KIND, &planned.record.name),
+            ImportDecision::Changed | ImportDecision::Interrupted => {
+                context.report.changed_here(KIND, &planned.record.name);
+            }
             ImportDecision::Unchanged => {
                 context.report.unchanged(KIND, 1);
                 context.report.unchanged(VERSION_KIND, count);
@@ -105,8 +110,12 @@ fn mapped(context: &ImportContext, mut version: VersionRecord) -> VersionRecord 
     version
 }
 
+/// Returns whether no client has changed a model since it was imported. If an import of the model was
+/// interrupted, returns `true`. As many requests as reading the model.
 async fn is_unchanged_here(context: &ImportContext, planned: &PlannedModel) -> Result<bool, Failure> {
-    let Some(document) = &planned.document else { return Ok(true) };
+    let Some(document) = planned.document.as_ref().filter(|_| planned.decision != ImportDecision::Interrupted) else {
+        return Ok(true);
+    };
     let here = table_reader::read(&context.table, document, |_| Ok(())).await?;
     Ok(document.get(IMPORTED) == Some(fingerprint(&here)?.as_str()))
 }
@@ -245,7 +254,7 @@ async fn delete_stale(context: &ImportContext, home: &ModelKey, written: &HashSe
 /// # Errors
 /// The source or the table cannot be read.
 pub(crate) async fn verify(context: &ImportContext) -> Result<(), Failure> {
-    for source in database_reader::models(context).await? {
+    for source in database_reader::models(context, false).await? {
         let name = source.name.clone();
         let PlannedModel { record, document, decision, .. } = plan(context, source).await?;
         match (decision, document) {

@@ -8,10 +8,12 @@ mod exporter;
 mod importer;
 mod record;
 mod table_reader;
+mod version_locations;
 
 pub(crate) use exporter::export;
 pub(crate) use importer::{import, verify};
 use record::{RegisteredModelRecord, VersionRecord};
+pub(crate) use version_locations::VersionLocations;
 
 /// Names of these kinds of entities in reports.
 const KIND: &str = "registered models";

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use mlflow_api::ExperimentId;
 use mlflow_api::inputs::Dataset;
-use mlflow_api::tracking::{LifecycleStage, RunStatus};
+use mlflow_api::tracking::{LifecycleStage, RUN_NAME_TAG, RunStatus};
 
 use super::record::{DatasetUse, RunRecord};
 use crate::Failure;
@@ -56,8 +56,13 @@ fn parse(row: &Row, id: String, parts: &mut RunParts) -> Result<RunRecord, Strin
         Some(other) => return Err(format!("because its lifecycle stage is {other}")),
     };
     let is_deleted = stage == LifecycleStage::Deleted;
+    let tags = parts.tags.remove(&id).unwrap_or_default();
+    let mut name = row.text(1).map_err(failed)?;
+    if let Some((_, tagged)) = tags.iter().find(|(key, _)| name.is_empty() && key == RUN_NAME_TAG) {
+        name.clone_from(tagged);
+    }
     Ok(RunRecord {
-        name: row.text(1).map_err(failed)?,
+        name,
         user: row.text(2).map_err(failed)?,
         status,
         start_time: row.integer(4).map_err(failed)?,
@@ -66,7 +71,7 @@ fn parse(row: &Row, id: String, parts: &mut RunParts) -> Result<RunRecord, Strin
         deleted_time: row.optional_integer(6).map_err(failed)?.filter(|_| is_deleted),
         artifact_uri: row.text(7).map_err(failed)?,
         params: parts.params.remove(&id).unwrap_or_default(),
-        tags: parts.tags.remove(&id).unwrap_or_default(),
+        tags,
         datasets: parts.datasets.remove(&id).unwrap_or_default(),
         model_inputs: parts.model_inputs.remove(&id).unwrap_or_default(),
         model_outputs: parts.model_outputs.remove(&id).unwrap_or_default(),

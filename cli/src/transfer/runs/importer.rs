@@ -19,12 +19,11 @@ use mlflow_api::tracking::{KeyValue, LifecycleStage, ModelOutput};
 use table::{Item, Query, number, text};
 use tracking::store::{MAX_DOCUMENT_POINT_BYTES, RunStage, StoredRun};
 
+use super::id_remapping::replacement_id;
 use super::{KIND, MetricSummary, RunRecord, database_reader, dataset_importer, metric_reader, table_reader};
 use crate::Failure;
 use crate::transfer::experiments::ImportedExperiment;
-use crate::transfer::import::{
-    IdKind, ImportContext, ImportDecision, ORIGINAL_ID_TAG, fingerprint, replacement_digits,
-};
+use crate::transfer::import::{IdKind, ImportContext, ImportDecision, ORIGINAL_ID_TAG, fingerprint};
 
 /// Number of items that are collected before they are written.
 const ITEMS_AT_ONCE: usize = 400;
@@ -157,9 +156,7 @@ fn plan(context: &ImportContext, experiment: &ImportedExperiment, mut record: Ru
 
 /// Returns a run with another id, and the old one in a tag.
 fn renamed(context: &ImportContext, experiment: &ImportedExperiment, mut run: PlannedRun) -> PlannedRun {
-    let mut digits = replacement_digits(IdKind::Run, &run.source_id);
-    // The version of a random UUID, so that the id is never mistaken for one that names an experiment.
-    digits.replace_range(12..13, "4");
+    let digits = replacement_id(&run.source_id);
     if let Some(id) = RunId::parse(&digits) {
         context.remapped.insert(IdKind::Run, &run.source_id, &digits);
         run.at = RunLocation { experiment: experiment.id, run: id };
@@ -187,6 +184,9 @@ async fn write(
     // Segments and chart rows of runs that are replaced are found again below, to delete the others.
     let mut written: HashSet<Key> = HashSet::new();
     let is_replaced = runs.iter().any(|run| run.document.is_some());
+    for document in runs.iter().filter_map(|run| run.document.as_ref()) {
+        context.writer.begin_replacement(document).await?;
+    }
     let mut ready = Vec::new();
     let mut points = std::pin::pin!(metric_reader::points(&context.source, &ids));
     while let Some(batch) = points.next().await {
@@ -363,6 +363,10 @@ async fn changed_runs(
         }
         if decision == ImportDecision::Unchanged {
             context.report.unchanged(KIND, 1);
+            continue;
+        }
+        if decision == ImportDecision::Interrupted {
+            changed.push(run);
             continue;
         }
         let here = table_reader::record(&context.table, &run.at, &known_state(context, experiment).await?).await?;

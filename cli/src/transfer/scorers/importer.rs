@@ -10,7 +10,7 @@ use table::{Item, Query, text};
 use super::{KIND, ScorerRecord, database_reader, scorer_id, table_reader};
 use crate::Failure;
 use crate::transfer::experiments::ImportedExperiment;
-use crate::transfer::import::{ImportContext, fingerprint};
+use crate::transfer::import::{ImportContext, ImportDecision, fingerprint};
 
 /// Imports the scorers of an experiment. One request to decide about each, and one per 25 items.
 ///
@@ -52,16 +52,17 @@ async fn import_scorer(
     }
     let mut stale = Vec::new();
     if let Some(header) = &found {
-        let imported = header.get(IMPORTED).unwrap_or_default();
-        if imported == fingerprint(&record)? {
+        let decision = ImportDecision::of(Some(header), &fingerprint(&record)?);
+        if decision == ImportDecision::Unchanged {
             context.report.unchanged(KIND, 1);
             return Ok(());
         }
-        let here = table_reader::record(&context.table, experiment.id, header).await?;
-        if imported != fingerprint(&here)? {
+        let is_interrupted = decision == ImportDecision::Interrupted;
+        if !is_interrupted && is_changed_here(context, experiment, header).await? {
             context.report.changed_here(KIND, &record.name);
             return Ok(());
         }
+        context.writer.begin_replacement(header).await?;
         if let Some(replaced) = header.get(SCORER) {
             stale = keys_of(context, experiment, &replaced).await?;
         }
@@ -79,6 +80,16 @@ async fn import_scorer(
         None => context.report.imported(KIND, 1),
     }
     Ok(())
+}
+
+/// Returns whether a client has changed a scorer since it was imported. Two requests.
+async fn is_changed_here(
+    context: &ImportContext,
+    experiment: &ImportedExperiment,
+    header: &Item,
+) -> Result<bool, Failure> {
+    let here = table_reader::record(&context.table, experiment.id, header).await?;
+    Ok(header.get(IMPORTED) != Some(fingerprint(&here)?.as_str()))
 }
 
 /// Returns the name that a scorer gets if its own is taken.

@@ -23,7 +23,7 @@ use super::span_files::SpanFileReader;
 use super::table_reader::{self, TraceDifference};
 use crate::Failure;
 use crate::transfer::experiments::ImportedExperiment;
-use crate::transfer::import::{ImportContext, fingerprint};
+use crate::transfer::import::{ImportContext, ImportDecision, fingerprint};
 
 /// Number of groups of traces that are written concurrently.
 const CONCURRENCY: usize = 8;
@@ -154,7 +154,8 @@ async fn prepare(
             return Ok(None);
         }
     }
-    if let Some(document) = planned.imported() {
+    let is_interrupted = ImportDecision::of(planned.imported(), &fingerprint) == ImportDecision::Interrupted;
+    if let Some(document) = planned.imported().filter(|_| !is_interrupted) {
         match table_reader::difference(&context.table, document, &fingerprint).await? {
             TraceDifference::None if !is_unchanged => {
                 context.report.unchanged(KIND, 1);
@@ -206,6 +207,9 @@ async fn write(
         rows.extend(content.rows().map_err(|error| error.message)?);
     }
     let written: BTreeSet<_> = rows.iter().filter_map(Item::key).collect();
+    for document in traces.iter().filter_map(|trace| trace.planned.imported()) {
+        context.writer.begin_replacement(document).await?;
+    }
     context.writer.put_all(rows).await?;
     let (mut marks, mut new, mut changed) = (Vec::new(), Vec::new(), Vec::new());
     for (trace, content) in traces.iter().zip(&contents) {
