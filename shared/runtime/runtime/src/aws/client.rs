@@ -22,8 +22,7 @@ const MAX_RESPONSE_BYTES: usize = 7 << 20;
 /// Maximum number of characters of a service's error message that are kept.
 const MAX_MESSAGE_CHARS: usize = 1000;
 /// Error codes of requests that were refused before they were executed, because there were too many.
-const THROTTLING: [&str; 4] =
-    ["LimitExceededException", "RequestLimitExceeded", "ThrottlingException", "TooManyRequestsException"];
+const THROTTLING: [&str; 3] = ["RequestLimitExceeded", "ThrottlingException", "TooManyRequestsException"];
 
 /// Which failures of a request are retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
