@@ -7,7 +7,7 @@ use entities::{ModelLocation, RunLocation, StoredTrace, locate_model, locate_run
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Name, rows};
 use mlflow_api::{
-    ErrorCode, EvaluationDatasetId, ExperimentId, RegisteredModelName, Result, TraceId, UserName, Workspace,
+    ErrorCode, EvaluationDatasetId, ExperimentId, IssueId, RegisteredModelName, Result, TraceId, UserName, Workspace,
 };
 use table::Table;
 
@@ -29,6 +29,7 @@ pub(crate) enum ResolvedEntity {
     Scorer(ExperimentId, String),
     RegisteredModel(RegisteredModelName),
     EvaluationDataset(EvaluationDatasetId),
+    Issue(ExperimentId, IssueId),
     User(UserName),
 }
 
@@ -44,6 +45,7 @@ impl ResolvedEntity {
             Self::Scorer(experiment, name) => Guard::Scorer(*experiment, name.clone()),
             Self::RegisteredModel(name) => Guard::RegisteredModel(name.clone()),
             Self::EvaluationDataset(dataset) => Guard::EvaluationDataset(dataset.clone()),
+            Self::Issue(experiment, _) => Guard::Experiment(*experiment),
             Self::User(user) => Guard::User(user.clone()),
         }
     }
@@ -51,8 +53,8 @@ impl ResolvedEntity {
 
 /// Resolves targets and returns the results in the same order, with `None` for entities that do not
 /// exist. Ids that this server generates contain the id of their experiment and take no request.
-/// One request is sent for each experiment name, for each other run or logged model id, and per 100
-/// traces. Repeated targets are resolved once.
+/// One request is sent for each experiment name, for each other id of a run, a logged model or an
+/// issue, and per 100 traces. Repeated targets are resolved once.
 pub(crate) async fn resolve(
     table: &Table,
     workspace: &Workspace,
@@ -95,6 +97,9 @@ async fn place(
         Target::Scorer(experiment, name) => Some(ResolvedEntity::Scorer(*experiment, name.clone())),
         Target::RegisteredModel(name) => Some(ResolvedEntity::RegisteredModel(name.clone())),
         Target::EvaluationDataset(dataset) => Some(ResolvedEntity::EvaluationDataset(dataset.clone())),
+        Target::Issue(issue) => entities::locate_issue(table, issue)
+            .await?
+            .map(|experiment| ResolvedEntity::Issue(experiment, issue.clone())),
         Target::User(user) => Some(ResolvedEntity::User(user.clone())),
     })
 }
