@@ -358,9 +358,16 @@ impl Scope {
         if self.is_allowed(table, needs).await? {
             return Ok(());
         }
+        Err(self.refusal(needs))
+    }
+
+    /// Returns the error for a request that is refused although these needs, its first one in
+    /// particular, may be granted. Logs the refusal.
+    #[must_use]
+    pub fn refusal(&self, needs: &Needs) -> Error {
         match needs.iter().next() {
-            Some(need) => Err(denied(&self.identity, need)),
-            None => Err(Error::internal("nothing is required")),
+            Some(need) => denied(&self.identity, need),
+            None => Error::internal("nothing is required"),
         }
     }
 

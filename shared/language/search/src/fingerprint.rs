@@ -73,11 +73,11 @@ impl Fingerprint {
     #[must_use]
     pub fn of_list(kind: &str, container: &str, conditions: &[Option<&str>]) -> Self {
         let hash = FnvHash::new("list").text(kind).text(container);
-        let add = |hash: FnvHash, condition: &Option<&str>| match condition {
+        let add = |hash: FnvHash, condition: Option<&str>| match condition {
             Some(condition) => hash.count(1).text(condition),
             None => hash.count(0),
         };
-        Self(conditions.iter().fold(hash, add).0)
+        Self(conditions.iter().copied().fold(hash, add).0)
     }
 
     /// Returns the fingerprint of a search of issues, given its single values and its lists.
