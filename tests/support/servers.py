@@ -81,6 +81,19 @@ class StockMlflow:
             )
 
 
+class NextStockMlflow(StockMlflow):
+    """`mlflow server` of the next release, which is in a directory of its own."""
+
+    def __init__(self, directory: Path, release: Path, first_experiment_id: int | None = None):
+        environment = {"PYTHONPATH": str(release)}
+        directory.mkdir(parents=True, exist_ok=True)
+        url = f"sqlite:///{stock_database(directory)}"
+        made = run(["-c", _MAKE_TABLES, url], child_environment(**environment), directory)
+        if made.returncode != 0:
+            raise RuntimeError(made.stderr)
+        super().__init__(directory, first_experiment_id, environment=environment)
+
+
 class ServerlessMlflow:
     """This project's `mlflow-serverless serve`, with its data in a directory or in memory."""
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use access::{AuthorizerWrites, Scope};
 use entities::experiments::{ExperimentLeases, check_is_active};
+use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{ExperimentId, Result};
 use table::Table;
 
@@ -38,6 +39,15 @@ impl Store {
     pub(super) async fn active_experiment(&self, id: ExperimentId) -> Result<ExperimentId> {
         let state = self.experiments.state(id).await?.ok_or_else(|| id.not_found())?;
         check_is_active(id, state.stage)?;
+        Ok(id)
+    }
+
+    /// Returns the experiment of label schemas, review queues or issues, and fails unless it is
+    /// active. A deleted experiment is reported as missing, as in MLflow. Takes one request, or none
+    /// while a lease on the experiment lasts.
+    pub(super) async fn reviewed_experiment(&self, id: ExperimentId) -> Result<ExperimentId> {
+        let state = self.experiments.state(id).await?;
+        state.filter(|state| state.stage == LifecycleStage::Active).ok_or_else(|| id.not_found())?;
         Ok(id)
     }
 }

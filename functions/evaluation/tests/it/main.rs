@@ -7,6 +7,8 @@ mod dataset_searches;
 mod evaluation_datasets;
 mod evaluation_records;
 mod generated;
+mod issues;
+mod reviews;
 mod scorers;
 mod server;
 

@@ -71,7 +71,7 @@ impl Store {
     /// Creates an issue. Takes one request, one more to check its run, one more if the lease on the
     /// experiment has expired, and one more per 25 parts of long texts.
     pub async fn issue_create(&self, experiment: &Granted<ExperimentId>, new: &NewIssue) -> Result<Issue> {
-        let experiment = self.active_experiment(**experiment).await?;
+        let experiment = self.reviewed_experiment(**experiment).await?;
         // An id in the format of this server belongs to the experiment that it contains.
         if new.id.as_ref().and_then(IssueId::experiment).is_some_and(|other| other != experiment) {
             return Err(taken());

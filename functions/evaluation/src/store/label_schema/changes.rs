@@ -79,7 +79,7 @@ impl Store {
         experiment: &Granted<ExperimentId>,
         new: &NewLabelSchema,
     ) -> Result<LabelSchema> {
-        let experiment = self.active_experiment(**experiment).await?;
+        let experiment = self.reviewed_experiment(**experiment).await?;
         self.table
             .change("a label schema", |refused| async move {
                 if refused.is_of(1) {

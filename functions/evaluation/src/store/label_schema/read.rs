@@ -38,7 +38,7 @@ impl Store {
         experiment: &Granted<ExperimentId>,
         name: &str,
     ) -> Result<LabelSchema> {
-        let experiment = self.active_experiment(**experiment).await?;
+        let experiment = self.reviewed_experiment(**experiment).await?;
         if name == DEFAULT_NAME {
             return Ok(LabelSchema::default_of(experiment));
         }
@@ -61,7 +61,7 @@ impl Store {
     ) -> Result<LabelSchemasResponse> {
         let list = Fingerprint::of_list("label schemas", &experiment.to_string(), &[]);
         let after = decode_page_token::<String>(list, token)?;
-        let experiment = self.active_experiment(**experiment).await?;
+        let experiment = self.reviewed_experiment(**experiment).await?;
         let range = match after {
             None => rows::LabelSchema::all(&experiment).range(),
             Some(after) => {

@@ -34,7 +34,7 @@ impl Store {
         new: &NewReviewQueue,
         owner: Option<&str>,
     ) -> Result<ReviewQueue> {
-        let experiment = self.active_experiment(**experiment).await?;
+        let experiment = self.reviewed_experiment(**experiment).await?;
         self.review_queue_check_schemas(experiment, &new.schema_ids).await?;
         self.table
             .change("a review queue", |refused| async move {
@@ -59,7 +59,7 @@ impl Store {
     ) -> Result<ReviewQueue> {
         let name = normalized_user(user);
         let new = NewReviewQueue::checked(ReviewQueueType::User, &name, &[], &[])?;
-        self.active_experiment(**experiment).await?;
+        self.reviewed_experiment(**experiment).await?;
         let mut attempts = self.table.attempts("the queue of a user");
         loop {
             attempts.next().await?;

@@ -54,7 +54,7 @@ impl Store {
         experiment: &Granted<ExperimentId>,
         name: &str,
     ) -> Result<ReviewQueue> {
-        let experiment = self.active_experiment(**experiment).await?;
+        let experiment = self.reviewed_experiment(**experiment).await?;
         let found = self.review_queue_named(experiment, name).await?;
         found.ok_or_else(|| {
             Error::not_found(format!("Review queue with name '{name}' not found for experiment '{experiment}'."))
@@ -78,7 +78,7 @@ impl Store {
             after.ok_or_else(|| Error::invalid("Invalid page token"))
         });
         let after = after.transpose()?;
-        let experiment = self.active_experiment(**experiment).await?;
+        let experiment = self.reviewed_experiment(**experiment).await?;
         let mut found = Vec::new();
         if let Some(item) = &conditions.item {
             let queues = self.review_queues_of(experiment, item).await?.into_iter();
