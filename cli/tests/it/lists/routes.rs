@@ -52,6 +52,14 @@ const OTHERS: &[(&str, &str)] = &[
     ("GET /ajax-api/2.0/mlflow/get-trace-artifact", PART),
     ("GET /ajax-api/3.0/mlflow/get-trace-artifact", PART),
     ("GET /api/2.0/mlflow/model-versions/get-download-uri", PART),
+    ("GET /api/3.0/mlflow/label-schemas/get", PART),
+    ("GET /api/3.0/mlflow/label-schemas/get-by-name", PART),
+    ("GET /api/3.0/mlflow/label-schemas/list", PART),
+    ("GET /api/3.0/mlflow/review-queues/get", PART),
+    ("GET /api/3.0/mlflow/review-queues/get-by-name", PART),
+    ("GET /api/3.0/mlflow/review-queues/items/list", PART),
+    ("GET /api/3.0/mlflow/issues/{issue_id}", PART),
+    ("POST /api/3.0/mlflow/issues/search", PART),
     ("GET /model-versions/get-artifact", PART),
     ("GET /api/2.0/mlflow-artifacts/artifacts/{*artifact_path}", PART),
     ("GET /api/2.0/mlflow-artifacts/presigned/{*artifact_path}", PART),
@@ -80,6 +88,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("POST /api/3.0/mlflow/users/permissions/grant", "changes a grant for something that the caller may read"),
     ("POST /api/3.0/mlflow/users/permissions/revoke", "changes a grant for something that the caller may read"),
     ("GET /api/2.0/mlflow/users/list", "names of users are visible to all users, who may grant them access"),
+    ("GET /api/3.0/mlflow/review-queues/list", "queues of the experiment that the request names: `review_queues.rs`"),
 ];
 
 /// GraphQL fields that lead to entities and are not lists, with the reason.

@@ -8,6 +8,7 @@ mod evaluation_datasets;
 mod evaluation_records;
 mod generated;
 mod issues;
+mod review_costs;
 mod reviews;
 mod scorers;
 mod server;

@@ -10,7 +10,10 @@
 
 use access::Granted;
 use entities::attributes::EDITS;
-use entities::{MAX_REVIEWS_IN_TRANSACTION, StoredTrace, TraceItem, issue_count_writes, now_ms, reviews_of_traces};
+use entities::{
+    MAX_REVIEWS_IN_TRANSACTION, StoredTrace, TraceItem, issue_count_writes, now_ms, remove_late_reviews,
+    reviews_of_traces,
+};
 use futures::stream::{self, StreamExt};
 use key_schema::{Key, rows};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
@@ -29,7 +32,8 @@ const MAX_DURATION: std::time::Duration = std::time::Duration::from_secs(20);
 impl Store {
     /// Deletes the given traces if they belong to the experiment, and returns how many existed.
     ///
-    /// Takes one request per hundred traces. Each trace takes two more to read and delete its
+    /// Takes one request per hundred traces, and two to find their items in review queues, or four if
+    /// the experiment has some. Each trace takes two more to read and delete its
     /// spans, one more per 25 items of spans, and one to write its mark if the mark is more than a
     /// minute old.
     pub async fn traces_delete(&self, experiment: &Granted<ExperimentId>, ids: &[TraceId]) -> Result<u64> {
@@ -103,20 +107,22 @@ impl Store {
         is_wanted: impl Fn(&StoredTrace) -> bool + Sync,
     ) -> Result<u64> {
         let Some(experiment) = traces.first().map(StoredTrace::experiment) else { return Ok(0) };
-        let ids: Vec<_> = traces.iter().map(StoredTrace::id).collect();
-        let mut reviews = reviews_of_traces(&self.table, experiment, &ids).await?;
-        let removals: Vec<_> = traces
-            .into_iter()
-            .map(|trace| {
-                let reviews = reviews.remove(trace.id()).unwrap_or_default();
-                self.trace_remove(trace, reviews, &is_wanted)
-            })
-            .collect();
+        let ids: Vec<_> = traces.iter().map(|trace| trace.id().clone()).collect();
+        let mut reviews = reviews_of_traces(&self.table, experiment, &ids.iter().collect::<Vec<_>>()).await?;
+        let removals = traces.into_iter().zip(&ids).map(|(trace, id)| {
+            let reviews = reviews.remove(id).unwrap_or_default();
+            let removal = self.trace_remove(trace, reviews, &is_wanted);
+            async move { removal.await.map(|is_removed| Some(id).filter(|_| is_removed)) }
+        });
         // Every removal runs to completion, even if another one fails. A removal that is
         // interrupted would leave spans behind until the packer processes the trace's mark.
-        let removed: Vec<Result<bool>> = stream::iter(removals).buffer_unordered(CONCURRENCY).collect().await;
+        let removals: Vec<_> = removals.collect();
+        let removed: Vec<Result<Option<&TraceId>>> =
+            stream::iter(removals).buffer_unordered(CONCURRENCY).collect().await;
+        let gone: Vec<_> = removed.iter().flatten().flatten().copied().collect();
+        remove_late_reviews(&self.table, experiment, &gone).await?;
         let removed = removed.into_iter().collect::<Result<Vec<_>>>()?;
-        Ok(removed.into_iter().filter(|is_removed| *is_removed).count() as u64)
+        Ok(removed.into_iter().flatten().count() as u64)
     }
 
     /// Returns the keys of a trace's spans: first those that are deleted in the transaction with

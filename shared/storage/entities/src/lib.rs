@@ -70,7 +70,9 @@ pub use logged_model_points::{ModelPoint, ModelSeries, pack_model_segments, unpa
 pub use metric_segment::{MIN_SEGMENT_POINTS, SegmentName, SegmentStart, read_segment, segments};
 pub use metrics::{latest, pack_set, waiting};
 pub use param_and_tag_maps::{entries, entry_key, entry_name};
-pub use reviewed_traces::{MAX_REVIEWS_IN_TRANSACTION, issue_count_writes, queues_of, reviews_of_traces};
+pub use reviewed_traces::{
+    MAX_REVIEWS_IN_TRANSACTION, issue_count_writes, queues_of, remove_late_reviews, reviews_of_traces,
+};
 pub use run::{run_artifact_uri, run_info, run_whole};
 pub use run_copy::{RUN_ENTITY_TYPE, RunCopy, own_stage};
 pub use run_items::{RunItems, read_all_runs, read_run_items, read_runs};

@@ -45,6 +45,15 @@ pub async fn reviews_of_traces(
     Ok(reviews.collect())
 }
 
+/// Deletes the items of review queues that refer to traces which have been deleted. A request that
+/// added one of these traces to a queue while it was deleted may have written its item after the
+/// deletion has read them. Sends the same requests as [`reviews_of_traces`], and one more per 25
+/// items.
+pub async fn remove_late_reviews(table: &Table, experiment: ExperimentId, traces: &[&TraceId]) -> Result<()> {
+    let late = reviews_of_traces(table, experiment, traces).await?;
+    table.write_many(Vec::new(), &late.into_values().flatten().collect::<Vec<_>>()).await
+}
+
 /// Returns the review queues in the row of a trace. Some of them may have been deleted.
 #[must_use]
 pub fn queues_of(reviewed: &Item) -> Vec<ReviewQueueId> {

@@ -9,7 +9,10 @@
 //! its mark. A trace that has moved to another day, according to its document, is kept as well.
 
 use entities::attributes::{ARRIVED, EDITS, MARKED_AT};
-use entities::{MAX_REVIEWS_IN_TRANSACTION, StoredTrace, issue_count_writes, now_ms, read_traces, reviews_of_traces};
+use entities::{
+    MAX_REVIEWS_IN_TRANSACTION, StoredTrace, issue_count_writes, now_ms, read_traces, remove_late_reviews,
+    reviews_of_traces,
+};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Key, WideDigest, rows};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
@@ -172,11 +175,14 @@ impl PartitionRemoval<'_> {
             .iter()
             .map(|place| {
                 let reviews = reviews.remove(&place.trace).unwrap_or_default();
-                self.remove_trace(place, heads.get(&place.trace), reviews)
+                let removal = self.remove_trace(place, heads.get(&place.trace), reviews);
+                async move { removal.await.map(|was_there| Some(&place.trace).filter(|_| was_there)) }
             })
             .collect();
         let removed: Vec<_> = stream::iter(removals).buffer_unordered(CONCURRENCY).try_collect().await?;
-        Ok(removed.into_iter().map(u64::from).sum())
+        let removed: Vec<_> = removed.into_iter().flatten().collect();
+        remove_late_reviews(&self.retention.table, self.partition.experiment, &removed).await?;
+        Ok(removed.len() as u64)
     }
 
     /// Deletes the trace with this key, given its document and its items in review queues. Returns

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::route_samples::SAMPLE_USER;
 use crate::route_samples::sample_client::{SampleClient, V3, text};
 use crate::route_samples::tracking::experiment;
 
@@ -41,7 +42,7 @@ pub(crate) async fn writes(walk: &mut SampleClient) {
     walk.send(&format!("PATCH {all}/update"), &[], update).await;
 
     let all = format!("{V3}/review-queues");
-    let new = json!({ "experiment_id": experiment, "name": "queue", "queue_type": "CUSTOM", "users": ["ann"], "schema_ids": [id] });
+    let new = json!({ "experiment_id": experiment, "name": "queue", "queue_type": "CUSTOM", "users": ["ann", SAMPLE_USER], "schema_ids": [id] });
     let queue = text(&walk.send(&format!("POST {all}/create"), &[], new).await, "/review_queue/queue_id");
     let user = json!({ "experiment_id": experiment, "user": "ann" });
     walk.send(&format!("POST {all}/get-or-create-user"), &[], user).await;
@@ -83,7 +84,7 @@ pub(crate) async fn reads(walk: &mut SampleClient) {
     let trace = trace(walk, experiment, 0x7003).await;
     let created = walk.send(&format!("POST {V3}/label-schemas/create"), &[], schema(experiment, "q")).await;
     let schema = text(&created, "/label_schema/schema_id");
-    let new = json!({ "experiment_id": experiment, "name": "queue", "queue_type": "CUSTOM", "users": ["ann"], "schema_ids": [schema] });
+    let new = json!({ "experiment_id": experiment, "name": "queue", "queue_type": "CUSTOM", "users": ["ann", SAMPLE_USER], "schema_ids": [schema] });
     let created = walk.send(&format!("POST {V3}/review-queues/create"), &[], new).await;
     let queue = text(&created, "/review_queue/queue_id");
     let items = json!({ "queue_id": queue, "item_ids": [trace] });
