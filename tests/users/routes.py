@@ -140,7 +140,7 @@ def _reviews(number: int) -> list[Asked]:
         Asked("POST", f"{issues}/search", {"experiment_id": experiment}),
         Asked("POST", f"{issues}/search", {"experiment_id": experiment, "filter_string": f"source_run_id = '$run{number}'"}),
         Asked("GET", f"{issues}/{issue}"),
-        Asked("PATCH", f"{issues}/{issue}", {"description": "e"}),
+        Asked("PATCH", f"{issues}/{issue}", {"issue_id": issue, "description": "e"}),
     ]
 
 

@@ -1,7 +1,6 @@
 //! Creating and changing issues.
 
 use access::{Action, Needs, Resource, Scope, Target};
-use mlflow_api::checks::Check::Custom;
 use mlflow_api::issues::{
     self, IssueResponse, IssueSeverity, IssueStatus, Metadata, check_deleted_keys, check_last_seen, check_name,
     check_texts, check_user,
@@ -16,10 +15,7 @@ use crate::store::{IssueChange, NewIssue, Store};
 
 /// Reads the metadata of a request, and checks the time, which MLflow does in its own way.
 fn metadata_and_time(request: &Request) -> Result<Metadata> {
-    fn accept(_: &Value) -> Result<(), Option<String>> {
-        Ok(())
-    }
-    let body = request.object(&[("metadata", &[Custom(accept)])])?;
+    let body = request.object(&[])?;
     let sent = |name: &str, camel: &str| body.get(name).or_else(|| body.get(camel));
     check_last_seen(sent("last_seen_timestamp", "lastSeenTimestamp").unwrap_or(&Value::Null))?;
     issues::metadata(sent("metadata", "metadata"))

@@ -47,7 +47,7 @@ async fn metadata_is_merged_per_key_whatever_is_lost() {
     let issue = issue.as_str();
     join_all((0..6).map(|number| async move {
         let change =
-            json!({ "metadata": { format!("k{number}"): "v" }, "last_seen_timestamp": 5_000_000_000_000_i64 - number });
+            json!({ "issue_id": issue, "metadata": { format!("k{number}"): "v" }, "last_seen_timestamp": 5_000_000_000_000_i64 - number });
         call(server, "PATCH", &format!("issues/{issue}"), &change).await.ok();
     }))
     .await;
@@ -92,13 +92,13 @@ async fn long_texts_are_replaced_with_their_parts() {
     assert!(rows(&site, "ISSUEDATA#").await > 1);
     assert_eq!(get(server, &issue).await["description"], long);
     let other = noise(2, 600_000);
-    call(server, "PATCH", &format!("issues/{issue}"), &json!({ "description": other })).await.ok();
+    call(server, "PATCH", &format!("issues/{issue}"), &json!({ "issue_id": issue, "description": other })).await.ok();
     assert_eq!(search(server, &experiment, &json!({})).await["issues"][0]["description"], other);
     let basic = search(server, &experiment, &json!({ "view": "basic" })).await;
     assert_eq!(basic["issues"][0]["description"], "");
-    call(server, "PATCH", &format!("issues/{issue}"), &json!({ "description": "short" })).await.ok();
+    call(server, "PATCH", &format!("issues/{issue}"), &json!({ "issue_id": issue, "description": "short" })).await.ok();
     assert_eq!(rows(&site, "ISSUEDATA#").await, 1);
-    let large = json!({ "description": noise(3, (1 << 20) + 1) });
+    let large = json!({ "issue_id": issue, "description": noise(3, (1 << 20) + 1) });
     call(server, "PATCH", &format!("issues/{issue}"), &large).await.refused(400, "BAD_REQUEST");
 }
 

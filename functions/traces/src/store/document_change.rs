@@ -126,13 +126,10 @@ impl Store {
             let mark = self.trace_keep_marks(&draft, &mut marked).await?;
             let (item, condition) = draft.finish(mark.as_ref());
             let counts = issue_count_writes(draft.experiment(), draft.before().map(StoredTrace::item), Some(&item));
-            let current = match self.trace_put(item.clone(), condition, counts).await? {
-                None => {
-                    let written = StoredTrace::of(item)?;
-                    self.trace_cache.keep_trace(&written);
-                    return Ok(written);
-                }
-                Some(current) => current,
+            let Some(current) = self.trace_put(item.clone(), condition, counts).await? else {
+                let written = StoredTrace::of(item)?;
+                self.trace_cache.keep_trace(&written);
+                return Ok(written);
             };
             self.trace_cache.forget_trace(trace);
             (stored, awaited) = parts(current.map(TraceItem::of).transpose()?);

@@ -343,7 +343,7 @@ impl Scope {
     /// generated may not exist either, but that is not checked here.
     pub fn issue(&self, issue: &IssueId) -> Result<Granted<ExperimentId>> {
         let found = self.granted(&Target::Issue(issue.clone()), |place| match place {
-            ResolvedEntity::Issue(experiment, _) => Some(*experiment),
+            ResolvedEntity::Issue(experiment) => Some(*experiment),
             _ => None,
         });
         found?.ok_or_else(|| IssueId::not_found(issue.as_str()))

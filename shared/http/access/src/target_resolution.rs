@@ -7,7 +7,7 @@ use entities::{ModelLocation, RunLocation, StoredTrace, locate_model, locate_run
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Name, rows};
 use mlflow_api::{
-    ErrorCode, EvaluationDatasetId, ExperimentId, IssueId, RegisteredModelName, Result, TraceId, UserName, Workspace,
+    ErrorCode, EvaluationDatasetId, ExperimentId, RegisteredModelName, Result, TraceId, UserName, Workspace,
 };
 use table::Table;
 
@@ -29,7 +29,8 @@ pub(crate) enum ResolvedEntity {
     Scorer(ExperimentId, String),
     RegisteredModel(RegisteredModelName),
     EvaluationDataset(EvaluationDatasetId),
-    Issue(ExperimentId, IssueId),
+    /// The experiment of an issue.
+    Issue(ExperimentId),
     User(UserName),
 }
 
@@ -38,14 +39,13 @@ impl ResolvedEntity {
     pub(crate) fn guarded(&self, target: &Target) -> Guard {
         match self {
             Self::Workspace => Guard::Workspace(target.resource()),
-            Self::Experiment(experiment) => Guard::Experiment(*experiment),
+            Self::Experiment(experiment) | Self::Issue(experiment) => Guard::Experiment(*experiment),
             Self::Run(at) => Guard::Experiment(at.experiment),
             Self::LoggedModel(at) => Guard::Experiment(at.experiment),
             Self::Trace(trace) => Guard::Experiment(trace.experiment()),
             Self::Scorer(experiment, name) => Guard::Scorer(*experiment, name.clone()),
             Self::RegisteredModel(name) => Guard::RegisteredModel(name.clone()),
             Self::EvaluationDataset(dataset) => Guard::EvaluationDataset(dataset.clone()),
-            Self::Issue(experiment, _) => Guard::Experiment(*experiment),
             Self::User(user) => Guard::User(user.clone()),
         }
     }
@@ -97,9 +97,7 @@ async fn place(
         Target::Scorer(experiment, name) => Some(ResolvedEntity::Scorer(*experiment, name.clone())),
         Target::RegisteredModel(name) => Some(ResolvedEntity::RegisteredModel(name.clone())),
         Target::EvaluationDataset(dataset) => Some(ResolvedEntity::EvaluationDataset(dataset.clone())),
-        Target::Issue(issue) => entities::locate_issue(table, issue)
-            .await?
-            .map(|experiment| ResolvedEntity::Issue(experiment, issue.clone())),
+        Target::Issue(issue) => entities::locate_issue(table, issue).await?.map(ResolvedEntity::Issue),
         Target::User(user) => Some(ResolvedEntity::User(user.clone())),
     })
 }

@@ -54,7 +54,8 @@ impl Store {
         search: &IssueSearch,
     ) -> Result<IssuesResponse> {
         let experiment = **experiment;
-        let after = decode_page_token::<SortKey>(search.fingerprint, &search.page_token)?;
+        let after = decode_page_token::<SortKey>(search.fingerprint, &search.page_token)
+            .map_err(|_| Error::invalid("Invalid page token or token does not match the issue query"))?;
         if after.as_ref().is_some_and(|after| !search.order.has_form(after)) {
             return Err(Error::invalid("Invalid issue page token"));
         }

@@ -59,8 +59,8 @@ impl Store {
         max_results: usize,
         token: &str,
     ) -> Result<LabelSchemasResponse> {
-        let list = Fingerprint::of_list("label schemas", &experiment.to_string(), &[]);
-        let after = decode_page_token::<String>(list, token)?;
+        let fingerprint = Fingerprint::of_list("label schemas", &experiment.to_string(), &[]);
+        let after = decode_page_token::<String>(fingerprint, token)?;
         let experiment = self.reviewed_experiment(**experiment).await?;
         let range = match after {
             None => rows::LabelSchema::all(&experiment).range(),
@@ -76,7 +76,7 @@ impl Store {
         let next_page_token = match page.items.last().and_then(Item::key).filter(|_| !is_last) {
             Some(last) => {
                 let last = rows::LabelSchema::parse(&last).map(|row| row.schema.to_string()).unwrap_or_default();
-                encode_page_token(list, &last)?
+                encode_page_token(fingerprint, &last)?
             }
             None => String::new(),
         };

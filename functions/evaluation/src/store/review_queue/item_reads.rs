@@ -25,8 +25,8 @@ impl Store {
         token: &str,
     ) -> Result<ReviewQueueItemsResponse> {
         check_experiment(experiment, queue)?;
-        let list = Fingerprint::of_list("review items", queue.as_str(), &[status.map(ReviewStatus::name)]);
-        let range = match decode_page_token::<(i64, String)>(list, token)? {
+        let fingerprint = Fingerprint::of_list("review items", queue.as_str(), &[status.map(ReviewStatus::name)]);
+        let range = match decode_page_token::<(i64, String)>(fingerprint, token)? {
             None => index::ReviewItemsByTime::all(queue).range(),
             Some((created, trace)) => {
                 let trace = TraceId::parse(&trace).ok_or_else(|| Error::invalid("Invalid page token"))?;
@@ -48,7 +48,7 @@ impl Store {
         let has_more = items.len() > most;
         items.truncate(most);
         let next_page_token = match items.last().filter(|_| has_more) {
-            Some(last) => encode_page_token(list, &(last.creation_time_ms, &last.item_id))?,
+            Some(last) => encode_page_token(fingerprint, &(last.creation_time_ms, &last.item_id))?,
             None => String::new(),
         };
         Ok(ReviewQueueItemsResponse { items, next_page_token })

@@ -71,8 +71,8 @@ impl Store {
         max_results: usize,
         token: &str,
     ) -> Result<ReviewQueuesResponse> {
-        let list = conditions.fingerprint(**experiment);
-        let after = decode_page_token::<String>(list, token)?;
+        let fingerprint = conditions.fingerprint(**experiment);
+        let after = decode_page_token::<String>(fingerprint, token)?;
         let after = after.map(|after| {
             let after = ReviewQueueId::parse(&after).filter(|after| after.experiment() == **experiment);
             after.ok_or_else(|| Error::invalid("Invalid page token"))
@@ -106,7 +106,7 @@ impl Store {
         let has_more = found.len() > max_results;
         found.truncate(max_results);
         let next_page_token = match found.last().filter(|_| has_more) {
-            Some(last) => encode_page_token(list, &last.queue_id)?,
+            Some(last) => encode_page_token(fingerprint, &last.queue_id)?,
             None => String::new(),
         };
         Ok(ReviewQueuesResponse { review_queues: found, next_page_token })

@@ -17,8 +17,10 @@ messages! {
         issue_id: Option<String> [Text],
         last_seen_timestamp: Option<i64>,
     }
-    /// The request message of `PATCH issues/{issue_id}`. The issue is the one in the path.
+    /// The request message of `PATCH issues/{issue_id}`. The issue is the one in the path,
+    /// regardless of the id in the body.
     UpdateIssue {
+        issue_id: String [Required, Text],
         name: Option<String> [Text],
         description: Option<String> [Text],
         status: Option<String> [Text],

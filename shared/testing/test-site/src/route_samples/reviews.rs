@@ -64,7 +64,9 @@ pub(crate) async fn writes(walk: &mut SampleClient) {
     let mut chosen = issue(experiment, "chosen");
     chosen["issue_id"] = "iss-chosen".into();
     walk.send(&format!("POST {all}"), &[], chosen).await;
-    let update = json!({ "status": "resolved", "metadata": { "l": "v" }, "delete_metadata_keys": ["k"], "last_updated_by": "u" });
+    let update = json!({
+        "issue_id": "one", "status": "resolved", "metadata": { "l": "v" }, "delete_metadata_keys": ["k"], "last_updated_by": "u",
+    });
     for id in [id.as_str(), "iss-chosen"] {
         walk.send(&format!("PATCH {all}/{{issue_id}}"), &[id], update.clone()).await;
     }
