@@ -20,7 +20,7 @@ _SPELLED_ID = re.compile(r"([ +0]*)([1-9][0-9]*)")
 #: Ids that can be recognized anywhere in a text. A long number is either a known id or none. A
 #: short number may have any meaning, so it is only replaced where the text says that it is an id.
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_LEARNABLE = re.compile(rf"(?:dr?-|m-)?[0-9a-f]{{32}}|{_UUID}|[0-9]{{6,}}")
+_LEARNABLE = re.compile(rf"(?:dr?-|m-|ls-|rq-|iss-)?[0-9a-f]{{32}}|{_UUID}|[0-9]{{6,}}")
 _EXPERIMENT_IN_MESSAGE = re.compile(r"(experiment(?: with)?(?: id)?[ =]'?[-+ ]?)([0-9]+)", re.IGNORECASE)
 #: The ids of several experiments, as Python prints a list.
 _EXPERIMENTS_IN_MESSAGE = re.compile(r"\['[0-9]+'(?:, '[0-9]+')*\]")
@@ -44,6 +44,9 @@ _LEARNED_FIELDS = {
     "dataset_record_id": (re.compile(r"dr-[0-9a-f]{32}"), "record"),
     "scorer_id": (re.compile(_UUID), "scorer"),
     "model_id": (re.compile(r"m-[0-9a-f]{32}"), "model"),
+    "schema_id": (re.compile(r"ls-[0-9a-f]{32}"), "label schema"),
+    "queue_id": (re.compile(r"rq-[0-9a-f]{32}"), "review queue"),
+    "issue_id": (re.compile(r"iss-[0-9a-f]{32}"), "issue"),
 }
 _EXPERIMENT_FIELDS = {"experiment_id", "experiment_ids"}
 #: The digest of an evaluation dataset. It depends on the time, and may look like a number.
@@ -54,8 +57,24 @@ _LOCATIONS = {"artifact_uri", "artifact_location", "source", "mlflow.artifact_lo
 #: Lists that MLflow returns in the order of its database.
 _SETS = {"tags", "params", "model_outputs", "aliases", "latest_versions"}
 #: Times that are set by servers.
-_CREATED = {"creation_time", "created_time", "creation_timestamp", "creation_timestamp_ms"}
-_UPDATED = {"last_update_time", "last_updated_timestamp", "last_updated_timestamp_ms"}
+_CREATED = {
+    "creation_time",
+    "created_time",
+    "creation_timestamp",
+    "creation_timestamp_ms",
+    "creation_time_ms",
+    "created_at",
+    "created_timestamp",
+}
+_UPDATED = {
+    "last_update_time",
+    "last_updated_timestamp",
+    "last_updated_timestamp_ms",
+    "last_update_time_ms",
+    "last_updated_at",
+    "last_seen_timestamp",
+    "completed_time_ms",
+}
 #: Times in GraphQL responses, where 64-bit integers are strings.
 _TIMES_OF_GRAPHQL = {"creationTime", "lastUpdateTime", "creationTimestamp", "lastUpdatedTimestamp"}
 
@@ -128,12 +147,15 @@ class Placeholders:
             applied["name"] = "<generated name>"
         if fields.get("key") == "mlflow.artifactLocation" and isinstance(fields.get("value"), str):
             applied["value"] = self._apply_to_string(fields["value"], "artifact_location")
+        # Stock MLflow creates the default label schema when schemas are first listed.
+        if fields.get("is_default") is True:
+            applied |= {"created_at": "<time>", "last_updated_at": "<time>"}
         if "info" in fields:
             _hide_generated_name(applied)
         return applied
 
     def _apply_to_string(self, text: str, key: str) -> str:
-        if key == "next_page_token":
+        if key == "next_page_token" and text:
             return "<page token>"
         if key in _LEARNED_FIELDS or key in _EXPERIMENT_FIELDS:
             spelled = _SPELLED_ID.fullmatch(text)

@@ -186,7 +186,8 @@ def run(scenario: Scenario, reference: Side, subject: Side, excuse: Excuse) -> t
 
 
 def _next_page(answer: Answer) -> str | None:
-    return answer.body.get("next_page_token") if isinstance(answer.body, dict) else None
+    # Some lists end with an empty token, and others without one.
+    return (answer.body.get("next_page_token") or None) if isinstance(answer.body, dict) else None
 
 
 def _on_page(request: Request, token: str) -> Request:

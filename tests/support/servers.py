@@ -12,6 +12,8 @@ import os
 import re
 import shutil
 import sqlite3
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -35,6 +37,9 @@ _REPOSITORY = Path(__file__).resolve().parents[2]
 class StockMlflow:
     """`mlflow server` with one worker and an SQLite file."""
 
+    #: Whether the server is started from a process that has imported the installed MLflow.
+    _IS_WARM = True
+
     def __init__(
         self,
         directory: Path,
@@ -54,9 +59,10 @@ class StockMlflow:
         # The default closes connections after 5 s of inactivity, sometimes just when the next
         # request is on its way.
         command += ["--uvicorn-opts", "--timeout-keep-alive 600 --no-access-log"]
+        command = command if self._IS_WARM else [sys.executable, *command]
         # The job runner starts eight more processes, which these tests do not need.
         environment = child_environment(MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false", **environment or {})
-        self._process, self.url = _started(command, environment, directory, r"running on (http://127\.0\.0\.1:\d+)", warm=True)
+        self._process, self.url = _started(command, environment, directory, r"running on (http://127\.0\.0\.1:\d+)", warm=self._IS_WARM)
         if first_experiment_id is not None:
             self._start_experiment_ids_at(first_experiment_id)
 
@@ -79,6 +85,20 @@ class StockMlflow:
                 " creation_time, last_update_time) VALUES (?, 'the one before the first', '', 'deleted', ?, ?)",
                 (first - 1, now, now),
             )
+
+
+class NextStockMlflow(StockMlflow):
+    """`mlflow server` of the next release, which is in a directory of its own."""
+
+    _IS_WARM = False
+
+    def __init__(self, directory: Path, release: Path, first_experiment_id: int | None = None):
+        environment = {"PYTHONPATH": str(release)}
+        directory.mkdir(parents=True, exist_ok=True)
+        url = f"sqlite:///{stock_database(directory)}"
+        command = [sys.executable, "-c", _MAKE_TABLES, url]
+        subprocess.run(command, env=child_environment(**environment), cwd=directory, check=True, capture_output=True)
+        super().__init__(directory, first_experiment_id, environment=environment)
 
 
 class ServerlessMlflow:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import sqlalchemy
 
+from tests.support.next_release import next_release
 from tests.transfer.servers import Databases
 
 #: The last migration of each release.
@@ -36,7 +37,7 @@ def migrate(url: str, release: str) -> None:
     if not sqlalchemy.inspect(engine).get_table_names():
         # The very first tables are not made by a migration.
         InitialBase.metadata.create_all(engine)
-    migrations = str(_next_release() / "mlflow/store/db_migrations") if release == "3.18.0" else None
+    migrations = str(next_release() / "mlflow/store/db_migrations") if release == "3.18.0" else None
     config = utils._get_alembic_config(url.replace("%", "%%"), migrations)
     with engine.begin() as connection:
         config.attributes["connection"] = connection
@@ -75,18 +76,6 @@ class SchemaTemplates:
 
 
 @functools.cache
-def _next_release() -> Path:
-    """Returns a directory with MLflow 3.18.0 and none of its dependencies, which 3.17.2 has
-    already. Installed once, into the build directory.
-    """
-    directory = Path(__file__).parents[2] / "target" / "mlflow-3.18.0"
-    if not (directory / "ready").exists():
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(directory), "mlflow==3.18.0"]
-        subprocess.run(command, check=True)
-        (directory / "ready").touch()
-    return directory
-
-
 def fill(url: str, rows: dict[str, list[dict]]) -> None:
     """Inserts rows into the tables that the schema has, with the columns that it has."""
     engine = sqlalchemy.create_engine(url)

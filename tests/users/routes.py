@@ -95,6 +95,52 @@ def of_experiment(number: int) -> list[Asked]:
         *_scorers(experiment),
         *_served(experiment, run),
         *_traces(number),
+        *_reviews(number),
+    ]
+
+
+def _reviews(number: int) -> list[Asked]:
+    experiment, trace, issue = f"$experiment{number}", f"$trace{number}", f"$issue{number}"
+    schemas, queues, issues = (f"{V3}/{path}" for path in ("label-schemas", "review-queues", "issues"))
+    new_schema = {"experiment_id": experiment, "name": "$unique", "type": "FEEDBACK", "input": {"text": {}}}
+    fresh_schema = Made(f"{schemas}/create", new_schema, ("label_schema", "schema_id"))
+    new_queue = {"experiment_id": experiment, "name": "$unique", "queue_type": "CUSTOM"}
+
+    def fresh_queue(**more: Any) -> Made:
+        return Made(f"{queues}/create", {**new_queue, **more}, ("review_queue", "queue_id"))
+
+    def of_queue(queue: str, made: Made | None = None) -> list[Asked]:
+        of_item = {"queue_id": queue, "item_ids": [trace]}
+        return [
+            Asked("GET", f"{queues}/get", {"queue_id": queue}, made=made),
+            Asked("POST", f"{queues}/update", {"queue_id": queue, "update_users": True, "users": ["$caller"]}, made=made),
+            Asked("POST", f"{queues}/update", {"queue_id": queue, "newOwner": "$caller"}, made=made),
+            Asked("POST", f"{queues}/items/add", of_item, made=made),
+            Asked("POST", f"{queues}/items/remove", of_item, made=made),
+            Asked("GET", f"{queues}/items/list", {"queue_id": queue}, made=made),
+            Asked("POST", f"{queues}/items/set-status", {"queue_id": queue, "item_id": trace, "status": "COMPLETE"}, made=made),
+        ]
+
+    return [
+        Asked("POST", f"{schemas}/create", new_schema),
+        Asked("GET", f"{schemas}/get", {"schema_id": f"$schema{number}"}),
+        Asked("GET", f"{schemas}/get-by-name", {"experiment_id": experiment, "name": "schema"}),
+        Asked("GET", f"{schemas}/list", {"experiment_id": experiment}),
+        Asked("PATCH", f"{schemas}/update", {"schema_id": f"$schema{number}", "instruction": "i"}),
+        Asked("DELETE", f"{schemas}/delete", {"schema_id": "$fresh"}, made=fresh_schema),
+        Asked("POST", f"{queues}/create", new_queue),
+        Asked("POST", f"{queues}/get-or-create-user", {"experiment_id": experiment, "user": "$caller"}),
+        Asked("GET", f"{queues}/get-by-name", {"experiment_id": experiment, "name": "queue"}),
+        Asked("GET", f"{queues}/get-by-name", {"experiment_id": experiment, "name": "$unique"}, made=fresh_queue(users=["$caller"])),
+        Asked("GET", f"{queues}/list", {"experiment_id": experiment}),
+        Asked("POST", f"{queues}/delete", {"queue_id": "$fresh"}, made=fresh_queue(users=["$caller"])),
+        *of_queue("$fresh", fresh_queue(users=["$caller"])),
+        *of_queue(f"$queue{number}"),
+        Asked("POST", issues, {"experiment_id": experiment, "name": "n", "description": "d"}),
+        Asked("POST", f"{issues}/search", {"experiment_id": experiment}),
+        Asked("POST", f"{issues}/search", {"experiment_id": experiment, "filter_string": f"source_run_id = '$run{number}'"}),
+        Asked("GET", f"{issues}/{issue}"),
+        Asked("PATCH", f"{issues}/{issue}", {"issue_id": issue, "description": "e"}),
     ]
 
 

@@ -29,7 +29,7 @@ _RESOURCES = [
 #: Types that can be granted for all resources.
 _TYPES = [
     *("experiment", "registered_model", "prompt", "scorer", "run", "trace", "assessment", "logged_model"),
-    *("registered_model_version", "prompt_version", "scorer_version"),
+    *("registered_model_version", "prompt_version", "scorer_version", "review_queue"),
 ]
 
 
@@ -143,6 +143,8 @@ def _shown_of_experiment(number: int) -> list[Shown]:
         Shown("POST", f"{V3}/traces/search", {**asked, "order_by": ["run_id DESC"]}, of_traces),
         Shown("POST", f"{V3}/traces/search", {**asked, "filter": f"metadata.`mlflow.modelId` = '{model}'"}, of_traces),
         Shown("POST", f"{V3}/traces/delete-traces", {"experiment_id": experiment, "request_ids": ["tr-0"]}, []),
+        Shown("GET", f"{V3}/issues/$issue{number}", {}, [("issue", "source_run_id")]),
+        Shown("GET", f"{V3}/review-queues/list", {"experiment_id": experiment}, [("review_queues", 0), ("review_queues", 1)]),
         Shown("POST", f"{V3}/datasets/search", in_experiment, [("datasets", 0), ("datasets", 1)]),
         Shown("GET", f"{V3}/datasets/search", in_experiment, [("datasets", 0)]),
     ]
@@ -342,7 +344,7 @@ def _decisions(places: list[tuple[Server, Server]], seed: int, users: int, reque
         user.make()
         for index, asked in enumerate(choice.sample(_REQUESTS, requests)):
             for server in user.pair:
-                server.ids |= {"unique": f"{user.name}x{index}", "number": f"{seed:08x}{number:08x}{index:016x}"}
+                server.ids |= {"caller": user.name, "unique": f"{user.name}x{index}", "number": f"{seed:08x}{number:08x}{index:016x}"}
             different += _decision(user, asked, elsewhere())
         for shown in choice.sample(_SHOWN, min(requests, len(_SHOWN))):
             different += _shown(user, shown, elsewhere())

@@ -138,8 +138,8 @@ def both(directory: Path, default_permission: str, workspaces: bool = False) -> 
 def furnish(server: Server) -> None:
     """Creates the entities that are granted to users.
 
-    These are three experiments with a run, a logged model, a trace and a dataset each, models,
-    prompts and a scorer.
+    These are three experiments with a run, a logged model, a trace, a label schema, a review queue,
+    an issue and a dataset each, models, prompts and a scorer.
     """
     for number in (1, 2, 3):
         experiment = f"experiment{number}"
@@ -170,6 +170,12 @@ def furnish(server: Server) -> None:
         # Ids without their first characters, for requests that spell these differently.
         server.ids |= {f"logged{number}_rest": server.ids[f"logged{number}"][1:], f"trace{number}_rest": trace[2:]}
         dataset = {"name": f"dataset{number}", "experiment_ids": [f"${experiment}"]}
+        schema = {"experiment_id": f"${experiment}", "name": "schema", "type": "FEEDBACK", "input": {"text": {}}}
+        server.make(f"schema{number}", "POST", f"{V3}/label-schemas/create", schema, "label_schema", "schema_id")
+        queue = {"experiment_id": f"${experiment}", "name": "queue", "queue_type": "CUSTOM"}
+        server.make(f"queue{number}", "POST", f"{V3}/review-queues/create", queue, "review_queue", "queue_id")
+        issue = {"experiment_id": f"${experiment}", "name": "n", "description": "d", "source_run_id": f"$run{number}"}
+        server.make(f"issue{number}", "POST", f"{V3}/issues", issue, "issue", "issue_id")
         server.make(f"dataset{number}", "POST", f"{V3}/datasets/create", dataset, "dataset", "dataset_id")
     dataset = {"name": "shared", "experiment_ids": ["$experiment1", "$experiment2"]}
     server.make("shared", "POST", f"{V3}/datasets/create", dataset, "dataset", "dataset_id")

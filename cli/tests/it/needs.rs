@@ -11,7 +11,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use embedded_engine::Engine;
-use mlflow_api::{ExperimentId, ModelId, RegisteredModelName, RunId, Workspace};
+use mlflow_api::{ExperimentId, ModelId, RegisteredModelName, ReviewQueueId, RunId, Workspace};
 use serde_json::Value;
 use table::Table;
 use test_site::TestAuthorizer;
@@ -110,6 +110,10 @@ fn is_covered(partition: &str, wanted: &[AccessCheck]) -> bool {
         "TR" | "TS" | "SPANS" | "DATA" => {
             of_experiment(rest.split('#').next().and_then(|experiment| ExperimentId::parse(experiment).ok()))
         }
+        "REVIEW" | "REVIEWED" | "ISSUES" | "ISSUEDATA" => of_experiment(ExperimentId::parse(rest).ok()),
+        "RQ" => of_experiment(ReviewQueueId::parse(rest).map(|queue| queue.experiment())),
+        // The experiment of an issue whose id a client has chosen.
+        "ISSUEID" => wanted.iter().any(|wanted| wanted.kind == Resource::Issue),
         "RM" => {
             // The versions of a model that was called `old` are still stored under that name. The
             // need of the request that renames it has the new name.

@@ -1,8 +1,9 @@
-//! The evaluation function: evaluation datasets with their records, and scorers.
+//! The evaluation function: evaluation datasets with their records, scorers, label schemas, review
+//! queues and issues.
 //!
 //! [`routes`] lists the whole API on one page. A handler parses its request and calls one method of
-//! the [`store`], which accesses the table and contains no HTTP. `datasets/` and `scorers/` have
-//! the endpoints.
+//! the [`store`], which accesses the table and contains no HTTP. `datasets/`, `scorers/`,
+//! `label_schemas/`, `review_queues/` and `issues/` have the endpoints.
 //!
 //! An **evaluation dataset** is a collection of records to evaluate with. A *dataset*, in contrast,
 //! is data that a run read, and is stored by the tracking function.
@@ -34,7 +35,10 @@
 
 mod datasets;
 mod declaration;
+mod issues;
+mod label_schemas;
 mod request_targets;
+mod review_queues;
 mod routes;
 mod scorers;
 pub mod store;

@@ -1,7 +1,7 @@
-//! Evaluation datasets and scorers as requests refer to them.
+//! Evaluation datasets, scorers, label schemas and review queues as requests refer to them.
 
-use access::{Resource, Scope, Target};
-use mlflow_api::{EvaluationDatasetId, ExperimentId, Request, Result};
+use access::{Action, Granted, Needs, Resource, Scope, Target};
+use mlflow_api::{EvaluationDatasetId, ExperimentId, LabelSchemaId, Request, Result, ReviewQueueId};
 
 use crate::store::{DatasetReference, ScorerName};
 
@@ -63,4 +63,56 @@ impl ScorerTarget {
     pub(crate) fn granted_with_experiment(self, scope: &Scope) -> Result<ScorerName> {
         Ok(ScorerName { experiment: scope.experiment(self.experiment)?, text: self.text, name: self.name })
     }
+}
+
+/// Defines the target of requests about entities whose ids contain their experiment. A text that is
+/// not a valid id refers to no entity.
+macro_rules! target_in_experiment {
+    ($(#[doc = $doc:literal])+ $name:ident, $id:ty, $resource:ident) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, Debug)]
+        pub(crate) struct $name {
+            text: String,
+            id: Option<$id>,
+        }
+
+        impl $name {
+            /// Parses the id in a request.
+            pub(crate) fn of(text: String) -> Self {
+                Self { id: <$id>::parse(&text), text }
+            }
+
+            /// Returns the need for an action on the entity.
+            pub(crate) fn needs(&self, action: Action) -> Needs {
+                let target = match &self.id {
+                    Some(id) => Target::Experiment(id.experiment()),
+                    None => Target::Nothing(Resource::$resource),
+                };
+                Needs::of_in(action, Resource::$resource, target)
+            }
+
+            /// Returns the entity with its experiment, to which the scope has granted access, or
+            /// `None` if no entity can have the id. The entity does not have to exist.
+            pub(crate) fn known(self, scope: &Scope) -> Result<Option<(Granted<ExperimentId>, $id)>> {
+                let Some(id) = self.id else { return Ok(None) };
+                Ok(scope.listed_experiment(id.experiment())?.map(|experiment| (experiment, id)))
+            }
+
+            /// Returns the entity with its experiment, to which the scope has granted access. The
+            /// entity does not have to exist.
+            pub(crate) fn granted(self, scope: &Scope) -> Result<(Granted<ExperimentId>, $id)> {
+                let text = self.text.clone();
+                self.known(scope)?.ok_or_else(|| <$id>::not_found(&text))
+            }
+        }
+    };
+}
+
+target_in_experiment! {
+    /// The label schema that a request refers to.
+    LabelSchemaTarget, LabelSchemaId, LabelSchema
+}
+target_in_experiment! {
+    /// The review queue that a request refers to.
+    ReviewQueueTarget, ReviewQueueId, ReviewQueue
 }

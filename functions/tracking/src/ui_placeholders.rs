@@ -12,11 +12,6 @@ use service::Route;
 
 use crate::store::Store;
 
-/// A placeholder for a review queue without items. The UI requests the queue before it shows that
-/// there are no reviews.
-const EMPTY_REVIEW_QUEUE: &str =
-    r#"{"review_queue":{"queue_id":"","experiment_id":"","name":"default","queue_type":"USER"}}"#;
-
 /// Returns the routes of the placeholders, in the order of the UI's pages.
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
@@ -37,13 +32,6 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::json("GET", "gateway/endpoints/bindings/list", AjaxV3, "{}"),
         Route::json("GET", "gateway/model-definitions/list", AjaxV3, "{}"),
         Route::json("GET", "gateway/secrets/list", AjaxV3, "{}"),
-        // Requests of the experiment pages.
-        Route::json("POST", "issues/search", AjaxV3, "{}"),
-        // Requests of the review pages.
-        Route::json("GET", "label-schemas/list", AjaxV3, "{}"),
-        Route::json("GET", "review-queues/list", AjaxV3, "{}"),
-        Route::json("GET", "review-queues/items/list", AjaxV3, "{}"),
-        Route::json("POST", "review-queues/get-or-create-user", AjaxV3, EMPTY_REVIEW_QUEUE),
         // Requests of the settings page and the registry pages.
         Route::json("GET", "webhooks", AjaxV2, "{}"),
         Route::json("GET", "mcp-servers", AjaxV3, r#"{"mcp_servers":[],"next_page_token":null}"#),

@@ -52,6 +52,14 @@ const OTHERS: &[(&str, &str)] = &[
     ("GET /ajax-api/2.0/mlflow/get-trace-artifact", PART),
     ("GET /ajax-api/3.0/mlflow/get-trace-artifact", PART),
     ("GET /api/2.0/mlflow/model-versions/get-download-uri", PART),
+    ("GET /api/3.0/mlflow/label-schemas/get", PART),
+    ("GET /api/3.0/mlflow/label-schemas/get-by-name", PART),
+    ("GET /api/3.0/mlflow/label-schemas/list", PART),
+    ("GET /api/3.0/mlflow/review-queues/get", PART),
+    ("GET /api/3.0/mlflow/review-queues/get-by-name", PART),
+    ("GET /api/3.0/mlflow/review-queues/items/list", PART),
+    ("GET /api/3.0/mlflow/issues/{issue_id}", PART),
+    ("POST /api/3.0/mlflow/issues/search", PART),
     ("GET /model-versions/get-artifact", PART),
     ("GET /api/2.0/mlflow-artifacts/artifacts/{*artifact_path}", PART),
     ("GET /api/2.0/mlflow-artifacts/presigned/{*artifact_path}", PART),
@@ -80,6 +88,10 @@ const OTHERS: &[(&str, &str)] = &[
     ("POST /api/3.0/mlflow/users/permissions/grant", "changes a grant for something that the caller may read"),
     ("POST /api/3.0/mlflow/users/permissions/revoke", "changes a grant for something that the caller may read"),
     ("GET /api/2.0/mlflow/users/list", "names of users are visible to all users, who may grant them access"),
+    (
+        "GET /api/3.0/mlflow/review-queues/list",
+        "queues of the experiment that the request names: `tests/users/test_reviews.py`",
+    ),
 ];
 
 /// GraphQL fields that lead to entities and are not lists, with the reason.
@@ -103,6 +115,7 @@ const PARTS: &[&str] = &[
     "spans",
     "aliases",
     "permissions",
+    "schema_ids",
 ];
 
 /// Other arrays of entities in responses of routes that are not lists, with the reason.
@@ -110,6 +123,9 @@ const ARRAYS: &[(&str, &str, &str)] = &[
     ("GET /api/2.0/mlflow/users/list", "users", "above"),
     ("GET /api/3.0/mlflow/roles/users/list", "assignments", "above"),
     ("GET /api/3.0/mlflow/scorers/online-configs", "configs", "settings of the experiments that the request names"),
+    ("GET /api/3.0/mlflow/label-schemas/list", "label_schemas", "settings of the experiment that the request names"),
+    ("GET /api/3.0/mlflow/review-queues/list", "review_queues", "above"),
+    ("POST /api/3.0/mlflow/issues/search", "issues", "parts of the experiment that the request names"),
     ("POST /ajax-api/2.0/mlflow/experiments/search-datasets", "dataset_summaries", "entities without a single read"),
     (
         "POST /api/2.0/mlflow/registered-models/rename",

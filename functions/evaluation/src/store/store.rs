@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use access::{AuthorizerWrites, Scope};
-use entities::experiments::ExperimentLeases;
+use entities::experiments::{ExperimentLeases, check_is_active};
+use mlflow_api::tracking::LifecycleStage;
+use mlflow_api::{ExperimentId, Result};
 use table::Table;
 
 /// The evaluation domain's store. Cheap to clone. A process has one.
@@ -30,6 +32,23 @@ impl Store {
             table,
             authorizer_writes: AuthorizerWrites::nothing(),
         }
+    }
+
+    /// Returns the experiment that a request refers to, and fails unless it is active. Takes one
+    /// request, or none while a lease on the experiment lasts.
+    pub(super) async fn active_experiment(&self, id: ExperimentId) -> Result<ExperimentId> {
+        let state = self.experiments.state(id).await?.ok_or_else(|| id.not_found())?;
+        check_is_active(id, state.stage)?;
+        Ok(id)
+    }
+
+    /// Returns the experiment of label schemas, review queues or issues, and fails unless it is
+    /// active. A deleted experiment is reported as missing, as in MLflow. Takes one request, or none
+    /// while a lease on the experiment lasts.
+    pub(super) async fn reviewed_experiment(&self, id: ExperimentId) -> Result<ExperimentId> {
+        let state = self.experiments.state(id).await?;
+        state.filter(|state| state.stage == LifecycleStage::Active).ok_or_else(|| id.not_found())?;
+        Ok(id)
     }
 }
 

@@ -7,6 +7,9 @@ mod dataset_searches;
 mod evaluation_datasets;
 mod evaluation_records;
 mod generated;
+mod issues;
+mod review_costs;
+mod reviews;
 mod scorers;
 mod server;
 

@@ -12,8 +12,8 @@ pub(crate) use test_site::{TABLE, TestResponse};
 /// Length of the leases. It is short, because most tests wait for leases to expire.
 const LEASE: Duration = Duration::from_millis(20);
 
-/// One process of the server, with this function and the tracking function, which stores
-/// experiments.
+/// One process of the server, with this function, the tracking function, which stores experiments,
+/// and the traces function.
 #[derive(Clone)]
 pub(crate) struct Server(TestClient);
 
@@ -70,10 +70,11 @@ impl Server {
     async fn on(table: &Table, lease: Duration) -> Self {
         let tracking = tracking::store::Store::with_lease(table.clone(), ROOT, lease);
         tracking.experiment_create_default(&mlflow_api::Workspace::default()).await.unwrap();
+        let traces = traces::store::Store::with_lease(table.clone(), artifact_store::ArtifactStore::default(), lease);
         let evaluation = evaluation::store::Store::with_lease(table.clone(), lease);
         Self(TestClient(service::join_routers(
             evaluation::router(&evaluation, test_site::everybody()),
-            [tracking::router(&tracking, test_site::everybody())],
+            [tracking::router(&tracking, test_site::everybody()), traces::router(&traces, test_site::everybody())],
         )))
     }
 

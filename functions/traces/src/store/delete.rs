@@ -10,7 +10,10 @@
 
 use access::Granted;
 use entities::attributes::EDITS;
-use entities::{StoredTrace, TraceItem, now_ms};
+use entities::{
+    MAX_REVIEWS_IN_TRANSACTION, StoredTrace, TraceItem, issue_count_writes, now_ms, remove_late_reviews,
+    reviews_of_traces,
+};
 use futures::stream::{self, StreamExt};
 use key_schema::{Key, rows};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
@@ -29,7 +32,8 @@ const MAX_DURATION: std::time::Duration = std::time::Duration::from_secs(20);
 impl Store {
     /// Deletes the given traces if they belong to the experiment, and returns how many existed.
     ///
-    /// Takes one request per hundred traces. Each trace takes two more to read and delete its
+    /// Takes one request per hundred traces, and two to find their items in review queues, or four if
+    /// the experiment has some. Each trace takes two more to read and delete its
     /// spans, one more per 25 items of spans, and one to write its mark if the mark is more than a
     /// minute old.
     pub async fn traces_delete(&self, experiment: &Granted<ExperimentId>, ids: &[TraceId]) -> Result<u64> {
@@ -102,24 +106,35 @@ impl Store {
         traces: Vec<StoredTrace>,
         is_wanted: impl Fn(&StoredTrace) -> bool + Sync,
     ) -> Result<u64> {
-        let removals: Vec<_> = traces.into_iter().map(|trace| self.trace_remove(trace, &is_wanted)).collect();
+        let Some(experiment) = traces.first().map(StoredTrace::experiment) else { return Ok(0) };
+        let ids: Vec<_> = traces.iter().map(|trace| trace.id().clone()).collect();
+        let mut reviews = reviews_of_traces(&self.table, experiment, &ids.iter().collect::<Vec<_>>()).await?;
+        let removals = traces.into_iter().zip(&ids).map(|(trace, id)| {
+            let reviews = reviews.remove(id).unwrap_or_default();
+            let removal = self.trace_remove(trace, reviews, &is_wanted);
+            async move { removal.await.map(|is_removed| Some(id).filter(|_| is_removed)) }
+        });
         // Every removal runs to completion, even if another one fails. A removal that is
         // interrupted would leave spans behind until the packer processes the trace's mark.
-        let removed: Vec<Result<bool>> = stream::iter(removals).buffer_unordered(CONCURRENCY).collect().await;
+        let removals: Vec<_> = removals.collect();
+        let removed: Vec<Result<Option<&TraceId>>> =
+            stream::iter(removals).buffer_unordered(CONCURRENCY).collect().await;
+        let gone: Vec<_> = removed.iter().flatten().flatten().copied().collect();
+        remove_late_reviews(&self.table, experiment, &gone).await?;
         let removed = removed.into_iter().collect::<Result<Vec<_>>>()?;
-        Ok(removed.into_iter().filter(|is_removed| *is_removed).count() as u64)
+        Ok(removed.into_iter().flatten().count() as u64)
     }
 
     /// Returns the keys of a trace's spans: first those that are deleted in the transaction with
-    /// the document, then the remaining ones. Takes one request per MB.
-    async fn keys_of_spans(&self, trace: &StoredTrace) -> Result<(Vec<Key>, Vec<Key>)> {
+    /// the document, at most `most` of them, then the remaining ones. Takes one request per MB.
+    async fn keys_of_spans(&self, trace: &StoredTrace, most: usize) -> Result<(Vec<Key>, Vec<Key>)> {
         let mut query = Query::of(rows::TraceSpans::all(&trace.experiment(), trace.id())).for_removal();
         let (mut together, mut rest, mut bytes) = (Vec::new(), Vec::new(), 0);
         loop {
             let page = self.table.query_page(&query).await?;
             for item in &page.items {
                 bytes += item.size();
-                let is_with_it = together.len() < MAX_SPANS_IN_TRANSACTION && bytes <= MAX_SPAN_BYTES_IN_TRANSACTION;
+                let is_with_it = together.len() < most && bytes <= MAX_SPAN_BYTES_IN_TRANSACTION;
                 if is_with_it { &mut together } else { &mut rest }.extend(item.key());
             }
             match page.next {
@@ -129,25 +144,32 @@ impl Store {
         }
     }
 
-    /// Deletes a trace with its spans, unless it has been replaced by a trace that must not be
+    /// Deletes a trace with its spans and its items in review queues, unless it has been replaced by a trace that must not be
     /// deleted. Returns whether it was deleted. Takes two requests, and one more per 25 items
     /// beyond the first hundred, per MB of spans, and to write the mark if it is more than a minute
     /// old.
     async fn trace_remove(
         &self,
         trace: StoredTrace,
+        reviews: Vec<Key>,
         is_wanted: &(impl Fn(&StoredTrace) -> bool + Sync),
     ) -> Result<bool> {
         let mut trace = trace;
+        let mut reviews = reviews;
+        // A trace in more queues than fit into the transaction leaves the other ones earlier.
+        let others = reviews.split_off(reviews.len().min(MAX_REVIEWS_IN_TRANSACTION));
+        self.table.write_many(Vec::new(), &others).await?;
         let mut attempts = self.table.attempts("a trace");
         loop {
             attempts.next().await?;
-            let (spans, rest) = self.keys_of_spans(&trace).await?;
+            let counts = issue_count_writes(trace.experiment(), Some(trace.item()), None);
+            let most = MAX_SPANS_IN_TRANSACTION.saturating_sub(reviews.len() + counts.len());
+            let (spans, rest) = self.keys_of_spans(&trace, most).await?;
             self.trace_keep_mark(&trace).await?;
             let is_same = Condition::Equals(EDITS.into(), number(trace.edits()));
             let head = Write::Delete(rows::Trace::key(trace.id()), is_same);
-            let with_it = spans.into_iter().map(|key| Write::Delete(key, Condition::Always));
-            let writes: Vec<_> = std::iter::once(head).chain(with_it).collect();
+            let with_it = spans.iter().chain(&reviews).map(|key| Write::Delete(key.clone(), Condition::Always));
+            let writes: Vec<_> = std::iter::once(head).chain(with_it).chain(counts).collect();
             let begun = now_ms();
             let outcome = self.table.transact(&writes).await;
             self.trace_cache.forget_trace(trace.id());

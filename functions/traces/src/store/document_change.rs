@@ -1,10 +1,10 @@
 //! Conditional updates of a trace's document.
 
 use access::Granted;
-use entities::{StoredTrace, TraceItem, TraceStub, read_trace_item};
+use entities::{StoredTrace, TraceItem, TraceStub, issue_count_writes, read_trace_item};
 use key_schema::rows;
 use mlflow_api::{Error, ErrorCode, Result, TraceId};
-use table::{Failure, Item};
+use table::{Condition, Failure, Item, Write, WriteRefusal};
 
 use super::document_draft::TraceDraft;
 use super::mark::{PutMark, reliable_since};
@@ -125,19 +125,37 @@ impl Store {
             }
             let mark = self.trace_keep_marks(&draft, &mut marked).await?;
             let (item, condition) = draft.finish(mark.as_ref());
-            match self.table.put(item.clone(), &condition).await {
-                Ok(()) => {
-                    let written = StoredTrace::of(item)?;
-                    self.trace_cache.keep_trace(&written);
-                    return Ok(written);
-                }
-                Err(Failure::Refused { item, .. }) => {
-                    self.trace_cache.forget_trace(trace);
-                    (stored, awaited) = parts(item.map(TraceItem::of).transpose()?);
-                    is_read = true;
-                }
-                Err(failure) => return Err(failure.into()),
-            }
+            let counts = issue_count_writes(draft.experiment(), draft.before().map(StoredTrace::item), Some(&item));
+            let Some(current) = self.trace_put(item.clone(), condition, counts).await? else {
+                let written = StoredTrace::of(item)?;
+                self.trace_cache.keep_trace(&written);
+                return Ok(written);
+            };
+            self.trace_cache.forget_trace(trace);
+            (stored, awaited) = parts(current.map(TraceItem::of).transpose()?);
+            is_read = true;
+        }
+    }
+
+    /// Writes a document, together with the numbers of traces per issue that change with it. Returns
+    /// the current document, if there is one, if the condition does not hold. Takes one request,
+    /// which costs twice the write units if a number changes.
+    async fn trace_put(&self, item: Item, condition: Condition, counts: Vec<Write>) -> Result<Option<Option<Item>>> {
+        if counts.is_empty() {
+            return match self.table.put(item, &condition).await {
+                Ok(()) => Ok(None),
+                Err(Failure::Refused { item, .. }) => Ok(Some(item)),
+                Err(failure) => Err(failure.into()),
+            };
+        }
+        let writes: Vec<_> = std::iter::once(Write::Put(item, condition)).chain(counts).collect();
+        match self.table.transact(&writes).await {
+            Ok(()) => Ok(None),
+            Err(Failure::Cancelled(reasons)) => match reasons.into_iter().next() {
+                Some(WriteRefusal::Refused(item)) => Ok(Some(item)),
+                _ => Err(Error::unavailable("the transaction of an assessment was cancelled")),
+            },
+            Err(failure) => Err(failure.into()),
         }
     }
 

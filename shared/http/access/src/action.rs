@@ -62,6 +62,12 @@ pub enum Resource {
     PromptVersion,
     /// An evaluation dataset, identified by its id and guarded by its experiments.
     EvaluationDataset,
+    /// A label schema, guarded by its experiment.
+    LabelSchema,
+    /// A review queue with its items, guarded by its experiment.
+    ReviewQueue,
+    /// An issue, guarded by its experiment.
+    Issue,
     /// A workspace.
     Workspace,
     /// A user, identified by name.
@@ -74,7 +80,14 @@ impl Resource {
     /// Returns the kind of entity that guards entities of this kind.
     pub(crate) const fn guard(self) -> Self {
         match self {
-            Self::Run | Self::LoggedModel | Self::Trace | Self::Assessment | Self::Scorer => Self::Experiment,
+            Self::Run
+            | Self::LoggedModel
+            | Self::Trace
+            | Self::Assessment
+            | Self::Scorer
+            | Self::LabelSchema
+            | Self::ReviewQueue
+            | Self::Issue => Self::Experiment,
             Self::ScorerVersion => Self::Scorer,
             Self::Prompt | Self::ModelVersion | Self::PromptVersion => Self::RegisteredModel,
             other => other,

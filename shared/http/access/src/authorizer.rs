@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use mlflow_api::Result;
+use mlflow_api::{Result, UserName};
 use table::{Table, TableKey, Write};
 
 use crate::action::Resource;
@@ -181,6 +181,12 @@ pub trait Authorizer: Send + Sync {
 
     /// Returns the entities that lists may show to the caller.
     fn visibility<'a>(&'a self, identity: &'a Identity) -> BoxFuture<'a, Result<Visibility>>;
+
+    /// Checks whether a user has this name. Takes one request if the server has users.
+    fn is_user_name<'a>(&'a self, name: &'a UserName) -> BoxFuture<'a, Result<bool>> {
+        let _ = name;
+        Box::pin(async { Ok(false) })
+    }
 
     /// Returns the writes to add to the transaction that creates, renames or deletes an entity.
     fn writes(&self, identity: &Identity, event: EntityEvent<'_>) -> Vec<Write> {

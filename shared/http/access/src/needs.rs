@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use mlflow_api::limits::MAX_SEARCHED_EXPERIMENTS;
 use mlflow_api::{
-    Error, EvaluationDatasetId, ExperimentId, ModelId, RegisteredModelName, Result, RunId, TraceId, UserName,
+    Error, EvaluationDatasetId, ExperimentId, IssueId, ModelId, RegisteredModelName, Result, RunId, TraceId, UserName,
 };
 
 use crate::action::{Action, Permission, Resource};
@@ -32,6 +32,8 @@ pub enum Target {
     RegisteredModel(RegisteredModelName),
     /// An evaluation dataset.
     EvaluationDataset(EvaluationDatasetId),
+    /// An issue.
+    Issue(IssueId),
     /// A user. The user does not have to exist.
     User(UserName),
 }
@@ -49,6 +51,7 @@ impl Target {
             Self::Scorer(..) => Resource::Scorer,
             Self::RegisteredModel(_) => Resource::RegisteredModel,
             Self::EvaluationDataset(_) => Resource::EvaluationDataset,
+            Self::Issue(_) => Resource::Issue,
             Self::User(_) => Resource::User,
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use entities::{ModelLocation, RunLocation, StoredTrace};
 use mlflow_api::{
-    Error, ErrorCode, EvaluationDatasetId, ExperimentId, ModelId, RegisteredModelName, Result, RunId, TraceId,
+    Error, ErrorCode, EvaluationDatasetId, ExperimentId, IssueId, ModelId, RegisteredModelName, Result, RunId, TraceId,
     UserName, Workspace,
 };
 use table::Table;
@@ -334,6 +334,52 @@ impl Scope {
             ResolvedEntity::EvaluationDataset(dataset) => Some(dataset.clone()),
             _ => None,
         })
+    }
+
+    /// Returns the experiment of an issue.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST` if no issue can have this id. An issue whose id this server
+    /// generated may not exist either, but that is not checked here.
+    pub fn issue(&self, issue: &IssueId) -> Result<Granted<ExperimentId>> {
+        let found = self.granted(&Target::Issue(issue.clone()), |place| match place {
+            ResolvedEntity::Issue(experiment) => Some(*experiment),
+            _ => None,
+        });
+        found?.ok_or_else(|| IssueId::not_found(issue.as_str()))
+    }
+
+    /// Checks the permissions for an action that only turned out to be needed after the request was
+    /// authorized. Takes the same number of requests as [`is_allowed`](Self::is_allowed).
+    ///
+    /// # Errors
+    /// `PERMISSION_DENIED` if the caller lacks them.
+    pub async fn require(&self, table: &Table, needs: &Needs) -> Result<()> {
+        if self.is_allowed(table, needs).await? {
+            return Ok(());
+        }
+        Err(self.refusal(needs))
+    }
+
+    /// Returns the error for a request that is refused although these needs, its first one in
+    /// particular, may be granted. Logs the refusal.
+    #[must_use]
+    pub fn refusal(&self, needs: &Needs) -> Error {
+        match needs.iter().next() {
+            Some(need) => denied(&self.identity, need),
+            None => Error::internal("nothing is required"),
+        }
+    }
+
+    /// Checks whether a user has this name. Always `false` on a server without users.
+    ///
+    /// # Errors
+    /// Returns an error if the tables cannot be read.
+    pub async fn is_user_name(&self, name: &UserName) -> Result<bool> {
+        match self.authorizer_writes.by() {
+            Some((authorizer, _)) => authorizer.is_user_name(name).await,
+            None => Ok(false),
+        }
     }
 
     /// Returns a user. The user does not have to exist.

@@ -29,6 +29,8 @@ pub(crate) enum ResolvedEntity {
     Scorer(ExperimentId, String),
     RegisteredModel(RegisteredModelName),
     EvaluationDataset(EvaluationDatasetId),
+    /// The experiment of an issue.
+    Issue(ExperimentId),
     User(UserName),
 }
 
@@ -37,7 +39,7 @@ impl ResolvedEntity {
     pub(crate) fn guarded(&self, target: &Target) -> Guard {
         match self {
             Self::Workspace => Guard::Workspace(target.resource()),
-            Self::Experiment(experiment) => Guard::Experiment(*experiment),
+            Self::Experiment(experiment) | Self::Issue(experiment) => Guard::Experiment(*experiment),
             Self::Run(at) => Guard::Experiment(at.experiment),
             Self::LoggedModel(at) => Guard::Experiment(at.experiment),
             Self::Trace(trace) => Guard::Experiment(trace.experiment()),
@@ -51,8 +53,8 @@ impl ResolvedEntity {
 
 /// Resolves targets and returns the results in the same order, with `None` for entities that do not
 /// exist. Ids that this server generates contain the id of their experiment and take no request.
-/// One request is sent for each experiment name, for each other run or logged model id, and per 100
-/// traces. Repeated targets are resolved once.
+/// One request is sent for each experiment name, for each other id of a run, a logged model or an
+/// issue, and per 100 traces. Repeated targets are resolved once.
 pub(crate) async fn resolve(
     table: &Table,
     workspace: &Workspace,
@@ -95,6 +97,7 @@ async fn place(
         Target::Scorer(experiment, name) => Some(ResolvedEntity::Scorer(*experiment, name.clone())),
         Target::RegisteredModel(name) => Some(ResolvedEntity::RegisteredModel(name.clone())),
         Target::EvaluationDataset(dataset) => Some(ResolvedEntity::EvaluationDataset(dataset.clone())),
+        Target::Issue(issue) => entities::locate_issue(table, issue).await?.map(ResolvedEntity::Issue),
         Target::User(user) => Some(ResolvedEntity::User(user.clone())),
     })
 }

@@ -6,7 +6,7 @@ use entities::quota::{QuotaKind, day_of};
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderName};
 use key_schema::attributes::{EXHAUSTED, GOES_TO};
-use mlflow_api::{Error, ErrorCode, Result, Workspace};
+use mlflow_api::{Error, ErrorCode, Result, UserName, Workspace};
 use table::{Item, Table, TableKey, Write};
 
 use crate::action::{Action, Resource};
@@ -140,6 +140,10 @@ impl Authorizer for WorkspaceAuthorizer {
 
     fn visibility<'a>(&'a self, identity: &'a Identity) -> BoxFuture<'a, Result<Visibility>> {
         self.0.visibility(identity)
+    }
+
+    fn is_user_name<'a>(&'a self, name: &'a UserName) -> BoxFuture<'a, Result<bool>> {
+        self.0.is_user_name(name)
     }
 
     fn writes(&self, identity: &Identity, event: EntityEvent<'_>) -> Vec<Write> {

@@ -179,11 +179,16 @@ fn in_experiment(action: Action, kind: Resource, experiment: &str) -> Rule {
         Resource::Scorer if action == Action::List => Rule::needs([]),
         // For scorers, this arm decides about their online configurations, which are settings of
         // the experiment.
-        Resource::Experiment | Resource::EvaluationDataset | Resource::Scorer => {
+        Resource::Experiment | Resource::EvaluationDataset | Resource::Scorer | Resource::Issue => {
             Rule::needs([of(required_action(action))])
         }
+        // The questions to reviewers are settings of the experiment.
+        Resource::LabelSchema => match action {
+            Action::List | Action::Read | Action::Show => Rule::needs([of(RequiredAction::Read)]),
+            _ => Rule::needs([of(RequiredAction::Manage)]),
+        },
         Resource::Assessment => of_assessment(action, experiment),
-        Resource::Run | Resource::LoggedModel | Resource::Trace => {
+        Resource::Run | Resource::LoggedModel | Resource::Trace | Resource::ReviewQueue => {
             let tier = type_of(kind);
             match action {
                 Action::Create => Rule::needs([
@@ -286,8 +291,11 @@ const fn required_action(action: Action) -> RequiredAction {
 #[must_use]
 pub(crate) fn type_of(kind: Resource) -> GrantType {
     match kind {
-        // There is no grant type for evaluation datasets. Grants for their experiments apply.
-        Resource::Experiment | Resource::EvaluationDataset => GrantType::Experiment,
+        // There are no grant types for these entities. Grants for their experiments apply.
+        Resource::Experiment | Resource::EvaluationDataset | Resource::LabelSchema | Resource::Issue => {
+            GrantType::Experiment
+        }
+        Resource::ReviewQueue => GrantType::ReviewQueue,
         Resource::Run => GrantType::Run,
         Resource::Trace => GrantType::Trace,
         Resource::Assessment => GrantType::Assessment,

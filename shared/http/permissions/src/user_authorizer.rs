@@ -30,7 +30,7 @@ use crate::passwords::Passwords;
 use crate::resources::{item_of, resources_of};
 use crate::rules::rule_of;
 use crate::stored_grants::{GrantedResource, StoredGrant, grant_key, grant_resource_id};
-use crate::users::role_key;
+use crate::users::{Account, role_key};
 use crate::visibility::visibility_of;
 use crate::workspace_ref::{WorkspaceRef, item_key};
 
@@ -318,6 +318,10 @@ impl Authorizer for UserAuthorizer {
                 }
             }
         })
+    }
+
+    fn is_user_name<'a>(&'a self, name: &'a UserName) -> BoxFuture<'a, Result<bool>> {
+        Box::pin(async move { Ok(Account::find(&self.access, name).await?.is_some()) })
     }
 
     /// Grants full control of a new entity to its creator.

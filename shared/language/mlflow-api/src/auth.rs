@@ -124,7 +124,7 @@ grant_types! {
     Assessment = "assessment", all;
     /// Logged models.
     LoggedModel = "logged_model", all;
-    /// Review queues, which this server does not have yet.
+    /// Review queues.
     ReviewQueue = "review_queue", all;
     /// Versions of registered models.
     RegisteredModelVersion = "registered_model_version", all;

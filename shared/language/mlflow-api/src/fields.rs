@@ -22,6 +22,16 @@ pub trait Declared: Sized {
     fn from_message(message: Message) -> Result<Self>;
 }
 
+/// Returns the name of a field in protobuf, given its name in Rust, which has a prefix if it is a
+/// keyword.
+#[must_use]
+pub const fn field_name(name: &'static str) -> &'static str {
+    match name.as_bytes() {
+        [b'r', b'#', ..] => name.split_at(2).1,
+        _ => name,
+    }
+}
+
 /// The type that a single value of a field is converted to.
 pub trait Scalar: Sized {
     /// The kind of the field.
@@ -190,21 +200,21 @@ macro_rules! messages {
 
         impl $crate::fields::Declared for $name {
             const FIELDS: &'static [$crate::message::Field] = &[$($crate::message::Field {
-                name: stringify!($field),
+                name: $crate::fields::field_name(stringify!($field)),
                 kind: <$type as $crate::fields::FieldValue>::KIND,
                 repeated: <$type as $crate::fields::FieldValue>::REPEATED,
             }),*];
             const CHECKS: &'static [$crate::checks::FieldChecks] = {
                 #[allow(unused_imports, reason = "a message may need none")]
                 use $crate::checks::Check::*;
-                &[$($((stringify!($field), &[$($check),+]),)?)*]
+                &[$($(($crate::fields::field_name(stringify!($field)), &[$($check),+]),)?)*]
             };
 
             $(const ARGUMENTS: &'static [&'static str] = &[$(stringify!($argument)),+];)?
 
             #[allow(unused_mut, unused_variables, reason = "a message may have no fields")]
             fn from_message(mut message: $crate::message::Message) -> $crate::Result<Self> {
-                Ok(Self { $($field: $crate::fields::FieldValue::of(message.take(stringify!($field)))?,)* })
+                Ok(Self { $($field: $crate::fields::FieldValue::of(message.take($crate::fields::field_name(stringify!($field))))?,)* })
             }
         }
 

@@ -17,8 +17,10 @@ pub mod evaluation_datasets;
 mod experiment_tag_formats;
 pub mod fields;
 pub mod inputs;
+pub mod issues;
 pub mod json;
 pub mod key_value;
+pub mod label_schemas;
 pub mod limits;
 pub mod limits_registry;
 pub mod location;
@@ -29,6 +31,7 @@ pub mod registry;
 mod request;
 pub mod requests;
 pub mod response_size;
+pub mod review_queues;
 pub mod scorers;
 pub mod trace_metrics;
 mod trace_retention;
@@ -37,8 +40,9 @@ pub mod tracking;
 
 pub use json::Json;
 pub use model::{
-    AssessmentId, DatasetRecordId, Error, ErrorBody, ErrorCode, EvaluationDatasetId, ExperimentId, ModelId,
-    RegisteredModelName, Result, RunId, ScorerId, TraceId, UserName, Workspace, python,
+    AssessmentId, DatasetRecordId, Error, ErrorBody, ErrorCode, EvaluationDatasetId, ExperimentId, IssueId,
+    LabelSchemaId, ModelId, RegisteredModelName, Result, ReviewQueueId, RunId, ScorerId, TraceId, UserName, Workspace,
+    python,
 };
 pub use request::Request;
 pub use trace_retention::{TRACE_RETENTION_TAG, TraceRetention};

@@ -68,6 +68,28 @@ impl Fingerprint {
         Self(FnvHash::new("dataset records").text(dataset).0)
     }
 
+    /// Returns the fingerprint of a list of an experiment's entities, such as its review queues, with
+    /// these conditions.
+    #[must_use]
+    pub fn of_list(kind: &str, container: &str, conditions: &[Option<&str>]) -> Self {
+        let hash = FnvHash::new("list").text(kind).text(container);
+        let add = |hash: FnvHash, condition: Option<&str>| match condition {
+            Some(condition) => hash.count(1).text(condition),
+            None => hash.count(0),
+        };
+        Self(conditions.iter().copied().fold(hash, add).0)
+    }
+
+    /// Returns the fingerprint of a search of issues, given its single values and its lists.
+    #[must_use]
+    pub(crate) fn of_issue_search(values: &[&str], lists: &[Vec<String>]) -> Self {
+        let hash = values.iter().fold(FnvHash::new("issues"), |hash, value| hash.text(value));
+        let add_list = |hash: FnvHash, list: &Vec<String>| {
+            list.iter().fold(hash.count(list.len()), |hash, value| hash.text(value))
+        };
+        Self(lists.iter().fold(hash, add_list).0)
+    }
+
     /// Returns the fingerprint of the history of a metric.
     #[must_use]
     pub fn of_metric_history(run_id: &str, metric: &str) -> Self {

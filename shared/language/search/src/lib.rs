@@ -32,6 +32,7 @@ pub mod fields;
 mod filter;
 mod fingerprint;
 mod identifier;
+mod issue;
 mod like;
 mod literal_list;
 mod literals;
@@ -66,6 +67,7 @@ pub use filter::{
     TextTest, parse_experiment_filter, parse_model_filter, parse_run_filter,
 };
 pub use fingerprint::Fingerprint;
+pub use issue::{IssueFields, IssueFilter, IssueOrder, IssueQuery, parse_issue_search};
 pub use like::LikePattern;
 pub use literals::FilterNumber;
 pub use model_fields::{MeasuredPoint, ModelFields};

@@ -23,6 +23,7 @@ pub mod documents;
 pub mod experiments;
 pub mod indexed_fields_setting;
 mod indexing_state;
+mod issue_location;
 pub mod journal;
 pub mod layout;
 pub mod listing;
@@ -34,6 +35,7 @@ pub mod migration;
 mod param_and_tag_maps;
 pub mod points;
 pub mod quota;
+mod reviewed_traces;
 mod run;
 mod run_copy;
 mod run_items;
@@ -59,6 +61,7 @@ pub use client_request::{client_request_entry, is_found_by_client_request, trace
 pub use indexing_state::{
     DocumentAttributes, IndexingResult, IndexingState, MarkOutcome, MarkUpdate, Reliance, marked_item,
 };
+pub use issue_location::locate_issue;
 pub use logged_model::{
     ModelItems, ModelLocation, group_by_model, locate_model, model_whole, read_model_items, read_model_segments,
     read_models, waiting_model_points,
@@ -67,6 +70,9 @@ pub use logged_model_points::{ModelPoint, ModelSeries, pack_model_segments, unpa
 pub use metric_segment::{MIN_SEGMENT_POINTS, SegmentName, SegmentStart, read_segment, segments};
 pub use metrics::{latest, pack_set, waiting};
 pub use param_and_tag_maps::{entries, entry_key, entry_name};
+pub use reviewed_traces::{
+    MAX_REVIEWS_IN_TRANSACTION, issue_count_writes, queues_of, remove_late_reviews, reviews_of_traces,
+};
 pub use run::{run_artifact_uri, run_info, run_whole};
 pub use run_copy::{RUN_ENTITY_TYPE, RunCopy, own_stage};
 pub use run_items::{RunItems, read_all_runs, read_run_items, read_runs};

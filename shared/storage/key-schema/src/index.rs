@@ -1,7 +1,7 @@
 //! The keys of the secondary indexes. All indexes project only keys, so a change of an item costs
 //! nothing in them unless it changes the item's index keys.
 
-use model::{ExperimentId, ModelId, RunId, TraceId, UserName};
+use model::{ExperimentId, ModelId, ReviewQueueId, RunId, TraceId, UserName};
 
 use crate::definition::{GSI1, GSI2, GSI4, Index, LSI1, LSI2, LSI3, LSI4, LSI5};
 use crate::rows::RowDescription;
@@ -59,6 +59,8 @@ index_keys! {
     /// The blocks of a partition of traces, newest first: the packer only needs to know where
     /// blocks end.
     TraceBlocks: local LSI1 of TraceBlock = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "B#" <time: Descending> "#" <trace: TraceId>;
+    /// The items of a review queue, newest first.
+    ReviewItemsByTime: local LSI1 of ReviewItem = "RQ#" <queue: ReviewQueueId> / "I#" <created: Descending> "#" <trace: TraceId>;
     /// Versions in a stage other than `None`.
     VersionsInStage: local LSI2 of ModelVersion = "RM#" <home: ModelKey> / "S#" <stage: Field> "#" <version: Ordinal>;
     /// Runs of all stages, newest first.

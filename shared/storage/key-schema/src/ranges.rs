@@ -1,15 +1,15 @@
 //! Ranges that are not a plain prefix of one row's keys.
 
-use model::{EvaluationDatasetId, ExperimentId, ModelId, RunId};
+use model::{EvaluationDatasetId, ExperimentId, LabelSchemaId, ModelId, ReviewQueueId, RunId, TraceId};
 
-use crate::index::{ExperimentsByStage, LoggedModelsByStage, RunsByStage};
+use crate::index::{ExperimentsByStage, LoggedModelsByStage, ReviewItemsByTime, RunsByStage};
 use crate::rows::{
-    EvaluationDataset, EvaluationRecord, FullText, IndexedCopy, LoggedModel, MetricChart, MetricJournal, MetricSegment,
-    RankByMetric, RankByParam, Run, RunInput, RunMetricsBucket, RunModelInput,
+    EvaluationDataset, EvaluationRecord, FullText, IndexedCopy, LabelSchema, LoggedModel, MetricChart, MetricJournal,
+    MetricSegment, RankByMetric, RankByParam, ReviewQueue, Run, RunInput, RunMetricsBucket, RunModelInput,
 };
 use crate::{
-    Ascending, Field, KeyRange, Level, ListKind, Name, OwnStage, Segment, Stage, TextSegment, TokenPart, Value,
-    list_positions,
+    Ascending, Descending, Field, KeyRange, Level, ListKind, Name, OwnStage, Segment, Stage, TextSegment, TokenPart,
+    Value, list_positions,
 };
 
 /// Returns the range of all rows of a run in its experiment's partition, except its document.
@@ -91,6 +91,27 @@ pub fn rows_of_logged_model(experiment: &ExperimentId, model: &ModelId) -> KeyRa
 #[must_use]
 pub fn experiments_deleted(workspace: &Name) -> KeyRange {
     ExperimentsByStage::all(workspace).range().beginning(Stage::DELETED)
+}
+
+/// Returns the range of the label schemas of an experiment that follow one of them, newest first.
+#[must_use]
+pub fn label_schemas_after(schema: &LabelSchemaId) -> KeyRange {
+    let place = format!("{}#{schema}", Descending(schema.created()).text());
+    LabelSchema::all(&schema.experiment()).range().after(&place)
+}
+
+/// Returns the range of the review queues of an experiment that follow one of them, newest first.
+#[must_use]
+pub fn review_queues_after(queue: &ReviewQueueId) -> KeyRange {
+    let place = format!("{}#{queue}", Descending(queue.created()).text());
+    ReviewQueue::all(&queue.experiment()).range().after(&place)
+}
+
+/// Returns the range of the items of a review queue that follow the one of this trace, which was
+/// added at `created`, newest first.
+#[must_use]
+pub fn review_items_after(queue: &ReviewQueueId, created: i64, trace: &TraceId) -> KeyRange {
+    ReviewItemsByTime::all(queue).range().after(&format!("{}#{trace}", Descending(created).text()))
 }
 
 /// Returns the ranges of the entries of a list, which are in one or several partitions.

@@ -4,7 +4,10 @@
 //! Rows of domains whose functions do not exist yet are declared here as well, so that their keys
 //! are decided once.
 
-use model::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId, TraceId, UserName};
+use model::{
+    DatasetRecordId, EvaluationDatasetId, ExperimentId, IssueId, LabelSchemaId, ModelId, ReviewQueueId, RunId,
+    ScorerId, TraceId, UserName,
+};
 
 use crate::attributes::{
     AttributeDescription, CREATION, GRANTED, KEY_VALUE, LISTED_DATASET, LONG_CONTENT, MARKED, REMOVAL, RUN_INFO,
@@ -360,6 +363,81 @@ rows! {
         FILTER: Text "a filter of the traces it runs on",
         EXPERIMENT: ExperimentId required "the experiment"
     };
+
+    // ---- label schemas, review queues, issues
+    // -----------------------------------------------------------------------
+    /// A label schema of an experiment, which is a question to reviewers. Newest first.
+    LabelSchema = "REVIEW#" <experiment: ExperimentId> / "LS#" <created: Descending> "#" <schema: LabelSchemaId> {
+        NAME: Text required "name",
+        TYPE: Text required "the kind of assessment that answers become, by MLflow's name",
+        INSTRUCTION: Text "instruction for reviewers",
+        COMMENTS: Count "1 if reviewers can add a comment",
+        INPUT: Text required "how reviewers enter an answer, as JSON",
+        UPDATED: Number required "when it was last changed, in ms",
+        CHANGES: Number required "counts its changes",
+        ..CREATION
+    };
+    /// Claims the name of a label schema.
+    LabelSchemaName = "REVIEW#" <experiment: ExperimentId> / "LSNAME#" <name: Name> {
+        NAME: Text required "the name, which may be truncated in the key",
+        SCHEMA: Text required "the label schema that has the name"
+    };
+    /// A review queue of an experiment. Newest first.
+    ReviewQueue = "REVIEW#" <experiment: ExperimentId> / "RQ#" <created: Descending> "#" <queue: ReviewQueueId> {
+        NAME: Text required "name",
+        TYPE: Text required "type, by MLflow's name",
+        CREATED_BY: Text "the user who owns it",
+        USERS: TextSet "the users it is assigned to, in lower case",
+        SCHEMAS: TextSet "the ids of its label schemas",
+        UPDATED: Number required "when it was last changed, in ms",
+        CHANGES: Number required "counts its changes",
+        ATTACHED: Number "counts the transactions that have added items",
+        ..CREATION
+    };
+    /// Claims the name of a review queue, in lower case.
+    ReviewQueueName = "REVIEW#" <experiment: ExperimentId> / "RQNAME#" <name: Name> {
+        NAME: Text required "the name in lower case, which may be truncated in the key",
+        QUEUE: Text required "the review queue that has the name"
+    };
+    /// A trace in a review queue, with the status of its review.
+    ReviewItem = "RQ#" <queue: ReviewQueueId> / "I#" <trace: TraceId> {
+        REVIEW_STATUS: Text required "status, by MLflow's name",
+        COMPLETED_BY: Text "the user who has set the status, in lower case",
+        COMPLETED: Number "when the status was set, in ms",
+        CREATED: Number required "when it was added, in ms",
+        UPDATED: Number required "when it was last changed, in ms"
+    };
+    /// The review queues that a trace is or was in. Deleted with the trace.
+    ReviewedTrace = "REVIEWED#" <experiment: ExperimentId> / "T#" <trace: TraceId> {
+        QUEUES: TextSet "the ids of the queues, some of which may have been deleted"
+    };
+    /// An issue of an experiment, without its long texts.
+    Issue = "ISSUES#" <experiment: ExperimentId> / "I#" <issue: IssueId> {
+        NAME: Text required "name",
+        ISSUE_STATUS: Text required "status, by MLflow's name",
+        SEVERITY: Text "severity, by MLflow's name",
+        SOURCE_RUN: Text "the run that found it",
+        CATEGORIES: Text "its categories, as JSON",
+        CREATED: Number required "when it was created, in ms",
+        UPDATED: Number required "when it was last changed, in ms",
+        LAST_SEEN: Number required "when it was last seen, in ms",
+        CREATED_BY: Text "who created it",
+        UPDATED_BY: Text "who last changed it",
+        CHANGES: Number required "counts its changes",
+        ..CREATION
+    };
+    /// The number of the experiment's traces with an assessment that names an issue. The issue need
+    /// not exist.
+    IssueTraces = "ISSUES#" <experiment: ExperimentId> / "N#" <issue: IssueId> { TRACES: Number required "number of traces" };
+    /// The long texts of an issue: description, root causes and metadata.
+    IssueContent = "ISSUEDATA#" <experiment: ExperimentId> / "I#" <issue: IssueId> {
+        CONTENT_SIZE: Count required "size of the content in bytes, before compression",
+        ..LONG_CONTENT
+    };
+    /// A part of an issue's content that is too big for its item.
+    IssuePart = "ISSUEDATA#" <experiment: ExperimentId> / "P#" <content: WideDigest> "#" <part: Ordinal> { CONTENT: Bytes required "the part" };
+    /// The experiment of an issue whose id a client has chosen. Claims the id.
+    IssueLocation = "ISSUEID#" <issue: IssueId> / "I" { EXPERIMENT: ExperimentId required "its experiment" };
 
     // ---- model registry
     // -----------------------------------------------------------------------------

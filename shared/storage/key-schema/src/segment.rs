@@ -5,7 +5,10 @@ use std::fmt::Write;
 
 use sha2::Digest as _;
 
-use model::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId, TraceId};
+use model::{
+    DatasetRecordId, EvaluationDatasetId, ExperimentId, IssueId, LabelSchemaId, ModelId, ReviewQueueId, RunId,
+    ScorerId, TraceId,
+};
 
 /// A value that can be encoded between two literals of a key.
 pub trait Segment: Sized {
@@ -117,7 +120,7 @@ macro_rules! id_segments {
         }
     )+};
 }
-id_segments!(DatasetRecordId, EvaluationDatasetId, ScorerId, TraceId);
+id_segments!(DatasetRecordId, EvaluationDatasetId, IssueId, LabelSchemaId, ReviewQueueId, ScorerId, TraceId);
 
 /// A 64-bit integer, smallest first: 16 hexadecimal digits with the sign bit flipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,9 +9,12 @@
 //! its mark. A trace that has moved to another day, according to its document, is kept as well.
 
 use entities::attributes::{ARRIVED, EDITS, MARKED_AT};
-use entities::{StoredTrace, now_ms, read_traces};
+use entities::{
+    MAX_REVIEWS_IN_TRANSACTION, StoredTrace, issue_count_writes, now_ms, read_traces, remove_late_reviews,
+    reviews_of_traces,
+};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::{WideDigest, rows};
+use key_schema::{Key, WideDigest, rows};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use rand::RngExt;
 use runtime::clock::Moment;
@@ -167,20 +170,31 @@ impl PartitionRemoval<'_> {
     async fn remove_traces(&self, places: &[TraceKey]) -> Result<u64> {
         let ids: Vec<_> = places.iter().map(|place| &place.trace).collect();
         let heads = read_traces(&self.retention.table, &ids).await?;
-        let removals: Vec<_> = places.iter().map(|place| self.remove_trace(place, heads.get(&place.trace))).collect();
+        let mut reviews = reviews_of_traces(&self.retention.table, self.partition.experiment, &ids).await?;
+        let removals: Vec<_> = places
+            .iter()
+            .map(|place| {
+                let reviews = reviews.remove(&place.trace).unwrap_or_default();
+                let removal = self.remove_trace(place, heads.get(&place.trace), reviews);
+                async move { removal.await.map(|was_there| Some(&place.trace).filter(|_| was_there)) }
+            })
+            .collect();
         let removed: Vec<_> = stream::iter(removals).buffer_unordered(CONCURRENCY).try_collect().await?;
-        Ok(removed.into_iter().map(u64::from).sum())
+        let removed: Vec<_> = removed.into_iter().flatten().collect();
+        remove_late_reviews(&self.retention.table, self.partition.experiment, &removed).await?;
+        Ok(removed.len() as u64)
     }
 
-    /// Deletes the trace with this key, given its document. Returns whether the trace existed.
-    async fn remove_trace(&self, place: &TraceKey, head: Option<&StoredTrace>) -> Result<bool> {
+    /// Deletes the trace with this key, given its document and its items in review queues. Returns
+    /// whether the trace existed.
+    async fn remove_trace(&self, place: &TraceKey, head: Option<&StoredTrace>, reviews: Vec<Key>) -> Result<bool> {
         let (experiment, mut was_there) = (self.partition.experiment, false);
         if let Some(head) = head.filter(|head| head.experiment() == experiment) {
             let is_quiet = head.marked_at() <= now_ms().saturating_sub(QUIET_MARK_AGE);
             if !is_quiet || !self.partition.holds(head, place) {
                 return Ok(false);
             }
-            if !self.remove_document(head).await? {
+            if !self.remove_document(head, reviews).await? {
                 // The trace was changed in the meantime. Before the change, the writer has written
                 // a new mark, so the trace can still be found.
                 return Ok(false);
@@ -195,14 +209,20 @@ impl PartitionRemoval<'_> {
     }
 
     /// Deletes a document on condition that it has not changed since it was read, together with the
-    /// row that lists it as judging a session. Returns whether the document is gone.
-    async fn remove_document(&self, head: &StoredTrace) -> Result<bool> {
+    /// row that lists it as judging a session, its items in review queues, and its share in the
+    /// numbers of traces per issue. Returns whether the document is gone.
+    async fn remove_document(&self, head: &StoredTrace, reviews: Vec<Key>) -> Result<bool> {
         let (key, is_same) = (rows::Trace::key(head.id()), Condition::Equals(EDITS.into(), number(head.edits())));
-        if !head.judges_a_session() {
+        let mut others = reviews;
+        let early = others.split_off(others.len().min(MAX_REVIEWS_IN_TRANSACTION));
+        self.retention.table.write_many(Vec::new(), &early).await?;
+        others.extend(head.judges_a_session().then(|| rows::TraceOfSession::key(&head.experiment(), head.id())));
+        let counts = issue_count_writes(head.experiment(), Some(head.item()), None);
+        if others.is_empty() && counts.is_empty() {
             return self.delete(&key, &is_same).await;
         }
-        let row = rows::TraceOfSession::key(&head.experiment(), head.id());
-        let writes = [Write::Delete(key, is_same), Write::Delete(row, Condition::Always)];
+        let others = others.into_iter().map(|key| Write::Delete(key, Condition::Always));
+        let writes: Vec<_> = std::iter::once(Write::Delete(key, is_same)).chain(others).chain(counts).collect();
         match self.retention.table.transact(&writes).await {
             Ok(()) => Ok(true),
             // If the document is missing, another process was faster.
@@ -233,7 +253,7 @@ impl PartitionRemoval<'_> {
 
     /// Deletes an item on condition that it has not changed since it was read. Returns whether the
     /// item no longer exists.
-    async fn delete(&self, key: &key_schema::Key, condition: &Condition) -> Result<bool> {
+    async fn delete(&self, key: &Key, condition: &Condition) -> Result<bool> {
         match self.retention.table.delete(key, condition).await {
             // An earlier attempt whose response was lost, or another process, has deleted the item.
             Ok(()) | Err(Failure::Refused { item: None, .. }) => Ok(true),

@@ -82,6 +82,14 @@ impl RunIndex {
         for copies in ranges::copies(&experiment, &RUN_ENTITY_TYPE.into()) {
             self.delete_range(copies, None).await?;
         }
+        for partition in [
+            rows::ReviewQueue::partition(&experiment),
+            rows::ReviewedTrace::partition(&experiment),
+            rows::Issue::partition(&experiment),
+            rows::IssueContent::partition(&experiment),
+        ] {
+            self.delete_range(partition, None).await?;
+        }
         self.delete_range(rows::Experiment::partition(&experiment), Some(workspace)).await
     }
 
@@ -122,23 +130,29 @@ impl RunIndex {
 
 /// Returns the row that has to be deleted together with `item`. For a run's link to a dataset, it
 /// is the link in the opposite direction. For a scorer, it is the scorer's row in the workspace's
-/// list.
+/// list. For an issue whose id a client has chosen, it is the row that says where the issue is.
 fn counterpart(item: &Item, workspace: Option<&Workspace>) -> Option<Key> {
     let key = item.key()?;
     // The name is read from the item, because the key may contain only its beginning.
     if let (Some(experiment), Some(name)) = (key_parts::experiment_of_scorer(&key), item.get(NAME)) {
         return Some(rows::WorkspaceScorer::key(&workspace?.as_str().into(), &experiment, &name.into()));
     }
+    if let Some(row) = rows::Issue::parse(&key) {
+        return row.issue.experiment().is_none().then(|| rows::IssueLocation::key(&row.issue));
+    }
     let row = rows::RunInput::parse(&key)?;
     Some(rows::DatasetLink::key(&row.experiment, &row.dataset, &row.run))
 }
 
-/// Returns the partition that stores the overflow of an item that is too big. No other item uses
-/// this partition, because its key contains the ID of a model or of the experiment that is being
-/// deleted.
+/// Returns the partition that stores the overflow of an item that is too big, or the items of a
+/// review queue. No other item uses this partition, because its key contains the ID of a model, of a
+/// queue, or of the experiment that is being deleted.
 fn partition_of(key: &Key) -> Option<KeyRange> {
     if let Some(row) = rows::LoggedModel::parse(key) {
         return Some(rows::LoggedModelSegment::partition(&row.model));
+    }
+    if let Some(row) = rows::ReviewQueue::parse(key) {
+        return Some(rows::ReviewItem::partition(&row.queue));
     }
     let row = rows::Dataset::parse(key)?;
     Some(rows::DatasetPart::partition(&row.experiment, &row.dataset))

@@ -29,7 +29,7 @@ impl Store {
         experiment: &Granted<ExperimentId>,
         visible: &Visibility,
     ) -> Result<Vec<wire::Scorer>> {
-        let experiment = self.scorer_experiment(**experiment).await?;
+        let experiment = self.active_experiment(**experiment).await?;
         self.scorers_of(&[experiment], visible).await
     }
 

@@ -2,12 +2,11 @@
 
 use entities::attributes::{CREATED, NAME, SCORER, VERSION};
 use entities::documents::content;
-use entities::experiments::check_is_active;
 use futures::future::try_join_all;
 use futures::stream::TryStreamExt;
 use key_schema::{Ordinal, rows};
 use mlflow_api::scorers as wire;
-use mlflow_api::{ExperimentId, Json, Result};
+use mlflow_api::{Json, Result};
 use table::{Item, Query};
 
 use super::list_size::ListSize;
@@ -15,18 +14,10 @@ use super::scorer_row::{ScorerName, StoredScorer, header_key, part_key};
 use crate::store::Store;
 
 impl Store {
-    /// Returns the experiment that a request refers to, and fails unless it is active. Takes one
-    /// request, or none while a lease on the experiment lasts.
-    pub(super) async fn scorer_experiment(&self, id: ExperimentId) -> Result<ExperimentId> {
-        let state = self.experiments.state(id).await?.ok_or_else(|| id.not_found())?;
-        check_is_active(id, state.stage)?;
-        Ok(id)
-    }
-
     /// Reads a scorer's row. Takes one request, and one more if the lease on the experiment has
     /// expired.
     pub(super) async fn scorer_row(&self, scorer: &ScorerName) -> Result<StoredScorer> {
-        let experiment = self.scorer_experiment(*scorer.experiment).await?;
+        let experiment = self.active_experiment(*scorer.experiment).await?;
         let item = self.table.get(&header_key(experiment, &scorer.name)).await?;
         StoredScorer::named(scorer, item)?.ok_or_else(|| scorer.not_found(None))
     }

@@ -32,7 +32,7 @@ impl Store {
         scorer: &ScorerName,
         serialized: &str,
     ) -> Result<wire::RegisterScorerResponse> {
-        let experiment = self.scorer_experiment(*scorer.experiment).await?;
+        let experiment = self.active_experiment(*scorer.experiment).await?;
         payload_validation::check_model(serialized)?;
         let mut attempts = self.table.attempts("a scorer");
         loop {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::route_samples::reviews;
 use crate::route_samples::sample_client::{SampleClient, V3, ask, text};
 use crate::route_samples::tracking::experiment;
 
@@ -42,6 +43,7 @@ pub(crate) async fn writes(walk: &mut SampleClient) {
     let config = json!({ "experiment_id": other, "name": "s", "sample_rate": 0, "filter_string": "x" });
     walk.send(&format!("PUT {all}/online-config"), &[], config).await;
     walk.send(&format!("DELETE {all}/delete"), &[], named).await;
+    reviews::writes(walk).await;
 }
 
 pub(crate) async fn reads(walk: &mut SampleClient) {
@@ -85,4 +87,5 @@ pub(crate) async fn reads(walk: &mut SampleClient) {
         get("scorers/online-configs", json!({ "scorer_ids": [scorer] })),
     ];
     walk.read(reads).await;
+    reviews::reads(walk).await;
 }

@@ -17,6 +17,7 @@ mod auth;
 mod evaluation;
 mod graphql;
 mod registry;
+mod reviews;
 mod sample_client;
 mod traces;
 mod tracking;

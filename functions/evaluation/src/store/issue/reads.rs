@@ -1,0 +1,40 @@
+//! Reading issues.
+
+use access::Granted;
+use entities::documents::content;
+use key_schema::rows;
+use mlflow_api::issues::Issue;
+use mlflow_api::{Error, ExperimentId, IssueId, Result};
+use table::Item;
+
+use super::items::{IssueTexts, StoredIssue, part_key};
+use crate::store::Store;
+
+impl Store {
+    /// Returns an issue. Takes one request, and one more for long texts.
+    pub async fn issue_get(&self, experiment: &Granted<ExperimentId>, issue: &IssueId) -> Result<Issue> {
+        let (stored, content) = self.issue_items(**experiment, issue).await?;
+        let (_, texts) = self.issue_texts(**experiment, content).await?;
+        Ok(stored.response(texts, false))
+    }
+
+    /// Reads the items of an issue: its compact row, and the item of its texts. Takes one request.
+    pub(super) async fn issue_items(&self, experiment: ExperimentId, issue: &IssueId) -> Result<(StoredIssue, Item)> {
+        let keys = [rows::Issue::key(&experiment, issue), rows::IssueContent::key(&experiment, issue)];
+        let mut found = self.table.get_many(&keys).await?;
+        let [item, content] = keys.map(|key| found.remove(&key));
+        match (item, content) {
+            (Some(item), Some(content)) => Ok((StoredIssue::of(item)?, content)),
+            (None, _) => Err(IssueId::not_found(issue.as_str())),
+            (Some(_), None) => Err(Error::internal("the texts of an issue are missing")),
+        }
+    }
+
+    /// Reads the texts in an item, and returns them with the item that they belong to. Takes no
+    /// request unless the texts are long.
+    pub(super) async fn issue_texts(&self, experiment: ExperimentId, item: Item) -> Result<(Item, IssueTexts)> {
+        let read = content::read_with_item(&self.table, item, part_key(experiment)).await?;
+        let (item, json) = read.ok_or_else(|| Error::unavailable("the issue was deleted in the meantime"))?;
+        Ok((item, IssueTexts::read(&json)?))
+    }
+}

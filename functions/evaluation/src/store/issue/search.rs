@@ -1,0 +1,152 @@
+//! Searches of issues. A search reads the compact rows of all issues of an experiment, and the long
+//! texts of those on the page.
+
+use std::collections::HashMap;
+
+use access::Granted;
+use entities::attributes::TRACES;
+use entities::documents::content;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use key_schema::rows;
+use mlflow_api::issues::IssuesResponse;
+use mlflow_api::response_size::MAX_PAGE_JSON_BYTES;
+use mlflow_api::{Error, ExperimentId, IssueId, Result};
+use search::{Fingerprint, IssueFields, IssueFilter, IssueOrder, SortKey, decode_page_token, encode_page_token};
+use table::{Item, Query};
+
+use super::items::{IssueTexts, StoredIssue};
+use crate::store::Store;
+
+/// Number of issues whose texts are read at a time.
+const BATCH_SIZE: usize = 100;
+/// Number of issues whose long texts are read concurrently.
+const CONCURRENCY: usize = 8;
+
+/// A search of the issues of an experiment.
+#[derive(Clone, Debug)]
+pub struct IssueSearch {
+    /// The filter.
+    pub filter: IssueFilter,
+    /// The order.
+    pub order: IssueOrder,
+    /// Identifies the search in page tokens.
+    pub fingerprint: Fingerprint,
+    /// Maximum number of issues on a page.
+    pub max_results: usize,
+    /// Page token of the request.
+    pub page_token: String,
+    /// Whether the response has the numbers of traces.
+    pub has_trace_counts: bool,
+    /// Whether the response has the number of issues on all pages.
+    pub has_total: bool,
+    /// Whether the response leaves out the long texts.
+    pub is_basic: bool,
+}
+
+impl Store {
+    /// Returns a page of the issues of an experiment. Takes one request per MB of compact rows, one
+    /// per MB of numbers of traces if the response has them, one per 100 issues on the page for
+    /// their texts, and one for each of these issues whose texts are long. The page ends early if
+    /// the texts exceed the size of a response.
+    pub async fn issue_search(
+        &self,
+        experiment: &Granted<ExperimentId>,
+        search: &IssueSearch,
+    ) -> Result<IssuesResponse> {
+        let experiment = **experiment;
+        let after = decode_page_token::<SortKey>(search.fingerprint, &search.page_token)
+            .map_err(|_| Error::invalid("Invalid page token or token does not match the issue query"))?;
+        if after.as_ref().is_some_and(|after| !search.order.has_form(after)) {
+            return Err(Error::invalid("Invalid issue page token"));
+        }
+        let counts = if search.has_trace_counts { self.issue_trace_counts(experiment).await? } else { HashMap::new() };
+        let (mut found, mut total) = (Vec::new(), 0_u64);
+        let mut query = Query::of(rows::Issue::all(&experiment));
+        loop {
+            let page = self.table.query_page(&query).await?;
+            for item in page.items {
+                let issue = StoredIssue::of(item)?;
+                let traces = counts.get(issue.id()).copied().unwrap_or_default();
+                let issue = issue.with_traces(traces);
+                if !search.filter.matches(&issue) {
+                    continue;
+                }
+                total += 1;
+                let key = search.order.key(&issue);
+                if after.as_ref().is_none_or(|after| key > *after) {
+                    found.push((key, issue));
+                }
+            }
+            found.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+            found.truncate(search.max_results.saturating_add(1));
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => break,
+            }
+        }
+        let mut has_more = found.len() > search.max_results;
+        found.truncate(search.max_results);
+        let mut issues = Vec::with_capacity(found.len());
+        if search.is_basic {
+            issues
+                .extend(found.iter().map(|(_, issue)| issue.response(IssueTexts::default(), search.has_trace_counts)));
+        } else {
+            let mut bytes = 0;
+            for batch in found.chunks(BATCH_SIZE) {
+                let texts = self.issue_texts_of(experiment, batch, &mut bytes).await?;
+                let is_full = texts.len() < batch.len();
+                let read = batch.iter().zip(texts);
+                issues.extend(read.map(|((_, issue), texts)| issue.response(texts, search.has_trace_counts)));
+                if is_full {
+                    has_more = true;
+                    break;
+                }
+            }
+        }
+        let last = issues.len().checked_sub(1).and_then(|last| found.get(last)).filter(|_| has_more);
+        let next_page_token = match last {
+            Some((key, _)) => encode_page_token(search.fingerprint, key)?,
+            None => String::new(),
+        };
+        Ok(IssuesResponse { issues, next_page_token, total_count: search.has_total.then_some(total) })
+    }
+
+    /// Reads the texts of issues, up to the size of a response. `bytes` counts what was read before.
+    async fn issue_texts_of(
+        &self,
+        experiment: ExperimentId,
+        issues: &[(SortKey, StoredIssue)],
+        bytes: &mut usize,
+    ) -> Result<Vec<IssueTexts>> {
+        let keys: Vec<_> = issues.iter().map(|(_, issue)| issue.content_key()).collect();
+        let mut items = self.table.get_many(&keys).await?;
+        let is_first = *bytes == 0;
+        let mut fitting: Vec<Item> = Vec::new();
+        for key in keys {
+            // The texts of an issue that was removed in the meantime are missing.
+            let item = items.remove(&key).unwrap_or_else(|| Item::new(key));
+            *bytes += content::size(&item);
+            if *bytes > MAX_PAGE_JSON_BYTES && !(is_first && fitting.is_empty()) {
+                break;
+            }
+            fitting.push(item);
+        }
+        let texts = fitting.into_iter().map(|item| async move {
+            if content::size(&item) == 0 {
+                return Ok(IssueTexts::default());
+            }
+            Ok::<_, Error>(self.issue_texts(experiment, item).await?.1)
+        });
+        stream::iter(texts.collect::<Vec<_>>()).buffered(CONCURRENCY).try_collect().await
+    }
+
+    /// Returns the numbers of traces per issue. Takes one request per MB.
+    async fn issue_trace_counts(&self, experiment: ExperimentId) -> Result<HashMap<String, i64>> {
+        let items = self.table.query(Query::of(rows::IssueTraces::all(&experiment))).await?;
+        let counts = items.iter().filter_map(|item| {
+            let issue: IssueId = rows::IssueTraces::parse(&item.key()?)?.issue;
+            Some((issue.to_string(), item.get(TRACES)?))
+        });
+        Ok(counts.collect())
+    }
+}

@@ -1,0 +1,12 @@
+//! Label schemas, which are the questions to reviewers of traces.
+//!
+//! A schema's key contains its creation time and its id, so a page of schemas is a range, newest
+//! first. The schema that every experiment has is not stored, and is the last one of a list.
+
+mod changes;
+mod items;
+mod read;
+
+pub use changes::LabelSchemaChange;
+pub use items::NewLabelSchema;
+pub(in crate::store) use items::schema_key;

@@ -1,0 +1,22 @@
+//! Review queues and their items.
+//!
+//! A queue's key contains its creation time and its id, so that the queues of an experiment are a
+//! range, newest first. The items of a queue have a partition of their own, with a local index that
+//! sorts them by the time at which they were added. For each trace that was ever in a queue, another
+//! row has the ids of its queues. It finds the queues of a trace, and the items to delete together
+//! with the trace.
+//!
+//! Adding items counts in the queue, so that the questions of the queue cannot be changed at the
+//! same time. Traces are checked again after the items were written, because a trace that was
+//! deleted in the meantime leaves its items behind.
+
+mod changes;
+mod creation;
+mod deletion;
+mod item_changes;
+mod item_reads;
+mod queue_items;
+mod reads;
+
+pub use changes::ReviewQueueChange;
+pub use reads::ReviewQueueConditions;

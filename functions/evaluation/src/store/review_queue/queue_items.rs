@@ -1,0 +1,104 @@
+//! The items of review queues and of their traces.
+
+use access::Granted;
+use entities::attributes::{
+    Attribute, COMPLETED, COMPLETED_BY, CREATED, CREATED_BY, NAME, QUEUE, REVIEW_STATUS, SCHEMAS, TYPE, TextSet,
+    UPDATED, USERS,
+};
+use entities::unreadable;
+use key_schema::{Descending, Key, Name, index, rows};
+use mlflow_api::review_queues::{ReviewItemType, ReviewQueue, ReviewQueueItem, ReviewQueueType, ReviewStatus};
+use mlflow_api::{Error, ErrorCode, ExperimentId, Result, ReviewQueueId, TraceId};
+use table::{Item, bytes_set, number, text};
+
+/// Returns the key of a review queue.
+pub(super) fn queue_key(queue: &ReviewQueueId) -> Key {
+    rows::ReviewQueue::key(&queue.experiment(), &Descending(queue.created()), queue)
+}
+
+/// Returns the key of the row that claims a name, which is compared in lower case.
+pub(super) fn name_key(experiment: ExperimentId, name: &str) -> Key {
+    rows::ReviewQueueName::key(&experiment, &Name::from(name.to_lowercase().as_str()))
+}
+
+/// Creates the row that claims the name of a queue.
+pub(super) fn name_row(queue: &ReviewQueueId, name: &str) -> Item {
+    Item::new(name_key(queue.experiment(), name))
+        .with(NAME, text(name.to_lowercase()))
+        .with(QUEUE, text(queue.as_str()))
+}
+
+/// Returns MLflow's error for a name that another queue of the experiment has.
+pub(super) fn taken(name: &str) -> Error {
+    Error::new(
+        ErrorCode::ResourceAlreadyExists,
+        format!("Review queue with name '{name}' already exists (names are case-insensitive)."),
+    )
+}
+
+/// Fails unless the queue is in the experiment to which the request has been granted access.
+pub(super) fn check_experiment(experiment: &Granted<ExperimentId>, queue: &ReviewQueueId) -> Result<()> {
+    if queue.experiment() == **experiment { Ok(()) } else { Err(ReviewQueueId::not_found(queue.as_str())) }
+}
+
+/// Returns the elements of a set of texts, sorted.
+fn texts(item: &Item, attribute: Attribute<TextSet>) -> Vec<String> {
+    let elements = item.elements(attribute).iter();
+    let mut texts: Vec<_> = elements.filter_map(|bytes| String::from_utf8(bytes.as_ref().to_vec()).ok()).collect();
+    texts.sort_unstable();
+    texts
+}
+
+/// Returns the stored form of a set of texts, or `None` if it is empty, because DynamoDB has no
+/// empty sets.
+pub(super) fn text_set(texts: &[String]) -> Option<table::Value> {
+    (!texts.is_empty()).then(|| bytes_set(texts.iter().map(|text| text.clone().into_bytes())))
+}
+
+/// Reads a review queue from its item.
+///
+/// # Errors
+/// Returns an internal error if the item is invalid.
+pub(super) fn queue_of(item: &Item) -> Result<ReviewQueue> {
+    let unreadable = || unreadable(item, "a review queue");
+    let queue = item.key().as_ref().and_then(rows::ReviewQueue::parse).ok_or_else(unreadable)?.queue;
+    Ok(ReviewQueue {
+        queue_id: queue.to_string(),
+        experiment_id: queue.experiment().to_string(),
+        name: item.get(NAME).unwrap_or_default().to_owned(),
+        queue_type: item.get(TYPE).and_then(ReviewQueueType::from_name).ok_or_else(unreadable)?,
+        created_by: item.get(CREATED_BY).map(str::to_owned),
+        creation_time_ms: queue.created(),
+        last_update_time_ms: item.get(UPDATED).unwrap_or_default(),
+        users: texts(item, USERS),
+        schema_ids: texts(item, SCHEMAS),
+    })
+}
+
+/// Creates the item of a trace in a queue.
+pub(super) fn new_item(queue: &ReviewQueueId, trace: &TraceId, now: i64) -> Item {
+    Item::new(rows::ReviewItem::key(queue, trace))
+        .with(REVIEW_STATUS, text(ReviewStatus::Pending.name()))
+        .with(CREATED, number(now))
+        .with(UPDATED, number(now))
+        .indexed(index::ReviewItemsByTime::key(&Descending(now), trace))
+}
+
+/// Reads a trace in a queue from its item.
+///
+/// # Errors
+/// Returns an internal error if the item is invalid.
+pub(super) fn item_of(item: &Item) -> Result<ReviewQueueItem> {
+    let unreadable = || unreadable(item, "an item of a review queue");
+    let row = item.key().as_ref().and_then(rows::ReviewItem::parse).ok_or_else(unreadable)?;
+    Ok(ReviewQueueItem {
+        queue_id: row.queue.to_string(),
+        item_type: ReviewItemType::Trace,
+        item_id: row.trace.to_string(),
+        status: item.get(REVIEW_STATUS).and_then(ReviewStatus::from_name).ok_or_else(unreadable)?,
+        completed_by: item.get(COMPLETED_BY).map(str::to_owned),
+        completed_time_ms: item.get(COMPLETED),
+        creation_time_ms: item.get(CREATED).unwrap_or_default(),
+        last_update_time_ms: item.get(UPDATED).unwrap_or_default(),
+    })
+}
