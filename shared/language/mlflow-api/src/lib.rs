@@ -34,6 +34,7 @@ pub mod trace_metrics;
 mod trace_retention;
 pub mod traces;
 pub mod tracking;
+pub mod webhooks;
 
 pub use json::Json;
 pub use model::{

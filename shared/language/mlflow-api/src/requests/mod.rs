@@ -11,4 +11,5 @@ pub mod registry;
 pub mod runs;
 pub mod scorers;
 pub mod traces;
+pub mod webhooks;
 pub mod workspaces;
