@@ -8,8 +8,6 @@ use crate::{Error, Result};
 pub const MAX_WEBHOOKS: usize = 100;
 /// Maximum length of a name, in characters.
 const MAX_NAME_LENGTH: usize = 63;
-/// Maximum length of a URL, in characters. MLflow's databases store 500, but SQLite ignores this.
-pub const MAX_URL_LENGTH: usize = 2_000;
 /// Maximum length of a description, in characters, as in MLflow's databases. SQLite ignores it.
 pub const MAX_DESCRIPTION_LENGTH: usize = 1_000;
 /// Maximum length of a secret, in bytes. MLflow has no limit.
@@ -37,13 +35,13 @@ pub fn check_name(name: &str) -> Result<()> {
     )))
 }
 
-/// Checks that a URL is neither blank nor too long. Its parts and its address are checked where
-/// requests are sent.
+/// Checks that a URL is not blank. The crate `outbound` checks its length, its parts and its
+/// address.
 pub fn check_url_text(url: &str) -> Result<()> {
-    if url.trim().is_empty() {
-        return Err(Error::invalid(format!("Webhook URL cannot be empty or just whitespace: {}", python::repr(url))));
+    if !url.trim().is_empty() {
+        return Ok(());
     }
-    at_most("URL", MAX_URL_LENGTH, url.chars().count())
+    Err(Error::invalid(format!("Webhook URL cannot be empty or just whitespace: {}", python::repr(url))))
 }
 
 /// Checks a description.
@@ -108,7 +106,6 @@ mod tests {
     fn urls_descriptions_and_secrets_are_bounded() {
         let message = check_url_text(" ").unwrap_err().message;
         assert_eq!(message, "Webhook URL cannot be empty or just whitespace: ' '");
-        assert!(check_url_text(&"u".repeat(2_000)).is_ok() && check_url_text(&"u".repeat(2_001)).is_err());
         assert!(check_description(&"é".repeat(1_000)).is_ok() && check_description(&"d".repeat(1_001)).is_err());
         assert!(check_secret("").is_ok() && check_secret(&"é".repeat(501)).is_err());
     }
