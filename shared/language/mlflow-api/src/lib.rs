@@ -39,7 +39,7 @@ pub mod webhooks;
 pub use json::Json;
 pub use model::{
     AssessmentId, DatasetRecordId, Error, ErrorBody, ErrorCode, EvaluationDatasetId, ExperimentId, ModelId,
-    RegisteredModelName, Result, RunId, ScorerId, TraceId, UserName, Workspace, python,
+    RegisteredModelName, Result, RunId, ScorerId, TraceId, UserName, WebhookEventId, WebhookId, Workspace, python,
 };
 pub use request::Request;
 pub use trace_retention::{TRACE_RETENTION_TAG, TraceRetention};
