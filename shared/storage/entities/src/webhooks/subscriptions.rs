@@ -45,6 +45,7 @@ impl Subscribers {
 #[derive(Clone, Debug)]
 pub struct Subscriptions {
     table: Table,
+    lease: Duration,
     cache: Arc<Mutex<HashMap<Workspace, (Moment, Subscribers)>>>,
 }
 
@@ -52,7 +53,14 @@ impl Subscriptions {
     /// Creates an empty cache for a table.
     #[must_use]
     pub fn new(table: Table) -> Self {
-        Self { table, cache: Arc::default() }
+        Self::with_lease(table, SUBSCRIPTION_LEASE)
+    }
+
+    /// Creates an empty cache whose entries are valid for another time. For tests that do not change
+    /// webhooks.
+    #[must_use]
+    pub fn with_lease(table: Table, lease: Duration) -> Self {
+        Self { table, lease, cache: Arc::default() }
     }
 
     /// Returns the subscribers of a workspace. Takes no request if they were read within the last
@@ -62,7 +70,7 @@ impl Subscriptions {
     /// Returns an error if the table cannot be read.
     pub async fn of(&self, workspace: &Workspace) -> Result<Subscribers> {
         if let Some((read, subscribers)) = self.cache().get(workspace)
-            && read.age() < SUBSCRIPTION_LEASE
+            && read.age() < self.lease
         {
             return Ok(subscribers.clone());
         }
