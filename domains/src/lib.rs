@@ -11,12 +11,13 @@ pub mod template;
 use domain::{Domain, Function};
 
 /// All domains. The first one handles paths that no other domain has.
-pub const DOMAINS: [&Domain; 8] = [
+pub const DOMAINS: [&Domain; 9] = [
     &tracking::DOMAIN,
     &evaluation::DOMAIN,
     &registry::DOMAIN,
     &traces::DOMAIN,
     &artifacts::DOMAIN,
+    &webhooks::DOMAIN,
     &auth::DOMAIN,
     &graphql::DOMAIN,
     &ui::DOMAIN,

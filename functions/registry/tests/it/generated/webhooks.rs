@@ -35,26 +35,44 @@ pub(super) async fn rows(ledger: &mut CostLedger) {
     let workspace = &Workspace::default();
     let names = ["model 1", "model 2"];
     ledger
-        .row("create model", budget([2.0, 10.0, 1.0], [1.0, 10.0, 0.0]), bench, names, async |store, name| {
-            create(store, name, &new_model()).await;
-        })
+        .row(
+            "create model, with its event",
+            budget([2.0, 10.0, 1.0], [1.0, 10.0, 0.0]),
+            bench,
+            names,
+            async |store, name| {
+                create(store, name, &new_model()).await;
+            },
+        )
         .await;
     ledger
-        .row("create version", budget([3.0, 12.0, 2.0], [2.0, 12.0, 1.0]), bench, names, async |store, name| {
-            create_version(store, name, &version()).await;
-        })
+        .row(
+            "create version, with its event",
+            budget([3.0, 12.0, 2.0], [2.0, 12.0, 1.0]),
+            bench,
+            names,
+            async |store, name| {
+                create_version(store, name, &version()).await;
+            },
+        )
         .await;
     for name in names {
         create_version(&bench.store, name, &version()).await;
     }
     ledger
-        .row("set a tag of a version", budget([3.0, 6.0, 3.0], [2.0, 6.0, 2.0]), bench, names, async |store, name| {
-            store.version_set_tag(&named(store, name).await, "1", "note", "a remark").await.unwrap();
-        })
+        .row(
+            "set a tag of a version, with its event",
+            budget([3.0, 6.0, 3.0], [2.0, 6.0, 2.0]),
+            bench,
+            names,
+            async |store, name| {
+                store.version_set_tag(&named(store, name).await, "1", "note", "a remark").await.unwrap();
+            },
+        )
         .await;
     ledger
         .row(
-            "delete a tag of a version",
+            "delete a tag of a version, with its event",
             budget([3.0, 6.0, 3.0], [2.0, 6.0, 2.0]),
             bench,
             names,
@@ -64,13 +82,19 @@ pub(super) async fn rows(ledger: &mut CostLedger) {
         )
         .await;
     ledger
-        .row("set alias", budget([3.0, 7.0, 3.0], [2.0, 7.0, 2.0]), bench, names, async |store, name| {
-            store.alias_set(&named(store, name).await, "champion", "1").await.unwrap();
-        })
+        .row(
+            "set alias, with its event",
+            budget([3.0, 7.0, 3.0], [2.0, 7.0, 2.0]),
+            bench,
+            names,
+            async |store, name| {
+                store.alias_set(&named(store, name).await, "champion", "1").await.unwrap();
+            },
+        )
         .await;
     ledger
         .row(
-            "set an alias to the version that it has",
+            "set an alias to the version that it has, with its event",
             budget([3.0, 4.0, 3.0], [2.0, 4.0, 2.0]),
             bench,
             names,
@@ -80,14 +104,26 @@ pub(super) async fn rows(ledger: &mut CostLedger) {
         )
         .await;
     ledger
-        .row("delete alias", budget([3.0, 7.0, 2.0], [2.0, 7.0, 1.0]), bench, names, async |store, name| {
-            store.alias_delete(&named(store, name).await, "champion").await.unwrap();
-        })
+        .row(
+            "delete alias, with its event",
+            budget([3.0, 7.0, 2.0], [2.0, 7.0, 1.0]),
+            bench,
+            names,
+            async |store, name| {
+                store.alias_delete(&named(store, name).await, "champion").await.unwrap();
+            },
+        )
         .await;
     ledger
-        .row("set a tag of a model", budget([3.0, 1.0, 2.0], [2.0, 1.0, 1.0]), bench, names, async |store, name| {
-            store.model_set_tag(workspace, &named(store, name).await, "note", "a remark").await.unwrap();
-        })
+        .row(
+            "set a tag of a model, without an event",
+            budget([3.0, 1.0, 2.0], [2.0, 1.0, 1.0]),
+            bench,
+            names,
+            async |store, name| {
+                store.model_set_tag(workspace, &named(store, name).await, "note", "a remark").await.unwrap();
+            },
+        )
         .await;
     let prompts = ["prompt 1", "prompt 2"];
     for name in prompts {
@@ -95,13 +131,19 @@ pub(super) async fn rows(ledger: &mut CostLedger) {
         create(&bench.store, name, &NewModel { tags, ..NewModel::default() }).await;
     }
     ledger
-        .row("set a tag of a prompt", budget([4.0, 4.0, 3.0], [3.0, 4.0, 2.0]), bench, prompts, async |store, name| {
-            store.model_set_tag(workspace, &named(store, name).await, "note", "a remark").await.unwrap();
-        })
+        .row(
+            "set a tag of a prompt, with its event",
+            budget([4.0, 4.0, 3.0], [3.0, 4.0, 2.0]),
+            bench,
+            prompts,
+            async |store, name| {
+                store.model_set_tag(workspace, &named(store, name).await, "note", "a remark").await.unwrap();
+            },
+        )
         .await;
     ledger
         .row(
-            "delete a tag of a prompt",
+            "delete a tag of a prompt, with its event",
             budget([3.0, 4.0, 2.0], [2.0, 4.0, 1.0]),
             bench,
             prompts,
