@@ -7,12 +7,14 @@
 //! they trust the same certificates.
 
 #[cfg(feature = "built-in-roots")]
+mod built_in_roots;
 mod root_certificates;
 
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_http_client::{Builder, Connector};
 use aws_smithy_runtime_api::client::http::{HttpConnectorSettings, SharedHttpClient, SharedHttpConnector};
+pub use root_certificates::root_certificates;
 
 /// Returns a client for an AWS SDK. Returns `None` if the default client of the SDK is sufficient.
 ///
@@ -42,7 +44,7 @@ fn provider() -> Provider {
 }
 
 #[cfg(feature = "built-in-roots")]
-use root_certificates::context;
+use built_in_roots::context;
 
 #[cfg(not(feature = "built-in-roots"))]
 #[expect(clippy::unnecessary_wraps, reason = "with built-in roots, it can fail")]

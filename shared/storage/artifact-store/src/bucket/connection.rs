@@ -3,26 +3,21 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use aws_config::BehaviorVersion;
 use aws_smithy_runtime_api::client::http::{HttpConnector, SharedHttpConnector};
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_runtime_api::http::Response;
 use aws_smithy_types::body::SdkBody;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
+use runtime::aws::{AwsEnvironment, AwsService, CachedCredentials, RetryAttempts, Signer, chain};
 
 use crate::bucket::address::BucketAddress;
-use crate::bucket::credentials::{CachedCredentials, chain};
 use crate::bucket::failure::{BucketFailure, Result};
-use crate::bucket::retries::RetryAttempts;
-use crate::bucket::signature::Signer;
 use crate::bucket::xml;
 
 /// Maximum size of a response in bytes. Lists are the largest: 1,000 keys of 1 KB, in which each
 /// byte may be encoded as three.
 const MAX_RESPONSE_BYTES: usize = 16 << 20;
-/// Region that is used if a custom endpoint is configured without a region.
-const DEFAULT_REGION: &str = "us-east-1";
 /// Timeout of one attempt.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Assumed minimum upload speed in bytes per second. A laptop's connection may be slow.
@@ -84,26 +79,9 @@ impl Connection {
     /// Connects to a bucket, with the region, the credentials and the optional endpoint of the
     /// environment. Sends no requests except those for credentials.
     pub(crate) async fn from_environment(bucket: &str) -> Result<Self> {
-        let config = aws_config::defaults(BehaviorVersion::latest());
-        let config = match runtime::https::client().map_err(BucketFailure::broken)? {
-            Some(client) => config.http_client(client),
-            None => config,
-        };
-        let config = config.load().await;
-        let of_s3 = std::env::var("AWS_ENDPOINT_URL_S3").ok().filter(|endpoint| !endpoint.is_empty());
-        let endpoint = of_s3.or_else(|| config.endpoint_url().map(str::to_owned));
-        let region =
-            config.region().map(ToString::to_string).or_else(|| endpoint.as_ref().map(|_| DEFAULT_REGION.to_owned()));
-        let region = region.ok_or_else(|| BucketFailure::broken("no AWS region is configured"))?;
-        let credentials =
-            config.credentials_provider().ok_or_else(|| BucketFailure::broken("no AWS credentials are configured"))?;
+        let AwsEnvironment { region, endpoint, credentials } = AwsEnvironment::load(AwsService::S3).await?;
         let connector = runtime::https::connector().map_err(BucketFailure::broken)?;
-        Ok(Self {
-            address: BucketAddress::new(bucket, &region, endpoint.as_deref()),
-            region,
-            credentials: CachedCredentials::new(credentials),
-            connector,
-        })
+        Ok(Self { address: BucketAddress::new(bucket, &region, endpoint.as_deref()), region, credentials, connector })
     }
 
     /// Connects to the bucket `b` over a connector, with dummy credentials.
@@ -122,8 +100,8 @@ impl Connection {
 
     /// Returns a signer for requests at the current time.
     pub(crate) async fn signer(&self) -> Result<Signer<'_>> {
-        let credentials = self.credentials.get().await?;
-        Ok(Signer { credentials, region: &self.region, now: SystemTime::now() })
+        let credentials = self.credentials.get().await.map_err(BucketFailure::Broken)?;
+        Ok(Signer { service: AwsService::S3, credentials, region: &self.region, now: SystemTime::now() })
     }
 
     /// Sends a request, and retries transient failures. Only successful responses are returned.

@@ -1,5 +1,6 @@
 //! Errors of requests to a bucket.
 
+use runtime::aws::AwsError;
 use thiserror::Error;
 
 /// The outcome of a request.
@@ -62,5 +63,13 @@ impl BucketFailure {
         } else {
             Self::Refused { status, code, message }
         }
+    }
+}
+
+/// Errors of the parts that requests to other AWS services share: missing credentials, a missing
+/// region, and signatures.
+impl From<AwsError> for BucketFailure {
+    fn from(error: AwsError) -> Self {
+        Self::broken(error)
     }
 }

@@ -6,12 +6,10 @@
 
 mod address;
 mod connection;
-mod credentials;
 mod failure;
 mod list;
 mod presigned;
 mod requests;
-mod retries;
 mod signature;
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::bucket::failure::Result;
 use crate::bucket::requests::Bucket;
+use crate::bucket::signature::presign;
 use crate::bucket::upload::id_of;
 
 /// Maximum lifetime of a URL. A URL becomes invalid earlier if the credentials that signed it
@@ -24,7 +25,7 @@ impl Bucket {
     pub async fn presigned_get(&self, key: &str, sent_with: &[(&str, &str)], expiration: Duration) -> Result<String> {
         let connection = self.connection().await?;
         let url = connection.address.url(key, sent_with);
-        connection.signer().await?.presign("GET", url, &[], expiration.min(MAX_EXPIRATION))
+        presign(&connection.signer().await?, "GET", url, &[], expiration.min(MAX_EXPIRATION))
     }
 
     /// Returns a URL for writing an object. The client has to send the content type that is given
@@ -32,7 +33,7 @@ impl Bucket {
     pub async fn presigned_put(&self, key: &str, content_type: &str, expiration: Duration) -> Result<String> {
         let connection = self.connection().await?;
         let (url, headers) = (connection.address.url(key, &[]), [("content-type", content_type.to_owned())]);
-        connection.signer().await?.presign("PUT", url, &headers, expiration.min(MAX_EXPIRATION))
+        presign(&connection.signer().await?, "PUT", url, &headers, expiration.min(MAX_EXPIRATION))
     }
 
     /// Returns a URL for each part of an upload, starting with part 1.
@@ -50,7 +51,7 @@ impl Bucket {
         for number in 1..=count {
             let query = [("partNumber", &*number.to_string()), ("uploadId", id)];
             let url = connection.address.url(key, &query);
-            urls.push(signer.presign("PUT", url, &[], expiration.min(MAX_EXPIRATION))?);
+            urls.push(presign(&signer, "PUT", url, &[], expiration.min(MAX_EXPIRATION))?);
             if number % BATCH_SIZE == 0 {
                 tokio::task::yield_now().await;
             }

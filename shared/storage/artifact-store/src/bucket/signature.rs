@@ -1,92 +1,33 @@
-//! Request signatures (AWS Signature Version 4) as S3 requires them: the path is signed as it is
-//! sent, without normalization.
+//! Signatures of requests to S3.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use aws_credential_types::Credentials;
-use aws_sigv4::http_request::{
-    PayloadChecksumKind, PercentEncodingMode, SignableBody, SignableRequest, SignatureLocation, SigningInstructions,
-    SigningSettings, UriPathNormalizationMode, sign,
-};
-use aws_sigv4::sign::v4;
-use aws_smithy_runtime_api::client::identity::Identity;
+use runtime::aws::Signer;
 
 use crate::bucket::address;
-use crate::bucket::failure::{BucketFailure, Result};
+use crate::bucket::failure::Result;
 
-/// The credentials, the region and the time of a signature.
-pub(crate) struct Signer<'a> {
-    pub(crate) credentials: Credentials,
-    pub(crate) region: &'a str,
-    pub(crate) now: SystemTime,
-}
-
-impl Signer<'_> {
-    /// Returns the headers that sign a request. The signature covers all of the request's headers
-    /// and its body.
-    pub(crate) fn headers(
-        &self,
-        method: &str,
-        url: &str,
-        headers: &[(&str, String)],
-        body: &[u8],
-    ) -> Result<Vec<(String, String)>> {
-        let mut settings = settings();
-        settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;
-        let signed = self.sign(method, url, headers, SignableBody::Bytes(body), settings)?;
-        Ok(signed.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
-    }
-
-    /// Adds a signature to a URL, which is then valid for this method, key and query until it
-    /// expires. The client has to send the given headers. The body is not signed.
-    pub(crate) fn presign(
-        &self,
-        method: &str,
-        mut url: String,
-        headers: &[(&str, String)],
-        expiration: Duration,
-    ) -> Result<String> {
-        let mut settings = settings();
-        settings.signature_location = SignatureLocation::QueryParams;
-        settings.expires_in = Some(expiration);
-        let signed = self.sign(method, &url, headers, SignableBody::UnsignedPayload, settings)?;
-        address::append(&mut url, signed.params().iter().map(|(name, value)| (*name, value.as_ref())));
-        Ok(url)
-    }
-
-    fn sign(
-        &self,
-        method: &str,
-        url: &str,
-        headers: &[(&str, String)],
-        body: SignableBody<'_>,
-        settings: SigningSettings,
-    ) -> Result<SigningInstructions> {
-        let identity = Identity::from(self.credentials.clone());
-        let params = v4::SigningParams::builder()
-            .identity(&identity)
-            .region(self.region)
-            .name("s3")
-            .time(self.now)
-            .settings(settings)
-            .build()
-            .map_err(BucketFailure::broken)?
-            .into();
-        let headers = headers.iter().map(|(name, value)| (*name, value.as_str()));
-        let request = SignableRequest::new(method, url, headers, body).map_err(BucketFailure::broken)?;
-        Ok(sign(request, &params).map_err(BucketFailure::broken)?.into_parts().0)
-    }
-}
-
-fn settings() -> SigningSettings {
-    let mut settings = SigningSettings::default();
-    settings.percent_encoding_mode = PercentEncodingMode::Single;
-    settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
-    settings
+/// Adds a signature to a URL, which is then valid for this method, key and query until it expires.
+/// The client has to send the given headers. The body is not signed.
+pub(crate) fn presign(
+    signer: &Signer<'_>,
+    method: &str,
+    mut url: String,
+    headers: &[(&str, String)],
+    expiration: Duration,
+) -> Result<String> {
+    let parameters = signer.query_parameters(method, &url, headers, expiration)?;
+    address::append(&mut url, parameters.iter().map(|(name, value)| (*name, value.as_ref())));
+    Ok(url)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
+    use aws_credential_types::Credentials;
+    use runtime::aws::AwsService;
+
     use super::*;
 
     /// The caller, the bucket and the time of the examples in AWS's documentation of S3 signatures.
@@ -97,14 +38,14 @@ mod tests {
             .provider_name("example")
             .build();
         let now = SystemTime::UNIX_EPOCH + Duration::from_hours(380_376);
-        Signer { credentials, region: "us-east-1", now }
+        Signer { service: AwsService::S3, credentials, region: "us-east-1", now }
     }
 
     /// The `GET` example in "Authenticating Requests: Using Query Parameters".
     #[test]
     fn a_presigned_url_is_that_of_the_published_example() {
         let url = "https://examplebucket.s3.amazonaws.com/test.txt".to_owned();
-        let signed = example().presign("GET", url, &[], Duration::from_hours(24)).unwrap();
+        let signed = presign(&example(), "GET", url, &[], Duration::from_hours(24)).unwrap();
         let (url, query) = signed.split_once('?').unwrap();
         assert_eq!(url, "https://examplebucket.s3.amazonaws.com/test.txt");
         let mut parameters: Vec<_> = query.split('&').collect();
