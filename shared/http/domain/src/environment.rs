@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use access::{AllowAll, Authorizer, WorkspaceAuthorizer};
 use artifact_store::ArtifactStore;
+use entities::webhooks::WebhookDeliverer;
 use mlflow_api::UserName;
 use mlflow_api::auth::PermissionLevel;
+use outbound::OutboundPolicy;
 use permissions::{SignedRequests, UserAuthorizer};
+use secrets::SecretKeys;
 use service::InternalCalls;
 use table::Table;
 
@@ -64,6 +67,12 @@ pub struct Environment {
     pub is_only_called: bool,
     /// Endpoints of the domains that were mounted before this one.
     pub calls: InternalCalls,
+    /// Keys that seal the secrets that users store.
+    pub secret_keys: Arc<SecretKeys>,
+    /// The addresses that users may have requests sent to.
+    pub outbound_policy: OutboundPolicy,
+    /// Invokes the function that delivers events to webhooks.
+    pub deliverer: Option<Arc<dyn WebhookDeliverer>>,
 }
 
 /// Location of the user interface's files.
@@ -99,6 +108,9 @@ impl Environment {
             is_lambda: false,
             is_only_called: false,
             calls: InternalCalls::default(),
+            secret_keys: Arc::default(),
+            outbound_policy: OutboundPolicy::default(),
+            deliverer: None,
         }
     }
 

@@ -427,7 +427,8 @@ rows! {
         SECRET: Bytes "the secret that signs deliveries, sealed",
         CREATED: Number required "when it was created, in ms",
         UPDATED: Number required "when it was last changed, in ms",
-        CHANGES: Number required "counts the changes of the webhook"
+        CHANGES: Number required "counts the changes of the webhook",
+        POSTPONED_UNTIL: Number "until when deliveries that have not been attempted wait, because the receiver did not respond, in ms"
     };
     /// The subscriptions of all active webhooks of a workspace. Every process that serves the model
     /// registry reads this row.
