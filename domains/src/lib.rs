@@ -23,7 +23,12 @@ pub const DOMAINS: [&Domain; 9] = [
     &ui::DOMAIN,
 ];
 
-/// Returns all functions of the stack: those of the domains, the indexer and the housekeeper.
+/// Returns all functions of the stack: those of the domains, the indexer, the delivery of
+/// events, and the housekeeper.
 pub fn functions() -> impl Iterator<Item = &'static Function> {
-    DOMAINS.into_iter().map(|domain| &domain.function).chain([&fts_indexer::FUNCTION, &housekeeper::FUNCTION])
+    DOMAINS.into_iter().map(|domain| &domain.function).chain([
+        &fts_indexer::FUNCTION,
+        &deliver::FUNCTION,
+        &housekeeper::FUNCTION,
+    ])
 }

@@ -1,6 +1,11 @@
 //! The declaration of the domain: its function in the stack, and how it is mounted.
 
-use domain::{Domain, DomainApi, Environment, Function, Indexes, MountFailure, TableActions, TableRights};
+use std::sync::Arc;
+
+use domain::{
+    Domain, DomainApi, Environment, EnvironmentSetting, Function, Indexes, MountFailure, TableActions, TableRights,
+};
+use entities::webhooks::{DelivererFailure, LambdaDeliverer};
 use outbound::OutboundClient;
 use service::Route;
 
@@ -27,6 +32,7 @@ pub const DOMAIN: Domain = Domain::of::<Webhooks>(Function {
     }),
     // Sends the event of a test.
     invokes: &["deliver"],
+    settings: &[EnvironmentSetting::SealsSecrets],
     ..Function::BASE
 });
 
@@ -48,5 +54,14 @@ impl DomainApi for Webhooks {
             Some(deliverer) => store.with_deliverer(deliverer.clone()),
             None => store,
         })
+    }
+
+    /// In AWS, tests are sent by another function of the stack.
+    async fn prepare(store: Store, around: &Environment) -> Result<Store, MountFailure> {
+        if !around.is_lambda || around.deliverer.is_some() {
+            return Ok(store);
+        }
+        let deliverer = LambdaDeliverer::of_stack(DOMAIN.function.name).await;
+        Ok(store.with_deliverer(Arc::new(deliverer.map_err(|DelivererFailure(cause)| cause)?)))
     }
 }

@@ -10,7 +10,7 @@ use mlflow_api::UserName;
 use mlflow_api::auth::PermissionLevel;
 use outbound::OutboundPolicy;
 use permissions::{SignedRequests, UserAuthorizer};
-use secrets::SecretKeys;
+use secrets::{KmsKey, SecretKeys};
 use service::InternalCalls;
 use table::Table;
 
@@ -30,6 +30,8 @@ const ACCESS_TABLE_VARIABLE: &str = "ACCESS_TABLE_NAME";
 const WORKSPACES_VARIABLE: &str = "WORKSPACES";
 /// Maximum size of an upload, in bytes.
 const MAX_ARTIFACT_SIZE_VARIABLE: &str = "MAX_ARTIFACT_SIZE";
+/// ARN of the KMS key that encrypts the secrets that users store.
+const SECRETS_KEY_VARIABLE: &str = "SECRETS_KEY";
 /// Directory of the layer's files, unless the environment variable `UI_DIRECTORY` overrides it.
 const UI_LAYER_DIRECTORY: &str = "/opt/build";
 
@@ -209,6 +211,11 @@ impl Environment {
         if have(EnvironmentSetting::ArtifactsOrigin) {
             let directory = variable("UI_DIRECTORY").unwrap_or_else(|| UI_LAYER_DIRECTORY.to_owned());
             around.ui = Some(UiFiles { directory: Some(directory.into()), bucket: variable("ARTIFACTS_ORIGIN") });
+        }
+        if have(EnvironmentSetting::SealsSecrets)
+            && let Some(key) = variable(SECRETS_KEY_VARIABLE)
+        {
+            around.secret_keys = Arc::new(SecretKeys::Kms(KmsKey::new(key)));
         }
         if functions.iter().any(|function| function.table.is_some()) {
             let table = Table::from_environment().await?;

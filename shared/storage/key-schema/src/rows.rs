@@ -428,6 +428,7 @@ rows! {
         CREATED: Number required "when it was created, in ms",
         UPDATED: Number required "when it was last changed, in ms",
         CHANGES: Number required "counts the changes of the webhook",
+        POSTPONED_UNTIL: Number "until when deliveries that have not been attempted wait, because the receiver did not respond, in ms",
         ..CREATION
     };
     /// The subscriptions of all active webhooks of a workspace. Every process that serves the model

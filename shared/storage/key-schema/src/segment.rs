@@ -139,7 +139,7 @@ ulid_segments!(WebhookEventId, WebhookId);
 
 /// The sequence number of a record of the table's stream, with leading zeros, so that keys sort in
 /// the order of the stream.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SequenceNumber(String);
 
 impl SequenceNumber {
