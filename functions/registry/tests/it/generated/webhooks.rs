@@ -3,8 +3,9 @@
 use entities::webhooks::{StoredWebhook, WorkspaceSubscriptions, new_webhook_id};
 use mlflow_api::Workspace;
 use mlflow_api::webhooks::{WebhookEvent, WebhookStatus};
+use registry::store::Store;
 use table::{Condition, Table, Write};
-use test_site::ledger::{CostLedger, budget};
+use test_site::ledger::{CostLedger, MeteredProcesses, budget};
 
 use super::{NewModel, PROMPT, bench, create, create_version, named, new_model, version};
 
@@ -32,7 +33,6 @@ pub(super) async fn rows(ledger: &mut CostLedger) {
     ledger.section("With a webhook that subscribes to all events");
     let bench = &bench().await;
     subscribe(bench.table()).await;
-    let workspace = &Workspace::default();
     let names = ["model 1", "model 2"];
     ledger
         .row(
@@ -114,6 +114,11 @@ pub(super) async fn rows(ledger: &mut CostLedger) {
             },
         )
         .await;
+    of_models_and_prompts(ledger, bench, names).await;
+}
+
+async fn of_models_and_prompts(ledger: &mut CostLedger, bench: &MeteredProcesses<Store>, names: [&str; 2]) {
+    let workspace = &Workspace::default();
     ledger
         .row(
             "set a tag of a model, without an event",
