@@ -91,7 +91,10 @@ impl WebhookQueues {
         let models: Vec<_> = by_model.into_values().map(|events| self.add_in_order(events)).collect();
         let outcomes: Vec<_> = stream::iter(models).buffer_unordered(MODEL_CONCURRENCY).concat().await;
         let queued = outcomes.iter().filter(|(_, outcome)| outcome.is_ok());
-        self.invoke(queued.flat_map(|(event, _)| event.webhooks.iter().map(|webhook| event.queue(*webhook)))).await;
+        let queues = queued.flat_map(|(event, _)| event.webhooks.iter().map(|webhook| event.queue(*webhook)));
+        // The iterator is not kept while waiting, because the compiler could not prove that it is `Send`.
+        let queues: Vec<_> = queues.collect();
+        self.invoke(queues.into_iter()).await;
         outcomes
     }
 
