@@ -11,18 +11,24 @@ pub mod template;
 use domain::{Domain, Function};
 
 /// All domains. The first one handles paths that no other domain has.
-pub const DOMAINS: [&Domain; 8] = [
+pub const DOMAINS: [&Domain; 9] = [
     &tracking::DOMAIN,
     &evaluation::DOMAIN,
     &registry::DOMAIN,
     &traces::DOMAIN,
     &artifacts::DOMAIN,
+    &webhooks::DOMAIN,
     &auth::DOMAIN,
     &graphql::DOMAIN,
     &ui::DOMAIN,
 ];
 
-/// Returns all functions of the stack: those of the domains, the indexer and the housekeeper.
+/// Returns all functions of the stack: those of the domains, the indexer, the delivery of
+/// events, and the housekeeper.
 pub fn functions() -> impl Iterator<Item = &'static Function> {
-    DOMAINS.into_iter().map(|domain| &domain.function).chain([&fts_indexer::FUNCTION, &housekeeper::FUNCTION])
+    DOMAINS.into_iter().map(|domain| &domain.function).chain([
+        &fts_indexer::FUNCTION,
+        &deliver::FUNCTION,
+        &housekeeper::FUNCTION,
+    ])
 }

@@ -33,7 +33,6 @@ _NOT_BUILT = {
     "skills": "Register and catalog skills for your organization." if _IS_NEXT else _NO_SUCH_PAGE,
     "mcp-registry": "Register and catalog MCP servers for your organization.",
     "settings/llm-connections": "No API keys created",
-    "settings/webhooks": "No webhooks configured. Create one to get started.",
     "experiments/{}/judges": "Create and manage judges",
     "experiments/{}/playground": "Select an endpoint",
     "experiments/{}/review-queue": "Set up human review for your traces",

@@ -20,7 +20,7 @@ _SPELLED_ID = re.compile(r"([ +0]*)([1-9][0-9]*)")
 #: Ids that can be recognized anywhere in a text. A long number is either a known id or none. A
 #: short number may have any meaning, so it is only replaced where the text says that it is an id.
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_LEARNABLE = re.compile(rf"(?:dr?-|m-|ls-|rq-|iss-)?[0-9a-f]{{32}}|{_UUID}|[0-9]{{6,}}")
+_LEARNABLE = re.compile(rf"(?:dr?-|m-|ls-|rq-|iss-)?[0-9a-f]{{32}}|{_UUID}|\b[0-9A-Z]{{26}}\b|[0-9]{{6,}}")
 _EXPERIMENT_IN_MESSAGE = re.compile(r"(experiment(?: with)?(?: id)?[ =]'?[-+ ]?)([0-9]+)", re.IGNORECASE)
 #: The ids of several experiments, as Python prints a list.
 _EXPERIMENTS_IN_MESSAGE = re.compile(r"\['[0-9]+'(?:, '[0-9]+')*\]")
@@ -47,6 +47,7 @@ _LEARNED_FIELDS = {
     "schema_id": (re.compile(r"ls-[0-9a-f]{32}"), "label schema"),
     "queue_id": (re.compile(r"rq-[0-9a-f]{32}"), "review queue"),
     "issue_id": (re.compile(r"iss-[0-9a-f]{32}"), "issue"),
+    "webhook_id": (re.compile(rf"{_UUID}|[0-9A-Z]{{26}}"), "webhook"),
 }
 _EXPERIMENT_FIELDS = {"experiment_id", "experiment_ids"}
 #: The digest of an evaluation dataset. It depends on the time, and may look like a number.

@@ -227,7 +227,7 @@ def test_functions_may_do_only_what_they_do(resources):
     assert set(of_type(resources, "AWS::IAM::Role")) == {
         "TrackingFunctionRole", "EvaluationFunctionRole", "RegistryFunctionRole", "IndexerFunctionRole", "UiFunctionRole",
         "ArtifactsFunctionRole", "GraphqlFunctionRole", "TracesFunctionRole", "AuthFunctionRole",
-        "HousekeeperFunctionRole",
+        "HousekeeperFunctionRole", "WebhooksFunctionRole",
     }
     looks_up = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
     # Only one function writes users and their roles. The others read them.
@@ -247,6 +247,10 @@ def test_functions_may_do_only_what_they_do(resources):
     assert statements(resources, "ArtifactsFunctionRole") == [(looks_up, RUNS), knows_users, *WRITES_FILES]
     assert statements(resources, "GraphqlFunctionRole") == [(looks_up, TABLE), knows_users, LISTS_FILES]
     assert statements(resources, "UiFunctionRole") == [knows_users]
+    delivers = {"Fn::Sub": "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${AWS::StackName}-deliver"}
+    assert statements(resources, "WebhooksFunctionRole") == [
+        (ITEMS, TABLE[0]), knows_users, ({"lambda:InvokeFunction"}, delivers),
+    ]
     assert statements(resources, "IndexerFunctionRole") == [
         (changes, PACKED),
         (STREAM, STREAM_ARN),
@@ -280,6 +284,7 @@ def test_functions_may_use_the_keys_that_encrypt_what_they_use(template, resourc
         "UiFunctionRole": {"TableKey": reads},
         "IndexerFunctionRole": {"TableKey": reads},
         "HousekeeperFunctionRole": {"TableKey": reads},
+        "WebhooksFunctionRole": {"TableKey": reads},
     }
     nothing = {"Ref": "AWS::NoValue"}
     for name in ["TableKey", "BucketKey", "LogKey"]:
@@ -377,6 +382,7 @@ def test_functions_know_only_what_they_need(resources):
         "AuthFunction": SIGN_IN | {"TABLE_NAME"},
         "UiFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACTS_ORIGIN"},
         "HousekeeperFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION", "WORKSPACES"},
+        "WebhooksFunction": SIGN_IN | {"TABLE_NAME"},
     }
 
 

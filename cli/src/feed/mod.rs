@@ -16,7 +16,7 @@ mod stream_shards;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use embedded_engine::{Engine, EngineError, StreamFilter, StreamReader};
-use entities::attributes::{REBUILD, REVISION, TO_PACK};
+use entities::attributes::{HOOK, REBUILD, REVISION, TO_PACK};
 use key_schema::IndexEntry;
 use key_schema::index::RunsChanged;
 use serde_json::Value;
@@ -53,8 +53,10 @@ const MAX_PAUSE: Duration = Duration::from_secs(5);
 pub(crate) const TICK_INTERVAL: Duration = Duration::from_mins(1);
 /// Stream filter that selects the records the indexer needs when the engine creates them.
 /// [`fts_indexer::is_for_indexer`] additionally checks the types of the attributes.
-const RECORD_FILTER: StreamFilter =
-    StreamFilter { written_with: &[RunsChanged::INDEX.sort, TO_PACK.name()], removed_with: REVISION.name() };
+const RECORD_FILTER: StreamFilter = StreamFilter {
+    written_with: &[RunsChanged::INDEX.sort, TO_PACK.name(), HOOK.name()],
+    removed_with: REVISION.name(),
+};
 /// Time that a shutdown waits for the batch in flight. If the batch takes longer, it is
 /// interrupted, and delivered again after the next start.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);

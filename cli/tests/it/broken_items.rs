@@ -100,7 +100,7 @@ const ITEMS_OF_A_ROW: usize = 2;
 const ENOUGH_READS: usize = 2;
 /// Attributes that are only read by writes or the indexer, and attributes of an index copy for
 /// which the run itself is read instead.
-const NOT_ANSWERED: [&str; 9] = [
+const NOT_ANSWERED: [&str; 10] = [
     " nc ",
     "Config count ",
     "Config layout ",
@@ -109,6 +109,7 @@ const NOT_ANSWERED: [&str; 9] = [
     "IndexedCopy link_rows ",
     "ModelHome ",
     "Run room ",
+    "WebhookSubscriptions ",
     "WorkspaceScorer ",
 ];
 

@@ -146,6 +146,10 @@ fn is_covered(partition: &str, wanted: &[AccessCheck]) -> bool {
             matches!(wanted.kind, Resource::User | Resource::Role | Resource::Workspace)
                 || wanted.action == Action::Share
         }),
+        // Webhooks. Calls of the registry read who subscribes to their events, and write the events.
+        "HOOK" => wanted
+            .iter()
+            .any(|wanted| wanted.kind == Resource::Webhook || matches!(wanted.guard, Guard::RegisteredModel(_))),
         // The list of all workspaces. Only those in which the caller has a role are shown.
         "WORKSPACES" => wanted.iter().any(|wanted| wanted.kind == Resource::Workspace),
         _ => false,

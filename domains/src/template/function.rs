@@ -35,6 +35,9 @@ fn variables(function: &Function) -> String {
             EnvironmentSetting::ArtifactsOrigin => format!(
                 "          # The page may read files from this origin.\n          ARTIFACTS_ORIGIN: !Sub\n            - https://${{Bucket}}.s3.${{AWS::Region}}.${{AWS::URLSuffix}}\n            - Bucket: {BUCKET}\n"
             ),
+            EnvironmentSetting::SealsSecrets | EnvironmentSetting::OpensSecrets => {
+                "          SECRETS_KEY: !Ref SecretsKey\n".to_owned()
+            }
             EnvironmentSetting::RunIndexingInterval => {
                 "          RUN_INDEXING_INTERVAL: !Ref RunIndexingInterval\n".to_owned()
             }

@@ -1,6 +1,6 @@
 //! The role of a function, with a statement for each permission in its declaration.
 
-use domain::{BucketRight, Function, Indexes, KmsKey, Queue, QueueRole, TableActions, TableRights};
+use domain::{BucketRight, EnvironmentSetting, Function, Indexes, KmsKey, Queue, QueueRole, TableActions, TableRights};
 
 use super::text::{ACCESS_TABLE, BUCKET, PATH, STREAM, TABLE, comment, statement, table_arn};
 
@@ -76,6 +76,15 @@ fn bucket_key_statement(rights: &[BucketRight]) -> String {
         return String::new();
     };
     key_statement(why, "BucketKey", actions)
+}
+
+/// Returns the statement for using the KMS key of users' secrets.
+fn secrets_key_statement(settings: &[EnvironmentSetting]) -> String {
+    let of = |setting, why, action| {
+        if settings.contains(&setting) { key_statement(why, "SecretsKey", &[action]) } else { String::new() }
+    };
+    of(EnvironmentSetting::SealsSecrets, "Encrypts the secrets that users store.", "kms:GenerateDataKey")
+        + &of(EnvironmentSetting::OpensSecrets, "Decrypts the secrets that users store.", "kms:Decrypt")
 }
 
 /// Returns the permissions of a function that consumes the table's stream.
@@ -161,6 +170,7 @@ pub(super) fn role(function: &Function) -> String {
     }
     statements.extend(function.keys.iter().map(kms_statement));
     statements.extend(function.queues.iter().map(queue_statement));
+    statements += &secrets_key_statement(function.settings);
     statements += &invoke_statement(function.invokes);
     statements += &comment(14, "Segments of X-Ray have no ARN.");
     statements.push_str(

@@ -15,6 +15,8 @@ pub const FUNCTION: Function = Function {
         indexes: Indexes::Only(&["LSI1", "GSI1"]),
         why: "It reads what has changed, and writes the index.",
     }),
+    // Delivers events to webhooks.
+    invokes: &["deliver"],
     settings: &[EnvironmentSetting::RunIndexingInterval],
     // All changes of an experiment are in one shard of the stream, so a single process has to keep
     // up with them (docs/measured/scale.md).

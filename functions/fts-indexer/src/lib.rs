@@ -17,6 +17,7 @@
 //! | [`scheduled_ticks`] | checks postponed runs and partitions |
 //! | [`run_indexing`] | indexes a run: its copy, and its entries as determined by the crate `run-index` |
 //! | [`trace_packing`] | packs traces into blocks |
+//! | [`webhook_events`] | queues events for webhooks, and invokes the function that delivers them |
 //! | [`run_ownership`] | prevents two indexers from indexing a run at the same time |
 //! | [`workspace_usage`] | counts the usage of workspaces |
 //! | [`record_failures`] | gives up on records that keep failing |
@@ -36,6 +37,7 @@ mod schedule;
 mod scheduled_ticks;
 mod stream_batch;
 mod trace_packing;
+mod webhook_events;
 mod workspace_usage;
 
 use std::collections::{BTreeSet, HashSet};
@@ -48,6 +50,7 @@ use crate::trace_packing::{PackingSchedule, add_partitions, pack_partition, pack
 use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
 pub use declaration::FUNCTION;
 use entities::indexed_fields_setting::IndexedFieldsSetting;
+use entities::webhooks::WebhookDeliverer;
 use entities::{Moment, RunLocation};
 use futures::FutureExt;
 use futures::stream::{self, StreamExt};
@@ -63,6 +66,7 @@ use record_failures::RecordFailures;
 use run_ownership::RunOwnership;
 use schedule::{IndexingSchedule, SortedRuns, row_of};
 use stream_batch::{BatchWork, RecordSubject};
+use webhook_events::WebhookQueues;
 use workspace_usage::{BatchUsage, UsageCounter};
 
 /// Number of partitions of traces that are packed concurrently.
@@ -96,15 +100,18 @@ pub struct Indexer {
     packing_thresholds: PackingThresholds,
     ownership: RunOwnership,
     usage_counter: Option<UsageCounter>,
+    webhooks: WebhookQueues,
 }
 
 impl Indexer {
     /// Creates the indexer of the table whose stream it consumes.
     #[must_use]
     pub fn new(table: Table) -> Self {
+        let table = table.in_background();
         Self {
             index: RunIndex::new(table.clone()),
-            table: table.in_background(),
+            webhooks: WebhookQueues::of(table.clone()),
+            table,
             schedule: IndexingSchedule::default(),
             attempts: RecordFailures::default(),
             access_errors: AccessErrors::default(),
@@ -136,6 +143,14 @@ impl Indexer {
     #[must_use]
     pub fn with_usage_counter(mut self) -> Self {
         self.usage_counter = Some(UsageCounter::of(self.table.clone()));
+        self
+    }
+
+    /// Sets the function that delivers events to webhooks. Without it, events are queued, but not
+    /// delivered.
+    #[must_use]
+    pub fn with_webhooks(mut self, deliverer: Arc<dyn WebhookDeliverer>) -> Self {
+        self.webhooks.deliverer = Some(deliverer);
         self
     }
 
@@ -208,6 +223,9 @@ impl Indexer {
     /// inaccessible, or time has run out.
     async fn do_work(&self, work: &BatchWork, sorted: &SortedRuns, left: &mut UnfinishedWork) -> Result<()> {
         let begin = Moment::now();
+        // Events come first, because receivers wait for them. If the table fails, the rest of the
+        // batch is processed nevertheless, and the batch is then delivered again.
+        let events = self.queue_webhook_events(work, left).await;
         for runs in sorted.later.chunks(ROW_BATCH_SIZE) {
             let put_off = self.postpone_runs(runs).await;
             left.record_outcome(
@@ -252,13 +270,34 @@ impl Indexer {
         for (subject, packed) in packings.collect::<Vec<_>>().await {
             left.record_outcome([subject], &packed, "traces could not be packed")?;
         }
-        Ok(())
+        events
+    }
+
+    /// Queues the events of a batch for their webhooks.
+    ///
+    /// # Errors
+    /// Returns a failure that concerns the table ([`has_to_wait`]). The events that were not queued
+    /// remain to be done.
+    async fn queue_webhook_events(&self, work: &BatchWork, left: &mut UnfinishedWork) -> Result<()> {
+        let events: Vec<_> = work.webhook_events().collect();
+        if events.is_empty() {
+            return Ok(());
+        }
+        let mut outcome = Ok(());
+        for (event, queued) in self.webhooks.add(&events).await {
+            let subject = RecordSubject::WebhookEvent(event.clone());
+            outcome = outcome.and(left.record_outcome([subject], &queued, "an event could not be queued"));
+        }
+        outcome
     }
 
     /// Deletes the remaining data of a deleted entity, unless the entity has been created again.
     async fn delete_leftovers(&self, subject: &RecordSubject) -> Result<()> {
         match subject {
-            RecordSubject::Run(_) | RecordSubject::MarkedTraces(_) | RecordSubject::TracesToPack(..) => Ok(()),
+            RecordSubject::Run(_)
+            | RecordSubject::MarkedTraces(_)
+            | RecordSubject::TracesToPack(..)
+            | RecordSubject::WebhookEvent(_) => Ok(()),
             RecordSubject::RemovedRun(at, started) => self.index.clear_up_run(at, *started).await,
             RecordSubject::RemovedExperiment(experiment, workspace, name) => {
                 self.index.clear_up_experiment(*experiment, workspace, name).await
@@ -375,7 +414,9 @@ impl UnfinishedWork {
         let traces = work.marked_traces().map(RecordSubject::MarkedTraces);
         let traces =
             traces.chain(work.traces_to_pack().map(|(partition, from)| RecordSubject::TracesToPack(partition, from)));
-        Self { undone: runs.chain(work.removed().cloned()).chain(traces).collect(), failed: Vec::new() }
+        let events = work.webhook_events().cloned().map(RecordSubject::WebhookEvent);
+        let undone = runs.chain(work.removed().cloned()).chain(traces).chain(events);
+        Self { undone: undone.collect(), failed: Vec::new() }
     }
 
     /// Records the outcome for subjects. If the failure concerns the table ([`has_to_wait`]), the

@@ -1,9 +1,11 @@
 //! The indexer as a Lambda function. It receives the records of the table's stream, and once per
 //! minute an event of a schedule.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
+use entities::webhooks::LambdaDeliverer;
 use fts_indexer::{DEFAULT_INTERVAL, Indexer, IndexerEvent};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use table::Table;
@@ -30,6 +32,14 @@ async fn serve() -> Result<(), Error> {
     let table = Table::from_environment().await?;
     entities::layout::check(&table).await?;
     let indexer = Indexer::new(table).with_interval(interval);
+    let indexer = match LambdaDeliverer::of_stack(fts_indexer::FUNCTION.name).await {
+        Ok(deliverer) => indexer.with_webhooks(Arc::new(deliverer)),
+        Err(error) => {
+            // `cargo lambda watch` runs the function under a name without the stack's prefix.
+            tracing::warn!(?error, "events are not delivered to webhooks");
+            indexer
+        }
+    };
     let has_workspaces = std::env::var(WORKSPACES_VARIABLE).is_ok_and(|value| value == "on");
     let indexer = if has_workspaces { indexer.with_usage_counter() } else { indexer };
     let handler = |event: LambdaEvent<IndexerEvent>| {

@@ -1,7 +1,7 @@
 //! The filter for the stream records that the indexer receives. `FilterCriteria` in `template.yaml`
 //! has equivalent conditions. Event sources without such criteria use this function.
 
-use entities::attributes::{REVISION, TO_PACK};
+use entities::attributes::{HOOK, REVISION, TO_PACK};
 use key_schema::IndexEntry;
 use key_schema::definition::PK;
 use key_schema::index::RunsChanged;
@@ -11,24 +11,26 @@ use serde_json::{Value, json};
 ///
 /// An item that has changed since it was indexed carries a mark. Every item that can carry a mark
 /// has a revision, and so has every other item whose deletion matters. Marks of traces and requests
-/// to pack traces have a separate attribute. A deletion is recognized by the lack of a new image,
+/// to pack traces have a separate attribute, and events for webhooks another one. A deletion is recognized by the lack of a new image,
 /// because an event source mapping supports conditions only on `dynamodb`, and not on `eventName`.
 #[must_use]
 pub fn is_for_indexer(record: &Value) -> bool {
     let has = |image: &str, attribute: &str, kind: &str| record["dynamodb"][image][attribute].get(kind).is_some();
     has("NewImage", RunsChanged::INDEX.sort, "S")
         || has("NewImage", TO_PACK.name(), "N")
+        || has("NewImage", HOOK.name(), "N")
         || !has("NewImage", PK, "S") && has("OldImage", REVISION.name(), "N")
 }
 
 /// Returns the conditions of [`is_for_indexer`] as the patterns of the event source mapping in the
 /// stack.
 #[must_use]
-pub fn filter_patterns() -> [Value; 3] {
+pub fn filter_patterns() -> [Value; 4] {
     let exists = json!([{ "exists": true }]);
     [
         json!({ "dynamodb": { "NewImage": { (RunsChanged::INDEX.sort): { "S": exists } } } }),
         json!({ "dynamodb": { "NewImage": { (TO_PACK.name()): { "N": exists } } } }),
+        json!({ "dynamodb": { "NewImage": { (HOOK.name()): { "N": exists } } } }),
         json!({ "dynamodb": {
             "NewImage": { PK: { "S": [{ "exists": false }] } },
             "OldImage": { (REVISION.name()): { "N": exists } },

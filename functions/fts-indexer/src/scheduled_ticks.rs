@@ -55,6 +55,9 @@ impl Indexer {
         {
             tracing::warn!(?error, "the quotas of workspaces could not be enforced");
         }
+        if let Err(error) = self.webhooks.deliver_due(self.schedule.now()).await {
+            tracing::warn!(?error, "pending deliveries to webhooks could not be checked");
+        }
         let due = Ascending(self.schedule.now().saturating_sub(self.schedule.grace_ms())).text();
         for shard in Shard::all() {
             let range = rows::Postponed::all(&shard).range().until_beginning(&due);

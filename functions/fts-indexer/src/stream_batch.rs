@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use crate::trace_packing::MarkTimes;
-use entities::attributes::{Attribute, FROM, NAME, START_TIME, Scalar, TO_PACK, WORKSPACE};
+use crate::webhook_events::AnnouncedEvent;
+use entities::attributes::{Attribute, FROM, HOOK, NAME, START_TIME, Scalar, TO_PACK, WORKSPACE};
 use entities::{DocumentAttributes, IndexingState, RunLocation, workspace_named};
 use key_schema::definition::Index;
 use key_schema::{Key, rows};
@@ -53,6 +54,8 @@ pub(crate) enum RecordSubject {
     MarkedTraces(TracePartition),
     /// A partition of traces to be packed, beginning at a mark or at the oldest one.
     TracesToPack(TracePartition, Option<TraceKey>),
+    /// An event for webhooks.
+    WebhookEvent(AnnouncedEvent),
 }
 
 /// The work of a batch.
@@ -141,6 +144,14 @@ impl BatchWork {
         })
     }
 
+    /// Returns the events for webhooks, in the order of the stream.
+    pub(crate) fn webhook_events(&self) -> impl Iterator<Item = &AnnouncedEvent> {
+        self.subjects.iter().filter_map(|(subject, _)| match subject {
+            RecordSubject::WebhookEvent(event) => Some(event),
+            _ => None,
+        })
+    }
+
     /// Returns the partitions of traces to be packed, each with the mark at which packing begins,
     /// if one is given.
     pub(crate) fn traces_to_pack(&self) -> impl Iterator<Item = (TracePartition, Option<TraceKey>)> {
@@ -166,6 +177,11 @@ fn subject(record: &Value) -> Result<Option<RecordSubject>, &'static str> {
         }
         "INSERT" | "MODIFY" => {
             let image = Image(change.get("NewImage").ok_or("it has no new image")?);
+            if image.has(HOOK) {
+                let number = change.get("SequenceNumber").and_then(Value::as_str).ok_or("it has no number")?;
+                let event = AnnouncedEvent::of(&key, image.0, number).ok_or("it is no event for webhooks")?;
+                return Ok(Some(RecordSubject::WebhookEvent(event)));
+            }
             if image.has(TO_PACK) {
                 return Ok(traces_subject(&key, &image));
             }

@@ -42,6 +42,6 @@ impl DomainApi for Registry {
 
     fn store(around: &Environment) -> Result<Store, MountFailure> {
         let store = Store::new(around.table()?.clone(), &around.artifact_root);
-        Ok(store.with_artifacts(around.artifacts.clone()))
+        Ok(store.with_artifacts(around.artifacts.clone()).with_workspaces(around.has_workspaces))
     }
 }

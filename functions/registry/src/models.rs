@@ -32,7 +32,7 @@ impl Endpoint for Create {
     }
 
     fn needs(&self) -> Needs {
-        let kind = if is_prompt(&self.new.tags) { Resource::Prompt } else { Resource::RegisteredModel };
+        let kind = if self.new.is_prompt() { Resource::Prompt } else { Resource::RegisteredModel };
         Needs::create_in(Target::RegisteredModel(self.name.clone()), kind)
     }
 
@@ -171,13 +171,6 @@ fn with_tag(name: &RegisteredModelName, key: &str) -> Needs {
     let model = Target::RegisteredModel(name.clone());
     let needs = Needs::update(model.clone());
     if key == IS_PROMPT_TAG { needs.and(Action::Manage, [model]) } else { needs }
-}
-
-/// Checks whether tags turn a model into a prompt. The case of the tag's value is ignored. If the
-/// tag is repeated, its last value is used.
-fn is_prompt(tags: &[(String, String)]) -> bool {
-    let tag = tags.iter().rev().find(|(key, _)| key == IS_PROMPT_TAG);
-    tag.is_some_and(|(_, value)| value.to_lowercase() == "true")
 }
 
 pub(crate) struct SetTag(message::SetModelTag);

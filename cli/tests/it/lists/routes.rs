@@ -30,6 +30,8 @@ const PART: &str = "a part of an entity that the request names";
 const NAMED: &str = "about entities that the request names, and refused unless all may be read";
 /// Reason for a route that returns the caller's own data, or data that does not belong to any user.
 const OWN: &str = "the caller's own data, or data that belongs to no user";
+/// Reason for a route that only administrators may use.
+const ADMINISTRATORS: &str = "for administrators, who may read everything";
 
 /// Routes that read and are not lists, with the reason.
 const OTHERS: &[(&str, &str)] = &[
@@ -69,6 +71,9 @@ const OTHERS: &[(&str, &str)] = &[
     ("GET /api/3.0/mlflow/users/permissions/list", PART),
     ("GET /api/3.0/mlflow/users/permissions/get", PART),
     ("GET /api/3.0/mlflow/users/roles/list", PART),
+    //
+    ("GET /api/2.0/mlflow/webhooks", ADMINISTRATORS),
+    ("GET /api/2.0/mlflow/webhooks/{webhook_id}", ADMINISTRATORS),
     //
     ("GET /ajax-api/2.0/mlflow/metrics/get-history-bulk", NAMED),
     ("GET /api/2.0/mlflow/metrics/get-history-bulk-interval", NAMED),

@@ -7,6 +7,7 @@ use access::Granted;
 use key_schema::index::AliasedVersions;
 use key_schema::{IndexEntry, Key, ModelKey, Ordinal, rows};
 use mlflow_api::registry::{LATEST_ALIAS, ModelVersion, VersionNumber};
+use mlflow_api::webhooks::{EventData, WebhookEvent as Event};
 use mlflow_api::{Error, RegisteredModelName, Result, limits_registry as limits};
 use table::{ChangePlan, Condition, Item, Query, Update, Write, number};
 
@@ -64,45 +65,69 @@ impl Store {
         self.version_from_item(&VersionItem { model, number, item: item.ok_or_else(none)? }).await
     }
 
-    /// Sets an alias of a version. Takes two requests.
+    /// Sets an alias of a version. Takes two requests. If a webhook subscribes to the event, a
+    /// transaction is sent even if the alias already refers to the version.
     pub async fn alias_set(&self, name: &Granted<RegisteredModelName>, alias: &str, version: &str) -> Result<()> {
         let name = name.as_str();
         limits::model_name(name)?;
         limits::new_alias(alias)?;
+        let as_sent = version;
         let version = limits::version(version)?;
         let version = &version;
+        let events = self.call_events(&[Event::ModelVersionAliasCreated, Event::PromptAliasCreated]).await?;
+        let events = events.as_ref();
         self.table
             .change("a model", |_| async move {
                 let VersionItem { model, number: wanted, .. } = self.version_find(name, version).await?;
                 let before = model.aliases().get(alias).copied();
-                if before == Some(wanted) {
-                    return Ok(ChangePlan::Done(()));
-                }
                 let home = model.home();
+                let is_prompt = model.is_prompt();
+                let data = EventData::AliasCreated { is_prompt, name, alias, version: as_sent };
+                let event = self.event_write(events, &home, &data).await?;
+                if before == Some(wanted) {
+                    return Ok(unchanged_with(&model, event));
+                }
                 let listed = Update::new(rows::ModelVersion::key(&home, &Ordinal(wanted)))
                     .indexed(AliasedVersions::key(&Ordinal(wanted)));
                 let mut writes =
                     vec![Write::Update(model.unchanged().set((ALIASES, alias), number(wanted))), Write::Update(listed)];
                 writes.extend(before.and_then(|before| without_alias(&model, before)));
+                writes.extend(event);
                 Ok::<_, Error>(ChangePlan::Write(writes, ()))
             })
             .await
     }
 
-    /// Deletes an alias, if it exists. Takes two requests.
+    /// Deletes an alias, if it exists. Takes two requests. If a webhook subscribes to the event, a
+    /// transaction is sent even if the alias does not exist.
     pub async fn alias_delete(&self, name: &Granted<RegisteredModelName>, alias: &str) -> Result<()> {
         let name = name.as_str();
         limits::model_name(name)?;
         limits::alias(alias)?;
+        let events = self.call_events(&[Event::ModelVersionAliasDeleted, Event::PromptAliasDeleted]).await?;
+        let events = events.as_ref();
         self.table
             .change("a model", |refusal| async move {
                 let model = self.model_after_refusal(name, refusal).await?;
-                let Some(version) = model.aliases().get(alias).copied() else { return Ok(ChangePlan::Done(())) };
+                let data = EventData::AliasDeleted { is_prompt: model.is_prompt(), name, alias };
+                let event = self.event_write(events, &model.home(), &data).await?;
+                let Some(version) = model.aliases().get(alias).copied() else {
+                    return Ok(unchanged_with(&model, event));
+                };
                 let removal = Write::Update(model.unchanged().remove((ALIASES, alias)));
-                let writes = std::iter::once(removal).chain(without_alias(&model, version)).collect();
+                let writes = std::iter::once(removal).chain(without_alias(&model, version)).chain(event).collect();
                 Ok::<_, Error>(ChangePlan::Write(writes, ()))
             })
             .await
+    }
+}
+
+/// Returns the plan of a call that leaves the model as it is: the event's row if there is one, on
+/// condition that the model is unchanged.
+fn unchanged_with(model: &Model, event: Option<Write>) -> ChangePlan<()> {
+    match event {
+        Some(event) => ChangePlan::Write(vec![Write::Check(model_key(&model.key()), model.is_unchanged()), event], ()),
+        None => ChangePlan::Done(()),
     }
 }
 

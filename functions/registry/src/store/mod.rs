@@ -6,6 +6,7 @@
 //! had the name before (`docs/adr/0014-model-homes.md`).
 
 mod alias;
+mod call_event;
 mod logged_model;
 mod model;
 mod model_criteria;
@@ -25,9 +26,11 @@ mod version_source;
 mod version_tag;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use access::{AuthorizerWrites, Scope};
 use artifact_store::ArtifactStore;
+use entities::webhooks::Subscriptions;
 use key_schema::{ModelKey, attributes};
 use table::Table;
 
@@ -45,6 +48,9 @@ pub struct Store {
     artifact_root: Arc<str>,
     artifacts: ArtifactStore,
     authorizer_writes: AuthorizerWrites,
+    subscriptions: Subscriptions,
+    /// Whether the bodies of events name their workspace.
+    has_workspaces: bool,
 }
 
 /// The parameters of a search, as the client sent them.
@@ -69,6 +75,8 @@ impl Store {
     #[must_use]
     pub fn new(table: Table, artifact_root: &str) -> Self {
         Self {
+            subscriptions: Subscriptions::new(table.clone()),
+            has_workspaces: false,
             table,
             artifact_root: artifact_root.into(),
             artifacts: ArtifactStore::below(artifact_root),
@@ -86,6 +94,19 @@ impl Store {
     #[must_use]
     pub fn with_artifacts(self, artifacts: ArtifactStore) -> Self {
         Self { artifacts, ..self }
+    }
+
+    /// Returns the store with another time for which it relies on the subscriptions of webhooks. For
+    /// tests that do not change webhooks.
+    #[must_use]
+    pub fn with_subscription_lease(self, lease: Duration) -> Self {
+        Self { subscriptions: Subscriptions::with_lease(self.table.clone(), lease), ..self }
+    }
+
+    /// Returns the store for a server with or without workspaces.
+    #[must_use]
+    pub fn with_workspaces(self, has_workspaces: bool) -> Self {
+        Self { has_workspaces, ..self }
     }
 
     /// Returns the artifact storage that this server manages.

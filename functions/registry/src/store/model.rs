@@ -6,11 +6,13 @@ use access::{Granted, Guard, Resource};
 use entities::{if_closed, now_ms};
 use key_schema::{ModelKey, ModelKind, Ordinal, rows};
 use mlflow_api::registry::{IS_PROMPT_TAG, ModelStage, ModelVersion, RegisteredModel};
+use mlflow_api::webhooks::{EventData, WebhookEvent as Event};
 use mlflow_api::{Error, ErrorCode, RegisteredModelName, Result, Workspace, limits_registry as limits, python};
 use table::{ChangePlan, Condition, Failure, Item, Query, RefusedWrites, Update, Write, WriteRefusal, number, text};
 
 use super::Store;
 use super::attributes::{DESCRIPTION, HOME, ID, NAME, RENAMED, TAG_ROWS, TAGS, UPDATED};
+use super::call_event::take_rows_and_event;
 use super::model_home::home_key;
 use super::model_item::{
     Model, kind_of_tag, list_changed, list_key, list_row, model_entity, model_key, model_not_found,
@@ -25,6 +27,15 @@ pub struct NewModel {
     pub description: String,
     /// Tags. If a key occurs twice, its last value is used.
     pub tags: Vec<(String, String)>,
+}
+
+impl NewModel {
+    /// Checks whether its tags make it a prompt. The case of the tag's value is ignored.
+    #[must_use]
+    pub fn is_prompt(&self) -> bool {
+        let tag = self.tags.iter().rev().find(|(key, _)| key == IS_PROMPT_TAG);
+        tag.is_some_and(|(_, value)| value.to_lowercase() == "true")
+    }
 }
 
 impl Store {
@@ -49,6 +60,8 @@ impl Store {
         let kind =
             kind_of_tag(new.tags.iter().rev().find(|(key, _)| key == IS_PROMPT_TAG).map(|(_, tag)| tag.as_str()));
         let resource = if kind == ModelKind::Prompt { Resource::Prompt } else { Resource::RegisteredModel };
+        let possible = if new.is_prompt() { Event::PromptCreated } else { Event::RegisteredModelCreated };
+        let events = self.call_events(&[possible]).await?;
         for home in [key.clone(), key.beside(&id)] {
             let stored = StoredModel {
                 workspace,
@@ -73,7 +86,9 @@ impl Store {
                 others.push(check);
                 others.len()
             });
-            entities::documents::take_all_rows(&mut others, tag_rows.clone())?;
+            let NewModel { tags, description } = new;
+            let data = EventData::Model { is_prompt: new.is_prompt(), name, tags, description };
+            take_rows_and_event(&mut others, tag_rows.clone(), self.event_write(events.as_ref(), &home, &data).await?)?;
             match self.table.create(item.clone(), others).await {
                 Ok(()) => {
                     let model = Model::of(item)?;

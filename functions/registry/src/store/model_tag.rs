@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use entities::documents::{Document, DocumentChange};
 use key_schema::{Key, ModelKey, Name, rows};
 use mlflow_api::registry::IS_PROMPT_TAG;
+use mlflow_api::webhooks::{EventData, WebhookEvent as Event};
 use mlflow_api::{Error, RegisteredModelName, Result, Workspace, limits_registry as limits};
 use table::{ChangePlan, Condition, Item, Update, Write, number, text};
 
@@ -74,7 +75,8 @@ impl Store {
     }
 
     /// Sets a tag of a model. Takes one request, three more for values of more than 1 KB, and two
-    /// for the tag that turns the model into a prompt.
+    /// for the tag that turns the model into a prompt. Takes one more if a webhook subscribes to
+    /// tags of prompts, and another one if the model is a prompt.
     pub async fn model_set_tag(
         &self,
         workspace: &Workspace,
@@ -88,12 +90,22 @@ impl Store {
         if key == IS_PROMPT_TAG {
             return self.model_set_kind(workspace, name, Some(value)).await;
         }
+        let events = self.call_events(&[Event::PromptTagSet]).await?;
+        let event = match &events {
+            Some(_) => {
+                let model = self.model_find(name).await?;
+                let data = EventData::PromptTagSet { name, key, value };
+                self.event_write(events.as_ref().filter(|_| model.is_prompt()), &model.home(), &data).await?
+            }
+            None => None,
+        };
         let change = DocumentChange { tags: vec![(key.to_owned(), value.to_owned())], ..DocumentChange::default() };
-        entities::documents::change(&self.table, &self.model_document(name), change).await?;
+        entities::documents::change_with(&self.table, &self.model_document(name), change, event.as_slice()).await?;
         Ok(())
     }
 
-    /// Deletes a tag of a model, if the tag exists. Takes one request.
+    /// Deletes a tag of a model, if the tag exists. Takes one request, and one more if a webhook
+    /// subscribes to tags of prompts.
     pub async fn model_delete_tag(
         &self,
         workspace: &Workspace,
@@ -106,7 +118,18 @@ impl Store {
         if key == IS_PROMPT_TAG {
             return self.model_set_kind(workspace, name, None).await;
         }
-        entities::documents::remove_tag(&self.table, &self.model_document(name), key).await?;
+        let document = self.model_document(name);
+        if let Some(events) = self.call_events(&[Event::PromptTagDeleted]).await? {
+            let model = self.model_find(name).await?;
+            let data = EventData::PromptTagDeleted { name, key };
+            let events = Some(&events).filter(|_| model.is_prompt());
+            let event = self.event_write(events, &model.home(), &data).await?;
+            if event.is_some() {
+                let item = Some(&model.item);
+                return entities::documents::remove_tag_with(&self.table, &document, item, key, event.as_slice()).await;
+            }
+        }
+        entities::documents::remove_tag(&self.table, &document, key).await?;
         Ok(())
     }
 
@@ -115,6 +138,11 @@ impl Store {
     /// The tag is stored in the document, regardless of its length.
     async fn model_set_kind(&self, workspace: &Workspace, name: &str, value: Option<&str>) -> Result<()> {
         let kind = kind_of_tag(value);
+        // The event is sent if the model is a prompt afterwards, as in MLflow.
+        let is_prompt = value.is_some_and(|value| value.to_lowercase() == "true");
+        let events = if is_prompt { self.call_events(&[Event::PromptTagSet]).await? } else { None };
+        let events = events.as_ref();
+        let data = &EventData::PromptTagSet { name, key: IS_PROMPT_TAG, value: value.unwrap_or_default() };
         self.table
             .change("a model", |refusal| async move {
                 let model = self.model_after_refusal(name, refusal).await?;
@@ -133,6 +161,7 @@ impl Store {
                     writes.push(Write::Delete(list_key(workspace, name, before), Condition::Always));
                     writes.push(Write::Put(list_row(workspace, name, kind, model.changed()), Condition::Always));
                 }
+                writes.extend(self.event_write(events, &model.home(), data).await?);
                 Ok::<_, Error>(ChangePlan::Write(writes, ()))
             })
             .await

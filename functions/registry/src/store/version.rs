@@ -5,11 +5,13 @@ use artifact_access::{StoredVersion, read_version};
 use entities::now_ms;
 use key_schema::{ModelKey, Ordinal, rows};
 use mlflow_api::registry::{ModelStage, ModelVersion, VersionNumber};
+use mlflow_api::webhooks::{EventData, WebhookEvent as Event};
 use mlflow_api::{Error, RegisteredModelName, Result, Workspace, limits_registry as limits};
 use table::{ChangePlan, Condition, Item, Query, Write, number};
 
 use super::Store;
 use super::attributes::{LATEST, TAG_ROWS, UPDATED, VERSIONS};
+use super::call_event::take_rows_and_event;
 use super::model_item::{Model, list_changed};
 use super::stored_model::{StoredModelVersion, run_row};
 use super::version_item::{VersionItem, version_entity};
@@ -28,6 +30,18 @@ pub struct NewVersion {
     pub run_link: String,
     /// Description. May be empty.
     pub description: String,
+}
+
+impl NewVersion {
+    /// Returns the content of the event about its creation.
+    fn event_data<'a>(&'a self, name: &'a str, version: u32, source: &'a ResolvedSource) -> EventData<'a> {
+        let Self { tags, description, .. } = self;
+        if self.is_prompt {
+            return EventData::PromptVersion { name, version, tags, description };
+        }
+        let (source, run_id) = (&source.uri, source.run_id.as_deref());
+        EventData::ModelVersion { name, version, source, run_id, tags, description }
+    }
 }
 
 impl Store {
@@ -50,6 +64,9 @@ impl Store {
             limits::version_tag(key, value)?;
         }
         let source = &source;
+        let possible = if new.is_prompt { Event::PromptVersionCreated } else { Event::ModelVersionCreated };
+        let events = self.call_events(&[possible]).await?;
+        let events = events.as_ref();
         self.table
             .change("a model", |refusal| async move {
                 // The first item of the transaction is the version, and the second one is the
@@ -73,7 +90,9 @@ impl Store {
                     others
                         .extend(self.logged_model_with_version(owners.logged_model(id)?, &model.name, version).await?);
                 }
-                entities::documents::take_all_rows(&mut others, tag_rows.clone())?;
+                let data = new.event_data(&model.name, version, source);
+                let event = self.event_write(events, &model.home(), &data).await?;
+                take_rows_and_event(&mut others, tag_rows.clone(), event)?;
                 let entity = version_entity(&model.name, version, &item, &tag_rows, 0)?;
                 Ok::<_, Error>(ChangePlan::Create(item, others, entity))
             })

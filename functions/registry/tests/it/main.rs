@@ -15,6 +15,7 @@ mod rejected_requests;
 mod renaming;
 mod search;
 mod server;
+mod webhook_events;
 
 /// Replaces libc's allocator, because such tests spent a fifth of their time in it.
 #[global_allocator]

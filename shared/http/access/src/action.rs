@@ -74,6 +74,8 @@ pub enum Resource {
     User,
     /// A role, with its grants and its members.
     Role,
+    /// A webhook of the workspace.
+    Webhook,
 }
 
 impl Resource {

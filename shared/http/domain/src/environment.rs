@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use access::{AllowAll, Authorizer, WorkspaceAuthorizer};
 use artifact_store::ArtifactStore;
+use entities::webhooks::WebhookDeliverer;
 use mlflow_api::UserName;
 use mlflow_api::auth::PermissionLevel;
+use outbound::OutboundPolicy;
 use permissions::{SignedRequests, UserAuthorizer};
+use secrets::{KmsKey, SecretKeys};
 use service::InternalCalls;
 use table::Table;
 
@@ -27,6 +30,8 @@ const ACCESS_TABLE_VARIABLE: &str = "ACCESS_TABLE_NAME";
 const WORKSPACES_VARIABLE: &str = "WORKSPACES";
 /// Maximum size of an upload, in bytes.
 const MAX_ARTIFACT_SIZE_VARIABLE: &str = "MAX_ARTIFACT_SIZE";
+/// ARN of the KMS key that encrypts the secrets that users store.
+const SECRETS_KEY_VARIABLE: &str = "SECRETS_KEY";
 /// Directory of the layer's files, unless the environment variable `UI_DIRECTORY` overrides it.
 const UI_LAYER_DIRECTORY: &str = "/opt/build";
 
@@ -64,6 +69,12 @@ pub struct Environment {
     pub is_only_called: bool,
     /// Endpoints of the domains that were mounted before this one.
     pub calls: InternalCalls,
+    /// Keys that seal the secrets that users store.
+    pub secret_keys: Arc<SecretKeys>,
+    /// The addresses that users may have requests sent to.
+    pub outbound_policy: OutboundPolicy,
+    /// Invokes the function that delivers events to webhooks.
+    pub deliverer: Option<Arc<dyn WebhookDeliverer>>,
 }
 
 /// Location of the user interface's files.
@@ -99,6 +110,9 @@ impl Environment {
             is_lambda: false,
             is_only_called: false,
             calls: InternalCalls::default(),
+            secret_keys: Arc::default(),
+            outbound_policy: OutboundPolicy::default(),
+            deliverer: None,
         }
     }
 
@@ -197,6 +211,11 @@ impl Environment {
         if have(EnvironmentSetting::ArtifactsOrigin) {
             let directory = variable("UI_DIRECTORY").unwrap_or_else(|| UI_LAYER_DIRECTORY.to_owned());
             around.ui = Some(UiFiles { directory: Some(directory.into()), bucket: variable("ARTIFACTS_ORIGIN") });
+        }
+        if have(EnvironmentSetting::SealsSecrets)
+            && let Some(key) = variable(SECRETS_KEY_VARIABLE)
+        {
+            around.secret_keys = Arc::new(SecretKeys::Kms(KmsKey::new(key)));
         }
         if functions.iter().any(|function| function.table.is_some()) {
             let table = Table::from_environment().await?;

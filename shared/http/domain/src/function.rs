@@ -307,6 +307,11 @@ pub enum EnvironmentSetting {
     MaxArtifactSize,
     /// `ARTIFACTS_ORIGIN`: the origin that the page may read files from.
     ArtifactsOrigin,
+    /// `SECRETS_KEY`: ARN of the KMS key that encrypts the secrets that users store, or an empty text.
+    /// The function may create encrypted data keys.
+    SealsSecrets,
+    /// `SECRETS_KEY`, with the permission to decrypt data keys.
+    OpensSecrets,
     /// `RUN_INDEXING_INTERVAL`: seconds between two passes over a run that is being logged to.
     RunIndexingInterval,
 }

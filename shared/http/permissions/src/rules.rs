@@ -148,7 +148,9 @@ fn in_workspace(action: Action, kind: Resource) -> Rule {
         (Action::Create, Resource::User)
         | (_, Resource::Role)
         | (Action::Share | Action::Manage, Resource::Workspace) => Rule::WorkspaceAdministrators,
-        (_, Resource::EvaluationDataset | Resource::User | Resource::Workspace) => Rule::Administrators,
+        (_, Resource::EvaluationDataset | Resource::User | Resource::Webhook | Resource::Workspace) => {
+            Rule::Administrators
+        }
         (Action::Create | Action::Show, kind) => {
             Rule::needs([Requirement::of(type_of(kind), ALL_RESOURCES, RequiredAction::NotDenied)])
         }
@@ -306,7 +308,7 @@ pub(crate) fn type_of(kind: Resource) -> GrantType {
         Resource::Prompt => GrantType::Prompt,
         Resource::ModelVersion => GrantType::RegisteredModelVersion,
         Resource::PromptVersion => GrantType::PromptVersion,
-        Resource::Workspace | Resource::User | Resource::Role => GrantType::Workspace,
+        Resource::Workspace | Resource::User | Resource::Role | Resource::Webhook => GrantType::Workspace,
     }
 }
 

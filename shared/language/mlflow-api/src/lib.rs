@@ -37,12 +37,13 @@ pub mod trace_metrics;
 mod trace_retention;
 pub mod traces;
 pub mod tracking;
+pub mod webhooks;
 
 pub use json::Json;
 pub use model::{
     AssessmentId, DatasetRecordId, Error, ErrorBody, ErrorCode, EvaluationDatasetId, ExperimentId, IssueId,
-    LabelSchemaId, ModelId, RegisteredModelName, Result, ReviewQueueId, RunId, ScorerId, TraceId, UserName, Workspace,
-    python,
+    LabelSchemaId, ModelId, RegisteredModelName, Result, ReviewQueueId, RunId, ScorerId, TraceId, UserName,
+    WebhookEventId, WebhookId, Workspace, python,
 };
 pub use request::Request;
 pub use trace_retention::{TRACE_RETENTION_TAG, TraceRetention};

@@ -12,6 +12,8 @@ use crate::tracking::KeyValue;
 pub const IS_PROMPT_TAG: &str = "mlflow.prompt.is_prompt";
 /// The tag that contains the text of a prompt.
 pub const PROMPT_TEXT_TAG: &str = "mlflow.prompt.text";
+/// The tag that contains the type of a prompt.
+pub const PROMPT_TYPE_TAG: &str = "_mlflow_prompt_type";
 /// The sources that clients send for versions of prompts, which have no source
 /// (`_PROMPT_SOURCE_PLACEHOLDERS`).
 pub const PROMPT_SOURCES: [&str; 2] = ["dummy-source", "prompt-template"];

@@ -90,6 +90,12 @@ impl Fingerprint {
         Self(lists.iter().fold(hash, add_list).0)
     }
 
+    /// Returns the fingerprint of the list of a workspace's webhooks.
+    #[must_use]
+    pub fn of_webhook_list(workspace: &str) -> Self {
+        Self(FnvHash::new("webhooks").text(workspace).0)
+    }
+
     /// Returns the fingerprint of the history of a metric.
     #[must_use]
     pub fn of_metric_history(run_id: &str, metric: &str) -> Self {
@@ -166,6 +172,7 @@ mod tests {
             Fingerprint::of_dataset_search(&order(&["1"]), "", &[]),
             Fingerprint::of_dataset_search(&[], "", &order(&["1"])),
             Fingerprint::of_dataset_records("d-1"),
+            Fingerprint::of_webhook_list("d-1"),
         ];
         for (place, print) in prints.iter().enumerate() {
             assert!(!prints[..place].contains(print), "{place}");

@@ -10,6 +10,7 @@
 //! | [`experiments`] | whether an experiment and its runs may be written to, and leases on that |
 //! | [`trace_retention`] | how long traces are kept |
 //! | [`listing`] | pages of the lists and searches of every domain |
+//! | [`webhooks`] | webhooks, their subscriptions, and the rows of events |
 //! | [`workspaces`] | creating and deleting workspaces, and their usage |
 //! | [`journal`], [`points`], [`chart`] | stored formats of metric points |
 //! | [`indexed_fields_setting`] | the indexed fields of an experiment |
@@ -49,6 +50,7 @@ mod trace;
 pub mod trace_retention;
 mod trace_stub;
 mod unreadable_item;
+pub mod webhooks;
 mod workspace;
 pub mod workspaces;
 

@@ -111,8 +111,10 @@ macro_rules! names {
 }
 
 names! {
+    ADDED: Number = "added",
     ADDS_ONLY: Number = "adds",
     ALIASES: Counts = "aliases",
+    ANSWER: Text = "answer",
     ARCHIVE: Text = "archive",
     ARCHIVE_AFTER: Text = "archive_after",
     ARRIVED: Number = "arrived",
@@ -120,8 +122,10 @@ names! {
     ASSESSMENTS: Texts = "assessments",
     ASSIGNMENT: Count = "assignment",
     ATTACHED: Number = "attached",
+    ATTEMPTS: Count = "attempts",
     BEHIND: Text = "behind",
     BLOCK_SPANS: Bytes = "spans",
+    BODY: Text = "body",
     BYTES: Number = "bytes",
     BY_ID: Count = "by_id",
     CALLS: ByteStrings = "calls",
@@ -156,6 +160,8 @@ names! {
     EDITS: Number = "edits",
     END_TIME: Number = "end_time",
     ENTRIES: List = "entries",
+    EVENT: Text = "event",
+    EVENTS: TextSet = "events",
     EXHAUSTED: Numbers = "exhausted",
     EXPERIMENT: ExperimentId = "experiment",
     EXPERIMENTS: Numbers = "experiments",
@@ -171,6 +177,7 @@ names! {
     HAS_QUOTA: Count = "has_quota",
     HEADS: Bytes = "heads",
     HOME: Text = "home",
+    HOOK: Number = "hook",
     ID: Text = "id",
     IMPORTED: Text = "imp",
     INDEXED: Text = "indexed",
@@ -187,6 +194,8 @@ names! {
     LATEST: Counts = "latest",
     LAYOUT: Number = "layout",
     LEASED: Number = "leased",
+    LEASE_HOLDER: Text = "lease_holder",
+    LEASE_UNTIL: Number = "lease_until",
     LEVEL: Text = "level",
     LEVELS: Texts = "levels",
     LINKS: Number = "links",
@@ -214,7 +223,9 @@ names! {
     PARAM_ROWS: Count = "param_rows",
     PARTS: Count = "parts",
     PASSWORD: Text = "password",
+    PENDING_SINCE: Number = "pending_since",
     POINTS: Bytes = "points",
+    POSTPONED_UNTIL: Number = "postponed_until",
     PROMPTS: TextSet = "prompts",
     QUEUE: Text = "queue",
     QUEUES: TextSet = "queues",
@@ -260,6 +271,7 @@ names! {
     STATUS: RunStatus = "status",
     STEP: Number = "step",
     STORAGE: Text = "storage",
+    SUBSCRIPTIONS: Texts = "subscriptions",
     TAGS: Texts = "tags",
     TAG_ROWS: Number = "tag_rows",
     TOKEN: Count = "token",
@@ -270,6 +282,7 @@ names! {
     UNTIL: Number = "until",
     UPDATED: Number = "updated",
     UPDATED_BY: Text = "updated_by",
+    URL: Text = "url",
     USER: Text = "user",
     USERS: TextSet = "users",
     USER_ID: Count = "user_id",
@@ -277,6 +290,8 @@ names! {
     VERSIONS: Count = "versions",
     VERSION_STAGE: ModelStage = "stage",
     WAITS: Number = "waits",
+    WEBHOOKS: TextSet = "webhooks",
+    WEBHOOK_STATUS: Text = "webhook_status",
     WIDE: Number = "wide",
     WORKSPACE: Text = "workspace",
     WORKSPACE_ID: Text = "workspace_id",
@@ -313,6 +328,16 @@ pub const GRANTED: &[AttributeDescription] = attributes! {
 /// Attributes of an entity that is being removed permanently.
 pub const REMOVAL: &[AttributeDescription] = attributes! {
     NONCE: Bytes required "nonce, drawn by the process that last wrote the row: only this process may delete it again",
+};
+
+/// Attributes of a webhook's delivery that is pending or has failed for good.
+pub const DELIVERY: &[AttributeDescription] = attributes! {
+    MODEL: Text required "the model of the event, as an attribute of `ModelKey`, which may be truncated in the key",
+    EVENT: Text required "the id of the event",
+    ATTEMPTS: Count required "the number of attempts so far",
+    PENDING_SINCE: Number required "since when the delivery is attempted, in ms",
+    ANSWER: Text "the outcome of the last attempt: the status, or why there was none",
+    EXPIRES: Number required "when DynamoDB deletes the row, in seconds",
 };
 
 /// Attributes of a row that holds one tag or param.

@@ -36,8 +36,8 @@ pub use index::{IndexEntry, IndexKey};
 pub use key_range::{KeyRange, Prefix, SortKeys};
 pub use list::{ListKind, OwnStage, TokenPart};
 pub use segment::{
-    Ascending, Bucket, Descending, DescendingDouble, Digest, Level, ModelKind, Ordinal, Segment, Shard, Stage,
-    WideDigest, fnv1a_128, halves, sha256_128,
+    Ascending, Bucket, Descending, DescendingDouble, Digest, Level, ModelKind, Ordinal, Segment, SequenceNumber, Shard,
+    Stage, WideDigest, fnv1a_128, halves, sha256_128,
 };
 pub use text::{Field, ModelKey, Name, TextSegment, Value};
 

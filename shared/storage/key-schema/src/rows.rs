@@ -6,16 +6,16 @@
 
 use model::{
     DatasetRecordId, EvaluationDatasetId, ExperimentId, IssueId, LabelSchemaId, ModelId, ReviewQueueId, RunId,
-    ScorerId, TraceId, UserName,
+    ScorerId, TraceId, UserName, WebhookEventId, WebhookId,
 };
 
 use crate::attributes::{
-    AttributeDescription, CREATION, GRANTED, KEY_VALUE, LISTED_DATASET, LONG_CONTENT, MARKED, REMOVAL, RUN_INFO,
-    TAGGED, WITH_PARAMS,
+    AttributeDescription, CREATION, DELIVERY, GRANTED, KEY_VALUE, LISTED_DATASET, LONG_CONTENT, MARKED, REMOVAL,
+    RUN_INFO, TAGGED, WITH_PARAMS,
 };
 use crate::{
     Ascending, Bucket, Descending, DescendingDouble, Digest, Field, Key, KeyRange, ListKind, ModelKey, ModelKind, Name,
-    Ordinal, OwnStage, Prefix, Segment, Shard, TokenPart, Value, WideDigest,
+    Ordinal, OwnStage, Prefix, Segment, SequenceNumber, Shard, TokenPart, Value, WideDigest,
 };
 
 /// The description of a row, for the table reference.
@@ -489,6 +489,65 @@ rows! {
     /// run's partition, because a version takes the run of its source without checking that run.
     /// Each workspace has its own list.
     VersionOfRun = "MVRUN#" <run: ModelKey> / "MV#" <home: ModelKey> "#" <version: Ordinal> { HOME: Text required "the name of the home, which may be truncated in the key" };
+
+    // ---- webhooks: the function `deliver` may only access partitions that begin with `HOOK#`
+    // ----------------------------------------------------------------------------------------
+    /// A webhook, newest last.
+    Webhook = "HOOK#WS#" <workspace: Name> / "W#" <webhook: WebhookId> {
+        NAME: Text required "name",
+        DESCRIPTION: Text "description",
+        URL: Text required "the address that events are sent to",
+        EVENTS: TextSet required "the events that it subscribes to, by their names",
+        WEBHOOK_STATUS: Text required "the status, by MLflow's name",
+        SECRET: Bytes "the secret that signs deliveries, sealed",
+        CREATED: Number required "when it was created, in ms",
+        UPDATED: Number required "when it was last changed, in ms",
+        CHANGES: Number required "counts the changes of the webhook",
+        POSTPONED_UNTIL: Number "until when deliveries that have not been attempted wait, because the receiver did not respond, in ms",
+        ..CREATION
+    };
+    /// The subscriptions of all active webhooks of a workspace. Every process that serves the model
+    /// registry reads this row.
+    WebhookSubscriptions = "HOOK#WS#" <workspace: Name> / "SUBSCRIPTIONS" {
+        SUBSCRIPTIONS: Texts required "by webhook: the names of its events, separated by spaces",
+        COUNT: Count required "the number of webhooks, including disabled ones",
+        CHANGES: Number required "counts the changes of the row"
+    };
+    /// A delivery that has failed for good, or was pending for more than a day.
+    DeadDelivery = "HOOK#WS#" <workspace: Name> / "DEAD#" <webhook: WebhookId> "#" <event: WebhookEventId> {
+        UPDATED: Number required "when it failed for good, in ms",
+        ..DELIVERY
+    };
+    /// An event, written in the transaction of the call that it reports. The stream delivers it to
+    /// the indexer.
+    WebhookEvent = "HOOK#EVENT#" <model: ModelKey> / "E#" <event: WebhookEventId> {
+        HOOK: Number required "always set, so that the stream reports the event to the indexer",
+        NAME: Text required "name of the event",
+        WORKSPACE: Text "its workspace, unless that is the default one",
+        MODEL: Text required "the model, which may be truncated in the key",
+        WEBHOOKS: TextSet required "the webhooks that subscribed to the event",
+        BODY: Text "the body of its deliveries, unless that has parts",
+        PARTS: Count "the number of parts",
+        CREATED: Number required "when the call was received, in ms",
+        EXPIRES: Number required "when DynamoDB deletes the row, in seconds"
+    };
+    /// A part of the body of an event.
+    WebhookEventPart = "HOOK#EVENT#" <model: ModelKey> / "E#" <event: WebhookEventId> "#PART#" <part: Ordinal> {
+        BODY: Text required "the part",
+        EXPIRES: Number required "when DynamoDB deletes the row, in seconds"
+    };
+    /// A pending delivery. The deliveries of a webhook's events about one model sort in the order of
+    /// the stream, in which the events were committed.
+    WebhookDelivery = "HOOK#TO#" <workspace: Name> "#" <webhook: WebhookId> "#" <model: ModelKey> / "D#" <number: SequenceNumber> { ..DELIVERY };
+    /// Announces pending deliveries of a webhook about one model. A tick reads all of these rows.
+    WebhookQueue = "HOOK#QUEUE" / "Q#" <workspace: Name> "#" <webhook: WebhookId> "#" <model: ModelKey> {
+        WORKSPACE: Text "its workspace, unless that is the default one",
+        MODEL: Text required "the model, which may be truncated in the key",
+        DUE: Number required "when the next attempt is due, in ms",
+        ADDED: Number required "counts the deliveries that were added",
+        LEASE_HOLDER: Text "the process that delivers",
+        LEASE_UNTIL: Number "when its lease expires, in ms"
+    };
 
     // ---- workspaces, users, configuration
     // -----------------------------------------------------------

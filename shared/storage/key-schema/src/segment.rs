@@ -7,7 +7,7 @@ use sha2::Digest as _;
 
 use model::{
     DatasetRecordId, EvaluationDatasetId, ExperimentId, IssueId, LabelSchemaId, ModelId, ReviewQueueId, RunId,
-    ScorerId, TraceId,
+    ScorerId, TraceId, WebhookEventId, WebhookId,
 };
 
 /// A value that can be encoded between two literals of a key.
@@ -121,6 +121,50 @@ macro_rules! id_segments {
     )+};
 }
 id_segments!(DatasetRecordId, EvaluationDatasetId, IssueId, LabelSchemaId, ReviewQueueId, ScorerId, TraceId);
+
+/// Implements [`Segment`] for ids that are ULIDs.
+macro_rules! ulid_segments {
+    ($($id:ident),+) => {$(
+        impl Segment for $id {
+            fn write(&self, key: &mut String) {
+                let _ = write!(key, "{self}");
+            }
+
+            fn read(text: &str) -> Option<Self> {
+                Self::parse(text)
+            }
+        }
+    )+};
+}
+ulid_segments!(WebhookEventId, WebhookId);
+
+/// The sequence number of a record of the table's stream, with leading zeros, so that keys sort in
+/// the order of the stream.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SequenceNumber(String);
+
+impl SequenceNumber {
+    /// Number of digits in keys. The documentation of DynamoDB states a maximum of 40.
+    const DIGITS: usize = 40;
+
+    /// Parses a sequence number. Returns `None` for a text that is no number or too long.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_number =
+            !text.is_empty() && text.len() <= Self::DIGITS && text.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| Self(format!("{text:0>width$}", width = Self::DIGITS)))
+    }
+}
+
+impl Segment for SequenceNumber {
+    fn write(&self, key: &mut String) {
+        key.push_str(&self.0);
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        Self::parse(text).filter(|number| number.0 == text)
+    }
+}
 
 /// A 64-bit integer, smallest first: 16 hexadecimal digits with the sign bit flipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,6 +18,9 @@ pub(crate) async fn of(api: &TestClient, path: &str) -> View {
     if path.contains("/datasets/") {
         return reader.evaluation_datasets().await;
     }
+    if path.contains("/webhooks") {
+        return reader.webhooks().await;
+    }
     let experiments = reader
         .list("POST", "experiments/search", json!({ "view_type": "ALL", "max_results": 100 }), "experiments")
         .await?;
@@ -247,6 +250,15 @@ impl Reader<'_> {
             }
         }
         Ok(view.into())
+    }
+
+    async fn webhooks(&self) -> View {
+        let webhooks = self.list("GET", "webhooks", json!({}), "webhooks").await?;
+        for webhook in &webhooks {
+            let path = format!("webhooks/{}", text(webhook, "/webhook_id")?);
+            self.agrees(webhook, &path, &[], "webhook").await?;
+        }
+        Ok(webhooks.into())
     }
 
     async fn registry(&self) -> View {

@@ -182,7 +182,7 @@ pub(crate) fn api_with_journal(table: &Table) -> TestClient {
 
 /// Creates each router on first use, because most tests call only one or two functions.
 fn functions(table: &Table, tracking: tracking::store::Store) -> TestClient {
-    let (table, routers) = (table.clone(), Arc::<[OnceLock<Router>; 4]>::default());
+    let (table, routers) = (table.clone(), Arc::<[OnceLock<Router>; 5]>::default());
     let answer = move |request: Request| {
         let function = function_of(request.uri().path());
         let router = routers[function].get_or_init(|| match function {
@@ -191,6 +191,7 @@ fn functions(table: &Table, tracking: tracking::store::Store) -> TestClient {
             2 => {
                 evaluation::router(&evaluation::store::Store::with_lease(table.clone(), LEASE), test_site::everybody())
             }
+            4 => webhooks::router(&webhooks::store::Store::new(table.clone()), test_site::everybody()),
             _ => {
                 let artifacts = artifact_store::ArtifactStore::below(ROOT);
                 traces::router(
@@ -212,6 +213,7 @@ fn function_of(path: &str) -> usize {
         Some("registered-models" | "model-versions") => 1,
         Some("datasets" | "scorers") => 2,
         Some("traces" | "get-trace-artifact") => 3,
+        Some("webhooks") => 4,
         _ if path.starts_with("/v1/traces") => 3,
         _ => 0,
     }

@@ -14,4 +14,5 @@ pub mod review_queues;
 pub mod runs;
 pub mod scorers;
 pub mod traces;
+pub mod webhooks;
 pub mod workspaces;

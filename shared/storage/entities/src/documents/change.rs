@@ -38,6 +38,21 @@ impl DocumentChange {
 /// Returns the document's own errors, and an error for params that have other values already.
 /// Nothing is written in that case.
 pub async fn change(table: &Table, document: &impl Document, change: DocumentChange) -> Result<Item> {
+    change_with(table, document, change, &[]).await
+}
+
+/// Changes a document and sends other writes in the transaction that completes the change, even if
+/// the document already is in the requested state. Without other writes, this is [`change()`]. With
+/// them, the change takes one request more.
+///
+/// # Errors
+/// Returns the errors of [`change()`].
+pub async fn change_with(
+    table: &Table,
+    document: &impl Document,
+    change: DocumentChange,
+    others: &[Write],
+) -> Result<Item> {
     let mut change = change;
     let mut seen = None;
     if !change.is_sure_to_fit() {
@@ -51,11 +66,12 @@ pub async fn change(table: &Table, document: &impl Document, change: DocumentCha
             None => optimistic(document, &change),
             Some(item) => plan_change(table, document, &change, item).await?,
         };
-        let nothing_to_do = plan.update.is_empty() && plan.rows.is_empty();
+        let others = if plan.rest.is_none() { others } else { &[] };
+        let nothing_to_do = plan.update.is_empty() && plan.rows.is_empty() && others.is_empty();
         if let Some(item) = seen.take_if(|_| nothing_to_do) {
             return Ok(item);
         }
-        match carry_out(table, document, &plan).await {
+        match carry_out(table, document, &plan, others).await {
             Ok(item) => {
                 let Some(rest) = plan.rest else { return close_if_full(table, item).await };
                 change = rest;
@@ -80,13 +96,24 @@ pub async fn change(table: &Table, document: &impl Document, change: DocumentCha
     }
 }
 
-async fn carry_out(table: &Table, document: &impl Document, plan: &DocumentPlan) -> table::Result<Item> {
-    let update = document.finished(plan.update.clone());
-    if plan.rows.is_empty() {
+async fn carry_out(
+    table: &Table,
+    document: &impl Document,
+    plan: &DocumentPlan,
+    others: &[Write],
+) -> table::Result<Item> {
+    let has_update = !plan.update.is_empty();
+    let update = if has_update { document.finished(plan.update.clone()) } else { plan.update.clone() };
+    if plan.rows.is_empty() && others.is_empty() {
         return table.update(&update).await;
     }
+    let of_document = if has_update {
+        Write::Update(update)
+    } else {
+        Write::Check(document.key(), Condition::item_exists().and(document.writable()))
+    };
     let rows = plan.rows.iter().map(|row| Write::Put(row.clone(), Condition::Always));
-    let writes: Vec<_> = std::iter::once(Write::Update(update)).chain(rows).collect();
+    let writes: Vec<_> = std::iter::once(of_document).chain(rows).chain(others.iter().cloned()).collect();
     table.transact(&writes).await?;
     let item = table.get(plan.update.key()).await?;
     item.ok_or_else(|| Failure::Unexpected("a document disappeared while it was being changed".to_owned()))

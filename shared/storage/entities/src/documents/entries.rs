@@ -42,8 +42,13 @@ impl TransactionRows {
 /// without a document is never found, but a document without all its rows would be incomplete.
 #[must_use]
 pub fn take_rows(writes: &mut Vec<Write>, rows: Vec<Item>) -> Vec<Item> {
+    take_rows_but(0, writes, rows)
+}
+
+/// Adds rows like [`take_rows`], and leaves room for `reserved` further writes.
+fn take_rows_but(reserved: usize, writes: &mut Vec<Write>, rows: Vec<Item>) -> Vec<Item> {
     let mut taken = TransactionRows::default();
-    let room = MAX_TRANSACTION_ROWS.saturating_sub(writes.len());
+    let room = MAX_TRANSACTION_ROWS.saturating_sub(writes.len() + reserved);
     let mut rest = Vec::new();
     for row in rows {
         if rest.is_empty() && taken.items.len() < room && taken.take(row.size()) {
@@ -62,7 +67,16 @@ pub fn take_rows(writes: &mut Vec<Write>, rows: Vec<Item>) -> Vec<Item> {
 /// # Errors
 /// Returns `INVALID_PARAMETER_VALUE` if the rows do not fit into one transaction.
 pub fn take_all_rows(writes: &mut Vec<Write>, rows: Vec<Item>) -> Result<()> {
-    if take_rows(writes, rows).is_empty() {
+    take_all_rows_but(0, writes, rows)
+}
+
+/// Adds all rows like [`take_all_rows`], and leaves room for `reserved` further writes of up to
+/// 200 KB together.
+///
+/// # Errors
+/// Returns `INVALID_PARAMETER_VALUE` if the rows do not fit into one transaction.
+pub fn take_all_rows_but(reserved: usize, writes: &mut Vec<Write>, rows: Vec<Item>) -> Result<()> {
+    if take_rows_but(reserved, writes, rows).is_empty() {
         return Ok(());
     }
     Err(Error::invalid(

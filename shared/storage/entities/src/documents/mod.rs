@@ -25,10 +25,10 @@ mod logged_model;
 mod plan;
 mod removal;
 
-pub use change::change;
+pub use change::{change, change_with};
 pub use creation::{new_document, new_document_with, new_document_with_params};
 pub use document::{Document, DocumentChange, MAX_INLINE_VALUE_BYTES, ParamConflict, print_conflicts};
-pub use entries::{MAX_MAPS_BYTES, check_sizes, repeated_key, row, take_all_rows, take_rows};
+pub use entries::{MAX_MAPS_BYTES, check_sizes, repeated_key, row, take_all_rows, take_all_rows_but, take_rows};
 pub use list_tag::{append_to_tag, appended_to_tag};
 pub use logged_model::LoggedModelDocument;
-pub use removal::remove_tag;
+pub use removal::{remove_tag, remove_tag_with};

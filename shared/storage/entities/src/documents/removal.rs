@@ -4,7 +4,7 @@ use crate::attributes::{TAG_ROWS, TAGS};
 use crate::entry_name;
 use key_schema::Name;
 use mlflow_api::{Error, Result};
-use table::{Condition, Failure, Table, Update, Write};
+use table::{ChangePlan, Condition, Failure, Item, Table, Update, Write};
 
 use crate::documents::document::Document;
 
@@ -41,4 +41,44 @@ pub async fn remove_tag(table: &Table, document: &impl Document, key: &str) -> R
         }
         Err(failure) => Err(failure.into()),
     }
+}
+
+/// Removes a tag, if it exists, and sends other writes in the same transaction, which is sent even
+/// if the tag does not exist. Takes two requests. `item` is the document, if it has just been read,
+/// which saves one.
+pub async fn remove_tag_with(
+    table: &Table,
+    document: &impl Document,
+    item: Option<&Item>,
+    key: &str,
+    others: &[Write],
+) -> Result<()> {
+    let name = entry_name(key);
+    let name = name.as_ref();
+    table
+        .change("a document", |refusal| async move {
+            let item = match item.filter(|_| refusal.0.is_empty()) {
+                Some(item) => Some(item.clone()),
+                None => match refusal.item(0) {
+                    Some(item) => Some(item),
+                    None => table.get(&document.key()).await?,
+                },
+            };
+            document.check(item.as_ref())?;
+            let item = item.unwrap_or_default();
+            let is_unchanged = document.writable().and(Condition::unchanged(&item, TAG_ROWS));
+            let mut writes = Vec::new();
+            if item.has(TAG_ROWS) || item.map(TAGS).is_some_and(|tags| tags.contains_key(name)) {
+                let removal = Update::new(document.key()).remove((TAGS, name)).only_if(is_unchanged);
+                writes.push(Write::Update(document.finished(removal)));
+            } else {
+                writes.push(Write::Check(document.key(), Condition::item_exists().and(is_unchanged)));
+            }
+            if item.has(TAG_ROWS) {
+                writes.push(Write::Delete(document.tag_row(&Name::from(key)), Condition::Always));
+            }
+            writes.extend_from_slice(others);
+            Ok::<_, Error>(ChangePlan::Write(writes, ()))
+        })
+        .await
 }

@@ -21,6 +21,7 @@ mod reviews;
 mod sample_client;
 mod traces;
 mod tracking;
+mod webhooks;
 
 use futures::future::BoxFuture;
 
@@ -43,7 +44,7 @@ pub struct DomainSamples {
 }
 
 /// The samples of all domains.
-pub const SAMPLES: [DomainSamples; 7] = [
+pub const SAMPLES: [DomainSamples; 8] = [
     DomainSamples {
         domain: "tracking",
         writes: |walk| Box::pin(tracking::writes(walk)),
@@ -68,6 +69,11 @@ pub const SAMPLES: [DomainSamples; 7] = [
         domain: "artifacts",
         writes: |walk| Box::pin(artifacts::writes(walk)),
         reads: |walk| Box::pin(artifacts::reads(walk)),
+    },
+    DomainSamples {
+        domain: "webhooks",
+        writes: |walk| Box::pin(webhooks::writes(walk)),
+        reads: |walk| Box::pin(webhooks::reads(walk)),
     },
     DomainSamples {
         domain: "auth",

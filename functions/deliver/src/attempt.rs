@@ -1,0 +1,148 @@
+//! One attempt to deliver an event.
+
+use std::time::Duration;
+
+use aws_lc_rs::hmac;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use entities::webhooks::StoredWebhook;
+use key_schema::sha256_128;
+use mlflow_api::{WebhookEventId, WebhookId, Workspace};
+use runtime::clock::now_ms;
+use secrets::{Secret, SecretContext, SecretError, SecretKeys};
+
+use crate::sender::{Message, SendFailure, Sender, SenderResponse};
+
+/// Statuses after which MLflow retries.
+const RETRIED_STATUSES: [u16; 5] = [429, 500, 502, 503, 504];
+
+/// The outcome of an attempt. The texts are stored, and shown to operators. They contain nothing
+/// that the receiver has sent except its status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The receiver has accepted the event.
+    Delivered,
+    /// The attempt failed, and is repeated.
+    Retry {
+        why: String,
+        retry_after: Option<Duration>,
+        /// Whether the receiver did not respond, so that other attempts are likely to take as long.
+        is_unresponsive: bool,
+    },
+    /// The attempt failed for good.
+    Final(String),
+}
+
+impl Outcome {
+    pub(crate) fn of(sent: Result<SenderResponse, AttemptFailure>) -> Self {
+        let retry = |why, is_unresponsive| Self::Retry { why, retry_after: None, is_unresponsive };
+        match sent {
+            Ok(SenderResponse { status: 200..=299, .. }) => Self::Delivered,
+            Ok(SenderResponse { status, retry_after, .. }) => {
+                let why = format!("status {status}");
+                if RETRIED_STATUSES.contains(&status) {
+                    Self::Retry { why, retry_after, is_unresponsive: false }
+                } else {
+                    Self::Final(why)
+                }
+            }
+            Err(AttemptFailure::Sending(SendFailure::Refused(why))) => Self::Final(why),
+            Err(AttemptFailure::Sending(SendFailure::Unresponsive(why))) => retry(why, true),
+            Err(AttemptFailure::Sending(SendFailure::Broken(why))) => retry(why, false),
+            Err(AttemptFailure::Secret(error)) => retry(error.to_string(), false),
+        }
+    }
+}
+
+/// Why an attempt has no response.
+#[derive(Debug)]
+pub(crate) enum AttemptFailure {
+    /// The secret cannot be opened. Nothing is sent, because a delivery without a signature could be
+    /// taken for one of an attacker.
+    Secret(SecretError),
+    Sending(SendFailure),
+}
+
+/// Sends a body to a webhook, once.
+pub(crate) async fn attempt(
+    (sender, keys): (&dyn Sender, &SecretKeys),
+    workspace: &Workspace,
+    webhook: &StoredWebhook,
+    (delivery_id, body): (String, &str),
+    timeout: Duration,
+) -> Result<SenderResponse, AttemptFailure> {
+    let timestamp = now_ms() / 1_000;
+    let mut headers = vec![
+        ("content-type", "application/json".to_owned()),
+        ("x-mlflow-delivery-id", delivery_id.clone()),
+        ("x-mlflow-timestamp", timestamp.to_string()),
+    ];
+    if let Some(sealed) = &webhook.secret {
+        let owner = webhook.id.to_string();
+        let context = SecretContext { purpose: "webhook", workspace: workspace.as_str(), owner: &owner };
+        let secret = keys.open(&sealed.clone().into(), &context).await.map_err(AttemptFailure::Secret)?;
+        headers.push(("x-mlflow-signature", signature(&secret, &delivery_id, timestamp, body)));
+    }
+    let message = Message { url: &webhook.url, headers, body, timeout };
+    sender.send(message).await.map_err(AttemptFailure::Sending)
+}
+
+/// Returns the signature of a delivery, as MLflow computes it.
+fn signature(secret: &Secret, delivery_id: &str, timestamp: i64, body: &str) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.expose());
+    let mut context = hmac::Context::with_key(&key);
+    context.update(format!("{delivery_id}.{timestamp}.").as_bytes());
+    context.update(body.as_bytes());
+    format!("v1,{}", STANDARD.encode(context.sign()))
+}
+
+/// Returns the id of a delivery, a UUID that is the same for every attempt.
+pub(crate) fn delivery_id(event: WebhookEventId, webhook: WebhookId) -> String {
+    uuid(sha256_128(&[event.bits().to_be_bytes(), webhook.bits().to_be_bytes()].concat()))
+}
+
+/// Returns a UUID of version 8, whose other bits are free.
+pub(crate) fn uuid(bits: u128) -> String {
+    let bits = bits & !(0xf << 76) & !(0x3 << 62) | (0x8 << 76) | (0x2 << 62);
+    let text = format!("{bits:032x}");
+    let parts = [&text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..]];
+    parts.join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The expected value was computed with Python's `hmac`, as MLflow does.
+    #[test]
+    fn signatures_are_those_of_mlflow() {
+        let secret = Secret::from("s3cret".to_owned());
+        let signed = signature(&secret, "0a1b2c3d-0000-8000-8000-000000000001", 1_700_000_000, "{\"a\": 1}");
+        assert_eq!(signed, SIGNATURE);
+    }
+
+    const SIGNATURE: &str = "v1,2P1MtegwAc5FVpUjNLV9DeljgVvThKJA7XqTvBim4PE=";
+
+    #[test]
+    fn delivery_ids_are_uuids() {
+        assert_eq!(uuid(0), "00000000-0000-8000-8000-000000000000");
+        assert_eq!(uuid(u128::MAX), "ffffffff-ffff-8fff-bfff-ffffffffffff");
+        let (event, webhook) = (WebhookEventId::new(1, 2), WebhookId::new(3, 4));
+        assert_eq!(delivery_id(event, webhook), delivery_id(event, webhook));
+        assert_ne!(delivery_id(event, webhook), delivery_id(event, WebhookId::new(3, 5)));
+    }
+
+    #[test]
+    fn only_some_statuses_are_retried() {
+        let of = |status| Outcome::of(Ok(SenderResponse { status, retry_after: None, body: Vec::new() }));
+        for status in [200, 204, 299] {
+            assert_eq!(of(status), Outcome::Delivered, "{status}");
+        }
+        for status in RETRIED_STATUSES {
+            assert!(matches!(of(status), Outcome::Retry { is_unresponsive: false, .. }), "{status}");
+        }
+        for status in [100, 301, 307, 400, 404, 410, 501, 599] {
+            assert_eq!(of(status), Outcome::Final(format!("status {status}")));
+        }
+    }
+}

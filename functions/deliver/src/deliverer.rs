@@ -1,0 +1,113 @@
+//! Handles an invocation.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use entities::webhooks::{DeliveryRequest, QueueId, StoredWebhook, TestOutcome, TestRequest};
+use futures::stream::{self, StreamExt};
+use key_schema::ModelKey;
+use mlflow_api::{WebhookId, Workspace};
+use secrets::SecretKeys;
+use serde::Deserialize;
+use table::{Failure, Result, Table};
+
+use crate::attempt::{AttemptFailure, attempt, uuid};
+use crate::queue_delivery::Invocation;
+use crate::sender::{SendFailure, Sender};
+
+/// Number of queues that an invocation delivers from concurrently.
+const CONCURRENCY: usize = 10;
+/// Timeout of the attempt of a test.
+const TEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum length of the response that a test returns, in characters.
+const MAX_SHOWN_LENGTH: usize = 4_096;
+
+/// The input of the function.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum DelivererEvent {
+    /// A test of a webhook.
+    Test(TestRequest),
+    /// Deliveries that may be due.
+    Deliver(DeliveryRequest),
+}
+
+/// Delivers events. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Deliverer {
+    pub(crate) table: Table,
+    pub(crate) sender: Arc<dyn Sender>,
+    pub(crate) keys: Arc<SecretKeys>,
+}
+
+impl Deliverer {
+    /// Creates the deliverer of a table.
+    #[must_use]
+    pub fn new(table: Table, sender: Arc<dyn Sender>, keys: Arc<SecretKeys>) -> Self {
+        Self { table: table.in_background(), sender, keys }
+    }
+
+    /// Delivers what is due in the queues of a webhook. The events of a queue are delivered in order,
+    /// and queues do not wait for each other.
+    ///
+    /// # Errors
+    /// Returns the first failure to access the table, after all queues were tried. A tick finds the
+    /// queues whose delivery failed when their leases have expired.
+    pub async fn deliver(&self, request: &DeliveryRequest) -> Result<()> {
+        Box::pin(service::log_work("deliver", self.deliver_queues(request))).await
+    }
+
+    async fn deliver_queues(&self, request: &DeliveryRequest) -> Result<()> {
+        let Some((workspace, webhook)) = request.webhook() else {
+            return Err(Failure::Unexpected("the request names no webhook".to_owned()));
+        };
+        let invocation = Invocation::begin();
+        let queues = request.models.iter().map(|model| {
+            let queue = QueueId { workspace: workspace.clone(), webhook, model: ModelKey::from(model.as_str()) };
+            let invocation = &invocation;
+            async move { self.deliver_queue(&queue, invocation).await }
+        });
+        let outcomes = stream::iter(queues.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY);
+        let failures = outcomes.filter_map(async |outcome| {
+            outcome.inspect_err(|failure| tracing::error!(?failure, "a queue could not be delivered")).err()
+        });
+        failures.collect::<Vec<_>>().await.into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// Makes a single attempt to send a body to a webhook, which may be disabled.
+    ///
+    /// # Errors
+    /// Returns an error if the table cannot be read.
+    pub async fn test(&self, request: &TestRequest) -> Result<TestOutcome> {
+        Box::pin(service::log_work("test", self.send_test(request))).await
+    }
+
+    async fn send_test(&self, request: &TestRequest) -> Result<TestOutcome> {
+        let error = |error: String| TestOutcome { error: Some(error), ..TestOutcome::default() };
+        let Some((workspace, id)) = request.webhook() else {
+            return Err(Failure::Unexpected("the request names no webhook".to_owned()));
+        };
+        let Some(webhook) = self.webhook(&workspace, id).await? else {
+            return Ok(error(format!("The webhook {id} has been deleted.")));
+        };
+        let delivery = uuid(rand::random());
+        let through = (&*self.sender, &*self.keys);
+        Ok(match attempt(through, &workspace, &webhook, (delivery, &request.body), TEST_TIMEOUT).await {
+            Ok(response) => {
+                let text = String::from_utf8_lossy(&response.body);
+                let shown = || text.chars().take(MAX_SHOWN_LENGTH).collect();
+                let body = self.sender.shows_responses().then(shown);
+                TestOutcome { status: Some(response.status), body, error: None }
+            }
+            Err(AttemptFailure::Secret(cause)) => error(cause.to_string()),
+            Err(AttemptFailure::Sending(
+                SendFailure::Refused(cause) | SendFailure::Unresponsive(cause) | SendFailure::Broken(cause),
+            )) => error(cause),
+        })
+    }
+
+    async fn webhook(&self, workspace: &Workspace, id: WebhookId) -> Result<Option<StoredWebhook>> {
+        let item = self.table.get(&StoredWebhook::key(workspace, id)).await?;
+        item.map(|item| StoredWebhook::of(&item).map_err(|error| Failure::Unreadable(error.message))).transpose()
+    }
+}

@@ -1,0 +1,61 @@
+//! Delivers events in the process of a local server.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use entities::webhooks::{DelivererFailure, DeliveryRequest, TestOutcome, TestRequest, WebhookDeliverer};
+use futures::future::BoxFuture;
+use tokio::sync::Semaphore;
+
+use crate::Deliverer;
+
+/// Number of invocations of one webhook that run concurrently. Further ones are dropped, because a
+/// tick finds what they would deliver.
+const MAX_INVOCATIONS: usize = 4;
+/// Number of webhooks whose invocations are counted. When the map is full, idle webhooks are removed.
+const MAX_COUNTED: usize = 1_000;
+
+/// Runs the deliverer in tasks of this process.
+#[derive(Clone, Debug)]
+pub struct LocalDeliverer {
+    deliverer: Deliverer,
+    running: Arc<Mutex<HashMap<String, Arc<Semaphore>>>>,
+}
+
+impl LocalDeliverer {
+    /// Creates a local function that runs this deliverer.
+    #[must_use]
+    pub fn new(deliverer: Deliverer) -> Self {
+        Self { deliverer, running: Arc::default() }
+    }
+
+    fn permits(&self, webhook: &str) -> Arc<Semaphore> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if running.len() >= MAX_COUNTED {
+            running.retain(|_, permits| permits.available_permits() < MAX_INVOCATIONS);
+        }
+        Arc::clone(running.entry(webhook.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(MAX_INVOCATIONS))))
+    }
+}
+
+impl WebhookDeliverer for LocalDeliverer {
+    fn deliver(&self, request: DeliveryRequest) -> BoxFuture<'_, Result<(), DelivererFailure>> {
+        Box::pin(async move {
+            let Ok(permit) = self.permits(&request.webhook).try_acquire_owned() else { return Ok(()) };
+            let deliverer = self.deliverer.clone();
+            tokio::spawn(async move {
+                if let Err(failure) = deliverer.deliver(&request).await {
+                    tracing::warn!(?failure, "events could not be delivered");
+                }
+                drop(permit);
+            });
+            Ok(())
+        })
+    }
+
+    fn test(&self, request: TestRequest) -> BoxFuture<'_, Result<TestOutcome, DelivererFailure>> {
+        Box::pin(async move {
+            self.deliverer.test(&request).await.map_err(|failure| DelivererFailure(format!("{failure:?}")))
+        })
+    }
+}

@@ -1,0 +1,11 @@
+//! Delivery of events, with the indexer, over a private table and in simulated time.
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+mod failures;
+mod interruptions;
+mod receiver;
+mod world;
+
+/// Replaces libc's allocator, because such tests spent a fifth of their time in it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

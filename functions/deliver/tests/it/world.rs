@@ -1,0 +1,137 @@
+//! A table with webhooks, the indexer, and the function, in simulated time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deliver::{Deliverer, LocalDeliverer};
+use embedded_engine::StreamReader;
+use entities::webhooks::{NewEvent, StoredDelivery, StoredWebhook, new_event_id, new_webhook_id};
+use fts_indexer::{Indexer, StreamBatch, is_for_indexer};
+use futures::future::LocalBoxFuture;
+use key_schema::ModelKey;
+use mlflow_api::webhooks::{WebhookEvent, WebhookStatus};
+use mlflow_api::{WebhookId, Workspace};
+use runtime::clock::{SimulatedClock, now_ms, sleep};
+use secrets::SecretKeys;
+use serde_json::Value;
+use table::{Condition, Table};
+use test_site::{TABLE, TestEnvironment};
+
+use crate::receiver::Receivers;
+
+pub(crate) const EVENT: WebhookEvent = WebhookEvent::ModelVersionCreated;
+
+pub(crate) struct World {
+    pub(crate) site: TestEnvironment,
+    pub(crate) receivers: Arc<Receivers>,
+    pub(crate) deliverer: Deliverer,
+    indexer: Indexer,
+    stream: StreamReader,
+}
+
+/// Runs a test in simulated time.
+pub(crate) fn simulated<'a>(test: impl Future<Output = ()> + 'a) -> LocalBoxFuture<'a, ()> {
+    Box::pin(async move {
+        let clock = SimulatedClock::begin();
+        tokio::select! { () = test => {}, () = clock.drive() => {} }
+    })
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        Self::with(|site| (site.table.clone(), site.table.clone()), SecretKeys::None).await
+    }
+
+    /// Returns a world whose indexer and function access the table through these handles.
+    pub(crate) async fn with(handles: impl FnOnce(&TestEnvironment) -> (Table, Table), keys: SecretKeys) -> Self {
+        let site = TestEnvironment::with_stream().await;
+        let receivers = Arc::new(Receivers::default());
+        let (of_indexer, of_function) = handles(&site);
+        let deliverer = Deliverer::new(of_function, receivers.clone(), Arc::new(keys));
+        let indexer =
+            Indexer::new(of_indexer).with_clock(now_ms).with_webhooks(Arc::new(LocalDeliverer::new(deliverer.clone())));
+        let stream = site.engine.stream(TABLE).await.unwrap().unwrap();
+        Self { site, receivers, deliverer, indexer, stream }
+    }
+
+    pub(crate) async fn webhook(&self, url: &str) -> StoredWebhook {
+        let now = now_ms();
+        let webhook = StoredWebhook {
+            id: new_webhook_id(),
+            name: "hook".to_owned(),
+            description: String::new(),
+            url: url.to_owned(),
+            events: vec![EVENT],
+            status: WebhookStatus::Active,
+            secret: None,
+            created: now,
+            updated: now,
+            changes: 0,
+        };
+        self.put(&webhook).await;
+        webhook
+    }
+
+    pub(crate) async fn put(&self, webhook: &StoredWebhook) {
+        self.site.table.put(webhook.item(&Workspace::default()), &Condition::Always).await.unwrap();
+    }
+
+    /// Writes an event, as a call of the registry does.
+    pub(crate) async fn event(&self, model: &str, body: &str, webhooks: &[WebhookId]) {
+        let event = NewEvent {
+            id: new_event_id(),
+            workspace: &Workspace::default(),
+            model: &ModelKey::from(model),
+            event: EVENT,
+            webhooks,
+            body,
+            created: now_ms(),
+        };
+        let write = event.write(&self.site.table).await.unwrap();
+        self.site.table.transact(&[write]).await.unwrap();
+    }
+
+    /// Has the indexer process the stream once. Records that it reports are delivered again by the
+    /// next call.
+    pub(crate) async fn index(&self) {
+        let mut records = self.stream.oldest(1_000).await.unwrap();
+        let Some(last) = records.last().map(|last| number(last).to_owned()) else { return };
+        records.retain(is_for_indexer);
+        let failures = self.indexer.handle(StreamBatch { records }).await.batch_item_failures;
+        if failures.is_empty() {
+            self.stream.forget_through(&last).await.unwrap();
+        }
+    }
+
+    /// Processes the stream, and lets a minute pass, at the end of which there is a tick.
+    pub(crate) async fn minute(&self) {
+        self.index().await;
+        sleep(Duration::from_mins(1)).await;
+        let _ = self.indexer.tick().await;
+        sleep(Duration::from_millis(1)).await;
+    }
+
+    pub(crate) async fn minutes(&self, minutes: u32) {
+        for _ in 0..minutes {
+            self.minute().await;
+        }
+    }
+
+    /// Returns the number of rows of queues and of pending deliveries.
+    pub(crate) async fn pending(&self) -> usize {
+        let is_pending = |item: &&Value| {
+            let key = item["PK"]["S"].as_str().unwrap_or_default();
+            key == "HOOK#QUEUE" || key.starts_with("HOOK#TO#")
+        };
+        self.site.items().await.iter().filter(is_pending).count()
+    }
+
+    pub(crate) async fn dead(&self) -> Vec<StoredDelivery> {
+        let page = StoredDelivery::dead(&self.site.table, &Workspace::default(), None).await.unwrap().unwrap();
+        page.items.iter().map(|item| StoredDelivery::of(item).unwrap()).collect()
+    }
+}
+
+fn number(record: &Value) -> &str {
+    record["dynamodb"]["SequenceNumber"].as_str().unwrap()
+}

@@ -1,0 +1,81 @@
+//! The store, and how it is configured.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use access::{AuthorizerWrites, Scope};
+use entities::webhooks::{SUBSCRIPTION_LEASE, WebhookDeliverer};
+use outbound::{OutboundClient, OutboundPolicy};
+use secrets::SecretKeys;
+use table::Table;
+
+/// The store of webhooks. Cheap to clone. A process has one.
+#[derive(Clone)]
+pub struct Store {
+    pub(super) table: Table,
+    pub(super) authorizer_writes: AuthorizerWrites,
+    pub(super) keys: Arc<SecretKeys>,
+    pub(super) outbound: OutboundClient,
+    pub(super) deliverer: Option<Arc<dyn WebhookDeliverer>>,
+    /// Whether the bodies of events name their workspace.
+    pub(super) has_workspaces: bool,
+    /// Time for which other processes may rely on the subscriptions that they have read.
+    pub(super) lease: Duration,
+}
+
+impl Store {
+    /// Creates a store over the table that accepts public addresses only, stores no secrets and
+    /// sends no tests.
+    #[must_use]
+    pub fn new(table: Table) -> Self {
+        Self {
+            table,
+            authorizer_writes: AuthorizerWrites::nothing(),
+            keys: Arc::default(),
+            outbound: OutboundClient::new(OutboundPolicy::default()),
+            deliverer: None,
+            has_workspaces: false,
+            lease: SUBSCRIPTION_LEASE,
+        }
+    }
+
+    /// Returns the store with keys that seal secrets.
+    #[must_use]
+    pub fn with_keys(self, keys: Arc<SecretKeys>) -> Self {
+        Self { keys, ..self }
+    }
+
+    /// Returns the store with a client that decides which addresses are allowed.
+    #[must_use]
+    pub fn with_outbound(self, outbound: OutboundClient) -> Self {
+        Self { outbound, ..self }
+    }
+
+    /// Returns the store with another time after which changes are answered, for tests.
+    #[must_use]
+    pub fn with_lease(self, lease: Duration) -> Self {
+        Self { lease, ..self }
+    }
+
+    /// Returns the store for a server with or without workspaces.
+    #[must_use]
+    pub fn with_workspaces(self, has_workspaces: bool) -> Self {
+        Self { has_workspaces, ..self }
+    }
+
+    /// Returns the store with the deliverer that sends tests.
+    #[must_use]
+    pub fn with_deliverer(self, deliverer: Arc<dyn WebhookDeliverer>) -> Self {
+        Self { deliverer: Some(deliverer), ..self }
+    }
+}
+
+impl service::DomainStore for Store {
+    fn table(&self) -> &Table {
+        &self.table
+    }
+
+    fn for_request(&self, scope: &Scope) -> Self {
+        Self { authorizer_writes: scope.authorizer_writes().clone(), ..self.clone() }
+    }
+}
