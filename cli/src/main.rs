@@ -23,6 +23,8 @@ mod signing;
 mod table_options;
 mod token;
 mod transfer;
+mod webhook_options;
+mod webhooks;
 mod workspace;
 
 use std::error::Error;
@@ -61,6 +63,9 @@ enum Command {
     Admin(admin::Options),
     /// Create, list and revoke tokens of users and services. Servers can keep running.
     Token(token::Options),
+    /// List deliveries to webhooks that have failed for good, and deliver them again. Servers can keep
+    /// running.
+    Webhooks(webhooks::Options),
     /// Show the usage of workspaces, and set their quotas. Servers can keep running.
     Workspace(workspace::Options),
     /// Show and change the settings of a table. The cost of a change is shown before it is applied.
@@ -137,6 +142,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Proxy(options) => proxy::run(options).await,
         Command::Admin(options) => admin::run(options).await,
         Command::Token(options) => token::run(options).await,
+        Command::Webhooks(options) => webhooks::run(options).await,
         Command::Workspace(options) => workspace::run(options).await,
         Command::Config(options) => config::run(options).await,
         Command::Doctor(options) => doctor::run(options).await,

@@ -22,6 +22,7 @@ use crate::artifact_options::{ArtifactOptions, ArtifactStorage};
 use crate::feed::{LocalIndexer, StreamFeed, TICK_INTERVAL};
 use crate::metrics::RequestMetrics;
 use crate::table_options::TableOptions;
+use crate::webhook_options::WebhookOptions;
 use crate::{Failure, connections, feed, housekeeping, say_address, shutdown_signal};
 
 /// Maximum time for a bucket to join the parts of an upload. Some buckets take half a minute for 2
@@ -102,6 +103,8 @@ pub(crate) struct Options {
     /// ml.example.com:8443 or *.example.com. Requests for other host names are refused.
     #[arg(long, value_name = "NAME", visible_alias = "allowed-hosts", value_delimiter = ',')]
     allowed_host: Vec<local_guard::ServerName>,
+    #[command(flatten)]
+    webhooks: WebhookOptions,
     /// Create the table in DynamoDB if it does not exist, without the protections that the table of
     /// a stack has.
     #[arg(long, requires = "dynamodb_endpoint", conflicts_with_all = ["data", "memory"])]
@@ -198,6 +201,13 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         ui: (!options.no_ui).then_some(UiFiles { directory: ui_directory(options.ui), bucket: elsewhere }),
         ..around
     };
+    let webhooks = options.webhooks.open(&table)?;
+    let around = Environment {
+        secret_keys: webhooks.keys,
+        outbound_policy: webhooks.policy,
+        deliverer: Some(Arc::clone(&webhooks.deliverer)),
+        ..around
+    };
     let around = match mode {
         AuthMode::None => around,
         AuthMode::Basic => {
@@ -231,7 +241,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let interval = Duration::from_millis(options.run_indexing_interval);
     let index_table =
         embedded.as_ref().map_or_else(|| table.clone(), |engine| feed::table_to_index(engine, table.name()));
-    let indexer = Indexer::new(index_table).with_interval(interval);
+    let indexer = Indexer::new(index_table).with_interval(interval).with_webhooks(webhooks.deliverer);
     let indexer = if options.workspaces { indexer.with_usage_counter() } else { indexer };
     let (housekeeping, feed) = if let Some(engine) = embedded {
         let housekeeping = tokio::spawn(housekeeping::run(

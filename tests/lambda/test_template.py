@@ -223,11 +223,15 @@ def actions(named: str | list[str]) -> set[str]:
     return {named} if isinstance(named, str) else set(named)
 
 
+#: The function that the indexer invokes.
+DELIVER = {"Fn::Sub": "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${AWS::StackName}-deliver"}
+
+
 def test_functions_may_do_only_what_they_do(resources):
     assert set(of_type(resources, "AWS::IAM::Role")) == {
         "TrackingFunctionRole", "EvaluationFunctionRole", "RegistryFunctionRole", "IndexerFunctionRole", "UiFunctionRole",
         "ArtifactsFunctionRole", "GraphqlFunctionRole", "TracesFunctionRole", "AuthFunctionRole",
-        "HousekeeperFunctionRole", "WebhooksFunctionRole",
+        "HousekeeperFunctionRole", "WebhooksFunctionRole", "DeliverFunctionRole",
     }
     looks_up = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
     # Only one function writes users and their roles. The others read them.
@@ -256,7 +260,17 @@ def test_functions_may_do_only_what_they_do(resources):
         (STREAM, STREAM_ARN),
         ({"dynamodb:ListStreams"}, arn("Table", "/stream/*")),
         ({"sqs:SendMessage"}, {"Fn::GetAtt": ["IndexerFailures", "Arn"]}),
+        ({"lambda:InvokeFunction"}, DELIVER),
     ]
+    # Sends requests to addresses that users choose.
+    assert statements(resources, "DeliverFunctionRole") == [(changes, TABLE[0])]
+    [limited] = [
+        statement
+        for policy in resources["DeliverFunctionRole"]["Properties"]["Policies"]
+        for statement in policy["PolicyDocument"]["Statement"]
+        if "Condition" in statement
+    ]
+    assert limited["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["HOOK#*"]}}
     # Reads deleted entities, blocks of traces, and all runs of an experiment. Deletes files, but
     # neither reads nor writes them.
     lists = TABLE[:1] + [arn("Table", f"/index/{index}") for index in ["LSI1", "LSI2"]]
@@ -284,10 +298,11 @@ def test_functions_may_use_the_keys_that_encrypt_what_they_use(template, resourc
         "UiFunctionRole": {"TableKey": reads},
         "IndexerFunctionRole": {"TableKey": reads},
         "HousekeeperFunctionRole": {"TableKey": reads},
-        "WebhooksFunctionRole": {"TableKey": reads},
+        "WebhooksFunctionRole": {"TableKey": reads, "SecretsKey": ["kms:GenerateDataKey"]},
+        "DeliverFunctionRole": {"TableKey": reads, "SecretsKey": reads},
     }
     nothing = {"Ref": "AWS::NoValue"}
-    for name in ["TableKey", "BucketKey", "LogKey"]:
+    for name in ["TableKey", "BucketKey", "LogKey", "SecretsKey"]:
         assert template["Parameters"][name]["Default"] == ""
         assert template["Conditions"][f"Has{name}"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": name}, ""]}]}
     encrypted = {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": {"Ref": "TableKey"}}
@@ -382,7 +397,8 @@ def test_functions_know_only_what_they_need(resources):
         "AuthFunction": SIGN_IN | {"TABLE_NAME"},
         "UiFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACTS_ORIGIN"},
         "HousekeeperFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION", "WORKSPACES"},
-        "WebhooksFunction": SIGN_IN | {"TABLE_NAME"},
+        "WebhooksFunction": SIGN_IN | {"TABLE_NAME", "SECRETS_KEY"},
+        "DeliverFunction": {"TABLE_NAME", "SECRETS_KEY", "WORKSPACES"},
     }
 
 
@@ -424,7 +440,7 @@ def test_a_change_that_cannot_be_indexed_holds_up_no_other(mapping, resources):
 
 def test_a_partition_that_is_nearly_full_is_told_of(resources):
     alarm = resources["PartitionNearlyFull"]["Properties"]
-    for function in ("Tracking", "Indexer", "Traces", "Evaluation", "Registry", "Auth", "Housekeeper"):
+    for function in ("Tracking", "Indexer", "Traces", "Evaluation", "Registry", "Auth", "Housekeeper", "Deliver"):
         properties = resources[f"{function}PartitionsMetric"]["Properties"]
         assert properties["LogGroupName"] == {"Ref": f"{function}Log"}
         said = re.search(r'\$\.fields\.message = "(.+)"', properties["FilterPattern"])
@@ -489,7 +505,8 @@ _SCHEDULES = {"IndexerTick": "", "Housekeeper": "Schedule"}
 def test_no_call_of_a_schedule_is_kept_for_longer_than_its_interval(resources):
     rules = {f"{name}{of}" for name, of in _SCHEDULES.items()}
     assert of_type(resources, "AWS::Events::Rule").keys() == rules
-    assert len(of_type(resources, "AWS::Lambda::EventInvokeConfig")) == len(rules)
+    # The indexer invokes `deliver`, with the tick as its schedule.
+    assert len(of_type(resources, "AWS::Lambda::EventInvokeConfig")) == len(rules) + 1
     for name in _SCHEDULES:
         of_schedule(resources, name)
 

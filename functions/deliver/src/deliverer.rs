@@ -12,6 +12,7 @@ use serde::Deserialize;
 use table::{Failure, Result, Table};
 
 use crate::attempt::{AttemptFailure, attempt, uuid};
+use crate::context::Context;
 use crate::queue_delivery::Invocation;
 use crate::sender::{SendFailure, Sender};
 
@@ -35,16 +36,14 @@ pub enum DelivererEvent {
 /// Delivers events. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Deliverer {
-    pub(crate) table: Table,
-    pub(crate) sender: Arc<dyn Sender>,
-    pub(crate) keys: Arc<SecretKeys>,
+    context: Context,
 }
 
 impl Deliverer {
     /// Creates the deliverer of a table.
     #[must_use]
     pub fn new(table: Table, sender: Arc<dyn Sender>, keys: Arc<SecretKeys>) -> Self {
-        Self { table: table.in_background(), sender, keys }
+        Self { context: Context { table: table.in_background(), sender, keys } }
     }
 
     /// Delivers what is due in the queues of a webhook. The events of a queue are delivered in order,
@@ -65,7 +64,7 @@ impl Deliverer {
         let queues = request.models.iter().map(|model| {
             let queue = QueueId { workspace: workspace.clone(), webhook, model: ModelKey::from(model.as_str()) };
             let invocation = &invocation;
-            async move { self.deliver_queue(&queue, invocation).await }
+            async move { self.context.deliver_queue(&queue, invocation).await }
         });
         let outcomes = stream::iter(queues.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY);
         let failures = outcomes.filter_map(async |outcome| {
@@ -91,12 +90,12 @@ impl Deliverer {
             return Ok(error(format!("The webhook {id} has been deleted.")));
         };
         let delivery = uuid(rand::random());
-        let through = (&*self.sender, &*self.keys);
+        let through = (&*self.context.sender, &*self.context.keys);
         Ok(match attempt(through, &workspace, &webhook, (delivery, &request.body), TEST_TIMEOUT).await {
             Ok(response) => {
                 let text = String::from_utf8_lossy(&response.body);
                 let shown = || text.chars().take(MAX_SHOWN_LENGTH).collect();
-                let body = self.sender.shows_responses().then(shown);
+                let body = self.context.sender.shows_responses().then(shown);
                 TestOutcome { status: Some(response.status), body, error: None }
             }
             Err(AttemptFailure::Secret(cause)) => error(cause.to_string()),
@@ -107,7 +106,7 @@ impl Deliverer {
     }
 
     async fn webhook(&self, workspace: &Workspace, id: WebhookId) -> Result<Option<StoredWebhook>> {
-        let item = self.table.get(&StoredWebhook::key(workspace, id)).await?;
+        let item = self.context.table.get(&StoredWebhook::key(workspace, id)).await?;
         item.map(|item| StoredWebhook::of(&item).map_err(|error| Failure::Unreadable(error.message))).transpose()
     }
 }

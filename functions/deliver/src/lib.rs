@@ -13,11 +13,13 @@
 //! | `deliverer` | handles an invocation: delivers from up to ten queues at a time, or makes a test |
 //! | `queue_delivery` | delivers the events of one queue, oldest first |
 //! | `attempt` | makes one attempt: opens the secret, signs, sends, and classifies the response |
+//! | `context` | the table, the sender and the keys |
 //! | `retry_times` | when a failed delivery is attempted again |
 //! | `sender` | sends a request, with the crate `outbound` or a simulation |
 //! | `local` | runs the function in the process of a local server |
 
 mod attempt;
+mod context;
 mod declaration;
 mod deliverer;
 mod local;

@@ -11,7 +11,7 @@ use crate::Deliverer;
 
 /// Number of invocations of one webhook that run concurrently. Further ones are dropped, because a
 /// tick finds what they would deliver.
-const MAX_INVOCATIONS: usize = 4;
+const MAX_INVOCATIONS: u32 = 4;
 /// Number of webhooks whose invocations are counted. When the map is full, idle webhooks are removed.
 const MAX_COUNTED: usize = 1_000;
 
@@ -29,12 +29,23 @@ impl LocalDeliverer {
         Self { deliverer, running: Arc::default() }
     }
 
+    /// Waits until no invocation runs.
+    pub async fn wait_until_idle(&self) {
+        let running: Vec<_> = self.running.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        for permits in running {
+            // The semaphore is never closed. All of its permits are free when no invocation runs.
+            let _ = permits.acquire_many(MAX_INVOCATIONS).await;
+        }
+    }
+
     fn permits(&self, webhook: &str) -> Arc<Semaphore> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if running.len() >= MAX_COUNTED {
-            running.retain(|_, permits| permits.available_permits() < MAX_INVOCATIONS);
+            running.retain(|_, permits| permits.available_permits() < MAX_INVOCATIONS as usize);
         }
-        Arc::clone(running.entry(webhook.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(MAX_INVOCATIONS))))
+        Arc::clone(
+            running.entry(webhook.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(MAX_INVOCATIONS as usize))),
+        )
     }
 }
 

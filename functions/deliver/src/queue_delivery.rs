@@ -8,8 +8,8 @@ use entities::webhooks::{QueueId, QueueLease, StoredDelivery, StoredEvent, Store
 use runtime::clock::{Moment, now_ms};
 use table::{Failure, Item, Result, Update, number};
 
-use crate::Deliverer;
 use crate::attempt::{Outcome, attempt, delivery_id};
+use crate::context::Context;
 use crate::retry_times::{MAX_AGE, delay, ms};
 
 /// Timeout of an attempt, as in MLflow.
@@ -53,7 +53,7 @@ enum Next {
     Wait(i64),
 }
 
-impl Deliverer {
+impl Context {
     /// Delivers the events of a queue, unless it is not due or another process does.
     ///
     /// For one event of usual size, takes six requests, which cost three write units and three

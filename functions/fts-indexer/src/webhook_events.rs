@@ -14,6 +14,8 @@ use base64::engine::general_purpose::STANDARD;
 use entities::attributes::{MODEL, WEBHOOKS, WORKSPACE};
 use entities::webhooks::{DeliveryRequest, QueueId, StoredDelivery, StoredQueue, WebhookDeliverer};
 use entities::workspace_named;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Key, ModelKey, SequenceNumber, rows};
 use mlflow_api::{WebhookEventId, WebhookId, Workspace};
@@ -88,13 +90,13 @@ impl WebhookQueues {
         for event in events {
             by_model.entry(&event.model).or_default().push(*event);
         }
-        let models: Vec<_> = by_model.into_values().map(|events| self.add_in_order(events)).collect();
+        // The futures are boxed, because the compiler cannot prove that closures that borrow are `Send`.
+        let models: Vec<BoxFuture<'_, _>> =
+            by_model.into_values().map(|events| self.add_in_order(events).boxed()).collect();
         let outcomes: Vec<_> = stream::iter(models).buffer_unordered(MODEL_CONCURRENCY).concat().await;
         let queued = outcomes.iter().filter(|(_, outcome)| outcome.is_ok());
         let queues = queued.flat_map(|(event, _)| event.webhooks.iter().map(|webhook| event.queue(*webhook)));
-        // The iterator is not kept while waiting, because the compiler could not prove that it is `Send`.
-        let queues: Vec<_> = queues.collect();
-        self.invoke(queues.into_iter()).await;
+        self.invoke(queues.collect()).await;
         outcomes
     }
 
@@ -115,19 +117,21 @@ impl WebhookQueues {
         if self.queued().contains(&event.id) {
             return Ok(());
         }
-        let webhooks = event.webhooks.iter().map(|webhook| async {
-            let queue = event.queue(*webhook);
-            StoredDelivery::add(&self.table, &queue, &event.number, event.id).await?;
-            StoredQueue::announce(&self.table, &queue).await
-        });
-        let webhooks = stream::iter(webhooks.collect::<Vec<_>>()).buffer_unordered(WEBHOOK_CONCURRENCY);
-        webhooks.try_collect::<Vec<()>>().await?;
+        let webhooks: Vec<BoxFuture<'_, _>> =
+            event.webhooks.iter().map(|webhook| self.add_delivery(event, *webhook).boxed()).collect();
+        stream::iter(webhooks).buffer_unordered(WEBHOOK_CONCURRENCY).try_collect::<Vec<()>>().await?;
         let mut queued = self.queued();
         if queued.len() >= REMEMBERED_EVENTS {
             queued.pop_front();
         }
         queued.push_back(event.id);
         Ok(())
+    }
+
+    async fn add_delivery(&self, event: &AnnouncedEvent, webhook: WebhookId) -> Result<()> {
+        let queue = event.queue(webhook);
+        StoredDelivery::add(&self.table, &queue, &event.number, event.id).await?;
+        StoredQueue::announce(&self.table, &queue).await
     }
 
     fn queued(&self) -> MutexGuard<'_, VecDeque<WebhookEventId>> {
@@ -146,7 +150,8 @@ impl WebhookQueues {
                 let queue = StoredQueue::of(item);
                 queue.inspect_err(|error| tracing::error!(?error, "a queue cannot be read")).ok()
             });
-            self.invoke(queues.filter(|queue| queue.is_due(now)).map(|queue| queue.id)).await;
+            let due = queues.filter(|queue| queue.is_due(now)).map(|queue| queue.id).collect();
+            self.invoke(due).await;
             last = Some(page);
         }
         Ok(())
@@ -154,9 +159,9 @@ impl WebhookQueues {
 
     /// Invokes the delivery of queues, once per webhook and 100 queues. A failure is only logged,
     /// because the next tick invokes the delivery again.
-    async fn invoke(&self, queues: impl Iterator<Item = QueueId>) {
+    async fn invoke(&self, queues: Vec<QueueId>) {
         let Some(deliverer) = &self.deliverer else { return };
-        for request in requests(queues) {
+        for request in requests(queues.into_iter()) {
             if let Err(error) = deliverer.deliver(request).await {
                 tracing::warn!(?error, "the delivery of events could not be invoked, and waits for the next tick");
             }

@@ -1,7 +1,8 @@
 //! `mlflow-serverless copy`: moves a whole table, item by item, into an empty one.
 //!
 //! The source is a data directory, or an export of a table in AWS to S3: nothing scans a table in
-//! AWS. All items of the data table are copied as they are, with the same layout. Items are read in
+//! AWS. All items of the data table are copied as they are, with the same layout, except for webhooks
+//! (`webhook_items.rs`). Items are read in
 //! the same order each time, so an interrupted copy continues after those that were written.
 //!
 //! Items with a mark for the indexer come last: once they are in a table in AWS, its indexer writes
@@ -17,6 +18,7 @@ mod item_batch;
 mod options;
 mod source;
 mod target;
+mod webhook_items;
 
 use embedded_engine::{Engine, StreamReader};
 use entities::attributes::TO_PACK;
@@ -82,7 +84,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     }
     bar.finish_and_clear();
     let users = if with_users { copy_access(&copy.source, &writer(&access)).await? } else { 0 };
-    let copied = copy.source.count() - counts.left_out;
+    let copied = copy.source.count() - counts.left_out - counts.transient;
     if let Some(engine) = &engine {
         // The claim is there in place of the layout.
         let found = data_directory::size(engine, table.name()).await?.items;
@@ -130,6 +132,8 @@ struct ItemCounts {
     marked: u64,
     /// Items that are not copied.
     left_out: u64,
+    /// Events and deliveries of webhooks, which are not copied.
+    transient: u64,
 }
 
 impl Copy {
@@ -148,10 +152,12 @@ impl Copy {
             for item in batch {
                 if self.leaves_out(&item) {
                     counts.left_out += 1;
+                } else if is_transient(&item) {
+                    counts.transient += 1;
                 } else if is_marked(&item) {
                     counts.marked += 1;
                 } else if item.key().as_ref() != Some(&self.setting_key) {
-                    first.push(item);
+                    first.push(webhook_items::copied(item));
                 }
             }
             if position > done {
@@ -186,6 +192,11 @@ impl Copy {
     fn leaves_out(&self, item: &Item) -> bool {
         !self.with_users && item.key().is_some_and(|key| key.pk.starts_with(USER_PREFIX))
     }
+}
+
+/// Returns whether an item belongs to an event or a delivery of a webhook.
+fn is_transient(item: &Item) -> bool {
+    item.key().is_some_and(|key| webhook_items::is_transient(&key))
 }
 
 /// Returns whether an item has a mark for the indexer.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use deliver::{Message, SendFailure, Sender, SenderResponse};
 use futures::future::BoxFuture;
 use runtime::clock::{now_ms, sleep};
+use tokio::sync::Notify;
 
 /// How a receiver behaves.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,6 +19,8 @@ pub(crate) enum Behaviour {
     Responds(u16, Option<u64>),
     /// Does not respond until the timeout.
     IsSilent,
+    /// Does not respond until the test ends the attempt.
+    Hangs,
 }
 
 /// A request that a receiver got.
@@ -34,6 +37,7 @@ pub(crate) struct Received {
 pub(crate) struct Receivers {
     behaviours: Mutex<HashMap<String, Behaviour>>,
     received: Mutex<Vec<Received>>,
+    pub(crate) end_hanging: Notify,
 }
 
 impl Receivers {
@@ -64,6 +68,10 @@ impl Sender for Receivers {
             let (status, retry_after) = match behaviour {
                 Behaviour::Accepts => (200, None),
                 Behaviour::Responds(status, retry_after) => (status, retry_after.map(Duration::from_secs)),
+                Behaviour::Hangs => {
+                    self.end_hanging.notified().await;
+                    return Err(SendFailure::Unresponsive("timed out".to_owned()));
+                }
                 Behaviour::IsSilent => {
                     sleep(message.timeout).await;
                     return Err(SendFailure::Unresponsive("timed out".to_owned()));

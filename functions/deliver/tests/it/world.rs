@@ -25,6 +25,7 @@ pub(crate) struct World {
     pub(crate) site: TestEnvironment,
     pub(crate) receivers: Arc<Receivers>,
     pub(crate) deliverer: Deliverer,
+    local: LocalDeliverer,
     indexer: Indexer,
     stream: StreamReader,
 }
@@ -48,10 +49,10 @@ impl World {
         let receivers = Arc::new(Receivers::default());
         let (of_indexer, of_function) = handles(&site);
         let deliverer = Deliverer::new(of_function, receivers.clone(), Arc::new(keys));
-        let indexer =
-            Indexer::new(of_indexer).with_clock(now_ms).with_webhooks(Arc::new(LocalDeliverer::new(deliverer.clone())));
+        let local = LocalDeliverer::new(deliverer.clone());
+        let indexer = Indexer::new(of_indexer).with_clock(now_ms).with_webhooks(Arc::new(local.clone()));
         let stream = site.engine.stream(TABLE).await.unwrap().unwrap();
-        Self { site, receivers, deliverer, indexer, stream }
+        Self { site, receivers, deliverer, local, indexer, stream }
     }
 
     pub(crate) async fn webhook(&self, url: &str) -> StoredWebhook {
@@ -91,14 +92,24 @@ impl World {
         self.site.table.transact(&[write]).await.unwrap();
     }
 
-    /// Has the indexer process the stream once. Records that it reports are delivered again by the
-    /// next call.
+    /// Has the indexer process the stream once, and waits until its invocations have ended.
     pub(crate) async fn index(&self) {
-        let mut records = self.stream.oldest(1_000).await.unwrap();
-        let Some(last) = records.last().map(|last| number(last).to_owned()) else { return };
-        records.retain(is_for_indexer);
-        let failures = self.indexer.handle(StreamBatch { records }).await.batch_item_failures;
-        if failures.is_empty() {
+        self.start().await;
+        self.local.wait_until_idle().await;
+    }
+
+    /// Has the indexer process the stream to its end, or until it reports a record, which is delivered
+    /// again by the next call.
+    pub(crate) async fn start(&self) {
+        loop {
+            let mut records = self.stream.oldest(1_000).await.unwrap();
+            let Some(last) = records.last().map(|last| number(last).to_owned()) else { return };
+            records.retain(is_for_indexer);
+            let is_any = !records.is_empty();
+            let failures = self.indexer.handle(StreamBatch { records }).await.batch_item_failures;
+            if is_any && !failures.is_empty() {
+                return;
+            }
             self.stream.forget_through(&last).await.unwrap();
         }
     }
@@ -107,8 +118,24 @@ impl World {
     pub(crate) async fn minute(&self) {
         self.index().await;
         sleep(Duration::from_mins(1)).await;
+        self.tick().await;
+        self.local.wait_until_idle().await;
+    }
+
+    /// Invokes what is due. The table may fail.
+    pub(crate) async fn tick(&self) {
         let _ = self.indexer.tick().await;
-        sleep(Duration::from_millis(1)).await;
+    }
+
+    /// Ends the attempts of receivers that hang, until no invocation runs.
+    pub(crate) async fn end_hanging(&self) {
+        let release = async {
+            loop {
+                self.receivers.end_hanging.notify_waiters();
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! { () = self.local.wait_until_idle() => {}, () = release => {} }
     }
 
     pub(crate) async fn minutes(&self, minutes: u32) {

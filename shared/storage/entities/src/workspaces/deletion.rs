@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::read_all;
+use crate::{read_all, webhooks};
 use key_schema::attributes::{GOES_TO, ID, NAME};
 use key_schema::{Key, ModelKind, Name, rows};
 use mlflow_api::{Error, ErrorCode, Result, Workspace};
@@ -108,6 +108,7 @@ impl Workspaces {
         let Some(to) = &begun.goes_to else { return Err(Error::internal("the deletion was not started")) };
         self.move_all(&begun.name, to).await?;
         self.table.delete_range(rows::WorkspaceDay::all(&begun.name.as_str().into()).range()).await?;
+        webhooks::remove_all(&self.table, &begun.name).await?;
         let is_it = Condition::Equals(ID.into(), text(&begun.id));
         let writes = [
             Write::Delete(key_of(&begun.name), is_it),
