@@ -298,7 +298,7 @@ def test_functions_may_use_the_keys_that_encrypt_what_they_use(template, resourc
         "UiFunctionRole": {"TableKey": reads},
         "IndexerFunctionRole": {"TableKey": reads},
         "HousekeeperFunctionRole": {"TableKey": reads},
-        "WebhooksFunctionRole": {"TableKey": reads, "SecretsKey": ["kms:GenerateDataKey"]},
+        "WebhooksFunctionRole": {"TableKey": reads, "SecretsKey": {"kms:GenerateDataKey"}},
         "DeliverFunctionRole": {"TableKey": reads, "SecretsKey": reads},
     }
     nothing = {"Ref": "AWS::NoValue"}
