@@ -170,7 +170,6 @@ impl Context {
     }
 
     async fn give_up(&self, queue: &QueueId, delivery: &StoredDelivery, why: &str) -> Result<()> {
-        // A metric filter in `template.yaml` matches this message.
         tracing::warn!(webhook = %queue.webhook, event = %delivery.event, why, "a delivery has failed for good");
         delivery.bury(&self.table, queue, why).await
     }
