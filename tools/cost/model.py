@@ -45,7 +45,7 @@ class Model:
         self.stack = stack
         self.prices = data("prices.json")
         self.assumptions = data("assumptions.json")
-        sizes = {size for name, size in stack.memory.items() if name not in _BACKGROUND}
+        sizes = {size for name, size in stack.memory.items() if name not in (*_BACKGROUND, _DELIVERER)}
         assert len(sizes) == 1, f"functions that handle requests have different memory: {stack.memory}"
         #: Memory of the functions that handle requests, in MB.
         self.memory = sizes.pop()
@@ -53,6 +53,8 @@ class Model:
         assert len(sizes) == 1, f"functions in the background have different memory: {stack.memory}"
         #: Memory of the indexer and the housekeeper, in MB.
         self.background_memory = sizes.pop()
+        #: Memory of the function that sends events to webhooks, in MB.
+        self.deliverer_memory = stack.memory[_DELIVERER]
 
     def price(self, name: str) -> float:
         """Returns the dollars per unit of the price: a million, a GB or an hour."""
@@ -139,6 +141,17 @@ class Model:
         each = self.call(Units(requests=1, reads=self.assumed("read units of a refused call")), starts=0)
         return replace(each * calls, gateway=self.gateway(calls))
 
+    def delivery(self, units: Units) -> Cost:
+        """Returns the cost of sending an event of 1 KB to one webhook: its row in the transaction of
+        the call, an invocation of the indexer and one of `deliver`, and `units`, the requests of both.
+        """
+        return Cost(
+            invocations=2 * self.price("invocations") / MILLION,
+            time=self.seconds(self.assumed("ms of a delivery"), self.deliverer_memory) + self.work(Units(requests=2)).time,
+            logs=self.logged(2 * self.bytes_logged()),
+            table=self.units(units) + self.units(Units(writes=self.assumed("write units of an event"))),
+        )
+
     # ---- storage and idle cost, per month
 
     def kept(self, size: float) -> float:
@@ -182,4 +195,6 @@ class Model:
 
 #: Functions that handle no requests of clients.
 _BACKGROUND = ("IndexerFunction", "HousekeeperFunction")
+#: The function that sends events to webhooks, and waits for receivers most of the time.
+_DELIVERER = "DeliverFunction"
 _BUCKET = {"LIST": "bucket writes", "PUT": "bucket writes", "POST": "bucket writes", "GET": "bucket reads", "HEAD": "bucket reads", "DELETE": "bucket deletes"}

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod failures;
+mod generated;
 mod interruptions;
 mod receiver;
 mod world;

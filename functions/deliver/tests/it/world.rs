@@ -92,6 +92,14 @@ impl World {
         self.site.table.transact(&[write]).await.unwrap();
     }
 
+    /// Returns the records of the stream for the indexer, and removes them from the stream.
+    pub(crate) async fn take_records(&self) -> Vec<Value> {
+        let mut records = self.stream.oldest(1_000).await.unwrap();
+        self.stream.forget_through(number(records.last().unwrap())).await.unwrap();
+        records.retain(is_for_indexer);
+        records
+    }
+
     /// Has the indexer process the stream once, and waits until its invocations have ended.
     pub(crate) async fn index(&self) {
         self.start().await;
