@@ -35,7 +35,6 @@ _NOT_BUILT = {
     "settings/llm-connections": "No API keys created",
     "experiments/{}/judges": "Create and manage judges",
     "experiments/{}/playground": "Select an endpoint",
-    "experiments/{}/review-queue": "Set up human review for your traces",
     "account": "Not logged in",
     "admin": "Failed to load users",
 }
