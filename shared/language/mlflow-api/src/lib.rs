@@ -23,6 +23,7 @@ pub mod limits;
 pub mod limits_registry;
 pub mod location;
 pub mod logged_models;
+pub mod mcp_servers;
 pub mod message;
 pub mod proto_json;
 pub mod registry;
@@ -37,8 +38,8 @@ pub mod tracking;
 
 pub use json::Json;
 pub use model::{
-    AssessmentId, DatasetRecordId, Error, ErrorBody, ErrorCode, EvaluationDatasetId, ExperimentId, ModelId,
-    RegisteredModelName, Result, RunId, ScorerId, TraceId, UserName, Workspace, python,
+    AssessmentId, DatasetRecordId, Error, ErrorBody, ErrorCode, EvaluationDatasetId, ExperimentId, McpServerName,
+    McpVersion, ModelId, RegisteredModelName, Result, RunId, ScorerId, TraceId, UserName, Workspace, python,
 };
 pub use request::Request;
 pub use trace_retention::{TRACE_RETENTION_TAG, TraceRetention};

@@ -8,6 +8,7 @@
 mod error;
 mod ids;
 mod ids_evaluation;
+mod ids_mcp;
 mod ids_registry;
 mod ids_trace;
 mod ids_user;
@@ -18,6 +19,7 @@ mod workspace;
 pub use error::{Error, ErrorBody, ErrorCode, Result};
 pub use ids::{ExperimentId, ModelId, RunId};
 pub use ids_evaluation::{DatasetRecordId, EvaluationDatasetId, ScorerId};
+pub use ids_mcp::{McpServerName, McpVersion};
 pub use ids_registry::RegisteredModelName;
 pub use ids_trace::{AssessmentId, TraceId};
 pub use ids_user::UserName;
