@@ -5,7 +5,9 @@ use std::fmt::Write;
 
 use sha2::Digest as _;
 
-use model::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId, TraceId};
+use model::{
+    DatasetRecordId, EvaluationDatasetId, ExperimentId, McpServerName, McpVersion, ModelId, RunId, ScorerId, TraceId,
+};
 
 /// A value that can be encoded between two literals of a key.
 pub trait Segment: Sized {
@@ -118,6 +120,31 @@ macro_rules! id_segments {
     )+};
 }
 id_segments!(DatasetRecordId, EvaluationDatasetId, ScorerId, TraceId);
+
+/// The name of an MCP server contains no character that keys would have to escape.
+impl Segment for McpServerName {
+    fn write(&self, key: &mut String) {
+        key.push_str(self.as_str());
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        Self::parse(text).ok()
+    }
+}
+
+/// A version of an MCP server, smallest first. The version as it was written follows its precedence,
+/// because versions that differ only in build metadata have the same precedence.
+impl Segment for McpVersion {
+    fn write(&self, key: &mut String) {
+        key.push_str(&self.precedence_key());
+        key.push_str(self.as_str());
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let (_, written) = text.rsplit_once(['~', '!'])?;
+        Self::of(written).filter(|version| version.text() == text)
+    }
+}
 
 /// A 64-bit integer, smallest first: 16 hexadecimal digits with the sign bit flipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
