@@ -35,6 +35,7 @@ mod identifier;
 mod like;
 mod literal_list;
 mod literals;
+mod mcp;
 mod model_fields;
 mod model_order;
 mod model_page_token;
@@ -68,6 +69,7 @@ pub use filter::{
 pub use fingerprint::Fingerprint;
 pub use like::LikePattern;
 pub use literals::FilterNumber;
+pub use mcp::{McpEntity, McpFields, McpFilter, McpOrder, McpText, McpTime, parse_mcp_search};
 pub use model_fields::{MeasuredPoint, ModelFields};
 pub use model_order::{ModelOrder, ModelOrderBy, ModelSortBy, parse_model_order};
 pub use model_page_token::ModelPageTokens;
