@@ -11,10 +11,11 @@ pub mod template;
 use domain::{Domain, Function};
 
 /// All domains. The first one handles paths that no other domain has.
-pub const DOMAINS: [&Domain; 8] = [
+pub const DOMAINS: [&Domain; 9] = [
     &tracking::DOMAIN,
     &evaluation::DOMAIN,
     &registry::DOMAIN,
+    &mcp_servers::DOMAIN,
     &traces::DOMAIN,
     &artifacts::DOMAIN,
     &auth::DOMAIN,

@@ -62,6 +62,10 @@ pub enum Resource {
     PromptVersion,
     /// An evaluation dataset, identified by its id and guarded by its experiments.
     EvaluationDataset,
+    /// An MCP server, identified by its name. It guards its versions.
+    McpServer,
+    /// A version of an MCP server.
+    McpServerVersion,
     /// A workspace.
     Workspace,
     /// A user, identified by name.
@@ -77,6 +81,7 @@ impl Resource {
             Self::Run | Self::LoggedModel | Self::Trace | Self::Assessment | Self::Scorer => Self::Experiment,
             Self::ScorerVersion => Self::Scorer,
             Self::Prompt | Self::ModelVersion | Self::PromptVersion => Self::RegisteredModel,
+            Self::McpServerVersion => Self::McpServer,
             other => other,
         }
     }

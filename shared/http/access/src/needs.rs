@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use mlflow_api::limits::MAX_SEARCHED_EXPERIMENTS;
 use mlflow_api::{
-    Error, EvaluationDatasetId, ExperimentId, ModelId, RegisteredModelName, Result, RunId, TraceId, UserName,
+    Error, EvaluationDatasetId, ExperimentId, McpServerName, ModelId, RegisteredModelName, Result, RunId, TraceId,
+    UserName,
 };
 
 use crate::action::{Action, Permission, Resource};
@@ -32,6 +33,8 @@ pub enum Target {
     RegisteredModel(RegisteredModelName),
     /// An evaluation dataset.
     EvaluationDataset(EvaluationDatasetId),
+    /// An MCP server. It does not have to exist.
+    McpServer(McpServerName),
     /// A user. The user does not have to exist.
     User(UserName),
 }
@@ -49,6 +52,7 @@ impl Target {
             Self::Scorer(..) => Resource::Scorer,
             Self::RegisteredModel(_) => Resource::RegisteredModel,
             Self::EvaluationDataset(_) => Resource::EvaluationDataset,
+            Self::McpServer(_) => Resource::McpServer,
             Self::User(_) => Resource::User,
         }
     }
