@@ -20,7 +20,7 @@ _SPELLED_ID = re.compile(r"([ +0]*)([1-9][0-9]*)")
 #: Ids that can be recognized anywhere in a text. A long number is either a known id or none. A
 #: short number may have any meaning, so it is only replaced where the text says that it is an id.
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_LEARNABLE = re.compile(rf"(?:dr?-|m-)?[0-9a-f]{{32}}|{_UUID}|[0-9]{{6,}}")
+_LEARNABLE = re.compile(rf"(?:dr?-|m-|ae-)?[0-9a-f]{{32}}|{_UUID}|[0-9]{{6,}}")
 _EXPERIMENT_IN_MESSAGE = re.compile(r"(experiment(?: with)?(?: id)?[ =]'?[-+ ]?)([0-9]+)", re.IGNORECASE)
 #: The ids of several experiments, as Python prints a list.
 _EXPERIMENTS_IN_MESSAGE = re.compile(r"\['[0-9]+'(?:, '[0-9]+')*\]")
@@ -44,6 +44,7 @@ _LEARNED_FIELDS = {
     "dataset_record_id": (re.compile(r"dr-[0-9a-f]{32}"), "record"),
     "scorer_id": (re.compile(_UUID), "scorer"),
     "model_id": (re.compile(r"m-[0-9a-f]{32}"), "model"),
+    "id": (re.compile(r"ae-[0-9a-f]{32}"), "access endpoint"),
 }
 _EXPERIMENT_FIELDS = {"experiment_id", "experiment_ids"}
 #: The digest of an evaluation dataset. It depends on the time, and may look like a number.

@@ -12,9 +12,9 @@ use crate::{access_endpoints, aliases, servers, versions};
 pub fn routes() -> Vec<Route<Store>> {
     use access_endpoints as endpoints;
     vec![
-        named::<servers::Create>("POST", "mcp-servers", Create(McpServer)),
-        named::<servers::Search>("GET", "mcp-servers", List(McpServer)),
-        named::<endpoints::SearchAll>("GET", "mcp-servers/endpoints", List(McpServer)),
+        Route::to::<servers::Create>("POST", "mcp-servers", Create(McpServer)).under(Paths::V3),
+        Route::to::<servers::Search>("GET", "mcp-servers", List(McpServer)).under(Paths::V3),
+        Route::to::<endpoints::SearchAll>("GET", "mcp-servers/endpoints", List(McpServer)).under(Paths::V3),
         named::<servers::Get>("GET", "mcp-servers/{name}", Read(McpServer)),
         named::<servers::Update>("PATCH", "mcp-servers/{name}", Update(McpServer)),
         named::<servers::Delete>("DELETE", "mcp-servers/{name}", Delete(McpServer)),

@@ -46,7 +46,6 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::json("POST", "review-queues/get-or-create-user", AjaxV3, EMPTY_REVIEW_QUEUE),
         // Requests of the settings page and the registry pages.
         Route::json("GET", "webhooks", AjaxV2, "{}"),
-        Route::json("GET", "mcp-servers", AjaxV3, r#"{"mcp_servers":[],"next_page_token":null}"#),
         Route::json("GET", "skills", AjaxV3, r#"{"skills":[],"next_page_token":null}"#),
     ]
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use access::Granted;
+use entities::attributes::ACCESS_ENDPOINTS;
 use entities::now_ms;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use mlflow_api::mcp_servers::{
@@ -65,7 +66,8 @@ impl Store {
                 stream::iter(answers.collect::<Vec<_>>()).buffered(CONCURRENCY).try_collect().await?;
             versions = answers.into_iter().map(|version| (version.version.clone(), version)).collect();
         }
-        let resolved = |endpoint: &StoredEndpoint| server.version_of_endpoint(endpoint).and_then(|version| versions.get(version));
+        let resolved =
+            |endpoint: &StoredEndpoint| server.version_of_endpoint(endpoint).and_then(|version| versions.get(version));
         let answer =
             |(id, endpoint): (&String, &StoredEndpoint)| server.endpoint(id, endpoint, resolved(endpoint).cloned());
         Ok(endpoints.into_iter().map(answer).collect())
@@ -137,7 +139,14 @@ impl Store {
                 updated_by: user.map(str::to_owned),
             };
             server.endpoints.insert(id.clone(), endpoint);
-            match self.table.transact(&[server.write()?]).await {
+            let key = StoredServer::key(&server.workspace, &server.name);
+            let is_made = async {
+                let found = self.table.get(&key).await?;
+                Ok::<_, Failure>(
+                    found.is_some_and(|item| item.map(ACCESS_ENDPOINTS).is_some_and(|all| all.contains_key(&id))),
+                )
+            };
+            match self.table.create_within(&[server.write()?], is_made).await {
                 Ok(()) => return self.endpoint_answer(&server, &id, with_version).await,
                 Err(Failure::Cancelled(_)) => {}
                 Err(failure) => return Err(failure.into()),

@@ -16,6 +16,7 @@ mod artifacts;
 mod auth;
 mod evaluation;
 mod graphql;
+mod mcp_servers;
 mod registry;
 mod sample_client;
 mod traces;
@@ -42,7 +43,7 @@ pub struct DomainSamples {
 }
 
 /// The samples of all domains.
-pub const SAMPLES: [DomainSamples; 7] = [
+pub const SAMPLES: [DomainSamples; 8] = [
     DomainSamples {
         domain: "tracking",
         writes: |walk| Box::pin(tracking::writes(walk)),
@@ -62,6 +63,11 @@ pub const SAMPLES: [DomainSamples; 7] = [
         domain: "registry",
         writes: |walk| Box::pin(registry::writes(walk)),
         reads: |walk| Box::pin(registry::reads(walk)),
+    },
+    DomainSamples {
+        domain: "mcp-servers",
+        writes: |walk| Box::pin(mcp_servers::writes(walk)),
+        reads: |walk| Box::pin(mcp_servers::reads(walk)),
     },
     DomainSamples {
         domain: "artifacts",
