@@ -53,7 +53,7 @@ _DIGEST = re.compile(r"[0-9a-f]{8}")
 _JSON_TEXTS = {"records", "tags", "schema", "profile"}
 _LOCATIONS = {"artifact_uri", "artifact_location", "source", "mlflow.artifact_location"}
 #: Lists that MLflow returns in the order of its database.
-_SETS = {"tags", "params", "model_outputs", "aliases", "latest_versions"}
+_SETS = {"tags", "params", "model_outputs", "aliases", "latest_versions", "access_endpoints"}
 #: Times that are set by servers.
 _CREATED = {"creation_time", "created_time", "creation_timestamp", "creation_timestamp_ms"}
 _UPDATED = {"last_update_time", "last_updated_timestamp", "last_updated_timestamp_ms"}

@@ -139,6 +139,8 @@ impl Store {
                 updated_by: user.map(str::to_owned),
             };
             server.endpoints.insert(id.clone(), endpoint);
+            // Before the write, because a failure after it would make clients create another endpoint.
+            let answer = self.endpoint_answer(&server, &id, with_version).await?;
             let key = StoredServer::key(&server.workspace, &server.name);
             let is_made = async {
                 let found = self.table.get(&key).await?;
@@ -147,7 +149,7 @@ impl Store {
                 )
             };
             match self.table.create_within(&[server.write()?], is_made).await {
-                Ok(()) => return self.endpoint_answer(&server, &id, with_version).await,
+                Ok(()) => return Ok(answer),
                 Err(Failure::Cancelled(_)) => {}
                 Err(failure) => return Err(failure.into()),
             }

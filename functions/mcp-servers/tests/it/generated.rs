@@ -76,7 +76,7 @@ async fn one(ledger: &mut CostLedger) {
     ledger.section("A server with a tool");
     let bench = &bench().await;
     ledger
-        .row("create a server", budget([1.0, 2.0, 0.0], [1.0, 2.0, 0.0]), bench, [1, 2], async |store, number| {
+        .row("create a server", budget([1.0, 1.0, 0.0], [1.0, 1.0, 0.0]), bench, [1, 2], async |store, number| {
             create(store, *number).await;
         })
         .await;
@@ -183,20 +183,20 @@ async fn many(ledger: &mut CostLedger) {
     let (count, next) = list(store, &first).await;
     assert_eq!(count, 100);
     let second = McpSearchParameters { page_token: next.unwrap(), ..search("", &[]) };
-    let row = budget([3.0, 0.0, 30.0], [3.0, 0.0, 30.0]);
+    let row = budget([1.0, 0.0, 30.0], [1.0, 0.0, 30.0]);
     ledger
         .row("a page of 100 in the default order", row, bench, [&first, &first], async |store, search| {
             list(store, search).await;
         })
         .await;
-    let row = budget([3.0, 0.0, 30.0], [3.0, 0.0, 30.0]);
+    let row = budget([1.0, 0.0, 30.0], [1.0, 0.0, 30.0]);
     ledger
         .row("the next page", row, bench, [&second, &second], async |store, search| {
             assert_eq!(list(store, search).await.0, 100);
         })
         .await;
     let filtered = search("name LIKE '%99'", &[]);
-    let row = budget([6.0, 0.0, 900.0], [6.0, 0.0, 900.0]);
+    let row = budget([3.0, 0.0, 500.0], [3.0, 0.0, 500.0]);
     ledger
         .row("100 of them by a filter", row, bench, [&filtered, &filtered], async |store, search| {
             assert_eq!(list(store, search).await.0, 100);

@@ -94,9 +94,9 @@ async fn versions_are_found_by_precedence() {
         ("", "`version` DESC", &["9.0.0", "9.0.0-rc.10", "9.0.0-rc.9"][..]),
         ("", "created_at DESC", &["9.0.0-rc.9", "9.0.0-rc.10", "9.0.0"]),
         ("version < '9.0.0-rc.10'", "created_at", &["9.0.0-rc.9"]),
-        ("version >= '9.0.0-rc.10+x'", "`version`", &["9.0.0-rc.10", "9.0.0"]),
+        ("version >= '9.0.0-rc.10+x'", "`version` ASC", &["9.0.0-rc.10", "9.0.0"]),
         ("version = '9.0.0'", "created_at", &["9.0.0"]),
-        ("status = 'draft'", "`version`", &["9.0.0-rc.9", "9.0.0-rc.10"]),
+        ("status = 'draft'", "`version` ASC", &["9.0.0-rc.9", "9.0.0-rc.10"]),
     ] {
         let arguments = [("filter_string", filter), ("order_by", order), ("max_results", "100")];
         let found = server.read(&format!("/{name}/versions"), &arguments).await.ok();

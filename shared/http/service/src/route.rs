@@ -169,7 +169,7 @@ impl<S: DomainStore> Route<S> {
             let [first, second] = slashed_parts(name);
             path.replace(&format!("{{{name}}}"), &format!("{{{first}}}/{{{second}}}"))
         });
-        std::iter::once(path.to_owned()).chain(unescaped).collect()
+        std::iter::once(path.to_owned()).chain(unescaped.filter(|pattern| pattern != path)).collect()
     }
 
     /// Serves the route under other paths.

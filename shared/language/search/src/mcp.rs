@@ -339,8 +339,7 @@ fn parse_order(entity: McpEntity, clauses: &[String]) -> Result<McpOrder> {
     let mut observed = Vec::new();
     for clause in parse_clauses(clauses)? {
         let (written, direction) = clause?;
-        let key = identifier::between(&written, '`').unwrap_or(&written);
-        let key = entity.order_keys().iter().copied().find(|known| *known == key).ok_or_else(|| {
+        let key = entity.order_keys().iter().copied().find(|known| *known == written).ok_or_else(|| {
             let valid = mlflow_api::python::repr_list(entity.order_keys());
             Error::invalid(format!("Invalid order_by key '{written}'. Valid keys: {valid}"))
         })?;
@@ -525,6 +524,12 @@ mod tests {
         for (entity, order, expected) in [
             (McpEntity::Server, &["name", "name DESC"][..], "Duplicate order_by field: 'name'"),
             (McpEntity::Version, &["version"], "Invalid order_by clause 'version'. Could not be parsed."),
+            // MLflow only removes the quotes if a direction follows.
+            (
+                McpEntity::Version,
+                &["`version`"],
+                "Invalid order_by key '`version`'. Valid keys: ['created_at', 'last_updated_at', 'version']",
+            ),
             (
                 McpEntity::Version,
                 &["name"],
@@ -546,6 +551,6 @@ mod tests {
         };
         assert_eq!(sorted(&["`version` DESC"]), ["10.0.0", "2.0.0", "2.0.0-rc.10", "2.0.0-rc.9"]);
         assert_eq!(sorted(&[]), ["10.0.0", "2.0.0", "2.0.0-rc.10", "2.0.0-rc.9"]);
-        assert_eq!(sorted(&["`version`"]), ["2.0.0-rc.9", "2.0.0-rc.10", "2.0.0", "10.0.0"]);
+        assert_eq!(sorted(&["`version` asc"]), ["2.0.0-rc.9", "2.0.0-rc.10", "2.0.0", "10.0.0"]);
     }
 }

@@ -419,7 +419,8 @@ rows! {
     // -----------------------------------------------------------------------------------------
     /// An MCP server, a document: texts, icons, tags, aliases, access endpoints, and what it takes
     /// from its latest version. The partition lists the servers of a workspace by name, so that a
-    /// page of them is a range.
+    /// page of them is a range. Some names of attributes are short, because searches read all
+    /// documents.
     McpServer = "MCPS#" <workspace: Name> / "S#" <server: McpServerName> {
         ID: Text required "distinguishes the server from all others, even if they have had the same name; its versions are keyed by it",
         WORKSPACE: Text "its workspace, unless that is the default one",
