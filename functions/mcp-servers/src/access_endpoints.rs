@@ -43,7 +43,8 @@ impl Endpoint for Create {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<AccessEndpoint> {
         let name = self.server.granted(scope)?.ok_or_else(|| stored_server_not_found(&self.server.text))?;
-        store.endpoint_create(&name, &self.new, caller_name(scope), shows_versions(scope, &name)).await
+        let shows = shows_versions(scope, &name);
+        Box::pin(store.endpoint_create(&name, &self.new, caller_name(scope), shows)).await
     }
 }
 
@@ -103,7 +104,7 @@ impl Endpoint for Update {
         let not_found = || stored_endpoint_not_found(&self.target.id);
         let name = self.target.server.granted(scope)?.ok_or_else(not_found)?;
         let shows = shows_versions(scope, &name);
-        store.endpoint_update(&name, &self.target.id, &self.update, caller_name(scope), shows).await
+        Box::pin(store.endpoint_update(&name, &self.target.id, &self.update, caller_name(scope), shows)).await
     }
 }
 
@@ -131,7 +132,7 @@ impl Endpoint for Delete {
 pub(crate) struct Search {
     server: ServerTarget,
     targets: EndpointTargets,
-    search: McpSearchParameters,
+    parameters: McpSearchParameters,
 }
 
 impl Endpoint for Search {
@@ -140,24 +141,24 @@ impl Endpoint for Search {
 
     fn read(request: &Request) -> Result<Self> {
         let (server, targets) = (ServerTarget::of(request), EndpointTargets::read(request));
-        Ok(Self { server, targets, search: McpSearchParameters::read(request)? })
+        Ok(Self { server, targets, parameters: McpSearchParameters::read(request)? })
     }
 
     fn needs(&self) -> Needs {
-        let selects = selects_version(&self.targets, &self.search);
+        let selects = selects_version(&self.targets, &self.parameters);
         with_visibility(naming_version(Needs::read(self.server.target()), &self.server, selects))
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<McpEndpointsResponse> {
         let name = self.server.granted(scope)?;
         let shows = |name: &_| shows_versions(scope, name);
-        store.endpoint_search_of(name.as_ref(), &self.targets, &self.search, shows).await
+        store.endpoint_search_of(name.as_ref(), &self.targets, &self.parameters, shows).await
     }
 }
 
 pub(crate) struct SearchAll {
     targets: EndpointTargets,
-    search: McpSearchParameters,
+    parameters: McpSearchParameters,
 }
 
 impl Endpoint for SearchAll {
@@ -165,7 +166,7 @@ impl Endpoint for SearchAll {
     type Answer = McpEndpointsResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        Ok(Self { targets: EndpointTargets::read(request), search: McpSearchParameters::read(request)? })
+        Ok(Self { targets: EndpointTargets::read(request), parameters: McpSearchParameters::read(request)? })
     }
 
     fn needs(&self) -> Needs {
@@ -174,6 +175,6 @@ impl Endpoint for SearchAll {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<McpEndpointsResponse> {
         let shows = |name: &_| shows_versions(scope, name);
-        store.endpoint_search(scope.visibility(), &self.targets, &self.search, shows).await
+        store.endpoint_search(scope.visibility(), &self.targets, &self.parameters, shows).await
     }
 }

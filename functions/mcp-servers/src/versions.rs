@@ -57,7 +57,7 @@ impl Endpoint for Create {
     async fn act(self, scope: &Scope, store: &Store) -> Result<McpVersion> {
         let not_found = || Version::not_found(&self.server.text, &self.new.server_json.version);
         let name = self.server.granted(scope)?.ok_or_else(not_found)?;
-        store.version_create(&name, &self.new, caller_name(scope)).await
+        Box::pin(store.version_create(&name, &self.new, caller_name(scope))).await
     }
 }
 
@@ -79,7 +79,8 @@ impl Endpoint for Search {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<McpVersionsResponse> {
-        store.version_search(self.server.granted(scope)?.as_ref(), &self.search).await
+        let server = self.server.granted(scope)?;
+        Box::pin(store.version_search(server.as_ref(), &self.search)).await
     }
 }
 
@@ -122,7 +123,7 @@ impl Endpoint for Update {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<McpVersion> {
         let (server, version) = self.target.granted(scope)?;
-        store.version_update(&server, version, &self.update, caller_name(scope)).await
+        Box::pin(store.version_update(&server, version, &self.update, caller_name(scope))).await
     }
 }
 
@@ -142,7 +143,7 @@ impl Endpoint for Delete {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyResponse> {
         let (server, version) = self.0.granted(scope)?;
-        store.version_delete(&server, version).await?;
+        Box::pin(store.version_delete(&server, version)).await?;
         Ok(EmptyResponse {})
     }
 }

@@ -148,7 +148,7 @@ impl Store {
                     found.is_some_and(|item| item.map(ACCESS_ENDPOINTS).is_some_and(|all| all.contains_key(&id))),
                 )
             };
-            match self.table.create_within(&[server.write()?], is_made).await {
+            match Box::pin(self.table.create_within(&[server.write()?], is_made)).await {
                 Ok(()) => return Ok(answer),
                 Err(Failure::Cancelled(_)) => {}
                 Err(failure) => return Err(failure.into()),

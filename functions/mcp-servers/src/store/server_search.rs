@@ -96,11 +96,11 @@ impl Store {
         let mut query = if reads_page { query.limit(page_size + 1) } else { query };
         let criteria = ServerCriteria { visible, filter, order, after };
         let (mut page, mut first) = (ResponsePage::new(page_size), FirstEntities::new(page_size));
-        let mut pace = CooperativeYield::default();
+        let mut yielding = CooperativeYield::default();
         'reading: loop {
             let read = store.table.query_page(&query).await?;
             for item in read.items {
-                pace.keep().await;
+                yielding.keep().await;
                 let bytes = item.size();
                 let server = SearchableServer(StoredServer::of(item)?);
                 let Some(key) = criteria.key(&server) else { continue };

@@ -59,10 +59,10 @@ impl Store {
                 self.table.write_many(packed.parts.clone(), &[]).await?;
             }
             let of_before = before.item.as_ref().map(|item| content::part_keys(item, part_key(before.server)));
-            let replaced = of_before.filter(|_| replaces).unwrap_or_default();
+            let old_parts = of_before.filter(|_| replaces).unwrap_or_default();
             match self.table.transact(&writes).await {
                 Ok(()) => {
-                    self.table.write_many(Vec::new(), &replaced).await?;
+                    self.table.write_many(Vec::new(), &old_parts).await?;
                     return changed.answer(&server, content);
                 }
                 Err(Failure::Cancelled(_)) => {
@@ -81,18 +81,17 @@ impl Store {
     /// Fails with `INVALID_PARAMETER_VALUE` if the version is active or already deleted.
     pub async fn version_delete(&self, name: &Granted<McpServerName>, version: &str) -> Result<()> {
         let not_found = || Version::not_found(name.as_str(), version);
-        self.table
-            .change("a version of an MCP server", async |_| {
-                let mut server = self.server_find(name).await?.ok_or_else(not_found)?;
-                let mut found = self.version_row(server.id, version).await?.ok_or_else(not_found)?;
-                found.status.check_change(McpStatus::Deleted)?;
-                found.status = McpStatus::Deleted;
-                found.updated = now_ms();
-                remove_references(&mut server, version);
-                self.update_latest(&mut server, &found).await?;
-                Ok::<_, Error>(ChangePlan::Write(vec![version_write(&found, None), server.write()?], ()))
-            })
-            .await
+        let change = self.table.change("a version of an MCP server", async |_| {
+            let mut server = self.server_find(name).await?.ok_or_else(not_found)?;
+            let mut found = self.version_row(server.id, version).await?.ok_or_else(not_found)?;
+            found.status.check_change(McpStatus::Deleted)?;
+            found.status = McpStatus::Deleted;
+            found.updated = now_ms();
+            remove_references(&mut server, version);
+            self.update_latest(&mut server, &found).await?;
+            Ok::<_, Error>(ChangePlan::Write(vec![version_write(&found, None), server.write()?], ()))
+        });
+        Box::pin(change).await
     }
 
     /// Sets a tag of a version. Takes three requests.

@@ -69,7 +69,7 @@ async fn version(store: &Store, number: usize, version: &str, status: &str) {
         "tools": [tool],
     });
     let (_, new) = NewMcpVersion::read(&request(&body), name(number).as_str()).unwrap();
-    store.version_create(&granted(store, number).await, &new, None).await.unwrap();
+    Box::pin(store.version_create(&granted(store, number).await, &new, None)).await.unwrap();
 }
 
 async fn one(ledger: &mut CostLedger) {
@@ -82,7 +82,7 @@ async fn one(ledger: &mut CostLedger) {
         .await;
     ledger
         .row("create a version", budget([2.0, 4.0, 1.0], [2.0, 4.0, 1.0]), bench, [1, 2], async |store, number| {
-            version(store, *number, "1.0.0", "active").await;
+            Box::pin(version(store, *number, "1.0.0", "active")).await;
         })
         .await;
     ledger
@@ -91,7 +91,7 @@ async fn one(ledger: &mut CostLedger) {
             budget([2.0, 4.0, 1.0], [2.0, 4.0, 1.0]),
             bench,
             [3, 4],
-            async |store, number| version(store, *number, "1.0.0", "active").await,
+            async |store, number| Box::pin(version(store, *number, "1.0.0", "active")).await,
         )
         .await;
     let servers = [&granted(&bench.store, 1).await, &granted(&bench.store, 2).await];
@@ -131,7 +131,7 @@ async fn one(ledger: &mut CostLedger) {
             async |store, server| {
                 let body = json!({ "url": "https://example.com/mcp", "server_alias": "latest" });
                 let new = NewAccessEndpoint::read(&request(&body)).unwrap();
-                store.endpoint_create(server, &new, None, true).await.unwrap();
+                Box::pin(store.endpoint_create(server, &new, None, true)).await.unwrap();
             },
         )
         .await;
@@ -154,18 +154,18 @@ async fn one(ledger: &mut CostLedger) {
             servers,
             async |store, server| {
                 let update = UpdatedMcpVersion::read(&request(&json!({ "status": "deprecated" }))).unwrap();
-                store.version_update(server, "1.0.0", &update, None).await.unwrap();
+                Box::pin(store.version_update(server, "1.0.0", &update, None)).await.unwrap();
             },
         )
         .await;
     ledger
         .row("delete a version", budget([4.0, 4.0, 3.0], [4.0, 4.0, 3.0]), bench, servers, async |store, server| {
-            store.version_delete(server, "1.0.0").await.unwrap();
+            Box::pin(store.version_delete(server, "1.0.0")).await.unwrap();
         })
         .await;
     ledger
         .row("delete a server", budget([6.0, 6.0, 3.0], [6.0, 6.0, 3.0]), bench, servers, async |store, server| {
-            store.server_delete(server).await.unwrap();
+            Box::pin(store.server_delete(server)).await.unwrap();
         })
         .await;
 }

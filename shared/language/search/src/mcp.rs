@@ -139,7 +139,7 @@ enum McpTextTest {
 impl McpTextTest {
     fn passes(&self, text: &str) -> bool {
         match self {
-            Self::Test(test) => test.passes(text),
+            Self::Test(wanted) => wanted.passes(text),
             Self::Order(comparator, value) => comparator.holds(text.cmp(value)),
         }
     }

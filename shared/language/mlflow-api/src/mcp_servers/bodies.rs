@@ -78,6 +78,7 @@ impl UpdatedMcpServer {
 }
 
 /// Returns a text field if the body has it. The value may be null.
+#[expect(clippy::option_option, reason = "a field that was not sent is not a null")]
 fn sent_text(validation: &mut Validation, body: &JsonObject, key: &str) -> Option<Option<String>> {
     body.get(key).map(|_| validation.optional_text("", body, key))
 }

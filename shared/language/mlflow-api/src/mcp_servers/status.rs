@@ -62,9 +62,8 @@ impl McpStatus {
     /// Fails with `INVALID_PARAMETER_VALUE` if MLflow does not allow the change.
     pub fn check_change(self, to: Self) -> Result<()> {
         let allowed: &[Self] = match self {
-            Self::Draft => &[Self::Active, Self::Deleted],
+            Self::Draft | Self::Deprecated => &[Self::Active, Self::Deleted],
             Self::Active => &[Self::Deprecated, Self::Draft],
-            Self::Deprecated => &[Self::Active, Self::Deleted],
             Self::Deleted => &[],
         };
         if allowed.contains(&to) {

@@ -149,13 +149,11 @@ impl Validation {
 
     /// Checks that a value is an object with fields.
     pub(super) fn model(&mut self, at: &str, value: Json) -> Option<JsonObject> {
-        match value {
-            Json::Object(object) => Some(object),
-            _ => {
-                self.fail(at, NO_OBJECT);
-                None
-            }
+        if let Json::Object(object) = value {
+            return Some(object);
         }
+        self.fail(at, NO_OBJECT);
+        None
     }
 
     /// Checks a truth value, which may be written in several ways.
