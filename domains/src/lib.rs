@@ -15,6 +15,7 @@ pub const DOMAINS: [&Domain; 9] = [
     &tracking::DOMAIN,
     &evaluation::DOMAIN,
     &registry::DOMAIN,
+    &mcp_servers::DOMAIN,
     &traces::DOMAIN,
     &artifacts::DOMAIN,
     &webhooks::DOMAIN,

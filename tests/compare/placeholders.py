@@ -20,7 +20,7 @@ _SPELLED_ID = re.compile(r"([ +0]*)([1-9][0-9]*)")
 #: Ids that can be recognized anywhere in a text. A long number is either a known id or none. A
 #: short number may have any meaning, so it is only replaced where the text says that it is an id.
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_LEARNABLE = re.compile(rf"(?:dr?-|m-|ls-|rq-|iss-)?[0-9a-f]{{32}}|{_UUID}|\b[0-9A-Z]{{26}}\b|[0-9]{{6,}}")
+_LEARNABLE = re.compile(rf"(?:dr?-|m-|ls-|rq-|iss-|ae-)?[0-9a-f]{{32}}|{_UUID}|\b[0-9A-Z]{{26}}\b|[0-9]{{6,}}")
 _EXPERIMENT_IN_MESSAGE = re.compile(r"(experiment(?: with)?(?: id)?[ =]'?[-+ ]?)([0-9]+)", re.IGNORECASE)
 #: The ids of several experiments, as Python prints a list.
 _EXPERIMENTS_IN_MESSAGE = re.compile(r"\['[0-9]+'(?:, '[0-9]+')*\]")
@@ -48,6 +48,7 @@ _LEARNED_FIELDS = {
     "queue_id": (re.compile(r"rq-[0-9a-f]{32}"), "review queue"),
     "issue_id": (re.compile(r"iss-[0-9a-f]{32}"), "issue"),
     "webhook_id": (re.compile(rf"{_UUID}|[0-9A-Z]{{26}}"), "webhook"),
+    "id": (re.compile(r"ae-[0-9a-f]{32}"), "access endpoint"),
 }
 _EXPERIMENT_FIELDS = {"experiment_id", "experiment_ids"}
 #: The digest of an evaluation dataset. It depends on the time, and may look like a number.
@@ -56,7 +57,7 @@ _DIGEST = re.compile(r"[0-9a-f]{8}")
 _JSON_TEXTS = {"records", "tags", "schema", "profile"}
 _LOCATIONS = {"artifact_uri", "artifact_location", "source", "mlflow.artifact_location"}
 #: Lists that MLflow returns in the order of its database.
-_SETS = {"tags", "params", "model_outputs", "aliases", "latest_versions"}
+_SETS = {"tags", "params", "model_outputs", "aliases", "latest_versions", "access_endpoints"}
 #: Times that are set by servers.
 _CREATED = {
     "creation_time",

@@ -64,6 +64,7 @@ fn line(ask: &AccessCheck) -> Option<String> {
         Guard::Experiment(_) => "experiment",
         Guard::Scorer(..) => "scorer",
         Guard::RegisteredModel(_) => "registered model",
+        Guard::McpServer(_) => "MCP server",
         Guard::EvaluationDataset(_) => "evaluation dataset",
         Guard::User(_) => "user",
         Guard::Absent(_) => return None,

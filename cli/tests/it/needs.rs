@@ -122,6 +122,11 @@ fn is_covered(partition: &str, wanted: &[AccessCheck]) -> bool {
             let is_wanted = |name: &&str| wants(&Guard::RegisteredModel(RegisteredModelName::named(name)));
             lists(Resource::RegisteredModel) || lists(Resource::ModelVersion) || names.iter().any(is_wanted)
         }
+        // Versions are stored under the id of their server.
+        "MCPS" | "MCPV" => {
+            let is_server = |wanted: &AccessCheck| matches!(wanted.guard, Guard::McpServer(_));
+            lists(Resource::McpServer) || wanted.iter().any(is_server)
+        }
         "EVAL" | "EVALKEY" => {
             let of_this = |wanted: &AccessCheck| {
                 let creates = wanted.action == Action::Create && wanted.kind == Resource::EvaluationDataset;

@@ -5,7 +5,7 @@ use mlflow_api::auth::{
     ALL_RESOURCES, EffectivePermissionResponse, EmptyAuthResponse, GrantType, PermissionLevel, UserPermissionsResponse,
     check_length, parse_grant,
 };
-use mlflow_api::{Error, ExperimentId, RegisteredModelName, Request, Result};
+use mlflow_api::{Error, ExperimentId, McpServerName, RegisteredModelName, Request, Result};
 use permissions::scorer_of;
 use service::Endpoint;
 
@@ -52,6 +52,7 @@ fn management_needs(kind: GrantType, pattern: &str) -> Needs {
             Some(Target::RegisteredModel(RegisteredModelName::named(pattern)))
         }
         GrantType::Scorer => scorer_of(pattern).map(|(experiment, name)| Target::Scorer(experiment, name)),
+        GrantType::McpServer => McpServerName::parse(pattern).ok().map(Target::McpServer),
         _ => None,
     };
     let target = target.unwrap_or(Target::Any(Resource::Workspace));

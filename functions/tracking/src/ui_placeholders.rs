@@ -33,7 +33,6 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::json("GET", "gateway/model-definitions/list", AjaxV3, "{}"),
         Route::json("GET", "gateway/secrets/list", AjaxV3, "{}"),
         // Requests of the settings page and the registry pages.
-        Route::json("GET", "mcp-servers", AjaxV3, r#"{"mcp_servers":[],"next_page_token":null}"#),
         Route::json("GET", "skills", AjaxV3, r#"{"skills":[],"next_page_token":null}"#),
     ]
 }

@@ -165,7 +165,7 @@ fn what_a_workspace_had_is_found_in_the_default_one_or_removed() {
         assert_eq!(found(&site, TEAM).await, (0, 0));
         fill(&api(&site.table).await, TEAM, "theirs").await;
         assert_eq!(found(&site, TEAM).await, (1, 1));
-        workspaces.remove_models_and_datasets(removed).await.unwrap();
+        workspaces.remove_contents(removed).await.unwrap();
         assert_eq!(found(&site, TEAM).await, (1, 1));
         let left = all_items(&site).await;
         let is_removed = |key: &&String| key.starts_with(&format!("RM#{removed}/"));

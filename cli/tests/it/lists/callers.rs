@@ -18,15 +18,16 @@ const LEVELS: [PermissionLevel; 5] = [
 ];
 
 /// Types that can be granted for a single resource, each with such a resource.
-const RESOURCES: [(GrantType, &str); 4] = [
+const RESOURCES: [(GrantType, &str); 5] = [
     (GrantType::Experiment, "e1"),
     (GrantType::Scorer, "e1/s"),
     (GrantType::RegisteredModel, "m1"),
     (GrantType::Prompt, "p1"),
+    (GrantType::McpServer, "com.example/s1"),
 ];
 
 /// Types that can be granted for all resources.
-const TYPES: [GrantType; 12] = [
+const TYPES: [GrantType; 14] = [
     GrantType::Experiment,
     GrantType::Run,
     GrantType::LoggedModel,
@@ -38,12 +39,14 @@ const TYPES: [GrantType; 12] = [
     GrantType::RegisteredModelVersion,
     GrantType::Prompt,
     GrantType::PromptVersion,
+    GrantType::McpServer,
+    GrantType::McpServerVersion,
     GrantType::Workspace,
 ];
 
 /// Types whose grants together cover all entities.
-const CONTAINERS: [GrantType; 4] =
-    [GrantType::Experiment, GrantType::Scorer, GrantType::RegisteredModel, GrantType::Prompt];
+const CONTAINERS: [GrantType; 5] =
+    [GrantType::Experiment, GrantType::Scorer, GrantType::RegisteredModel, GrantType::Prompt, GrantType::McpServer];
 
 /// A grant: the type, the test's name of the resource, and the level.
 pub(super) type Grant = (GrantType, &'static str, PermissionLevel);

@@ -58,7 +58,7 @@ fn readers(kind: Kind, ids: &[&String]) -> Scope {
 pub(super) fn lists(workspace: &str, ids: &Ids, foreign: &str) -> Vec<List> {
     let parts = [of_experiments(ids), of_runs(ids, foreign), of_traces(ids), of_registry(ids), of_datasets(ids)];
     let more = [of_scorers(ids, foreign), of_files(ids), of_roles(workspace, ids), of_graphql(ids, foreign)];
-    parts.into_iter().chain(more).flatten().collect()
+    parts.into_iter().chain(more).flatten().chain(of_mcp_servers()).collect()
 }
 
 fn of_experiments(ids: &Ids) -> Vec<List> {
@@ -206,6 +206,35 @@ fn of_scorers(ids: &Ids, foreign: &str) -> Vec<List> {
         list(LIST, &format!("?experiment_id={e1}"), Value::Null, &shows).within(readers(Kind::Experiment, &[e1])),
         of_experiments(e1),
         of_experiments(e2),
+    ]
+}
+
+fn of_mcp_servers() -> Vec<List> {
+    const SEARCH: &str = "GET /api/3.0/mlflow/mcp-servers";
+    const ENDPOINTS: &str = "GET /api/3.0/mlflow/mcp-servers/endpoints";
+    let servers =
+        [(Kind::McpServer, "mcp_servers.*"), (Kind::McpVersion, "mcp_servers.*.access_endpoints.*.resolved_version")];
+    let endpoints = [(Kind::McpVersion, "mcp_access_endpoints.*.resolved_version")];
+    let one = "/api/3.0/mlflow/mcp-servers/com.example/s1";
+    let status = "?filter_string=status%20%3D%20%27active%27";
+    vec![
+        list(SEARCH, "", Value::Null, &servers),
+        list(SEARCH, "?order_by=created_at%20DESC", Value::Null, &servers),
+        list(SEARCH, status, Value::Null, &servers),
+        list(ENDPOINTS, "", Value::Null, &endpoints),
+        list(ENDPOINTS, status, Value::Null, &endpoints).within(Scope::Selector),
+        at(
+            "GET /api/3.0/mlflow/mcp-servers/{name}/versions",
+            format!("{one}/versions"),
+            &[(Kind::McpVersion, "mcp_server_versions.*")],
+        ),
+        at("GET /api/3.0/mlflow/mcp-servers/{name}/endpoints", format!("{one}/endpoints"), &endpoints),
+        // A server contains the versions of its access endpoints.
+        at(
+            "GET /api/3.0/mlflow/mcp-servers/{name}",
+            one.to_owned(),
+            &[(Kind::McpVersion, "access_endpoints.*.resolved_version")],
+        ),
     ]
 }
 

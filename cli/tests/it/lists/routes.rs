@@ -68,6 +68,9 @@ const OTHERS: &[(&str, &str)] = &[
     ("GET /api/2.0/mlflow/artifacts/list", PART),
     ("GET /get-artifact", PART),
     ("POST /api/2.0/mlflow/artifacts/presigned-download-url", PART),
+    ("GET /api/3.0/mlflow/mcp-servers/{name}/versions/{version}", SINGLE),
+    ("GET /api/3.0/mlflow/mcp-servers/{name}/aliases/{*alias}", NAMED),
+    ("GET /api/3.0/mlflow/mcp-servers/{name}/endpoints/{endpoint_id}", PART),
     ("GET /api/3.0/mlflow/users/permissions/list", PART),
     ("GET /api/3.0/mlflow/users/permissions/get", PART),
     ("GET /api/3.0/mlflow/users/roles/list", PART),
@@ -119,6 +122,7 @@ const PARTS: &[&str] = &[
     "model_metrics",
     "spans",
     "aliases",
+    "access_endpoints",
     "permissions",
     "schema_ids",
 ];

@@ -42,6 +42,16 @@ pub(super) fn singles(workspace: &str, ids: &Ids) -> Vec<(Entity, Asked)> {
     for name in ["d1", "d2", "both", "none", "ghost", "odd"] {
         add(Kind::Dataset, of(name), v3(format!("datasets/{}", ids[name])));
     }
+    for server in ["s1", "s2"].map(|slug| format!("com.example/{slug}")) {
+        add(Kind::McpServer, server.clone(), v3(format!("mcp-servers/{server}")));
+        for version in ["1.0.0", "2.0.0"] {
+            add(
+                Kind::McpVersion,
+                format!("{server}/{version}"),
+                v3(format!("mcp-servers/{server}/versions/{version}")),
+            );
+        }
+    }
     add(Kind::Role, of("role"), v3(format!("roles/get?role_id={}", ids["role"])));
     all
 }

@@ -289,6 +289,9 @@ async fn furnish(process: &Process, workspace: &str) -> Ids {
         let made = v3("datasets/create", json!({ "name": name, "experiment_ids": experiments })).await;
         ids.insert(name.to_owned(), text(&made, "/dataset/dataset_id"));
     }
+    for slug in ["s1", "s2"] {
+        furnish_mcp_server(&v3, &format!("com.example/{slug}")).await;
+    }
     let role = v3("roles/create", json!({ "name": "sample", "workspace": workspace })).await;
     let grant = json!({
         "role_id": role["role"]["id"], "resource_type": "run", "resource_pattern": "*", "permission": "READ",
@@ -306,6 +309,19 @@ async fn furnish_models(v2: &impl AsyncFn(&str, Value) -> Value, number: &str, r
         let version = json!({ "name": name, "source": source, "run_id": run, "tags": tags });
         v2("model-versions/create", version).await;
         v2("registered-models/alias", json!({ "name": name, "alias": "a", "version": "1" })).await;
+    }
+}
+
+async fn furnish_mcp_server(v3: &impl AsyncFn(&str, Value) -> Value, name: &str) {
+    for version in ["1.0.0", "2.0.0"] {
+        let server_json = json!({ "name": name, "version": version });
+        let version = json!({ "server_json": server_json, "status": "active" });
+        v3(&format!("mcp-servers/{name}/versions"), version).await;
+    }
+    for target in [json!({ "server_version": "1.0.0" }), json!({ "server_alias": "latest" })] {
+        let mut endpoint = target;
+        endpoint["url"] = "https://example.com/mcp".into();
+        v3(&format!("mcp-servers/{name}/endpoints"), endpoint).await;
     }
 }
 

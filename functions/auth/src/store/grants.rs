@@ -7,7 +7,7 @@ use key_schema::attributes::{
 };
 use key_schema::{Key, ModelKey, Name, rows};
 use mlflow_api::auth::{ALL_RESOURCES, GrantType, PermissionLevel, Role, RolePermission, UserPermission};
-use mlflow_api::{Error, ErrorCode, ExperimentId, Result, UserName, Workspace};
+use mlflow_api::{Error, ErrorCode, ExperimentId, McpServerName, Result, UserName, Workspace};
 use permissions::{
     Account, GrantedResource, StoredGrant, WorkspaceRef, grant_key, grant_resource_id, missing_resource_grant_key,
     scorer_of,
@@ -49,7 +49,11 @@ impl Store {
         let model_key = ModelKey::of(workspace, pattern);
         let model = || rows::RegisteredModel::key(&model_key);
         let scorer = scorer_of(pattern);
+        let server = McpServerName::parse(pattern).ok();
         let key = match kind {
+            GrantType::McpServer => {
+                server.as_ref().map(|server| rows::McpServer::key(&Name::from(workspace.as_str()), server))
+            }
             GrantType::Experiment => ExperimentId::parse(pattern).ok().map(|id| rows::Experiment::key(&id)),
             GrantType::RegisteredModel | GrantType::Prompt => Some(model()),
             GrantType::Scorer => scorer.as_ref().map(|(id, name)| rows::Scorer::key(id, &Name::from(name.as_str()))),
@@ -66,6 +70,11 @@ impl Store {
                 let id = ExperimentId::parse(pattern)?;
                 Some((GrantedResource::Experiment(id), id.to_string()))
             }
+            GrantType::McpServer => server.zip(text(ID)).and_then(|(server, id)| {
+                // Like the name of a model, that of a server may have been reused.
+                let is_it = along.is_authorized_server(&server, &id);
+                is_it.then(|| (GrantedResource::McpServer(workspace.clone(), server), id))
+            }),
             GrantType::Scorer => scorer
                 .filter(|(_, name)| is_named(name))
                 .zip(item.get(SCORER).map(|id| id.to_string()))

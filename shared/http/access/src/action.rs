@@ -68,6 +68,10 @@ pub enum Resource {
     ReviewQueue,
     /// An issue, guarded by its experiment.
     Issue,
+    /// An MCP server, identified by its name. It guards its versions.
+    McpServer,
+    /// A version of an MCP server.
+    McpServerVersion,
     /// A workspace.
     Workspace,
     /// A user, identified by name.
@@ -92,6 +96,7 @@ impl Resource {
             | Self::Issue => Self::Experiment,
             Self::ScorerVersion => Self::Scorer,
             Self::Prompt | Self::ModelVersion | Self::PromptVersion => Self::RegisteredModel,
+            Self::McpServerVersion => Self::McpServer,
             other => other,
         }
     }

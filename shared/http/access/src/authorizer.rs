@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use mlflow_api::{Result, UserName};
 use table::{Table, TableKey, Write};
 
-use crate::action::Resource;
+use crate::action::{Action, Resource};
 use crate::guard::{AccessCheck, AuthorizerItems, Guard};
 use crate::identity::{Identity, RequestHead};
 
@@ -21,6 +21,11 @@ const MAX_ENUMERATED_GUARDS: usize = 100;
 pub trait VisibilityRules: Send + Sync + fmt::Debug {
     /// Checks whether an entity of this kind with this guard may be shown.
     fn shows(&self, kind: Resource, guarded: &Guard) -> bool;
+
+    /// Checks whether the caller may perform an action on an entity of this kind with this guard.
+    fn allows(&self, action: Action, kind: Resource, guarded: &Guard) -> bool {
+        !action.writes() && self.shows(kind, guarded)
+    }
 
     /// Returns every guard of this kind that may be shown, or `None` if they cannot be enumerated.
     /// For scorers, an experiment stands for all of its scorers.
@@ -67,6 +72,16 @@ impl Visibility {
                 _ => some.contains(guarded),
             },
             Self::Matching(sight) => sight.shows(kind, guarded),
+        }
+    }
+
+    /// Checks whether the caller may perform an action on an entity of `kind` under this guard. An
+    /// authorizer that only enumerates what it shows allows no changes.
+    pub(crate) fn allows(&self, action: Action, kind: Resource, guarded: &Guard) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Only(_) => !action.writes() && self.shows_as(kind, guarded),
+            Self::Matching(rules) => rules.allows(action, kind, guarded),
         }
     }
 

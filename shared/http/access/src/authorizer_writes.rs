@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use entities::WorkspaceIdentity;
 use entities::attributes::GOES_TO;
-use mlflow_api::{RegisteredModelName, Workspace};
+use mlflow_api::{McpServerName, RegisteredModelName, Workspace};
 use table::{Condition, Item, Write, text};
 
 use crate::action::Resource;
@@ -20,22 +20,28 @@ use crate::identity::{Caller, Identity};
 pub struct AuthorizerWrites {
     by: Option<(Arc<dyn Authorizer>, Identity)>,
     models: Arc<HashMap<RegisteredModelName, Option<String>>>,
+    servers: Arc<HashMap<McpServerName, Option<String>>>,
     workspace_identity: Option<WorkspaceIdentity>,
 }
 
 impl AuthorizerWrites {
     /// Creates the source of an authorizer's additional writes for a request.
     ///
-    /// `models` contains the registered models that the authorizer decided about: their names, and
-    /// their ids at the time of the decision. `within` is the identity of the request's workspace;
+    /// `models` and `servers` contain the registered models and the MCP servers that the authorizer
+    /// decided about: their names, and their ids at the time of the decision. `within` is the identity of the request's workspace;
     /// it is `None` for the default workspace, and if the workspace's item was not read.
     pub(crate) fn of(
         authorizer: &Arc<dyn Authorizer>,
         identity: &Identity,
-        models: HashMap<RegisteredModelName, Option<String>>,
+        (models, servers): (HashMap<RegisteredModelName, Option<String>>, HashMap<McpServerName, Option<String>>),
         within: Option<WorkspaceIdentity>,
     ) -> Self {
-        Self { by: Some((Arc::clone(authorizer), identity.clone())), models: models.into(), workspace_identity: within }
+        Self {
+            by: Some((Arc::clone(authorizer), identity.clone())),
+            models: models.into(),
+            servers: servers.into(),
+            workspace_identity: within,
+        }
     }
 
     /// Returns the id of the model that the authorizer decided about under this name.
@@ -51,6 +57,13 @@ impl AuthorizerWrites {
     #[must_use]
     pub fn is_authorized_model(&self, name: &str, id: &str) -> bool {
         self.models.get(&RegisteredModelName::named(name)).is_none_or(|asked| asked.as_deref() == Some(id))
+    }
+
+    /// Checks whether the MCP server that now has this name and id is the one that the authorizer
+    /// decided about, as [`is_authorized_model`](Self::is_authorized_model) does for models.
+    #[must_use]
+    pub fn is_authorized_server(&self, name: &McpServerName, id: &str) -> bool {
+        self.servers.get(name).is_none_or(|asked| asked.as_deref() == Some(id))
     }
 
     /// Returns the workspace of the request.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use entities::WorkspaceIdentity;
 use entities::attributes::WORKSPACE;
-use mlflow_api::{Error, ExperimentId, RegisteredModelName, Workspace};
+use mlflow_api::{Error, ExperimentId, McpServerName, RegisteredModelName, Workspace};
 use table::{Item, Table, TableKey};
 
 use crate::action::{Action, Resource};
@@ -106,6 +106,8 @@ pub(crate) struct Decisions<'a> {
     pub(crate) decided: Vec<NeedDecision<'a>>,
     /// The registered models that the authorizer decided about, with their ids.
     pub(crate) models: HashMap<RegisteredModelName, Option<String>>,
+    /// The MCP servers that the authorizer decided about, with their ids.
+    pub(crate) servers: HashMap<McpServerName, Option<String>>,
     /// The identity of the request's workspace, if its item was read.
     pub(crate) workspace: Option<WorkspaceIdentity>,
     /// What lists may show to this caller, if that had to be computed for a decision.
@@ -141,6 +143,7 @@ impl<'a> Decisions<'a> {
             identity,
             decided: Vec::new(),
             models: HashMap::new(),
+            servers: HashMap::new(),
             workspace: None,
             visible: None,
             is_workspace_known: false,
@@ -324,6 +327,7 @@ impl<'a> Decisions<'a> {
             }
         }
         self.models.extend(asks.iter().filter_map(model));
+        self.servers.extend(asks.iter().filter_map(server));
         Ok(())
     }
 
@@ -410,6 +414,13 @@ fn holds_any_of(read: &AuthorizerItems, workspace: &Workspace) -> mlflow_api::Re
 fn model(ask: &AccessCheck) -> Option<(RegisteredModelName, Option<String>)> {
     match &ask.guard {
         Guard::RegisteredModel(name) => Some((name.clone(), ask.stored.as_ref().and_then(|stored| stored.id.clone()))),
+        _ => None,
+    }
+}
+
+fn server(ask: &AccessCheck) -> Option<(McpServerName, Option<String>)> {
+    match &ask.guard {
+        Guard::McpServer(name) => Some((name.clone(), ask.stored.as_ref().and_then(|stored| stored.id.clone()))),
         _ => None,
     }
 }

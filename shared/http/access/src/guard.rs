@@ -6,7 +6,7 @@ use entities::attributes::{Attribute, EXPERIMENTS, HOME, ID, OWNER, TAGS, Text, 
 use entities::{entry_key, workspace_named};
 use key_schema::{Key, ModelKey, rows};
 use mlflow_api::registry::IS_PROMPT_TAG;
-use mlflow_api::{EvaluationDatasetId, ExperimentId, RegisteredModelName, Result, UserName, Workspace};
+use mlflow_api::{EvaluationDatasetId, ExperimentId, McpServerName, RegisteredModelName, Result, UserName, Workspace};
 use table::{Item, TableKey};
 
 use crate::action::{Action, Resource};
@@ -24,6 +24,8 @@ pub enum Guard {
     RegisteredModel(RegisteredModelName),
     /// An evaluation dataset without experiments, or whose experiments have not been looked up.
     EvaluationDataset(EvaluationDatasetId),
+    /// An MCP server. It guards its versions.
+    McpServer(McpServerName),
     /// A user, for operations on that user.
     User(UserName),
     /// A missing entity: the caller's workspace has no entity of this kind with the id in the
@@ -41,6 +43,7 @@ impl Guard {
             Self::Scorer(..) => Resource::Scorer,
             Self::RegisteredModel(_) => Resource::RegisteredModel,
             Self::EvaluationDataset(_) => Resource::EvaluationDataset,
+            Self::McpServer(_) => Resource::McpServer,
             Self::User(_) => Resource::User,
         }
     }
@@ -64,6 +67,7 @@ impl Guard {
             Self::Experiment(experiment) | Self::Scorer(experiment, _) => Some(rows::Experiment::key(experiment)),
             Self::RegisteredModel(name) => Some(rows::RegisteredModel::key(&ModelKey::of(workspace, name.as_str()))),
             Self::EvaluationDataset(dataset) => Some(rows::EvaluationDataset::key(dataset)),
+            Self::McpServer(name) => Some(rows::McpServer::key(&workspace.as_str().into(), name)),
         }
     }
 }
@@ -82,7 +86,8 @@ pub struct StoredGuard {
     pub is_prompt: bool,
     /// Name of the user who created the entity, if known.
     pub owner: Option<String>,
-    /// Id that distinguishes a registered model from earlier ones with the same name.
+    /// Id that distinguishes a registered model or an MCP server from earlier ones with the same
+    /// name.
     pub id: Option<String>,
     /// Name that the rows of a registered model are stored under, if it differs from the current
     /// name.

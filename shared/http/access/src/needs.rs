@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use mlflow_api::limits::MAX_SEARCHED_EXPERIMENTS;
 use mlflow_api::{
-    Error, EvaluationDatasetId, ExperimentId, IssueId, ModelId, RegisteredModelName, Result, RunId, TraceId, UserName,
+    Error, EvaluationDatasetId, ExperimentId, IssueId, McpServerName, ModelId, RegisteredModelName, Result, RunId,
+    TraceId, UserName,
 };
 
 use crate::action::{Action, Permission, Resource};
@@ -34,6 +35,8 @@ pub enum Target {
     EvaluationDataset(EvaluationDatasetId),
     /// An issue.
     Issue(IssueId),
+    /// An MCP server. It does not have to exist.
+    McpServer(McpServerName),
     /// A user. The user does not have to exist.
     User(UserName),
 }
@@ -52,6 +55,7 @@ impl Target {
             Self::RegisteredModel(_) => Resource::RegisteredModel,
             Self::EvaluationDataset(_) => Resource::EvaluationDataset,
             Self::Issue(_) => Resource::Issue,
+            Self::McpServer(_) => Resource::McpServer,
             Self::User(_) => Resource::User,
         }
     }

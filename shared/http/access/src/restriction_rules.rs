@@ -67,12 +67,16 @@ impl VisibilityRules for ExperimentVisibility {
         self.has(guarded) && self.visible.shows_as(kind, guarded)
     }
 
+    fn allows(&self, action: Action, kind: Resource, guarded: &Guard) -> bool {
+        self.has(guarded) && self.visible.allows(action, kind, guarded)
+    }
+
     fn all(&self, kind: Resource) -> Option<Vec<Guard>> {
         let experiment = Guard::Experiment(self.experiment);
         match kind {
             Resource::Experiment => Some(Some(experiment).filter(|it| self.visible.shows(it)).into_iter().collect()),
             Resource::Scorer => Some(vec![experiment]),
-            Resource::RegisteredModel | Resource::Prompt => Some(Vec::new()),
+            Resource::RegisteredModel | Resource::Prompt | Resource::McpServer => Some(Vec::new()),
             _ => None,
         }
     }

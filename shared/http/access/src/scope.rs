@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use entities::{ModelLocation, RunLocation, StoredTrace};
 use mlflow_api::{
-    Error, ErrorCode, EvaluationDatasetId, ExperimentId, IssueId, ModelId, RegisteredModelName, Result, RunId, TraceId,
-    UserName, Workspace,
+    Error, ErrorCode, EvaluationDatasetId, ExperimentId, IssueId, McpServerName, ModelId, RegisteredModelName, Result,
+    RunId, TraceId, UserName, Workspace,
 };
 use table::Table;
 
@@ -15,6 +15,7 @@ use crate::action::{Action, Resource};
 use crate::authorizer::{Authorizer, Visibility};
 use crate::authorizer_writes::AuthorizerWrites;
 use crate::decisions::{AccessRefusal, Decisions, NeedDecision};
+use crate::guard::Guard;
 use crate::identity::{Caller, Identity};
 use crate::needs::{Need, Needs, Target};
 use crate::target_resolution::ResolvedEntity;
@@ -125,8 +126,9 @@ impl Scope {
         }
         let lists = needs.iter().any(|need| need.action == Action::List);
         let visible = if lists && may_list { decisions.visible().await? } else { Visibility::nothing() };
-        let Decisions { identity, models, workspace, .. } = decisions;
-        let along = AuthorizerWrites::of(authorizer, &identity, if looks { models } else { HashMap::new() }, workspace);
+        let Decisions { identity, models, servers, workspace, .. } = decisions;
+        let (models, servers) = if looks { (models, servers) } else { (HashMap::new(), HashMap::new()) };
+        let along = AuthorizerWrites::of(authorizer, &identity, (models, servers), workspace);
         Ok(Self { identity, authorizer_writes: along, visibility: visible, found, shown, experiments })
     }
 
@@ -181,6 +183,14 @@ impl Scope {
     #[must_use]
     pub fn visibility(&self) -> &Visibility {
         &self.visibility
+    }
+
+    /// Checks whether the caller may perform an action on an entity that a list shows. Refuses
+    /// everything unless one of the needs was to list. Meant for user interfaces, which only offer
+    /// what the caller may do.
+    #[must_use]
+    pub fn allows_listed(&self, action: Action, kind: Resource, guarded: &Guard) -> bool {
+        self.identity.restriction.allows(action, kind) && self.visibility.allows(action, kind, guarded)
     }
 
     /// Checks whether entities of a kind, or their ids, may appear anywhere in the response. Always
@@ -318,6 +328,14 @@ impl Scope {
             _ => None,
         });
         found?.ok_or_else(|| name.not_found())
+    }
+
+    /// Returns an MCP server, or `None` if the caller may not see it. It does not have to exist.
+    pub fn known_mcp_server(&self, name: &McpServerName) -> Result<Option<Granted<McpServerName>>> {
+        self.granted(&Target::McpServer(name.clone()), |place| match place {
+            ResolvedEntity::McpServer(name) => Some(name.clone()),
+            _ => None,
+        })
     }
 
     /// Returns an evaluation dataset. It does not have to exist.

@@ -7,7 +7,8 @@ use entities::{ModelLocation, RunLocation, StoredTrace, locate_model, locate_run
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Name, rows};
 use mlflow_api::{
-    ErrorCode, EvaluationDatasetId, ExperimentId, RegisteredModelName, Result, TraceId, UserName, Workspace,
+    ErrorCode, EvaluationDatasetId, ExperimentId, McpServerName, RegisteredModelName, Result, TraceId, UserName,
+    Workspace,
 };
 use table::Table;
 
@@ -31,6 +32,7 @@ pub(crate) enum ResolvedEntity {
     EvaluationDataset(EvaluationDatasetId),
     /// The experiment of an issue.
     Issue(ExperimentId),
+    McpServer(McpServerName),
     User(UserName),
 }
 
@@ -46,6 +48,7 @@ impl ResolvedEntity {
             Self::Scorer(experiment, name) => Guard::Scorer(*experiment, name.clone()),
             Self::RegisteredModel(name) => Guard::RegisteredModel(name.clone()),
             Self::EvaluationDataset(dataset) => Guard::EvaluationDataset(dataset.clone()),
+            Self::McpServer(name) => Guard::McpServer(name.clone()),
             Self::User(user) => Guard::User(user.clone()),
         }
     }
@@ -98,6 +101,7 @@ async fn place(
         Target::RegisteredModel(name) => Some(ResolvedEntity::RegisteredModel(name.clone())),
         Target::EvaluationDataset(dataset) => Some(ResolvedEntity::EvaluationDataset(dataset.clone())),
         Target::Issue(issue) => entities::locate_issue(table, issue).await?.map(ResolvedEntity::Issue),
+        Target::McpServer(name) => Some(ResolvedEntity::McpServer(name.clone())),
         Target::User(user) => Some(ResolvedEntity::User(user.clone())),
     })
 }

@@ -3,8 +3,8 @@
 use access::Guard;
 use key_schema::attributes::{ID, SCORER, WORKSPACE};
 use key_schema::{Key, ModelKey, Name, rows};
-use mlflow_api::Workspace;
 use mlflow_api::auth::{ALL_RESOURCES, GrantType};
+use mlflow_api::{McpServerName, Workspace};
 use table::Item;
 
 use crate::rules::{scorer_of, scorer_pattern};
@@ -22,6 +22,7 @@ pub(crate) fn resources_of(guard: &Guard, workspace: &Workspace) -> Vec<GrantedR
             let key = ModelKey::of(workspace, name.as_str()).to_attribute();
             vec![GrantedResource::RegisteredModel(key.clone()), GrantedResource::Prompt(key)]
         }
+        Guard::McpServer(name) => vec![GrantedResource::McpServer(workspace.clone(), name.clone())],
         Guard::Workspace(_) | Guard::EvaluationDataset(_) | Guard::User(_) | Guard::Absent(_) => Vec::new(),
     }
 }
@@ -35,7 +36,12 @@ pub(crate) fn item_of(resource: &GrantedResource) -> Option<Key> {
             Some(rows::RegisteredModel::key(&ModelKey::from(name.as_str())))
         }
         GrantedResource::Scorer(experiment, name) => Some(rows::Scorer::key(experiment, &Name::from(name.as_str()))),
+        GrantedResource::McpServer(workspace, name) => Some(mcp_server_key(workspace, name)),
     }
+}
+
+fn mcp_server_key(workspace: &Workspace, name: &McpServerName) -> Key {
+    rows::McpServer::key(&Name::from(workspace.as_str()), name)
 }
 
 /// Returns the key of the item that holds a resource's current name and its id. For a model, this
@@ -49,7 +55,8 @@ pub(crate) fn home_of(resource: &GrantedResource) -> Option<Key> {
     }
 }
 
-/// Returns the key of the item of the model or scorer that a role's grant is for.
+/// Returns the key of the item of the model, the scorer or the MCP server that a role's grant is
+/// for.
 pub(crate) fn item_granted(grant: &RoleGrant, workspace: &Workspace) -> Option<Key> {
     if grant.pattern == ALL_RESOURCES {
         return None;
@@ -62,6 +69,7 @@ pub(crate) fn item_granted(grant: &RoleGrant, workspace: &Workspace) -> Option<K
             let (experiment, name) = scorer_of(&grant.pattern)?;
             Some(rows::Scorer::key(&experiment, &Name::from(name.as_str())))
         }
+        GrantType::McpServer => Some(mcp_server_key(workspace, &McpServerName::parse(&grant.pattern).ok()?)),
         _ => None,
     }
 }
@@ -89,6 +97,8 @@ pub(crate) fn is_granted_resource(
             item.filter(|item| is_in(item, workspace)).and_then(|item| item.get(ID)).is_some_and(is)
         }
         GrantedResource::Scorer(..) => item.and_then(|item| item.get(SCORER)).is_some_and(|id| is(id.as_str())),
+        // The key of the item contains the workspace.
+        GrantedResource::McpServer(of, _) => of == workspace && item.and_then(|item| item.get(ID)).is_some_and(is),
     }
 }
 
@@ -104,7 +114,7 @@ pub(crate) fn is_effective(grant: &RoleGrant, item: Option<&Item>) -> bool {
         return true;
     }
     match grant.kind {
-        GrantType::RegisteredModel | GrantType::Prompt => {
+        GrantType::RegisteredModel | GrantType::Prompt | GrantType::McpServer => {
             item.and_then(|item| item.get(ID)) == Some(grant.resource.as_str())
         }
         GrantType::Scorer => item.and_then(|item| item.get(SCORER)).is_some_and(|id| id.as_str() == grant.resource),
@@ -121,5 +131,6 @@ pub(crate) fn pattern(resource: &GrantedResource) -> String {
             ModelKey::from(key.as_str()).name().to_owned()
         }
         GrantedResource::Experiment(experiment) => experiment.to_string(),
+        GrantedResource::McpServer(_, name) => name.to_string(),
     }
 }

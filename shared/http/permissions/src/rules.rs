@@ -133,6 +133,7 @@ pub fn rule_of(ask: &AccessCheck) -> Rule {
             of_scorer(ask.action, ask.kind, &experiment.to_string(), &scorer_pattern(*experiment, name))
         }
         Guard::RegisteredModel(name) => of_model(ask, name.as_str()),
+        Guard::McpServer(name) => of_mcp_server(ask, name.as_str()),
     }
 }
 
@@ -279,6 +280,32 @@ fn of_model(ask: &AccessCheck, name: &str) -> Rule {
     }
 }
 
+/// Returns the rule for an MCP server or its versions (`_get_mcp_server_validator`).
+fn of_mcp_server(ask: &AccessCheck, name: &str) -> Rule {
+    let of = |action| Requirement::of(GrantType::McpServer, name, action);
+    let version = |action| {
+        Requirement::of(GrantType::McpServerVersion, ALL_RESOURCES, action).or(GrantType::McpServer, name, action)
+    };
+    let not_denied = Requirement::of(GrantType::McpServerVersion, ALL_RESOURCES, RequiredAction::NotDenied);
+    match (ask.kind, ask.action) {
+        // The first version of a server creates the server.
+        (Resource::McpServerVersion, Action::Create) if ask.stored.is_none() => {
+            Rule::needs([of(RequiredAction::NotDenied), not_denied])
+        }
+        (Resource::McpServerVersion, Action::Create) => Rule::needs([of(RequiredAction::Update), not_denied]),
+        // Requests that name a version of a server without reading or changing the version.
+        (Resource::McpServerVersion, Action::Use) => {
+            Rule::needs([of(RequiredAction::Read), version(RequiredAction::NotDenied)])
+        }
+        (Resource::McpServerVersion, action) => {
+            Rule::needs([of(RequiredAction::Read), version(required_action(action))])
+        }
+        (_, Action::Create) => Rule::needs([of(RequiredAction::NotDenied)]),
+        (_, Action::Delete) => Rule::needs([of(RequiredAction::Delete), version(RequiredAction::Delete)]),
+        (_, action) => Rule::needs([of(required_action(action))]),
+    }
+}
+
 const fn required_action(action: Action) -> RequiredAction {
     match action {
         Action::List | Action::Read | Action::Show => RequiredAction::Read,
@@ -308,6 +335,8 @@ pub(crate) fn type_of(kind: Resource) -> GrantType {
         Resource::Prompt => GrantType::Prompt,
         Resource::ModelVersion => GrantType::RegisteredModelVersion,
         Resource::PromptVersion => GrantType::PromptVersion,
+        Resource::McpServer => GrantType::McpServer,
+        Resource::McpServerVersion => GrantType::McpServerVersion,
         Resource::Workspace | Resource::User | Resource::Role | Resource::Webhook => GrantType::Workspace,
     }
 }

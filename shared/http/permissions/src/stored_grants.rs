@@ -7,7 +7,7 @@ use key_schema::index::{PermissionsOfExperiment, PermissionsOfModel, Permissions
 use key_schema::rows::RowDescription;
 use key_schema::{Field, Key, ModelKey, Name, rows};
 use mlflow_api::auth::{GrantType, PermissionLevel};
-use mlflow_api::{ExperimentId, UserName, Workspace};
+use mlflow_api::{ExperimentId, McpServerName, UserName, Workspace};
 use table::{Item, number, text};
 
 use crate::workspace_ref::WorkspaceRef;
@@ -24,6 +24,8 @@ pub enum GrantedResource {
     Prompt(String),
     /// A scorer of an experiment.
     Scorer(ExperimentId, String),
+    /// An MCP server of a workspace.
+    McpServer(Workspace, McpServerName),
 }
 
 impl GrantedResource {
@@ -35,6 +37,7 @@ impl GrantedResource {
             Self::RegisteredModel(_) => GrantType::RegisteredModel,
             Self::Prompt(_) => GrantType::Prompt,
             Self::Scorer(..) => GrantType::Scorer,
+            Self::McpServer(..) => GrantType::McpServer,
         }
     }
 }
@@ -44,6 +47,7 @@ impl fmt::Display for GrantedResource {
         match self {
             Self::Experiment(experiment) => experiment.fmt(formatter),
             Self::RegisteredModel(name) | Self::Prompt(name) | Self::Scorer(_, name) => formatter.write_str(name),
+            Self::McpServer(_, name) => name.fmt(formatter),
         }
     }
 }
@@ -57,6 +61,9 @@ pub fn grant_key(user: &UserName, resource: &GrantedResource) -> Key {
         GrantedResource::Prompt(home) => rows::PromptPermission::key(user, &ModelKey::from(home.as_str())),
         GrantedResource::Scorer(experiment, name) => {
             rows::ScorerPermission::key(user, experiment, &Name::from(name.as_str()))
+        }
+        GrantedResource::McpServer(workspace, name) => {
+            rows::McpServerPermission::key(user, &Name::from(workspace.as_str()), name)
         }
     }
 }
@@ -100,6 +107,7 @@ impl StoredGrant {
             GrantedResource::Scorer(experiment, name) => item
                 .with(EXPERIMENT, text(experiment.to_string()))
                 .indexed(PermissionsOfScorer::key(experiment, &Name::from(name.as_str()), user)),
+            GrantedResource::McpServer(..) => item,
         }
     }
 
@@ -118,6 +126,8 @@ impl StoredGrant {
             GrantedResource::Prompt(name)
         } else if is_of(rows::ScorerPermission::DESCRIPTION) {
             GrantedResource::Scorer(item.get(EXPERIMENT)?, name)
+        } else if let Some(row) = rows::McpServerPermission::parse(&key) {
+            GrantedResource::McpServer(Workspace::stored(&row.workspace.0).ok()?, row.server)
         } else {
             return None;
         };
@@ -169,6 +179,11 @@ mod tests {
             GrantedResource::Prompt(long.clone()),
             GrantedResource::Scorer(experiment, "s".to_owned()),
             GrantedResource::Scorer(experiment, long),
+            GrantedResource::McpServer(Workspace::default(), McpServerName::parse("com.example/a1").unwrap()),
+            GrantedResource::McpServer(
+                Workspace::parse("team-a").unwrap(),
+                McpServerName::parse("com.example/a1").unwrap(),
+            ),
         ];
         for on in all {
             let grant = StoredGrant { target: on, user_id: 3, resource: "r".to_owned(), level: PermissionLevel::Use };

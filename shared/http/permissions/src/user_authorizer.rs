@@ -68,8 +68,8 @@ impl UserAuthorizer {
         }
     }
 
-    /// Restricts the creation of experiments, registered models and prompts to administrators and
-    /// users with the role of this name in the request's workspace. With `None`, every user who may
+    /// Restricts the creation of experiments, registered models, prompts and MCP servers to
+    /// administrators and users with the role of this name in the request's workspace. With `None`, every user who may
     /// use the workspace can create them.
     #[must_use]
     pub fn with_creators(self, creators: Option<String>) -> Self {
@@ -334,6 +334,7 @@ impl Authorizer for UserAuthorizer {
             (Guard::RegisteredModel(_), Resource::Prompt) => GrantedResource::Prompt(home.to_owned()),
             (Guard::RegisteredModel(_), _) => GrantedResource::RegisteredModel(home.to_owned()),
             (Guard::Scorer(experiment, name), _) => GrantedResource::Scorer(*experiment, name.clone()),
+            (Guard::McpServer(name), _) => GrantedResource::McpServer(identity.workspace.clone(), name.clone()),
             _ => return Vec::new(),
         };
         let resource = grant_resource_id(&identity.workspace, id);
@@ -386,8 +387,14 @@ fn workspace_condition(ask: &AccessCheck) -> WorkspaceCondition {
     match (ask.action, ask.kind, &ask.guard) {
         (_, Resource::Role, _) | (Action::Create, Resource::User, _) => WorkspaceCondition::AdministersAny,
         // Creating entities that no other entity contains, and listing the users of the workspace.
-        (Action::Create, Resource::Experiment | Resource::RegisteredModel | Resource::Prompt, _)
+        (
+            Action::Create,
+            Resource::Experiment | Resource::RegisteredModel | Resource::Prompt | Resource::McpServer,
+            _,
+        )
         | (Action::Read, Resource::User, Guard::Workspace(_)) => WorkspaceCondition::MayUse,
+        // The first version of an MCP server creates the server.
+        (Action::Create, Resource::McpServerVersion, _) if ask.stored.is_none() => WorkspaceCondition::MayUse,
         _ => WorkspaceCondition::Nothing,
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use access::{AccessCheck, Action, Guard, Resource, Visibility, VisibilityRules};
 use mlflow_api::auth::{ALL_RESOURCES, GrantType, PermissionLevel};
-use mlflow_api::{ExperimentId, RegisteredModelName};
+use mlflow_api::{ExperimentId, McpServerName, RegisteredModelName};
 
 use crate::grants::{Grants, allows};
 use crate::rules::{RequiredAction, Rule, rule_of, scorer_of, type_of};
@@ -45,6 +45,10 @@ impl VisibilityRules for GrantedVisibility {
             && (!is_version(kind) || self.grants.at(type_of(kind), ALL_RESOURCES) != Some(PermissionLevel::Deny))
     }
 
+    fn allows(&self, action: Action, kind: Resource, guarded: &Guard) -> bool {
+        self.meets(&rule_of(&AccessCheck { action, kind, guard: guarded.clone(), stored: None }))
+    }
+
     fn all(&self, kind: Resource) -> Option<Vec<Guard>> {
         let of = type_of(kind);
         // If the user may read all entities of the type, the entities with grants of their own are
@@ -57,6 +61,7 @@ impl VisibilityRules for GrantedVisibility {
             GrantType::RegisteredModel | GrantType::Prompt => {
                 Some(Guard::RegisteredModel(RegisteredModelName::named(id)))
             }
+            GrantType::McpServer => McpServerName::parse(id).ok().map(Guard::McpServer),
             GrantType::Scorer => scorer_of(id).map(|(experiment, name)| Guard::Scorer(experiment, name)),
             _ => None,
         };
@@ -66,7 +71,7 @@ impl VisibilityRules for GrantedVisibility {
 }
 
 fn is_version(kind: Resource) -> bool {
-    matches!(kind, Resource::ModelVersion | Resource::PromptVersion)
+    matches!(kind, Resource::ModelVersion | Resource::PromptVersion | Resource::McpServerVersion)
 }
 
 #[cfg(test)]

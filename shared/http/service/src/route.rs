@@ -47,6 +47,8 @@ pub struct Route<S> {
     pub path: &'static str,
     /// The paths under which the route is served.
     pub paths: Paths,
+    /// The path parameter whose values contain one slash, if there is one.
+    pub(crate) slashed: Option<&'static str>,
     /// The permission that the route requires.
     pub permission: Permission,
     /// Range of `Retry-After` for throttled clients, in seconds.
@@ -133,7 +135,16 @@ impl<S: DomainStore> Route<S> {
         handler: Handler<S>,
         calling: Option<CallHandler<S>>,
     ) -> Self {
-        Self { method, path, paths, permission, retry_after: RETRY_AFTER_SECONDS, handler, call_handler: calling }
+        Self {
+            method,
+            path,
+            paths,
+            slashed: None,
+            permission,
+            retry_after: RETRY_AFTER_SECONDS,
+            handler,
+            call_handler: calling,
+        }
     }
 
     /// Sets the range of `Retry-After` in seconds, for clients that give up earlier than MLflow's
@@ -142,6 +153,23 @@ impl<S: DomainStore> Route<S> {
     pub fn with_retry_after(mut self, seconds: RangeInclusive<u16>) -> Self {
         self.retry_after = seconds;
         self
+    }
+
+    /// Declares that the values of a path parameter contain one slash. Clients escape it, but API
+    /// Gateway resolves the escape, so the route is found by both forms of the path.
+    #[must_use]
+    pub fn with_slash_in(mut self, parameter: &'static str) -> Self {
+        self.slashed = Some(parameter);
+        self
+    }
+
+    /// Returns the patterns of a path for the router.
+    pub(crate) fn patterns(&self, path: &str) -> Vec<String> {
+        let unescaped = self.slashed.map(|name| {
+            let [first, second] = slashed_parts(name);
+            path.replace(&format!("{{{name}}}"), &format!("{{{first}}}/{{{second}}}"))
+        });
+        std::iter::once(path.to_owned()).chain(unescaped.filter(|pattern| pattern != path)).collect()
     }
 
     /// Serves the route under other paths.
@@ -165,5 +193,22 @@ impl<S: DomainStore> Route<S> {
             Paths::AjaxV3 => vec![format!("/ajax-api/3.0/mlflow/{path}")],
             Paths::Bare => vec![path.to_owned()],
         }
+    }
+}
+
+/// Returns the names of the two parts that a path parameter with a slash is split into.
+fn slashed_parts(name: &str) -> [String; 2] {
+    [format!("{name}_before"), format!("{name}_after")]
+}
+
+/// Joins the two parts of a path parameter with a slash.
+pub(crate) fn join_slashed(name: &str, path: &mut Vec<(String, String)>) {
+    let [first, second] = slashed_parts(name);
+    let mut take = |part: &str| {
+        let place = path.iter().position(|(name, _)| name == part)?;
+        Some(path.remove(place).1)
+    };
+    if let (Some(before), Some(after)) = (take(&first), take(&second)) {
+        path.push((name.to_owned(), format!("{before}/{after}")));
     }
 }

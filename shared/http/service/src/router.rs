@@ -21,7 +21,7 @@ use crate::endpoint::{DomainStore, FunctionContext};
 use crate::endpoint_response::{error_response, error_with_retry, html_method_not_allowed, html_unknown_path};
 use crate::incoming_request::IncomingRequest;
 use crate::request_line::note_route;
-use crate::route::Route;
+use crate::route::{Route, join_slashed};
 use crate::router_authentication::PUBLIC_PATH_PREFIXES;
 use crate::workspace_rejection::reject_workspaces;
 
@@ -36,15 +36,23 @@ const COMPRESSION_LEVEL: CompressionLevel = CompressionLevel::Precise(4);
 pub fn router<S: DomainStore>(routes: Vec<Route<S>>, frame: &FunctionContext<S>) -> Router {
     let mut app = Router::new();
     for route in routes {
-        for path in route.full_paths() {
+        let paths = route.full_paths().into_iter();
+        for (path, pattern) in
+            paths.flat_map(|path| route.patterns(&path).into_iter().map(move |pattern| (path.clone(), pattern)))
+        {
             let (frame, handler) = (frame.clone(), route.handler.clone());
-            let come_back_after = route.retry_after.clone();
+            let (come_back_after, slashed) = (route.retry_after.clone(), route.slashed);
             let told: Arc<str> = format!("{} {path}", route.method).into();
             let serve = move |request: HttpRequest| async move {
                 note_route(&told);
                 let headers = request.headers().clone();
                 let answer = match IncomingRequest::read(request).await {
-                    Ok(incoming) => handler(frame, incoming).await,
+                    Ok(mut incoming) => {
+                        if let Some(name) = slashed {
+                            join_slashed(name, &mut incoming.request.path);
+                        }
+                        handler(frame, incoming).await
+                    }
                     Err(error) => Err(error),
                 };
                 answer.map_or_else(
@@ -52,7 +60,7 @@ pub fn router<S: DomainStore>(routes: Vec<Route<S>>, frame: &FunctionContext<S>)
                     |answer| answer.into_response(&headers),
                 )
             };
-            app = app.route(&path, on(method_filter(route.method), serve));
+            app = app.route(&pattern, on(method_filter(route.method), serve));
         }
     }
     let authorizer = Arc::clone(&frame.authorizer);
@@ -271,6 +279,8 @@ mod tests {
             Route::to::<Echo>("POST", "things/get", Permission::SignedIn),
             Route::to::<Echo>("GET", "only", Permission::SignedIn).under(Paths::AjaxV2),
             Route::to::<Echo>("DELETE", "things/{name}", Permission::SignedIn),
+            Route::to::<Echo>("GET", "slashed/{name}", Permission::SignedIn).with_slash_in("name"),
+            Route::to::<Echo>("GET", "slashed/{name}/versions/{*version}", Permission::SignedIn).with_slash_in("name"),
             Route::to::<Arguments>("GET", "arguments", Permission::SignedIn),
             Route::text("/health", Permission::Open, "OK"),
         ];
@@ -315,6 +325,16 @@ mod tests {
         assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["name"], "a b/é");
         let (status, _, _) = call("DELETE", "/api/2.0/mlflow/things/%ff", Body::empty()).await;
         assert_eq!(status, StatusCode::BAD_REQUEST);
+    }
+
+    #[tokio::test]
+    async fn an_escaped_slash_in_a_name_is_one_of_its_path() {
+        for path in ["a%2Fb", "a/b", "a%2Fb/versions/1/2", "a/b/versions/1"] {
+            let (status, _, body) = call("GET", &format!("/api/2.0/mlflow/slashed/{path}"), Body::empty()).await;
+            assert_eq!(status, StatusCode::OK, "{path}");
+            assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["name"], "a/b", "{path}");
+        }
+        assert_eq!(call("GET", "/api/2.0/mlflow/slashed/a/b/c", Body::empty()).await.0, StatusCode::NOT_FOUND);
     }
 
     #[tokio::test]

@@ -114,7 +114,7 @@ grant_types! {
     GatewayEndpoint = "gateway_endpoint", one;
     /// Model definitions of MLflow's AI gateway, which this server does not have.
     GatewayModelDefinition = "gateway_model_definition", one;
-    /// MCP servers, which this server does not have.
+    /// MCP servers, by name.
     McpServer = "mcp_server", one;
     /// Runs.
     Run = "run", all;

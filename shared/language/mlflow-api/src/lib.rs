@@ -25,6 +25,7 @@ pub mod limits;
 pub mod limits_registry;
 pub mod location;
 pub mod logged_models;
+pub mod mcp_servers;
 pub mod message;
 pub mod proto_json;
 pub mod registry;
@@ -42,8 +43,8 @@ pub mod webhooks;
 pub use json::Json;
 pub use model::{
     AssessmentId, DatasetRecordId, Error, ErrorBody, ErrorCode, EvaluationDatasetId, ExperimentId, IssueId,
-    LabelSchemaId, ModelId, RegisteredModelName, Result, ReviewQueueId, RunId, ScorerId, TraceId, UserName,
-    WebhookEventId, WebhookId, Workspace, python,
+    LabelSchemaId, McpServerName, McpVersion, ModelId, RegisteredModelName, Result, ReviewQueueId, RunId, ScorerId,
+    TraceId, UserName, WebhookEventId, WebhookId, Workspace, python,
 };
 pub use request::Request;
 pub use trace_retention::{TRACE_RETENTION_TAG, TraceRetention};

@@ -8,6 +8,7 @@
 mod error;
 mod ids;
 mod ids_evaluation;
+mod ids_mcp;
 mod ids_registry;
 mod ids_review;
 mod ids_trace;
@@ -20,6 +21,7 @@ mod workspace;
 pub use error::{Error, ErrorBody, ErrorCode, Result};
 pub use ids::{ExperimentId, ModelId, RunId};
 pub use ids_evaluation::{DatasetRecordId, EvaluationDatasetId, ScorerId};
+pub use ids_mcp::{McpServerName, McpVersion};
 pub use ids_registry::RegisteredModelName;
 pub use ids_review::{IssueId, LabelSchemaId, ReviewQueueId};
 pub use ids_trace::{AssessmentId, TraceId};

@@ -113,6 +113,15 @@ impl SortKeyValue {
 }
 
 impl SortKey {
+    /// Returns the first value, if it is a text.
+    #[must_use]
+    pub fn first_text(&self) -> Option<&str> {
+        match self.0.first() {
+            Some(SortKeyPart(_, SortKeyValue::Text(text))) => Some(text),
+            _ => None,
+        }
+    }
+
     /// Creates a key from values and their directions.
     pub(crate) fn of(parts: impl Iterator<Item = (SortDirection, SortKeyValue)>) -> Self {
         Self(parts.map(|(direction, cell)| SortKeyPart(direction, cell)).collect())

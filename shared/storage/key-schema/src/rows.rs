@@ -5,8 +5,8 @@
 //! are decided once.
 
 use model::{
-    DatasetRecordId, EvaluationDatasetId, ExperimentId, IssueId, LabelSchemaId, ModelId, ReviewQueueId, RunId,
-    ScorerId, TraceId, UserName, WebhookEventId, WebhookId,
+    DatasetRecordId, EvaluationDatasetId, ExperimentId, IssueId, LabelSchemaId, McpServerName, McpVersion, ModelId,
+    ReviewQueueId, RunId, ScorerId, TraceId, UserName, WebhookEventId, WebhookId,
 };
 
 use crate::attributes::{
@@ -548,6 +548,51 @@ rows! {
         LEASE_HOLDER: Text "the process that delivers",
         LEASE_UNTIL: Number "when its lease expires, in ms"
     };
+    // ---- MCP servers
+    // -----------------------------------------------------------------------------------------
+    /// An MCP server, a document: texts, icons, tags, aliases, access endpoints, and what it takes
+    /// from its latest version. The partition lists the servers of a workspace by name, so that a
+    /// page of them is a range. Some names of attributes are short, because searches read all
+    /// documents.
+    McpServer = "MCPS#" <workspace: Name> / "S#" <server: McpServerName> {
+        ID: Text required "distinguishes the server from all others, even if they have had the same name; its versions are keyed by it",
+        WORKSPACE: Text "its workspace, unless that is the default one",
+        CREATED: Number required "when it was created, in ms",
+        UPDATED: Number "when it was last changed, in ms; missing if it never was",
+        CREATED_BY: Text "who created it",
+        UPDATED_BY: Text "who last changed it",
+        DISPLAY_NAME: Text "the name that user interfaces display",
+        DESCRIPTION: Text "description",
+        ICONS: Text "icons, as JSON",
+        TAGS: Texts "tags",
+        SERVER_ALIASES: Texts "the version that each alias refers to",
+        ACCESS_ENDPOINTS: Texts "by id: access endpoints, as JSON",
+        LATEST_VERSION: Text "the latest version: the greatest active one, or else the greatest one; missing if there is none",
+        LATEST_STATUS: Text "its status, by MLflow's name",
+        LATEST_CREATED: Number "when it was created, in ms",
+        LATEST_DESCRIPTION: Text "its description",
+        LATEST_ICONS: Text "its icons, as JSON",
+        EDITS: Number required "counts the writes to the document",
+        ..CREATION
+    };
+    /// A deleted server whose versions are still to be removed. The next deletion of a server in
+    /// the workspace removes them if the first one was interrupted.
+    McpServerRemoval = "MCPS#" <workspace: Name> / "D#" <server: Digest>;
+    /// A version of an MCP server, compressed, unless it is big. The order is that of SemVer.
+    McpServerVersion = "MCPV#" <server: Digest> / "V#" <version: McpVersion> {
+        VERSION_STATUS: Text required "status, by MLflow's name; the row of a deleted version remains, because its name is not reused",
+        CREATED: Number required "when it was created, in ms",
+        UPDATED: Number "when it was last changed, in ms; missing if it never was",
+        CREATED_BY: Text "who created it",
+        UPDATED_BY: Text "who last changed it",
+        SOURCE: Text "where it comes from, as given by the client",
+        TAGS: Texts "tags",
+        EDITS: Number required "counts the writes to the row",
+        CONTENT_SIZE: Count required "size of the content in bytes, before compression",
+        ..LONG_CONTENT, ..CREATION
+    };
+    /// A part of a version that is too big for its row.
+    McpServerVersionPart = "MCPV#" <server: Digest> / "P#" <content: WideDigest> "#" <part: Ordinal> { CONTENT: Bytes required "the part" };
 
     // ---- workspaces, users, configuration
     // -----------------------------------------------------------
@@ -603,6 +648,8 @@ rows! {
         EXPERIMENT: ExperimentId required "the scorer's experiment",
         ..GRANTED
     };
+    /// A user's grant for an MCP server.
+    McpServerPermission = "USER#" <user: UserName> / "U#MPERM#" <workspace: Name> "#" <server: McpServerName> { ..GRANTED };
     /// A user's grant for a resource that this server does not have, with MLflow's name of its
     /// type. Stored, but without effect.
     OtherPermission = "USER#" <user: UserName> / "U#OPERM#" <kind: Field> "#" <resource: Name> {

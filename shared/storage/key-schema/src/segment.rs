@@ -6,8 +6,8 @@ use std::fmt::Write;
 use sha2::Digest as _;
 
 use model::{
-    DatasetRecordId, EvaluationDatasetId, ExperimentId, IssueId, LabelSchemaId, ModelId, ReviewQueueId, RunId,
-    ScorerId, TraceId, WebhookEventId, WebhookId,
+    DatasetRecordId, EvaluationDatasetId, ExperimentId, IssueId, LabelSchemaId, McpServerName, McpVersion, ModelId,
+    ReviewQueueId, RunId, ScorerId, TraceId, WebhookEventId, WebhookId,
 };
 
 /// A value that can be encoded between two literals of a key.
@@ -163,6 +163,31 @@ impl Segment for SequenceNumber {
 
     fn read(text: &str) -> Option<Self> {
         Self::parse(text).filter(|number| number.0 == text)
+    }
+}
+
+/// The name of an MCP server contains no character that keys would have to escape.
+impl Segment for McpServerName {
+    fn write(&self, key: &mut String) {
+        key.push_str(self.as_str());
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        Self::parse(text).ok()
+    }
+}
+
+/// A version of an MCP server, smallest first. The version as it was written follows its precedence,
+/// because versions that differ only in build metadata have the same precedence.
+impl Segment for McpVersion {
+    fn write(&self, key: &mut String) {
+        key.push_str(&self.precedence_key());
+        key.push_str(self.as_str());
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let (_, written) = text.rsplit_once(['~', '!'])?;
+        Self::of(written).filter(|version| version.text() == text)
     }
 }
 

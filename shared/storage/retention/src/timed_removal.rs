@@ -91,7 +91,7 @@ impl Retention {
     /// # Errors
     /// Returns failures of the table.
     pub async fn remove_rest(&self, workspaces: &Workspaces, workspace: &Workspace) -> Result<()> {
-        workspaces.remove_models_and_datasets(workspace).await?;
+        workspaces.remove_contents(workspace).await?;
         if self.removed_with(workspace).await?.entities().next().is_none() {
             workspaces.forget(workspace).await?;
         }

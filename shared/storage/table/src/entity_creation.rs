@@ -45,6 +45,29 @@ impl Table {
         }
     }
 
+    /// Executes writes that create an entity within an existing item, all or nothing. Sends one
+    /// request. If a response was lost, `is_made` checks whether the entity exists, and takes one
+    /// request.
+    ///
+    /// # Errors
+    /// Same as [`create`](Self::create).
+    pub async fn create_within(&self, writes: &[Write], is_made: impl Future<Output = Result<bool>>) -> Result<()> {
+        let mut lost = false;
+        match self.transact_noting(&mut lost, writes).await {
+            Err(failure) if lost => match is_made.await {
+                Ok(true) => Ok(()),
+                Ok(false) if matches!(failure, Failure::Cancelled(_)) => Err(failure),
+                // An attempt may still be in flight.
+                outcome => {
+                    let cause = format!("{failure:?}; looking for the entity afterwards: {outcome:?}");
+                    tracing::error!(cause, "the outcome of a creation is unknown");
+                    Err(Failure::Unknown(cause))
+                }
+            },
+            outcome => outcome,
+        }
+    }
+
     /// Checks whether an attempt to create the item has succeeded. Called when the response to an
     /// attempt was lost and the last attempt failed with `failure`.
     async fn look_for(&self, item: &Item, nonce: &Value, failure: Failure) -> Result<()> {

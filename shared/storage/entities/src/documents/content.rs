@@ -2,7 +2,6 @@
 //! big.
 //!
 //! Several domains store long texts: datasets of runs, records and schemas of evaluation datasets,
-//! Several domains store long texts: datasets of runs, records and schemas of evaluation datasets,
 //! and scorers. `crate::compressed_content` compresses and splits the texts. The callers define the
 //! keys of the parts.
 //!
@@ -158,6 +157,15 @@ pub async fn read_with_item(
     }
     // Only a bug can cause this.
     Err(Error::internal(format!("the content of an item cannot be read: {:?}", item.key())))
+}
+
+/// Copies the content of an item to another item that replaces it. The parts stay as they are.
+#[must_use]
+pub fn copy(from: &Item, to: Item) -> Item {
+    ATTRIBUTES.into_iter().fold(to, |to, name| match from.0.get(name) {
+        Some(value) => to.with(name, value.clone()),
+        None => to,
+    })
 }
 
 /// Returns the size of an item's content in bytes.

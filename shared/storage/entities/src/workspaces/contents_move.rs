@@ -2,7 +2,7 @@
 //! transaction, so that it is always in exactly one of the two workspaces. An interrupted move can
 //! be resumed.
 
-use crate::attributes::{EXPERIMENT, HOME, ID, NAME, RUN, WORKSPACE};
+use crate::attributes::{EDITS, EXPERIMENT, HOME, ID, NAME, RUN, WORKSPACE};
 use crate::{in_workspace, unreadable};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Key, KeyRange, ModelKey, ModelKind, Name, Ordinal, key_parts, rows};
@@ -29,7 +29,10 @@ impl Workspaces {
         }
         let datasets = rows::WorkspaceEvaluationDataset::all(&here).range();
         self.move_rows(datasets, |row| self.move_dataset(row, from, to)).await?;
-        self.move_rows(rows::WorkspaceScorer::all(&here).range(), |row| self.move_scorer(row, to)).await
+        self.move_rows(rows::WorkspaceScorer::all(&here).range(), |row| self.move_scorer(row, to)).await?;
+        self.move_rows(rows::McpServer::all(&here).range(), |row| self.move_mcp_server(row, from, to)).await?;
+        // Versions that are still to be removed are removed from the other workspace.
+        self.move_rows(rows::McpServerRemoval::all(&here).range(), |row| self.move_mcp_removal(row, to)).await
     }
 
     async fn move_rows<F: Future<Output = Result<()>>>(
@@ -80,6 +83,34 @@ impl Workspaces {
     async fn move_scorer(&self, row: Item, to: &Workspace) -> Result<()> {
         let key = row.key().ok_or_else(|| unreadable(&row, "a place in a list of scorers"))?;
         let new = Key { pk: rows::Workspace::key(&to.as_str().into()).pk, sk: key.sk.clone() };
+        let writes = [Write::Put(under(&row, new), Condition::Always), Write::Delete(key, Condition::Always)];
+        Ok(self.table.transact(&writes).await?)
+    }
+
+    /// Moves an MCP server, whose key contains the workspace. Its versions are stored under its id.
+    async fn move_mcp_server(&self, row: Item, from: &Workspace, to: &Workspace) -> Result<()> {
+        let unreadable = || unreadable(&row, "an MCP server");
+        let old = row.key().ok_or_else(unreadable)?;
+        let name = rows::McpServer::parse(&old).ok_or_else(unreadable)?.server;
+        let new = rows::McpServer::key(&to.as_str().into(), &name);
+        let mut item = under(&row, new.clone());
+        item.take(WORKSPACE);
+        let is_unchanged = Condition::unchanged(&row, ID).and(Condition::unchanged(&row, EDITS));
+        let writes = [Write::Put(in_workspace(item, to), Condition::item_missing()), Write::Delete(old, is_unchanged)];
+        match self.table.transact(&writes).await {
+            Ok(()) => Ok(()),
+            Err(Failure::Cancelled(_)) if self.table.get(&new).await?.is_some() => {
+                Err(conflict(from, &[("mcp_servers", name.to_string())]))
+            }
+            Err(Failure::Cancelled(_)) => Err(Error::unavailable("an MCP server was changed while it was being moved")),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    async fn move_mcp_removal(&self, row: Item, to: &Workspace) -> Result<()> {
+        let key = row.key().ok_or_else(|| unreadable(&row, "a deleted MCP server"))?;
+        let new =
+            Key { pk: rows::McpServer::partition(&to.as_str().into()).partition().1.to_owned(), sk: key.sk.clone() };
         let writes = [Write::Put(under(&row, new), Condition::Always), Write::Delete(key, Condition::Always)];
         Ok(self.table.transact(&writes).await?)
     }

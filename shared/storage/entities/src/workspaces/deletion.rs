@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{read_all, webhooks};
 use key_schema::attributes::{GOES_TO, ID, NAME};
 use key_schema::{Key, ModelKind, Name, rows};
-use mlflow_api::{Error, ErrorCode, Result, Workspace};
+use mlflow_api::{Error, ErrorCode, McpServerName, Result, Workspace};
 use table::{Condition, Failure, Item, Query, Update, Write, text};
 
 use crate::workspaces::document::{WorkspaceDocument, key_of};
@@ -176,7 +176,22 @@ impl Workspaces {
             WorkspaceContents { table: "registered_models", names },
             WorkspaceContents { table: "experiments", names: experiments },
             WorkspaceContents { table: "evaluation_datasets", names: datasets },
+            WorkspaceContents { table: "mcp_servers", names: self.mcp_servers(&here).await? },
         ])
+    }
+
+    async fn mcp_servers(&self, workspace: &Name) -> Result<Vec<String>> {
+        let mut query = Query::of(rows::McpServer::all(workspace));
+        let mut names = Vec::new();
+        loop {
+            let page = self.table.query_page(&query).await?;
+            let name = |item: &Item| Some(rows::McpServer::parse(&item.key()?)?.server.to_string());
+            names.extend(read_all(&page.items, "an MCP server", name)?);
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => return Ok(names),
+            }
+        }
     }
 
     async fn listed_names(&self, range: key_schema::KeyRange) -> Result<Vec<String>> {
@@ -205,6 +220,10 @@ impl Workspaces {
                     "registered_models" => [ModelKind::Model, ModelKind::Prompt]
                         .map(|kind| rows::ModelName::key(&default, &kind, &name))
                         .to_vec(),
+                    "mcp_servers" => McpServerName::parse(&name.0)
+                        .map(|server| rows::McpServer::key(&default, &server))
+                        .into_iter()
+                        .collect(),
                     // Names of datasets are not unique.
                     _ => Vec::new(),
                 }
@@ -214,7 +233,11 @@ impl Workspaces {
                 continue;
             }
             let taken = self.table.get_many(&keys).await?;
-            let mut taken: Vec<_> = taken.values().filter_map(|row| row.get(NAME).map(str::to_owned)).collect();
+            let name = |(key, row): (&Key, &Item)| match rows::McpServer::parse(key) {
+                Some(server) => Some(server.server.to_string()),
+                None => row.get(NAME).map(str::to_owned),
+            };
+            let mut taken: Vec<_> = taken.iter().filter_map(name).collect();
             taken.sort_unstable();
             conflicts.extend(taken.into_iter().map(|name| (table, name)));
         }

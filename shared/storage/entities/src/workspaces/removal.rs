@@ -1,22 +1,22 @@
-//! Removes registered models and evaluation datasets that were moved to a workspace that no request
+//! Removes registered models, evaluation datasets and MCP servers that were moved to a workspace that no request
 //! can name. The experiments of such a workspace are removed together with deleted ones
 //! (`retention`).
 
 use crate::attributes::{HOME, ID, NAME, RUN};
 use crate::unreadable;
-use key_schema::{Key, ModelKey, ModelKind, Name, Ordinal, key_parts, rows};
+use key_schema::{Digest, Key, ModelKey, ModelKind, Name, Ordinal, Segment, key_parts, rows};
 use mlflow_api::{Result, Workspace};
 use table::{Condition, Failure, Item, Query, Write, text};
 
 use crate::workspaces::store::{Workspaces, listed_key};
 
 impl Workspaces {
-    /// Removes the registered models and the evaluation datasets of a workspace. A few requests per
-    /// entity. An interrupted call may be repeated.
+    /// Removes the registered models, the evaluation datasets and the MCP servers of a workspace. A
+    /// few requests per entity. An interrupted call may be repeated.
     ///
     /// # Errors
     /// The table cannot be read or written.
-    pub async fn remove_models_and_datasets(&self, workspace: &Workspace) -> Result<()> {
+    pub async fn remove_contents(&self, workspace: &Workspace) -> Result<()> {
         let here = Name::from(workspace.as_str());
         for kind in [ModelKind::Model, ModelKind::Prompt] {
             for row in self.table.query(Query::of(rows::ModelName::all(&here).kind(&kind))).await? {
@@ -30,6 +30,22 @@ impl Workspaces {
             let writes: Vec<_> =
                 dataset.into_iter().chain([key]).map(|key| Write::Delete(key, Condition::Always)).collect();
             self.table.transact(&writes).await?;
+        }
+        self.remove_mcp_servers(&here).await
+    }
+
+    /// Removes MCP servers with their versions. The document of a server is removed last.
+    async fn remove_mcp_servers(&self, workspace: &Name) -> Result<()> {
+        for row in self.table.query(Query::of(rows::McpServer::partition(workspace))).await? {
+            let unreadable = || unreadable(&row, "an MCP server");
+            let key = row.key().ok_or_else(unreadable)?;
+            let id = match rows::McpServerRemoval::parse(&key) {
+                Some(removal) => Some(removal.server),
+                None => row.get(ID).and_then(Digest::read),
+            };
+            let versions = rows::McpServerVersion::partition(&id.ok_or_else(unreadable)?);
+            self.table.delete_range(versions).await?;
+            self.table.write_many(Vec::new(), &[key]).await?;
         }
         Ok(())
     }

@@ -75,3 +75,39 @@ fn metrics_spread_over_the_buckets() {
     }
     assert!(counts.iter().all(|count| (50..200).contains(count)), "{counts:?}");
 }
+
+#[test]
+fn versions_of_mcp_servers_sort_by_precedence() {
+    let ordered = [
+        "0.9.10",
+        "1.0.0-1",
+        "1.0.0-2",
+        "1.0.0-10",
+        "1.0.0-A",
+        "1.0.0-alpha",
+        "1.0.0-alpha.1",
+        "1.0.0-alpha.beta",
+        "1.0.0-alpha-1",
+        "1.0.0-alpha1",
+        "1.0.0-beta",
+        "1.0.0-rc.1+z",
+        "1.0.0",
+        "1.0.0+a",
+        "1.0.0+b",
+        "1.0.1",
+        "1.10.0",
+        "2.0.0-0",
+        "2147483647.0.0",
+    ];
+    let version = |text: &str| model::McpVersion::of(text).unwrap();
+    for pair in ordered.windows(2) {
+        assert!(version(pair[0]) < version(pair[1]), "{pair:?}");
+        assert!(version(pair[0]).text() < version(pair[1]).text(), "{pair:?}");
+    }
+    for text in ordered {
+        assert_eq!(model::McpVersion::read(&version(text).text()), Some(version(text)));
+        assert!(!version(text).text().contains('#'));
+    }
+    let longest = format!("1.0.0-{}0", "a.".repeat(60));
+    assert!(version(&longest).text().len() < 500);
+}

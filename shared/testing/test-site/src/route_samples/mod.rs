@@ -16,6 +16,7 @@ mod artifacts;
 mod auth;
 mod evaluation;
 mod graphql;
+mod mcp_servers;
 mod registry;
 mod reviews;
 mod sample_client;
@@ -64,6 +65,11 @@ pub const SAMPLES: [DomainSamples; 8] = [
         domain: "registry",
         writes: |walk| Box::pin(registry::writes(walk)),
         reads: |walk| Box::pin(registry::reads(walk)),
+    },
+    DomainSamples {
+        domain: "mcp-servers",
+        writes: |walk| Box::pin(mcp_servers::writes(walk)),
+        reads: |walk| Box::pin(mcp_servers::reads(walk)),
     },
     DomainSamples {
         domain: "artifacts",

@@ -1,0 +1,337 @@
+//! The document of a server.
+
+use std::collections::BTreeMap;
+
+use entities::attributes::{
+    ACCESS_ENDPOINTS, Attribute, CREATED, CREATED_BY, DESCRIPTION, DISPLAY_NAME, EDITS, ICONS, ID, IMPORTED,
+    LATEST_CREATED, LATEST_DESCRIPTION, LATEST_ICONS, LATEST_STATUS, LATEST_VERSION, Mapping, NONCE, SERVER_ALIASES,
+    TAGS, Text, UPDATED, UPDATED_BY,
+};
+use entities::{entry_key, entry_name, in_workspace, unreadable};
+use key_schema::{Digest, Key, Segment, rows};
+use mlflow_api::mcp_servers::{
+    AccessEndpointSummary, MAX_DOCUMENT_BYTES, McpAlias, McpServer, McpStatus, McpVersion, resolved_icons,
+};
+use mlflow_api::{Error, McpServerName, McpVersion as Version, Result, Workspace};
+use serde::{Deserialize, Serialize};
+use table::{Condition, Item, Map, Write, map, number, text};
+
+/// The alias that always refers to the latest version, and cannot be set.
+pub(crate) const LATEST_ALIAS: &str = "latest";
+
+/// A server, as it is stored.
+#[derive(Clone, Debug)]
+pub struct StoredServer {
+    /// Workspace.
+    pub workspace: Workspace,
+    /// Name.
+    pub name: McpServerName,
+    /// Id, which no other server has.
+    pub id: u64,
+    /// When it was created, in ms.
+    pub created: i64,
+    /// When it was last changed, in ms.
+    pub updated: i64,
+    /// Who created it.
+    pub created_by: Option<String>,
+    /// Who last changed it.
+    pub updated_by: Option<String>,
+    /// Name that user interfaces display.
+    pub display_name: Option<String>,
+    /// Description.
+    pub description: Option<String>,
+    /// Icons, as JSON.
+    pub icons: Option<String>,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+    /// Aliases with their versions.
+    pub aliases: BTreeMap<String, String>,
+    /// Access endpoints by id.
+    pub endpoints: BTreeMap<String, StoredEndpoint>,
+    /// The latest version, if there are versions.
+    pub latest: Option<LatestVersion>,
+    /// The item that it was read from. Missing for a new server.
+    pub(super) item: Option<Item>,
+}
+
+/// The latest version of a server, and what the server takes from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LatestVersion {
+    /// Version.
+    pub version: Version,
+    /// Status.
+    pub status: McpStatus,
+    /// When it was created, in ms.
+    pub created: i64,
+    /// Description.
+    pub description: Option<String>,
+    /// Icons, as JSON.
+    pub icons: Option<String>,
+}
+
+/// An access endpoint, as it is stored. Either the version or the alias is set.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StoredEndpoint {
+    /// URL.
+    pub url: String,
+    /// Transport.
+    pub transport: String,
+    /// Version that it gives access to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Alias of the version that it gives access to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alias: Option<String>,
+    /// When it was created, in ms.
+    pub created: i64,
+    /// When it was last changed, in ms.
+    pub updated: i64,
+    /// Who created it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<String>,
+    /// Who last changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_by: Option<String>,
+}
+
+impl StoredServer {
+    /// Returns a new server without any texts.
+    #[must_use]
+    pub fn new(workspace: Workspace, name: McpServerName, id: u64, created: i64, user: Option<&str>) -> Self {
+        Self {
+            workspace,
+            name,
+            id,
+            created,
+            updated: created,
+            created_by: user.map(str::to_owned),
+            updated_by: user.map(str::to_owned),
+            display_name: None,
+            description: None,
+            icons: None,
+            tags: BTreeMap::new(),
+            aliases: BTreeMap::new(),
+            endpoints: BTreeMap::new(),
+            latest: None,
+            item: None,
+        }
+    }
+
+    /// Reads a server from its item.
+    ///
+    /// # Errors
+    /// Returns an internal error if the item cannot be parsed.
+    pub fn of(item: Item) -> Result<Self> {
+        let parsed = Self::parse(&item);
+        let mut server = parsed.ok_or_else(|| unreadable(&item, "an MCP server"))?;
+        server.item = Some(item);
+        Ok(server)
+    }
+
+    fn parse(item: &Item) -> Option<Self> {
+        let row = rows::McpServer::parse(&item.key()?)?;
+        let owned = |attribute: Attribute<Text>| item.get(attribute).map(str::to_owned);
+        let created = item.get(CREATED)?;
+        let endpoint = |(id, json): (String, String)| Some((id, serde_json::from_str(&json).ok()?));
+        let latest = match item.get(LATEST_VERSION) {
+            None => None,
+            Some(version) => Some(LatestVersion {
+                version: Version::of(version)?,
+                status: McpStatus::from_name(item.get(LATEST_STATUS)?)?,
+                created: item.get(LATEST_CREATED)?,
+                description: owned(LATEST_DESCRIPTION),
+                icons: owned(LATEST_ICONS),
+            }),
+        };
+        Some(Self {
+            workspace: Workspace::stored(&row.workspace.0).ok()?,
+            name: row.server,
+            id: Digest::read(item.get(ID)?)?.0,
+            created,
+            updated: item.get(UPDATED).unwrap_or(created),
+            created_by: owned(CREATED_BY),
+            updated_by: owned(UPDATED_BY),
+            display_name: owned(DISPLAY_NAME),
+            description: owned(DESCRIPTION),
+            icons: owned(ICONS),
+            tags: texts(item, TAGS)?,
+            aliases: texts(item, SERVER_ALIASES)?,
+            endpoints: texts(item, ACCESS_ENDPOINTS)?.into_iter().map(endpoint).collect::<Option<_>>()?,
+            latest,
+            item: None,
+        })
+    }
+
+    /// Returns the key of the document of a server.
+    #[must_use]
+    pub fn key(workspace: &Workspace, name: &McpServerName) -> Key {
+        rows::McpServer::key(&workspace.as_str().into(), name)
+    }
+
+    /// Returns the id as text, which is also the id of the resource that grants refer to.
+    #[must_use]
+    pub fn id_text(&self) -> String {
+        Digest(self.id).text()
+    }
+
+    /// Returns the item of the server. Attributes without a value are left out, because lists read
+    /// many documents.
+    ///
+    /// # Errors
+    /// Fails with `INVALID_PARAMETER_VALUE` if the document is too large.
+    pub fn to_item(&self) -> Result<Item> {
+        let edits = self.item.as_ref().and_then(|item| item.get(EDITS)).unwrap_or_default();
+        let mut item = Item::new(Self::key(&self.workspace, &self.name))
+            .with(ID, text(self.id_text()))
+            .with(CREATED, number(self.created))
+            .with(EDITS, number(edits + 1));
+        if self.updated != self.created {
+            item = item.with(UPDATED, number(self.updated));
+        }
+        let latest = self.latest.as_ref();
+        let values: [(Attribute<Text>, Option<&str>); 9] = [
+            (CREATED_BY, self.created_by.as_deref()),
+            (UPDATED_BY, self.updated_by.as_deref()),
+            (DISPLAY_NAME, self.display_name.as_deref()),
+            (DESCRIPTION, self.description.as_deref()),
+            (ICONS, self.icons.as_deref()),
+            (LATEST_VERSION, latest.map(|latest| latest.version.as_str())),
+            (LATEST_STATUS, latest.map(|latest| latest.status.name())),
+            (LATEST_DESCRIPTION, latest.and_then(|latest| latest.description.as_deref())),
+            (LATEST_ICONS, latest.and_then(|latest| latest.icons.as_deref())),
+        ];
+        for (attribute, value) in values {
+            item = value.into_iter().fold(item, |item, value| item.with(attribute, text(value)));
+        }
+        if let Some(latest) = latest {
+            item = item.with(LATEST_CREATED, number(latest.created));
+        }
+        let mut endpoints = Map::new();
+        for (id, endpoint) in &self.endpoints {
+            endpoints.insert(id.clone(), text(serde_json::to_string(endpoint).map_err(Error::internal)?));
+        }
+        let entries = |texts: &BTreeMap<String, String>| -> Map {
+            texts.iter().map(|(key, value)| (entry_name(key).into_owned(), text(value))).collect()
+        };
+        for (attribute, entries) in
+            [(TAGS, entries(&self.tags)), (SERVER_ALIASES, entries(&self.aliases)), (ACCESS_ENDPOINTS, endpoints)]
+        {
+            if !entries.is_empty() {
+                item = item.with(attribute, map(entries));
+            }
+        }
+        // The nonce identifies the request that created the item, even if the item was changed
+        // before that request learned of its success.
+        let before = self.item.as_ref();
+        item = before
+            .and_then(|before| before.value(NONCE))
+            .into_iter()
+            .fold(item, |item, nonce| item.with(NONCE, nonce.clone()));
+        item = before
+            .and_then(|before| before.value(IMPORTED))
+            .into_iter()
+            .fold(item, |item, mark| item.with(IMPORTED, mark.clone()));
+        if item.size() > MAX_DOCUMENT_BYTES {
+            return Err(Error::invalid(format!(
+                "The texts, icons, tags, aliases and access endpoints of an MCP server have at most \
+                 {MAX_DOCUMENT_BYTES} bytes together."
+            )));
+        }
+        Ok(in_workspace(item, &self.workspace))
+    }
+
+    /// Returns the condition that the document has not changed since it was read. A new server must
+    /// not exist.
+    #[must_use]
+    pub(super) fn is_unchanged(&self) -> Condition {
+        match &self.item {
+            None => Condition::item_missing(),
+            // The id is compared because a later server of this name may have as many edits.
+            Some(item) => Condition::unchanged(item, ID).and(Condition::unchanged(item, EDITS)),
+        }
+    }
+
+    /// Returns the write of the changed document.
+    ///
+    /// # Errors
+    /// Fails with `INVALID_PARAMETER_VALUE` if the document is too large.
+    pub(super) fn write(&self) -> Result<Write> {
+        Ok(Write::Put(self.to_item()?, self.is_unchanged()))
+    }
+
+    /// Returns the aliases of a version, in their order.
+    pub(super) fn aliases_of(&self, version: &str) -> Vec<String> {
+        let of = self.aliases.iter().filter(|(_, other)| *other == version);
+        of.map(|(alias, _)| alias.clone()).collect()
+    }
+
+    /// Returns the version that an alias refers to.
+    pub(super) fn version_of_alias(&self, alias: &str) -> Option<&str> {
+        if alias == LATEST_ALIAS {
+            return self.latest.as_ref().map(|latest| latest.version.as_str());
+        }
+        self.aliases.get(alias).map(String::as_str)
+    }
+
+    /// Returns the version that an access endpoint gives access to.
+    pub(super) fn version_of_endpoint<'a>(&'a self, endpoint: &'a StoredEndpoint) -> Option<&'a str> {
+        let StoredEndpoint { version, alias, .. } = endpoint;
+        version.as_deref().or_else(|| alias.as_deref().and_then(|alias| self.version_of_alias(alias)))
+    }
+
+    /// Returns an access endpoint in a response.
+    pub(super) fn endpoint(
+        &self,
+        id: &str,
+        endpoint: &StoredEndpoint,
+        resolved_version: Option<McpVersion>,
+    ) -> AccessEndpointSummary {
+        AccessEndpointSummary {
+            id: id.to_owned(),
+            server_name: self.name.to_string(),
+            url: endpoint.url.clone(),
+            transport_type: endpoint.transport.clone(),
+            workspace: self.workspace.to_string(),
+            server_version: endpoint.version.clone(),
+            server_alias: endpoint.alias.clone(),
+            resolved_version,
+            created_by: endpoint.created_by.clone(),
+            last_updated_by: endpoint.updated_by.clone(),
+            creation_timestamp: endpoint.created,
+            last_updated_timestamp: endpoint.updated,
+        }
+    }
+
+    /// Returns the server in a response, with these access endpoints.
+    ///
+    /// # Errors
+    /// Returns an internal error if the stored icons cannot be parsed.
+    pub(super) fn answer(&self, access_endpoints: Vec<AccessEndpointSummary>) -> Result<McpServer> {
+        let latest = self.latest.as_ref();
+        let alias = |(alias, version): (&String, &String)| McpAlias { alias: alias.clone(), version: version.clone() };
+        let of_version = || latest.and_then(|latest| latest.description.clone());
+        Ok(McpServer {
+            name: self.name.to_string(),
+            display_name: self.display_name.clone(),
+            description: self.description.clone().or_else(of_version),
+            icons: resolved_icons(self.icons.as_deref(), latest.and_then(|latest| latest.icons.as_deref()))?,
+            workspace: self.workspace.to_string(),
+            status: latest.map(|latest| latest.status.name()),
+            access_endpoints,
+            latest_version: latest.map(|latest| latest.version.to_string()),
+            aliases: self.aliases.iter().map(alias).collect(),
+            tags: self.tags.clone(),
+            created_by: self.created_by.clone(),
+            last_updated_by: self.updated_by.clone(),
+            creation_timestamp: self.created,
+            last_updated_timestamp: self.updated,
+            allowed_actions: Vec::new(),
+        })
+    }
+}
+
+/// Reads a map of texts. `None` if a value is not a text.
+pub(super) fn texts<T: Mapping>(item: &Item, attribute: Attribute<T>) -> Option<BTreeMap<String, String>> {
+    let entries = item.map(attribute).into_iter().flatten();
+    entries.map(|(name, value)| Some((entry_key(name).to_owned(), value.as_s().ok()?.clone()))).collect()
+}

@@ -1,0 +1,191 @@
+//! The row of a version.
+
+use std::collections::BTreeMap;
+
+use entities::attributes::{
+    Attribute, CREATED, CREATED_BY, EDITS, IMPORTED, NONCE, SOURCE, TAGS, Text, UPDATED, UPDATED_BY, VERSION_STATUS,
+};
+use entities::documents::content::{self, PackedContent};
+use entities::{entry_name, unreadable};
+use key_schema::{Digest, Key, Ordinal, WideDigest, rows};
+use mlflow_api::json::JsonObject;
+use mlflow_api::mcp_servers::{McpStatus, McpVersion, VersionContent};
+use mlflow_api::{Error, Json, McpVersion as Version, Result};
+use serde_json::value::RawValue;
+use table::{Condition, Item, map, number, text};
+
+use super::server_document::{LatestVersion, StoredServer, texts};
+
+/// Maximum number of bytes of compressed content that is stored in the row. Searches read the rows
+/// of all versions of a server.
+const MAX_INLINE_BYTES: usize = 16 << 10;
+
+/// Returns the key of a part of a version's content.
+pub fn part_key(server: u64) -> impl Fn(&WideDigest, &Ordinal) -> Key {
+    move |content, part| rows::McpServerVersionPart::key(&Digest(server), content, part)
+}
+
+/// A version, as it is stored, without its content.
+#[derive(Clone, Debug)]
+pub struct StoredVersion {
+    /// Id of the server.
+    pub server: u64,
+    /// Version.
+    pub version: Version,
+    /// Status.
+    pub status: McpStatus,
+    /// When it was created, in ms.
+    pub created: i64,
+    /// When it was last changed, in ms.
+    pub updated: i64,
+    /// Who created it.
+    pub created_by: Option<String>,
+    /// Who last changed it.
+    pub updated_by: Option<String>,
+    /// Where it comes from.
+    pub source: Option<String>,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+    /// The item that it was read from, with the content. Missing for a new version.
+    pub(super) item: Option<Item>,
+}
+
+impl StoredVersion {
+    /// Returns the key of the row of a version.
+    #[must_use]
+    pub fn key(server: u64, version: &Version) -> Key {
+        rows::McpServerVersion::key(&Digest(server), version)
+    }
+
+    /// Reads a version from its item.
+    ///
+    /// # Errors
+    /// Returns an internal error if the item cannot be parsed.
+    pub fn of(item: Item) -> Result<Self> {
+        let parsed = Self::parse(&item);
+        let mut version = parsed.ok_or_else(|| unreadable(&item, "a version of an MCP server"))?;
+        version.item = Some(item);
+        Ok(version)
+    }
+
+    fn parse(item: &Item) -> Option<Self> {
+        let row = rows::McpServerVersion::parse(&item.key()?)?;
+        let owned = |attribute: Attribute<Text>| item.get(attribute).map(str::to_owned);
+        let created = item.get(CREATED)?;
+        Some(Self {
+            server: row.server.0,
+            version: row.version,
+            status: McpStatus::from_name(item.get(VERSION_STATUS)?)?,
+            created,
+            updated: item.get(UPDATED).unwrap_or(created),
+            created_by: owned(CREATED_BY),
+            updated_by: owned(UPDATED_BY),
+            source: owned(SOURCE),
+            tags: texts(item, TAGS)?,
+            item: None,
+        })
+    }
+
+    /// Packs a content for this version. Its parts have to be written before the row.
+    ///
+    /// # Errors
+    /// Fails with `INVALID_PARAMETER_VALUE` if the content is too large.
+    pub(super) fn pack(&self, content: &VersionContent) -> Result<PackedContent> {
+        Ok(content::pack_once(self.version.as_str(), &content.to_text()?, MAX_INLINE_BYTES, part_key(self.server)))
+    }
+
+    /// Returns the item of the version, with a new content or the one that it has.
+    #[must_use]
+    pub fn to_item(&self, packed: Option<&PackedContent>) -> Item {
+        let before = self.item.as_ref();
+        let edits = before.and_then(|item| item.get(EDITS)).unwrap_or_default();
+        let mut item = Item::new(Self::key(self.server, &self.version))
+            .with(VERSION_STATUS, text(self.status.name()))
+            .with(CREATED, number(self.created))
+            .with(EDITS, number(edits + 1));
+        if self.updated != self.created {
+            item = item.with(UPDATED, number(self.updated));
+        }
+        let values: [(Attribute<Text>, &Option<String>); 3] =
+            [(CREATED_BY, &self.created_by), (UPDATED_BY, &self.updated_by), (SOURCE, &self.source)];
+        for (attribute, value) in values {
+            item = value.iter().fold(item, |item, value| item.with(attribute, text(value)));
+        }
+        if !self.tags.is_empty() {
+            let entries = self.tags.iter().map(|(key, value)| (entry_name(key).into_owned(), text(value)));
+            item = item.with(TAGS, map(entries.collect()));
+        }
+        let kept = [NONCE.name(), IMPORTED.name()];
+        for name in kept {
+            if let Some(value) = before.and_then(|before| before.0.get(name)) {
+                item = item.with(name, value.clone());
+            }
+        }
+        match (packed, before) {
+            (Some(packed), _) => packed.on(item),
+            (None, Some(before)) => content::copy(before, item),
+            (None, None) => item,
+        }
+    }
+
+    /// Returns the condition that the row has not changed since it was read.
+    pub(super) fn is_unchanged(&self) -> Condition {
+        match &self.item {
+            None => Condition::item_missing(),
+            Some(item) => Condition::unchanged(item, EDITS),
+        }
+    }
+
+    /// Returns the size of the content in bytes.
+    pub(super) fn content_size(&self) -> usize {
+        self.item.as_ref().map_or(0, content::size)
+    }
+
+    /// Returns what the server takes from this version if it is the latest one.
+    ///
+    /// # Errors
+    /// Returns an internal error if the content cannot be parsed.
+    pub(super) fn as_latest(&self, server_json: &RawValue) -> Result<LatestVersion> {
+        let Some(Json::Object(server_json)) = Json::parse(server_json.get()) else {
+            return Err(Error::internal("a stored server_json is not an object"));
+        };
+        let description = |object: &JsonObject| match object.get("description") {
+            Some(Json::Text(text)) => Some(text.clone()),
+            _ => None,
+        };
+        let icons = server_json.get("icons").filter(|icons| matches!(icons, Json::List(icons) if !icons.is_empty()));
+        Ok(LatestVersion {
+            version: self.version.clone(),
+            status: self.status,
+            created: self.created,
+            description: description(&server_json),
+            icons: icons.map(Json::print_unicode),
+        })
+    }
+
+    /// Returns the version in a response.
+    ///
+    /// # Errors
+    /// Returns an internal error if the response cannot be built, which is a bug.
+    pub(super) fn answer(&self, server: &StoredServer, content: VersionContent) -> Result<McpVersion> {
+        let raw = |text: &str| RawValue::from_string(text.to_owned()).map_err(Error::internal);
+        let has_tools = content.tools.is_some();
+        Ok(McpVersion {
+            name: server.name.to_string(),
+            version: self.version.to_string(),
+            server_json: content.server_json,
+            workspace: server.workspace.to_string(),
+            status: self.status.name(),
+            tools: content.tools.map_or_else(|| raw("[]"), Ok)?,
+            aliases: server.aliases_of(self.version.as_str()),
+            tags: self.tags.clone(),
+            connect_options: content.connect_options.map_or_else(|| raw("{}"), Ok)?,
+            source: self.source.clone(),
+            created_by: self.created_by.clone(),
+            last_updated_by: self.updated_by.clone(),
+            creation_timestamp: self.created,
+            last_updated_timestamp: self.updated,
+            has_tools,
+        })
+    }
+}

@@ -1,0 +1,178 @@
+//! Validation of JSON bodies, with the error messages of `pydantic`.
+
+use crate::json::JsonObject;
+use crate::{Error, Json, Request, Result, json};
+
+const NO_OBJECT: &str = "Input should be a valid dictionary or object to extract fields from";
+
+/// Collects the mistakes in a body. Each has the path of its field.
+#[derive(Debug, Default)]
+pub(super) struct Validation {
+    mistakes: Vec<String>,
+}
+
+/// Returns the error for a single mistake in a request.
+pub(super) fn invalid_request(mistake: &str) -> Error {
+    Error::invalid(format!("Invalid request: {mistake}"))
+}
+
+/// Parses the body of a request, which has to be a JSON object.
+///
+/// # Errors
+/// Fails with `INVALID_PARAMETER_VALUE`, as `FastAPI` reports it.
+pub(super) fn body(request: &Request) -> Result<JsonObject> {
+    if request.body.is_empty() {
+        return Err(invalid_request("Field required"));
+    }
+    let content_type = request.content_type.as_deref().unwrap_or_default();
+    let content_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let is_json = content_type == "application/json"
+        || (content_type.starts_with("application/") && content_type.ends_with("+json"));
+    if !is_json {
+        return Err(invalid_request(NO_OBJECT));
+    }
+    let no_json = || invalid_request("JSON decode error");
+    let text = json::to_utf8(&request.body).map_err(|_| no_json())?;
+    let text = std::str::from_utf8(&text).map_err(|_| no_json())?;
+    let value = Json::read(text).map_err(|unreadable| match unreadable {
+        json::JsonError::NoJson => no_json(),
+        json::JsonError::TooDeep | json::JsonError::TooMany => {
+            invalid_request("The body has too many JSON values, or too many levels of nested arrays and objects")
+        }
+    })?;
+    match value {
+        Json::Object(object) if is_finite(&object) => Ok(object),
+        Json::Object(_) => Err(invalid_request("NaN and infinities are not valid JSON values")),
+        Json::Null => Err(invalid_request("Field required")),
+        _ => Err(invalid_request(NO_OBJECT)),
+    }
+}
+
+/// Checks whether an object contains neither NaN nor an infinity, which a response could not
+/// contain.
+fn is_finite(object: &JsonObject) -> bool {
+    fn is_finite_value(value: &Json) -> bool {
+        match value {
+            Json::Float(number) => number.is_finite(),
+            Json::List(items) => items.iter().all(is_finite_value),
+            Json::Object(object) => is_finite(object),
+            Json::Null | Json::Bool(_) | Json::Integer(_) | Json::Text(_) => true,
+        }
+    }
+    object.iter().all(|(_, value)| is_finite_value(value))
+}
+
+/// Returns the path of a field or an element within another.
+pub(super) fn within(at: &str, part: impl std::fmt::Display) -> String {
+    if at.is_empty() { part.to_string() } else { format!("{at}.{part}") }
+}
+
+impl Validation {
+    /// Records a mistake at a path.
+    pub(super) fn fail(&mut self, at: &str, message: &str) {
+        self.mistakes.push(format!("{at}: {message}"));
+    }
+
+    /// Checks that there are no mistakes.
+    ///
+    /// # Errors
+    /// Fails with `INVALID_PARAMETER_VALUE`, and lists all mistakes.
+    pub(super) fn finish(self) -> Result<()> {
+        if self.mistakes.is_empty() { Ok(()) } else { Err(invalid_request(&self.mistakes.join("; "))) }
+    }
+
+    /// Checks a text that is required.
+    pub(super) fn required_text(&mut self, at: &str, object: &JsonObject, key: &str) -> Option<String> {
+        match object.get(key) {
+            Some(Json::Text(text)) => Some(text.clone()),
+            Some(_) => {
+                self.fail(&within(at, key), "Input should be a valid string");
+                None
+            }
+            None => {
+                self.fail(&within(at, key), "Field required");
+                None
+            }
+        }
+    }
+
+    /// Checks a text that may be missing or null.
+    pub(super) fn optional_text(&mut self, at: &str, object: &JsonObject, key: &str) -> Option<String> {
+        match object.get(key) {
+            None | Some(Json::Null) => None,
+            Some(_) => self.required_text(at, object, key),
+        }
+    }
+
+    /// Checks an object that may be missing or null.
+    pub(super) fn optional_object<'a>(
+        &mut self,
+        at: &str,
+        object: &'a JsonObject,
+        key: &str,
+    ) -> Option<&'a JsonObject> {
+        match object.get(key) {
+            None | Some(Json::Null) => None,
+            Some(Json::Object(inner)) => Some(inner),
+            Some(_) => {
+                self.fail(&within(at, key), "Input should be a valid dictionary");
+                None
+            }
+        }
+    }
+
+    /// Checks a list that may be missing or null, with an optional maximum length.
+    pub(super) fn optional_list(
+        &mut self,
+        at: &str,
+        object: &JsonObject,
+        key: &str,
+        most: Option<usize>,
+    ) -> Option<Vec<Json>> {
+        match object.get(key) {
+            None | Some(Json::Null) => None,
+            Some(Json::List(items)) => match most.filter(|most| items.len() > *most) {
+                None => Some(items.clone()),
+                Some(most) => {
+                    let count = items.len();
+                    let message = format!("List should have at most {most} items after validation, not {count}");
+                    self.fail(&within(at, key), &message);
+                    None
+                }
+            },
+            Some(_) => {
+                self.fail(&within(at, key), "Input should be a valid list");
+                None
+            }
+        }
+    }
+
+    /// Checks that a value is an object with fields.
+    pub(super) fn model(&mut self, at: &str, value: Json) -> Option<JsonObject> {
+        if let Json::Object(object) = value {
+            return Some(object);
+        }
+        self.fail(at, NO_OBJECT);
+        None
+    }
+
+    /// Checks a truth value, which may be written in several ways.
+    pub(super) fn boolean(&mut self, at: &str, value: &Json) -> bool {
+        let (as_text, message) = match value {
+            Json::Bool(value) => return *value,
+            Json::Integer(digits) => (digits.clone(), "Input should be a valid boolean, unable to interpret input"),
+            Json::Float(0.0) => return false,
+            Json::Float(1.0) => return true,
+            Json::Text(text) => (text.to_lowercase(), "Input should be a valid boolean, unable to interpret input"),
+            _ => (String::new(), "Input should be a valid boolean"),
+        };
+        match as_text.as_str() {
+            "1" | "true" | "t" | "yes" | "y" | "on" => true,
+            "0" | "false" | "f" | "no" | "n" | "off" => false,
+            _ => {
+                self.fail(at, message);
+                false
+            }
+        }
+    }
+}
