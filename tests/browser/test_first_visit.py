@@ -36,7 +36,6 @@ _NOT_BUILT = {
     "settings/webhooks": "No webhooks configured. Create one to get started.",
     "experiments/{}/judges": "Create and manage judges",
     "experiments/{}/playground": "Select an endpoint",
-    "experiments/{}/review-queue": "Set up human review for your traces",
     "account": "Not logged in",
     "admin": "Failed to load users",
 }

@@ -26,7 +26,8 @@ the metered value / the budget. A call that exceeds its budget fails the test; a
 const SECTIONS: &[LedgerSection] = &[
     LedgerSection::Short(|ledger| Box::pin(datasets(ledger))),
     LedgerSection::Short(|ledger| Box::pin(scorers(ledger))),
-    LedgerSection::Short(|ledger| Box::pin(review_costs::reviews(ledger))),
+    LedgerSection::Short(|ledger| Box::pin(review_costs::label_schemas(ledger))),
+    LedgerSection::Short(|ledger| Box::pin(review_costs::review_queues(ledger))),
     LedgerSection::Short(|ledger| Box::pin(review_costs::issues(ledger))),
 ];
 

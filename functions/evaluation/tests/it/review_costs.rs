@@ -54,8 +54,8 @@ async fn traces(store: &Store, experiment: ExperimentId, count: u32) -> Vec<Stri
     ids.iter().map(ToString::to_string).collect()
 }
 
-pub(crate) async fn reviews(ledger: &mut CostLedger) {
-    ledger.section("Label schemas and review queues");
+pub(crate) async fn label_schemas(ledger: &mut CostLedger) {
+    ledger.section("Label schemas");
     let (bench, id) = bench().await;
     let (bench, experiment) = (&bench, &granted(&bench.store, id).await);
     ledger
@@ -97,7 +97,12 @@ pub(crate) async fn reviews(ledger: &mut CostLedger) {
             store.label_schema_delete(experiment, schema).await.unwrap();
         })
         .await;
+}
 
+pub(crate) async fn review_queues(ledger: &mut CostLedger) {
+    ledger.section("Review queues");
+    let (bench, id) = bench().await;
+    let (bench, experiment) = (&bench, &granted(&bench.store, id).await);
     ledger
         .row(
             "create a queue",

@@ -117,12 +117,14 @@ impl Store {
     /// did not generate the id.
     async fn issue_check_run(&self, experiment: ExperimentId, run: &str) -> Result<()> {
         let at: RunLocation = locate_run(&self.table, run).await?;
-        if self.table.get(&at.key()).await?.is_none() {
-            return Err(at.not_found());
-        }
         if at.experiment != experiment {
-            return Err(Error::invalid("Source run must belong to the Issue experiment"));
+            // Whether a run of another experiment exists is not revealed. The id itself reveals the
+            // experiment if this server generated it.
+            return Err(match at.run.experiment() {
+                Some(_) => Error::invalid("Source run must belong to the Issue experiment"),
+                None => at.not_found(),
+            });
         }
-        Ok(())
+        self.table.get(&at.key()).await?.map(drop).ok_or_else(|| at.not_found())
     }
 }

@@ -9,7 +9,6 @@ use entities::documents::content;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::rows;
 use mlflow_api::issues::IssuesResponse;
-use mlflow_api::response_size::MAX_PAGE_JSON_BYTES;
 use mlflow_api::{Error, ExperimentId, IssueId, Result};
 use search::{Fingerprint, IssueFields, IssueFilter, IssueOrder, SortKey, decode_page_token, encode_page_token};
 use table::{Item, Query};
@@ -19,6 +18,9 @@ use crate::store::Store;
 
 /// Number of issues whose texts are read at a time.
 const BATCH_SIZE: usize = 100;
+/// Maximum size of the compact rows of the issues on a page, and of their texts, in bytes. A response
+/// has about twice as many.
+const MAX_PAGE_BYTES: usize = 1_250_000;
 /// Number of issues whose long texts are read concurrently.
 const CONCURRENCY: usize = 8;
 
@@ -86,6 +88,14 @@ impl Store {
         }
         let mut has_more = found.len() > search.max_results;
         found.truncate(search.max_results);
+        let mut bytes = 0;
+        let mut fits = |(_, issue): &(SortKey, StoredIssue)| {
+            bytes += issue.item.size();
+            bytes <= MAX_PAGE_BYTES
+        };
+        let fitting = found.iter().map_while(|found| fits(found).then_some(())).count().max(1);
+        has_more |= found.len() > fitting;
+        found.truncate(fitting);
         let mut issues = Vec::with_capacity(found.len());
         if search.is_basic {
             issues
@@ -126,7 +136,7 @@ impl Store {
             // The texts of an issue that was removed in the meantime are missing.
             let item = items.remove(&key).unwrap_or_else(|| Item::new(key));
             *bytes += content::size(&item);
-            if *bytes > MAX_PAGE_JSON_BYTES && !(is_first && fitting.is_empty()) {
+            if *bytes > MAX_PAGE_BYTES && !(is_first && fitting.is_empty()) {
                 break;
             }
             fitting.push(item);

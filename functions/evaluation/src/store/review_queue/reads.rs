@@ -11,6 +11,10 @@ use table::{Item, Query};
 use super::queue_items::{check_experiment, queue_key, queue_of};
 use crate::store::Store;
 
+/// Size of the queues, in bytes, from which on a page ends with the page of the table that was read
+/// last.
+const MAX_PAGE_BYTES: usize = 1 << 20;
+
 /// The conditions of a list of review queues, all of which must be met.
 #[derive(Clone, Debug, Default)]
 pub struct ReviewQueueConditions {
@@ -80,6 +84,7 @@ impl Store {
         let after = after.transpose()?;
         let experiment = self.reviewed_experiment(**experiment).await?;
         let mut found = Vec::new();
+        let mut is_cut = false;
         if let Some(item) = &conditions.item {
             let queues = self.review_queues_of(experiment, item).await?.into_iter();
             let position = after.as_ref().map(|after| queue_key(after).sk);
@@ -93,17 +98,24 @@ impl Store {
                 Some(after) => ranges::review_queues_after(after),
             };
             let mut query = Query::of(range);
+            let mut bytes = 0;
             loop {
                 let page = self.table.query_page(&query).await?;
-                let queues = page.items.iter().map(queue_of).collect::<Result<Vec<_>>>()?;
-                found.extend(queues.into_iter().filter(|queue| conditions.are_met(queue)));
-                match page.next.filter(|_| found.len() <= max_results) {
+                for item in &page.items {
+                    let queue = queue_of(item)?;
+                    if conditions.are_met(&queue) {
+                        bytes += item.size();
+                        found.push(queue);
+                    }
+                }
+                is_cut = bytes > MAX_PAGE_BYTES && page.next.is_some();
+                match page.next.filter(|_| found.len() <= max_results && !is_cut) {
                     Some(next) => query = query.starting_at(next),
                     None => break,
                 }
             }
         }
-        let has_more = found.len() > max_results;
+        let has_more = is_cut || found.len() > max_results;
         found.truncate(max_results);
         let next_page_token = match found.last().filter(|_| has_more) {
             Some(last) => encode_page_token(fingerprint, &last.queue_id)?,

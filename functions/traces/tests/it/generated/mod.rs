@@ -287,7 +287,7 @@ async fn changes(ledger: &mut CostLedger, bench: &MeteredProcesses<Store>, exper
     ledger
         .row(
             "delete a trace",
-            budget([3.0, 9.0, 4.0], [3.0, 9.0, 4.0]),
+            budget([5.0, 9.0, 4.0], [5.0, 9.0, 4.0]),
             bench,
             [1_u32, 2],
             async |store, number: &u32| {
