@@ -89,7 +89,7 @@ impl Store {
         let mut has_more = found.len() > search.max_results;
         found.truncate(search.max_results);
         let mut bytes = 0;
-        let fits = |(_, issue): &(SortKey, StoredIssue)| {
+        let mut fits = |(_, issue): &(SortKey, StoredIssue)| {
             bytes += issue.item.size();
             bytes <= MAX_PAGE_BYTES
         };
