@@ -11,7 +11,7 @@ pub mod template;
 use domain::{Domain, Function};
 
 /// All domains. The first one handles paths that no other domain has.
-pub const DOMAINS: [&Domain; 9] = [
+pub const DOMAINS: [&Domain; 10] = [
     &tracking::DOMAIN,
     &evaluation::DOMAIN,
     &registry::DOMAIN,

@@ -45,7 +45,7 @@ pub struct DomainSamples {
 }
 
 /// The samples of all domains.
-pub const SAMPLES: [DomainSamples; 8] = [
+pub const SAMPLES: [DomainSamples; 9] = [
     DomainSamples {
         domain: "tracking",
         writes: |walk| Box::pin(tracking::writes(walk)),
