@@ -125,7 +125,9 @@ fn is_covered(partition: &str, wanted: &[AccessCheck]) -> bool {
         // Versions are stored under the id of their server.
         "MCPS" | "MCPV" => {
             let is_server = |wanted: &AccessCheck| matches!(wanted.guard, Guard::McpServer(_));
-            lists(Resource::McpServer) || wanted.iter().any(is_server)
+            // Deleting a workspace moves its servers.
+            let of_workspace = |wanted: &AccessCheck| kind == "MCPS" && wanted.kind == Resource::Workspace;
+            lists(Resource::McpServer) || wanted.iter().any(|wanted| is_server(wanted) || of_workspace(wanted))
         }
         "EVAL" | "EVALKEY" => {
             let of_this = |wanted: &AccessCheck| {

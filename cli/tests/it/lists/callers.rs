@@ -197,6 +197,8 @@ async fn made(world: &World, name: &str, number: usize, user: &User) -> Caller {
 
 fn filled(ids: &Ids, of: &str) -> String {
     match of.split_once('/') {
+        // The name of an MCP server.
+        Some(("com.example", _)) => of.to_owned(),
         Some((experiment, name)) => format!("{}/{name}", ids[experiment]),
         None if of.starts_with('e') => ids[of].clone(),
         None => of.to_owned(),
