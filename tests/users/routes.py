@@ -52,6 +52,7 @@ _SPACE = dict.fromkeys([(200, 403), (403, 200)], "MLflow finds no grant for this
 _NO_ID = {(403, 404): "no entity can have such an id, so our server responds with 404 to everyone"}
 _NAMED = {(200, 403): "MLflow does not check experiments that do not contain the dataset"}
 _PROMPT = dict.fromkeys([(403, 501), (500, 403)], "MLflow checks grants for registered models here, although the entity is a prompt; our server does not")
+_NO_QUEUES = {(200, 403): "MLflow lists no queues to callers who are denied them; our server refuses the list"}
 _NO_SCORER = {(200, 403): "MLflow distinguishes missing scorers from unreadable ones; our server does not"}
 
 
@@ -132,7 +133,7 @@ def _reviews(number: int) -> list[Asked]:
         Asked("POST", f"{queues}/get-or-create-user", {"experiment_id": experiment, "user": "$caller"}),
         Asked("GET", f"{queues}/get-by-name", {"experiment_id": experiment, "name": "queue"}),
         Asked("GET", f"{queues}/get-by-name", {"experiment_id": experiment, "name": "$unique"}, made=fresh_queue(users=["$caller"])),
-        Asked("GET", f"{queues}/list", {"experiment_id": experiment}),
+        Asked("GET", f"{queues}/list", {"experiment_id": experiment}, accepted=_NO_QUEUES),
         Asked("POST", f"{queues}/delete", {"queue_id": "$fresh"}, made=fresh_queue(users=["$caller"])),
         *of_queue("$fresh", fresh_queue(users=["$caller"])),
         *of_queue(f"$queue{number}"),

@@ -144,7 +144,6 @@ def _shown_of_experiment(number: int) -> list[Shown]:
         Shown("POST", f"{V3}/traces/search", {**asked, "filter": f"metadata.`mlflow.modelId` = '{model}'"}, of_traces),
         Shown("POST", f"{V3}/traces/delete-traces", {"experiment_id": experiment, "request_ids": ["tr-0"]}, []),
         Shown("GET", f"{V3}/issues/$issue{number}", {}, [("issue", "source_run_id")]),
-        Shown("GET", f"{V3}/review-queues/list", {"experiment_id": experiment}, [("review_queues", 0), ("review_queues", 1)]),
         Shown("POST", f"{V3}/datasets/search", in_experiment, [("datasets", 0), ("datasets", 1)]),
         Shown("GET", f"{V3}/datasets/search", in_experiment, [("datasets", 0)]),
     ]
@@ -283,7 +282,7 @@ def _decision(user: _User, asked: Asked, workspace: str | None) -> Iterator[str]
     if not is_accepted and (stock.status_code == 403) != (ours.status_code == 403) and not _is_malformed(user.pair[1], asked, ours.status_code):
         yield f"{method} {path} {asked.sent} {content} to {workspace}: stock {stock.status_code}, ours {ours.status_code}; {user}"
     for server, answer in zip(user.pair, (stock, ours), strict=True):
-        if answer.status_code == 200 and method == "POST" and path.endswith("s/delete"):
+        if answer.status_code == 200 and method == "POST" and path.endswith(("experiments/delete", "runs/delete")):
             _administer(server, "POST", path.replace("delete", "restore"), content)
 
 

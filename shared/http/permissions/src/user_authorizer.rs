@@ -16,7 +16,7 @@ use access::{
 };
 use futures::future::BoxFuture;
 use key_schema::attributes::{NAME, TAGS};
-use key_schema::rows;
+use key_schema::{access_rows, rows};
 use mlflow_api::auth::PermissionLevel;
 use mlflow_api::{Error, ErrorCode, Result, UserName};
 use runtime::clock::Moment;
@@ -30,7 +30,7 @@ use crate::passwords::Passwords;
 use crate::resources::{item_of, resources_of};
 use crate::rules::rule_of;
 use crate::stored_grants::{GrantedResource, StoredGrant, grant_key, grant_resource_id};
-use crate::users::{Account, role_key};
+use crate::users::role_key;
 use crate::visibility::visibility_of;
 use crate::workspace_ref::{WorkspaceRef, item_key};
 
@@ -321,7 +321,9 @@ impl Authorizer for UserAuthorizer {
     }
 
     fn is_user_name<'a>(&'a self, name: &'a UserName) -> BoxFuture<'a, Result<bool>> {
-        Box::pin(async move { Ok(Account::find(&self.access, name).await?.is_some()) })
+        // Functions that serve data may only read the access table with `BatchGetItem`.
+        let key = self.in_access(access_rows::User::key(name));
+        Box::pin(async move { Ok(self.read_items(vec![key.clone()], Vec::new()).await?.contains_key(&key)) })
     }
 
     /// Grants full control of a new entity to its creator.
