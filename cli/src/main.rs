@@ -138,7 +138,8 @@ fn log_filter(variable: Option<String>) -> Result<EnvFilter, Failure> {
 
 async fn run(command: Command) -> Result<(), Failure> {
     match command {
-        Command::Serve(options) => serve::run(options).await,
+        // Boxed, because it is by far the largest of these futures.
+        Command::Serve(options) => Box::pin(serve::run(options)).await,
         Command::Proxy(options) => proxy::run(options).await,
         Command::Admin(options) => admin::run(options).await,
         Command::Token(options) => token::run(options).await,

@@ -152,6 +152,18 @@ impl Options {
     }
 }
 
+/// Checks that clients store artifacts through the server, which checks grants.
+fn check_artifacts_are_guarded(artifact_root: &str) -> Result<(), Failure> {
+    if artifact_root.starts_with("mlflow-artifacts:") {
+        return Ok(());
+    }
+    Err(format!(
+        "clients access {artifact_root} with credentials of their own, regardless of grants: store artifacts in this server \
+         (--artifacts-destination), or use --artifacts-past-users"
+    )
+    .into())
+}
+
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let mode = options.mode()?;
     let ArtifactStorage { directory, root: artifact_root, artifacts } =
@@ -163,13 +175,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     }
     let artifacts =
         artifacts.presigned_only(options.artifacts_presigned_only).completing_within(UPLOAD_COMPLETION_TIMEOUT);
-    let is_direct = !artifact_root.starts_with("mlflow-artifacts:");
-    if mode == AuthMode::Basic && is_direct && !options.artifacts_past_users {
-        return Err(format!(
-            "clients access {artifact_root} with credentials of their own, regardless of grants: store artifacts in this server \
-             (--artifacts-destination), or use --artifacts-past-users"
-        )
-        .into());
+    if mode == AuthMode::Basic && !options.artifacts_past_users {
+        check_artifacts_are_guarded(&artifact_root)?;
     }
     // The artifact storage is opened at startup, so that configuration errors are reported now and
     // not at the first upload.

@@ -16,6 +16,7 @@ from tests.browser.visit import CHROMIUM, OPTIONS, Desk, Seen, Visit
 from tests.support import warm
 from tests.support.processes import child_environment
 from tests.support.servers import ServerlessMlflow, StockMlflow, subject_is_stock_mlflow
+from tests.webhooks.options import STOCK_ENVIRONMENT, subject_options
 
 #: Directory of screenshots, with a directory for each side.
 OUTPUT = Path(__file__).parent / "output"
@@ -128,11 +129,13 @@ def _require_chromium() -> None:
 
 
 def _stock(directory: Path) -> StockMlflow:
-    return StockMlflow(directory / "server", artifact_options=("--artifacts-destination", str(directory / "artifacts")))
+    artifacts = ("--artifacts-destination", str(directory / "artifacts"))
+    return StockMlflow(directory / "server", artifact_options=artifacts, environment=STOCK_ENVIRONMENT)
 
 
 def _ours(directory: Path) -> ServerlessMlflow:
-    return ServerlessMlflow(directory / "server", options=("--ui", str(ui.directory())), artifact_root="mlflow-artifacts:/")
+    options = ("--ui", str(ui.directory()), *subject_options(directory))
+    return ServerlessMlflow(directory / "server", options=options, artifact_root="mlflow-artifacts:/")
 
 
 def _output(side: str) -> Path:
@@ -144,7 +147,7 @@ def _parts(session: pytest.Session) -> Iterable[str]:
     steps, or all if there are other steps.
     """
     steps = {item.callspec.params["step"] for item in session.items if "step" in getattr(getattr(item, "callspec", None), "params", ())}
-    return {SAMPLE[step] for step in steps} if steps <= SAMPLE.keys() else PARTS
+    return {part for step in steps for part in SAMPLE[step]} if steps <= SAMPLE.keys() else PARTS
 
 
 def _fill(server: StockMlflow | ServerlessMlflow, directory: Path, minute: int, parts: Iterable[str]) -> dict[str, str]:

@@ -4,11 +4,15 @@ state.
 
 from collections.abc import Callable
 
+from playwright.sync_api import Locator
+
 from tests.browser.names import MANY_RUNS, MODEL, SOME_RUNS
 from tests.browser.visit import Visit
+from tests.webhooks.receiver import receiving
 
 Step = Callable[[Visit], None]
 _RUNS = "codegen_mlflow_app_src_experiment-tracking_components_experiment-page_components_runs_"
+_SECRET = "a secret made by hand"
 
 
 def experiments(visit: Visit) -> None:
@@ -334,6 +338,79 @@ def settings(visit: Visit) -> None:
     visit.look("light again")
 
 
+def webhooks(visit: Visit) -> None:
+    """Creates a webhook with a secret on the page of the settings, tests it with a receiver that
+    accepts and one that fails, edits, disables and deletes it.
+    """
+    page = visit.page
+    dialog = page.get_by_role("dialog")
+
+    def button(name: str) -> Locator:
+        return visit.by_component(f"mlflow.settings.webhooks.{name}-button")
+
+    def fill(name: str, value: str) -> None:
+        page.locator(f'[id="mlflow.settings.webhooks.{name}-input"]').fill(value)
+
+    def confirm(name: str) -> None:
+        dialog.get_by_role("button", name=name).click()
+        dialog.wait_for(state="detached")
+
+    def test(name: str) -> None:
+        button("test").click()
+        result = visit.by_component("mlflow.settings.webhooks.test-result-alert")
+        visit.look(name, result)
+        result.get_by_role("button").click()
+        result.wait_for(state="detached")
+
+    visit.open("settings")
+    page.get_by_role("link", name="Webhooks", exact=True).click()
+    visit.look("none", page.get_by_text("No webhooks configured"))
+    button("create").click()
+    dialog.get_by_role("button", name="Create").click()
+    visit.look("required fields", dialog.get_by_text("Name is required"))
+    confirm("Cancel")
+
+    with receiving() as receiver:
+        button("create").click()
+        fill("name", "made-by-hand")
+        fill("url", f"{receiver.url}/first")
+        fill("description", "Made by hand.")
+        fill("secret", _SECRET)
+        dialog.get_by_text("Registered model created", exact=True).click()
+        dialog.get_by_text("Prompt alias deleted", exact=True).click()
+        visit.look("form")
+        confirm("Create")
+        visit.look("created", page.get_by_text("made-by-hand"))
+        test("accepted")
+        receiver.answer = lambda _: (503, [], b"")
+        test("failed")
+
+        button("edit").click()
+        visit.look("form with values", dialog)
+        fill("name", "edited-by-hand")
+        fill("url", f"{receiver.url}/second")
+        dialog.get_by_text("Model version tag set", exact=True).click()
+        confirm("Save")
+        visit.look("edited", page.get_by_text("edited-by-hand"))
+        button("edit").click()
+        dialog.get_by_role("switch").click()
+        confirm("Save")
+        visit.look("disabled", page.get_by_text("Disabled", exact=True))
+        receiver.answer = lambda _: (200, [], b"")
+        test("accepted although disabled")
+        deliveries = receiver.deliveries()
+
+    # Saving without a secret keeps the former one.
+    assert [delivery.path for delivery in deliveries] == ["/first", "/first", "/second"]
+    assert all(delivery.is_signed_with(_SECRET) for delivery in deliveries)
+    button("delete").click()
+    visit.look("confirmation", dialog)
+    confirm("Cancel")
+    button("delete").click()
+    confirm("Delete")
+    visit.look("deleted", page.get_by_text("No webhooks configured"))
+
+
 def _run(visit: Visit, name: str):
     return visit.page.locator(".ag-row").get_by_role("link", name=name, exact=True)
 
@@ -370,4 +447,5 @@ FLOWS: dict[str, Step] = {
     "write prompts": prompts,
     "create a dataset": evaluation_datasets,
     "dark mode": settings,
+    "create, test, edit, delete a webhook": webhooks,
 }

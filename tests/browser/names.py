@@ -15,6 +15,7 @@ SESSION = "first session"
 
 #: The parts of the data.
 PARTS = ("training", "artifacts", "nested", "curves", "some", "many", "prompts", "evaluation", "traces")
-#: The steps of `make test`, with the part of the data that each shows: one with a document. Lists
-#: and charts are tested with the newcomer's visit.
-SAMPLE = {"trace": "traces"}
+#: The steps of `make test`, with the parts of the data that each shows: a page with a document, and
+#: a page that sends requests through the server. Lists and charts are tested with the newcomer's
+#: visit.
+SAMPLE: dict[str, tuple[str, ...]] = {"trace": ("traces",), "create, test, edit, delete a webhook": ()}

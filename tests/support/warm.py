@@ -117,8 +117,10 @@ def _fork_server() -> multiprocessing.context.ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_IMPORTED)
     # The fork server starts without MLflow's variables. Telemetry is disabled because it starts a
-    # thread, which forked processes would lack.
-    kept = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(("MLFLOW_", "_MLFLOW_"))}
+    # thread, which forked processes would lack. MLFLOW_SERVERLESS_BIN, which is not MLflow's, stays,
+    # because another thread may start that program at the same time.
+    own = [name for name in os.environ if name.startswith(("MLFLOW_", "_MLFLOW_")) and name != "MLFLOW_SERVERLESS_BIN"]
+    kept = {name: os.environ.pop(name) for name in own}
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
     try:
         forkserver.ensure_running()

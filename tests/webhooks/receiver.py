@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.support.http_server import Answer, Received, serving
 
-#: Timeout for a delivery. The stream is read twice a second, and the machine may be busy.
+#: Default timeout for a delivery. The stream is read twice a second, and the machine may be busy.
 _PATIENCE_SECONDS = 60
 
 
@@ -68,9 +68,9 @@ class Receiver:
             self._changed.notify_all()
         return self.answer(delivery)
 
-    def wait_for(self, count: int, path: str | None = None) -> list[Delivery]:
+    def wait_for(self, count: int, path: str | None = None, patience: float = _PATIENCE_SECONDS) -> list[Delivery]:
         """Returns the deliveries, to one path or all, once there are at least `count`."""
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + patience
         with self._changed:
             while len(found := self._to(path)) < count:
                 if not self._changed.wait(deadline - time.monotonic()):

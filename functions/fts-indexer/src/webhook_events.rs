@@ -94,8 +94,8 @@ impl WebhookQueues {
         let models: Vec<BoxFuture<'_, _>> =
             by_model.into_values().map(|events| self.add_in_order(events).boxed()).collect();
         let outcomes: Vec<_> = stream::iter(models).buffer_unordered(MODEL_CONCURRENCY).concat().await;
-        let queued = outcomes.iter().filter(|(_, outcome)| outcome.is_ok());
-        let queues = queued.flat_map(|(event, _)| event.webhooks.iter().map(|webhook| event.queue(*webhook)));
+        let complete = outcomes.iter().filter(|(_, outcome)| outcome.is_ok());
+        let queues = complete.flat_map(|(event, _)| event.webhooks.iter().map(|webhook| event.queue(*webhook)));
         self.invoke(queues.collect()).await;
         outcomes
     }
