@@ -605,7 +605,8 @@ SEQUENCES = {
 }
 
 
-#: Sequences with many requests. The others send some requests to the same endpoints.
+#: Sequences that `make test` leaves out, because they send many requests. The other sequences send
+#: some requests to the same endpoints.
 SLOW = {"unknown", "deletion", "names"}
 #: Shortened sequences for `make test`: one artifact root and archive in four, and ids in one other
 #: workspace.

@@ -52,8 +52,9 @@ impl CpuRule {
         })
     }
 
-    /// Returns how long a function with this memory computes. Memory beyond one core does not make
-    /// it faster, because a function has a single thread.
+    /// Returns how long a function with this memory takes for a computation that takes `computed`
+    /// on a whole core. More memory than `whole_core_mb` does not make the function faster, because
+    /// it has a single thread.
     #[must_use]
     pub fn slowed(&self, computed: Duration, memory_mb: u32) -> Duration {
         computed.mul_f64((self.whole_core_mb / f64::from(memory_mb)).max(1.0))

@@ -19,7 +19,7 @@ use crate::simulated_stack::SimulatedStack;
 
 /// Interval at which a process exports what it has gathered.
 const EXPORT_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval between traces with the tag that is searched for, as a number of traces.
+/// On average, one in this many traces has the tag that is searched for.
 const TAG_INTERVAL: u32 = 20;
 /// Words of the generated sentences.
 const WORDS: [&str; 16] = [

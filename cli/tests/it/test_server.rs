@@ -66,7 +66,7 @@ pub(crate) async fn with_walker(
         let name = UserName::new(SAMPLE_USER).unwrap();
         store.user_create(&name, "a password of the walk".to_owned(), true).await.unwrap();
     }
-    // The rows of workspaces exist, regardless of the authorizer.
+    // The table has rows of workspaces, whichever authorizer is used.
     Environment { authorizer, has_workspaces: true, ..around }
 }
 

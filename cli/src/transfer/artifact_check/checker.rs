@@ -117,8 +117,9 @@ async fn has_files(at: &Location, path: &ArtifactPath) -> mlflow_api::Result<boo
     }
 }
 
-/// Returns whether all of these files or directories exist. One listing per directory, and one for each
-/// path that is not in a list.
+/// Returns whether all of these files or directories exist. Lists each directory that contains any
+/// of them once. If a directory has more files than a list shows, all paths that have not been
+/// checked yet count as existing.
 async fn has_paths(at: &Location, paths: &[String]) -> mlflow_api::Result<bool> {
     let mut listed: HashSet<String> = HashSet::new();
     let mut directories: HashSet<&str> = HashSet::new();

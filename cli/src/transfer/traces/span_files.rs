@@ -65,9 +65,12 @@ pub(super) struct SpanFileReader {
 }
 
 impl SpanFileReader {
-    /// Reads the spans of a file. Returns `None` if it does not exist, or why it cannot be read: a
-    /// clause that completes "not imported, ". Files that `--artifacts` moves may still be in their
-    /// old place.
+    /// Reads the spans of a file. Returns `None` if the file does not exist. A file that
+    /// `--artifacts` moves is read at its new location or, if it is missing or unreadable there, at
+    /// the old one.
+    ///
+    /// If the file cannot be read, the error is the reason, as a clause that completes
+    /// "not imported, ".
     pub(super) async fn read(&self, context: &ImportContext, file: &SpanFile) -> Result<Option<Vec<Span>>, String> {
         let old = place(file.directory(), &context.artifacts_destination);
         let moved = place(&context.artifact_location(file.directory()), &context.artifacts_destination);

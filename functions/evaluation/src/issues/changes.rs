@@ -13,7 +13,8 @@ use service::Endpoint;
 use super::reads::{IssueTarget, visible};
 use crate::store::{IssueChange, NewIssue, Store};
 
-/// Reads the metadata of a request, and checks the time, which MLflow does in its own way.
+/// Reads the metadata of a request, and checks the time at which the issue was last seen. Like
+/// MLflow, the check accepts the time as a number or as a text of digits.
 fn metadata_and_time(request: &Request) -> Result<Metadata> {
     let body = request.object(&[])?;
     let sent = |name: &str, camel: &str| body.get(name).or_else(|| body.get(camel));

@@ -36,8 +36,8 @@ async fn a_secret_is_sealed_for_its_webhook_and_never_returned() {
     let dump = serde_json::to_string(&site.dump().await).unwrap();
     assert!(!dump.contains("a secret of the test"));
 
-    // A change of something else keeps the secret, another secret replaces it, and an empty one
-    // removes it.
+    // An update whose secret is `null` keeps the stored secret, another secret replaces it, and an
+    // empty one removes it.
     let before = sealed(&site, id).await;
     site.server.update(id, json!({ "name": "renamed", "secret": null })).await;
     assert_eq!(sealed(&site, id).await, before);

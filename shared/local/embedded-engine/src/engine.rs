@@ -73,7 +73,7 @@ impl Engine {
     /// for its owner only.
     ///
     /// A write is acknowledged when it is on disk. Several processes may have the same directory
-    /// open. They open it one after another.
+    /// open at the same time. While another process is opening the directory, this call waits.
     pub fn open(directory: &Path) -> Result<Self, EngineError> {
         Self::open_as(directory, |log| {
             // SQLite keeps the log's file while the database has an open connection.

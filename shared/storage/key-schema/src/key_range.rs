@@ -19,7 +19,7 @@ fn end_of(beginning: &str) -> String {
     }
 }
 
-/// A range of one partition, of the table or of an index, in the order of sort keys.
+/// A range of sort keys in one partition of the table or of an index.
 ///
 /// A position in the range is the part of a sort key after the prefix that all keys of the range
 /// share.

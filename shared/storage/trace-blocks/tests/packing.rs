@@ -272,7 +272,7 @@ async fn a_half_of_a_block_is_not_taken_for_the_whole() {
 
 #[test]
 fn a_block_is_small() {
-    // The traces are similar to an agent's traces: only IDs, times and texts differ.
+    // Like the traces of a real agent, these differ from each other only in ids, times and texts.
     let traces: Vec<_> = (0..128_u32)
         .map(|at| {
             let id = format!("tr-{:032x}", u128::from(at).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));

@@ -15,7 +15,7 @@ pub(super) struct ExperimentEntry {
     pub(super) id: ExperimentId,
     /// The lifecycle stage, according to the list.
     pub(super) stage: Stage,
-    /// The name, or `None` if the entry's key is too short to contain all of it.
+    /// The name, or `None` if it is too long for the entry's key, which truncates it.
     pub(super) name: Option<String>,
     /// The time that the list is ordered by, in ms.
     pub(super) time: i64,

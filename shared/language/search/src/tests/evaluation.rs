@@ -1,4 +1,4 @@
-//! Tests of which rows pass a filter.
+//! Tests that filters select the right runs and experiments.
 
 use std::collections::BTreeMap;
 

@@ -155,7 +155,7 @@ mod tests {
         let refused = by_trace(traces(1_000, 3_500, 8_000)).unwrap_err();
         assert_eq!(refused.status, 413, "{}", refused.detail);
         assert!(refused.detail.starts_with("The spans and the tags of the traces"), "{}", refused.detail);
-        // Empty texts count as well.
+        // Tags with empty values count as well, because each tag takes memory besides its texts.
         assert_eq!(by_trace(traces(1_000, 100_000, 0)).unwrap_err().status, 413);
     }
 

@@ -18,7 +18,7 @@ pub struct DeliveryRequest {
     pub workspace: String,
     /// Id of the webhook.
     pub webhook: String,
-    /// The models with pending deliveries, as attributes of `ModelKey`.
+    /// The models with pending deliveries, as written by `ModelKey::to_attribute`.
     pub models: Vec<String>,
 }
 

@@ -50,8 +50,9 @@ impl<'a> RunFinder<'a> {
             for (at, started) in &uncovered.deleted {
                 sources.insert(at.clone(), RunSource::Copy(RunCopy::key(at, *started, OwnStage::Deleted)));
             }
-            // Runs that changed after they were indexed have stale copies, even if they were also
-            // deleted individually, so they are read from their documents.
+            // Runs that changed after they were indexed have stale copies, so they are read from
+            // their documents. For runs that were also deleted individually, this replaces the copy
+            // as the source.
             sources.extend(uncovered.changed.iter().map(|at| (at.clone(), RunSource::Documents)));
         }
         self.examine(sources.into_iter().map(|(at, source)| RunToRead { at, source }).collect()).await
