@@ -2,8 +2,10 @@
 //!
 //! No position is stored, so every start begins with the oldest records of the stream, which are up
 //! to 24 hours old. Processing a record again is safe, because a record only identifies a changed
-//! entity, and an entity that is already indexed costs one read. Shards are read in turn. The order
-//! of records across shards does not matter, and the indexer processes one batch at a time.
+//! entity, and an entity that is already indexed costs one read. The exception are events for
+//! webhooks, which are queued and sent again. Shards are read in turn, and the indexer processes one
+//! batch at a time. Only for events does the order of records across shards matter: a shard is not
+//! read after its parent, so events of a model may be sent out of order if they are in both.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, PoisonError};

@@ -4,17 +4,19 @@
 //! A record of the stream only says *which* entity has changed. The indexer reads the entity's
 //! current state, writes the entity's copy, and writes and deletes entries of the index. Several
 //! changes of one entity in a batch are therefore processed as one, and the order of records does
-//! not matter. A batch that is delivered twice has no further effect.
+//! not matter. A batch that is delivered twice has no further effect. Events for webhooks are the
+//! exception: they are queued in the order of the records, and an event whose record arrives again
+//! after the event was delivered is delivered again.
 //!
 //! `docs/design/stream.md` describes how records arrive, `docs/design/run-metrics.md` how points
 //! are packed, `docs/design/run-index.md` how runs are indexed, and `docs/design/traces-at-rest.md`
-//! how traces are packed.
+//! how traces are packed. `docs/design/webhooks.md` describes events for webhooks.
 //!
 //! | module | what it does |
 //! |---|---|
 //! | [`stream_batch`] | sorts the records by entity |
 //! | [`schedule`] | decides which runs are indexed now |
-//! | [`scheduled_ticks`] | checks postponed runs and partitions |
+//! | [`scheduled_ticks`] | checks postponed runs, partitions and pending deliveries |
 //! | [`run_indexing`] | indexes a run: its copy, and its entries as determined by the crate `run-index` |
 //! | [`trace_packing`] | packs traces into blocks |
 //! | [`webhook_events`] | queues events for webhooks, and invokes the function that delivers them |
