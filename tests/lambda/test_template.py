@@ -60,7 +60,12 @@ def function_of(path: dict) -> str:
     its deployed name.
     """
     uri = path["x-amazon-apigateway-any-method"]["x-amazon-apigateway-integration"]["uri"]["Fn::Sub"]
-    return f"{re.search(r'[$][{]AWS::StackName[}]-([a-z-]+)/invocations$', uri)[1].title()}Function"
+    return resource_of(re.search(r"[$][{]AWS::StackName[}]-([a-z-]+)/invocations$", uri)[1])
+
+
+def resource_of(crate: str) -> str:
+    """Returns the resource of the function of a crate."""
+    return f"{crate.title().replace('-', '')}Function"
 
 
 def test_functions_are_called_as_the_api_calls_them(template):
@@ -109,7 +114,7 @@ def test_each_path_reaches_a_function_that_the_gateway_may_call(template, resour
 
 def test_the_gateway_and_watch_send_the_same_paths_to_the_same_function(template):
     router = manifest(REPOSITORY)["workspace"]["metadata"]["lambda"]["watch"]["router"]
-    watched = {path: f"{crate.title()}Function" for path, crate in router.items()}
+    watched = {path: resource_of(crate) for path, crate in router.items()}
     pattern = {path: "/{*path}" if path == "/$default" else path.replace("{proxy+}", "{*path}") for path in paths(template)}
     assert {pattern[path]: function_of(said) for path, said in paths(template).items()} == watched
 
@@ -232,6 +237,7 @@ def test_functions_may_do_only_what_they_do(resources):
         "TrackingFunctionRole", "EvaluationFunctionRole", "RegistryFunctionRole", "IndexerFunctionRole", "UiFunctionRole",
         "ArtifactsFunctionRole", "GraphqlFunctionRole", "TracesFunctionRole", "AuthFunctionRole",
         "HousekeeperFunctionRole", "WebhooksFunctionRole", "DeliverFunctionRole",
+        "McpServersFunctionRole",
     }
     looks_up = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
     # Only one function writes users and their roles. The others read them.
@@ -302,6 +308,7 @@ def test_functions_may_use_the_keys_that_encrypt_what_they_use(template, resourc
         "HousekeeperFunctionRole": {"TableKey": reads},
         "WebhooksFunctionRole": {"TableKey": reads, "SecretsKey": {"kms:GenerateDataKey"}},
         "DeliverFunctionRole": {"TableKey": reads, "SecretsKey": reads},
+        "McpServersFunctionRole": {"TableKey": reads},
     }
     nothing = {"Ref": "AWS::NoValue"}
     for name in ["TableKey", "BucketKey", "LogKey", "SecretsKey"]:
@@ -401,6 +408,7 @@ def test_functions_know_only_what_they_need(resources):
         "HousekeeperFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION", "WORKSPACES"},
         "WebhooksFunction": SIGN_IN | {"TABLE_NAME", "SECRETS_KEY"},
         "DeliverFunction": {"TABLE_NAME", "SECRETS_KEY", "WORKSPACES"},
+        "McpServersFunction": SIGN_IN | {"TABLE_NAME"},
     }
 
 
@@ -555,7 +563,7 @@ def test_each_alarm_reaches_the_topic(template, resources):
     # ChangesLeftBehind and PartitionNearlyFull are on by default, because an operator has to act
     # before data is lost.
     assert default == {"ServerErrors", "IndexerLag", "TableThrottles", "ChangesLeftBehind", "PartitionNearlyFull"}
-    assert alarms.keys() - default == {"IndexerErrors", "HousekeeperErrors", "ChangesNotIndexed", "IndexerBehind", "ClientErrors", "HousekeepingBehind"}
+    assert alarms.keys() - default == {"IndexerErrors", "DeliverErrors", "HousekeeperErrors", "ChangesNotIndexed", "IndexerBehind", "ClientErrors", "HousekeepingBehind"}
     assert {alarms[name]["Condition"] for name in alarms.keys() - default} == {"HasMoreAlarms"}
     assert template["Conditions"]["HasMoreAlarms"] == {"Fn::Equals": [{"Ref": "MoreAlarms"}, "on"]}
     assert template["Parameters"]["MoreAlarms"]["Default"] == "off"

@@ -19,7 +19,7 @@ use table::{Update, number};
 use test_site::route_samples::SampleClient;
 use test_site::{TestEnvironment, key_of};
 
-use crate::other_workspace::{Sent, answer, recorded, shape};
+use crate::other_workspace::{Sent, answer, creates_mcp_server, recorded, shape};
 use crate::test_server::{ROOT, TABLE, of_table, with_files};
 use crate::users_server::PASSWORD;
 
@@ -28,13 +28,6 @@ const STRANGER: &str = "stranger";
 /// Routes that disclose the existence of unreadable entities, as in MLflow: a name can be taken.
 const TELLING: [&str; 4] =
     ["/experiments/get-by-name", "/experiments/create", "/registered-models/create", "/registered-models/rename"];
-
-/// Checks whether a call creates an MCP server, whose name can be taken, too. The first version of a
-/// server creates the server.
-fn creates_mcp_server(call: &str) -> bool {
-    let is_version = call.contains("/mcp-servers/") && call.ends_with("/versions");
-    call.starts_with("POST ") && (is_version || call.ends_with("/mcp-servers"))
-}
 
 /// Returns the functions for a user without permissions.
 async fn of_a_stranger(site: &TestEnvironment, directory: &Path) -> Router {

@@ -182,7 +182,7 @@ pub(crate) fn api_with_journal(table: &Table) -> TestClient {
 
 /// Creates each router on first use, because most tests call only one or two functions.
 fn functions(table: &Table, tracking: tracking::store::Store) -> TestClient {
-    let (table, routers) = (table.clone(), Arc::<[OnceLock<Router>; 5]>::default());
+    let (table, routers) = (table.clone(), Arc::<[OnceLock<Router>; 6]>::default());
     let answer = move |request: Request| {
         let function = function_of(request.uri().path());
         let router = routers[function].get_or_init(|| match function {
@@ -192,6 +192,7 @@ fn functions(table: &Table, tracking: tracking::store::Store) -> TestClient {
                 evaluation::router(&evaluation::store::Store::with_lease(table.clone(), LEASE), test_site::everybody())
             }
             4 => webhooks::router(&webhooks::store::Store::new(table.clone()), test_site::everybody()),
+            5 => mcp_servers::router(&mcp_servers::store::Store::new(table.clone()), test_site::everybody()),
             _ => {
                 let artifacts = artifact_store::ArtifactStore::below(ROOT);
                 traces::router(
@@ -211,9 +212,10 @@ fn function_of(path: &str) -> usize {
     let below = path.split_once("/mlflow/").map_or(path, |(_, below)| below);
     match below.split('/').next() {
         Some("registered-models" | "model-versions") => 1,
-        Some("datasets" | "scorers") => 2,
+        Some("datasets" | "scorers" | "label-schemas" | "review-queues" | "issues") => 2,
         Some("traces" | "get-trace-artifact") => 3,
         Some("webhooks") => 4,
+        Some("mcp-servers") => 5,
         _ if path.starts_with("/v1/traces") => 3,
         _ => 0,
     }
