@@ -1,8 +1,5 @@
 """MLflow databases at the schemas of several releases, on SQLite, PostgreSQL and MariaDB."""
 
-import functools
-import subprocess
-import sys
 from pathlib import Path
 
 import sqlalchemy
@@ -75,7 +72,6 @@ class SchemaTemplates:
         return self._templates[release]
 
 
-@functools.cache
 def fill(url: str, rows: dict[str, list[dict]]) -> None:
     """Inserts rows into the tables that the schema has, with the columns that it has."""
     engine = sqlalchemy.create_engine(url)
