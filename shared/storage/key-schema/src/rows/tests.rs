@@ -136,6 +136,7 @@ fn only_rows_of_one_entity_begin_alike() {
         "ModelVersion ModelVersionTag",
         "Run RunParam RunTag RunOutput RunInput RunModelInput",
         "RunMetrics RunMetricsBucket",
+        "WebhookEvent WebhookEventPart",
     ];
     assert!(alike.iter().eq(expected.iter()), "{alike:#?}");
 }
