@@ -154,9 +154,11 @@ fn is_covered(partition: &str, wanted: &[AccessCheck]) -> bool {
                 || wanted.action == Action::Share
         }),
         // Webhooks. Calls of the registry read who subscribes to their events, and write the events.
-        "HOOK" => wanted
-            .iter()
-            .any(|wanted| wanted.kind == Resource::Webhook || matches!(wanted.guard, Guard::RegisteredModel(_))),
+        // Deleting a workspace removes its webhooks.
+        "HOOK" => wanted.iter().any(|wanted| {
+            matches!(wanted.kind, Resource::Webhook | Resource::Workspace)
+                || matches!(wanted.guard, Guard::RegisteredModel(_))
+        }),
         // The list of all workspaces. Only those in which the caller has a role are shown.
         "WORKSPACES" => wanted.iter().any(|wanted| wanted.kind == Resource::Workspace),
         _ => false,

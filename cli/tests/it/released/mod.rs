@@ -69,13 +69,41 @@ fn records_a_release_that_is_asked_for() {
     });
 }
 
+/// Row types that were added after 0.1.0: those of webhooks, reviews, issues and MCP servers.
+const LATER_ROWS: [&str; 23] = [
+    "DeadDelivery",
+    "Issue",
+    "IssueContent",
+    "IssueLocation",
+    "IssuePart",
+    "IssueTraces",
+    "LabelSchema",
+    "LabelSchemaName",
+    "McpServer",
+    "McpServerPermission",
+    "McpServerRemoval",
+    "McpServerVersion",
+    "McpServerVersionPart",
+    "ReviewItem",
+    "ReviewQueue",
+    "ReviewQueueName",
+    "ReviewedTrace",
+    "Webhook",
+    "WebhookDelivery",
+    "WebhookEvent",
+    "WebhookEventPart",
+    "WebhookQueue",
+    "WebhookSubscriptions",
+];
+
 #[test]
 fn a_table_of_each_release_has_every_row() {
     for release in RELEASES {
         let (items, access) = recorded_tables::released(release);
         let without = recorded_tables::without(release);
         assert!(without.len() < 5, "{release} lacks {without:?}");
-        let missing = missing(items.iter().chain(&access).map(key_of));
+        let mut missing = missing(items.iter().chain(&access).map(key_of));
+        missing.retain(|row| !LATER_ROWS.contains(row));
         assert_eq!(missing, without.iter().map(String::as_str).collect::<BTreeSet<_>>(), "rows of {release}");
     }
 }
