@@ -61,7 +61,9 @@ async fn create(store: &Store, number: usize) {
 }
 
 async fn version(store: &Store, number: usize, version: &str, status: &str) {
-    let description = "Searches the documents of a team, and answers questions about them.";
+    // Random ids and times change the size of 10,000 servers by some hundred bytes. The length of this text
+    // keeps their total away from the next whole unit.
+    let description = "Searches the documents of a team, and answers all questions.";
     let tool = json!({ "name": "search", "inputSchema": { "type": "object", "properties": { "query": { "type": "string" } } } });
     let body = json!({
         "server_json": { "name": name(number).as_str(), "version": version, "description": description },
@@ -218,7 +220,6 @@ async fn many(ledger: &mut CostLedger) {
 }
 
 #[test]
-#[ignore = "searches of 10,000 servers are metered as 439 or 440 units, because the lengths of random ids vary"]
 fn the_ledger_of_the_mcp_server_registry_is_up_to_date_and_within_its_budgets() {
     CostLedger::of(SECTIONS).check("capacity-mcp-servers.md", HEAD);
 }
