@@ -183,8 +183,8 @@ def test_without_a_route_nothing_is_found():
 def test_routes_are_read_from_the_template():
     routes = dict(read_routes(yaml_parse((_REPOSITORY / "template.yaml").read_text())))
     crates = {crate.parent.name for crate in _REPOSITORY.glob("functions/*/Cargo.toml")}
-    # These two are invoked by the stream and by schedules, not by clients.
-    assert set(routes.values()) == crates - {"fts-indexer", "housekeeper"}
+    # These are invoked by the stream, by schedules and by other functions, not by clients.
+    assert set(routes.values()) == crates - {"fts-indexer", "deliver", "housekeeper"}
     assert (routes["$default"], routes["/v1/traces"]) == ("tracking", "traces")
     assert all(path == "$default" or path.startswith("/") for path in routes)
 

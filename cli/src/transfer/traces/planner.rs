@@ -23,7 +23,7 @@ const GROUP: usize = 10;
 const ARCHIVE: &str = "ARCHIVE_REPO";
 /// Tag with the directory of the archive.
 const ARCHIVE_LOCATION_TAG: &str = "mlflow.trace.archiveLocation";
-/// Metadata of assessments with the run that made them.
+/// Key of an assessment's metadata that holds the id of the run that created the assessment.
 const ASSESSMENT_RUN: &str = "mlflow.assessment.sourceRunId";
 
 /// A trace that is being imported.

@@ -51,8 +51,9 @@ const fn private(block: SpecialBlock) -> SpecialBlock {
 const BLOCKS: &[SpecialBlock] = &[
     v4([0, 0, 0, 0], 8, "this network"),
     private(v4([10, 0, 0, 0], 8, "private use")),
-    // Some clouds serve metadata and credentials of a machine at this address.
+    // Alibaba Cloud and Azure serve metadata and credentials of machines at these addresses.
     v4([100, 100, 100, 200], 32, "instance metadata"),
+    v4([168, 63, 129, 16], 32, "instance metadata"),
     private(v4([100, 64, 0, 0], 10, "shared address space")),
     private(v4([127, 0, 0, 0], 8, "loopback")),
     // Includes 169.254.169.254, which serves credentials of machines, and 169.254.170.2, which
@@ -84,6 +85,9 @@ const BLOCKS: &[SpecialBlock] = &[
     v6(0x5f00 << 112, 16, "segment routing"),
     // AWS serves credentials and time at addresses of this block.
     v6(0xfd00_0ec2 << 96, 32, "instance metadata"),
+    // Google Cloud and Oracle Cloud.
+    v6((0xfd20_00ce << 96) | 0x254, 128, "instance metadata"),
+    v6((0xfd00_00c1 << 96) | 0xa9fe_a9fe, 128, "instance metadata"),
     private(v6(0xfc00 << 112, 7, "unique local")),
     v6(0xfe80 << 112, 10, "link-local"),
     v6(0xfec0 << 112, 10, "site-local"),

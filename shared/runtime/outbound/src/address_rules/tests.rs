@@ -17,6 +17,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("100.64.0.0", "100.127.255.255", "shared address space"),
     ("100.100.100.200", "100.100.100.200", "instance metadata"),
     ("127.0.0.0", "127.255.255.255", "loopback"),
+    ("168.63.129.16", "168.63.129.16", "instance metadata"),
     ("169.254.0.0", "169.254.255.255", "link-local"),
     ("169.254.169.254", "169.254.170.2", "link-local"),
     ("172.16.0.0", "172.31.255.255", "private use"),
@@ -51,6 +52,8 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("fc00::", "fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "unique local"),
     ("fd00:ec2::", "fd00:ec2:ffff:ffff:ffff:ffff:ffff:ffff", "instance metadata"),
     ("fd00:ec2::254", "fd00:ec2::254", "instance metadata"),
+    ("fd20:ce::254", "fd20:ce::254", "instance metadata"),
+    ("fd00:c1::a9fe:a9fe", "fd00:c1::a9fe:a9fe", "instance metadata"),
     ("fe80::", "febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "link-local"),
     ("fec0::", "feff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "site-local"),
     ("ff00::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "multicast"),
@@ -125,7 +128,7 @@ fn public_addresses_are_allowed() {
     }
 }
 
-/// What an operator allows together with private peers.
+/// Even if private peers are allowed, addresses that serve credentials of machines are refused.
 #[test]
 fn private_peers_do_not_include_credentials_of_machines() {
     for text in ["10.0.0.1", "127.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1", "::1", "fd00::1", "fc00::1"] {
@@ -136,7 +139,10 @@ fn private_peers_do_not_include_credentials_of_machines() {
         "169.254.169.254",
         "169.254.170.2",
         "100.100.100.200",
+        "168.63.129.16",
         "fd00:ec2::254",
+        "fd20:ce::254",
+        "fd00:c1::a9fe:a9fe",
         "fe80::1",
         "0.0.0.0",
         "255.255.255.255",
