@@ -301,7 +301,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn ten_thousand_wrong_passwords_take_some_fifty_hashes_and_hold_nobody_up() {
         let passwords = Passwords::default();
-        let [ann, bob] = ["ann", "bob"].map(|name| UserName::named(name).unwrap());
+        let ann = UserName::named("ann").unwrap();
         let hash = passwords.hash("correct horse battery".to_owned()).await.unwrap();
         let stranger = Some("192.0.2.1".parse().unwrap());
         let home = Some("198.51.100.1".parse().unwrap());
@@ -319,7 +319,15 @@ mod tests {
         let made = passwords.hash_count();
         assert!(right(&ann).await.unwrap());
         assert_eq!(passwords.hash_count(), made);
-        assert!(right(&bob).await.unwrap());
+        // A bucket is chosen by a random hash, so one of these users may share a bucket with the stranger.
+        let mut refused = 0;
+        for number in 0..5 {
+            let name = UserName::named(&format!("bob {number}")).unwrap();
+            let from = Some(format!("198.51.{number}.1").parse().unwrap());
+            let checked = passwords.check(&name, Some(&hash), "correct horse battery".to_owned(), from).await;
+            refused += usize::from(!checked.is_ok_and(|is_right| is_right));
+        }
+        assert!(refused <= 1, "{refused}");
     }
 
     #[tokio::test(flavor = "multi_thread")]
