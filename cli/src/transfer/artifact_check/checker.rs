@@ -17,11 +17,12 @@ use crate::transfer::registered_models::VersionLocations;
 const RUNS: &str = "runs";
 const LOGGED_MODELS: &str = "logged models";
 const VERSIONS: &str = "model versions";
+const TRACES: &str = "traces with attachments";
 /// Number of locations that are looked up concurrently.
 const CONCURRENCY: usize = 16;
 
-/// Checks whether this server serves the artifacts of the imported experiments, and of the versions of
-/// registered models. If `looks_up` is set, also reports files that are missing, with one listing per
+/// Checks whether this server serves the artifacts of the imported experiments, attachments of traces
+/// included, and of the versions of registered models. If `looks_up` is set, also reports files that are missing, with one listing per
 /// location, and one per directory of a file that a run's tags name.
 ///
 /// # Errors
@@ -42,24 +43,32 @@ pub(crate) async fn check(
     for experiment in experiments {
         let mut after = String::new();
         loop {
-            let runs = candidates::next_runs(&context.source, experiment.source_id, &after).await?;
+            let runs = candidates::next_runs(context, experiment.source_id, &after).await?;
             let Some(last) = runs.last() else { break };
             after.clone_from(&last.id);
             check.all(RUNS, runs).await;
         }
         after.clear();
         loop {
-            let models = candidates::next_logged_models(&context.source, experiment.source_id, &after).await?;
+            let models = candidates::next_logged_models(context, experiment.source_id, &after).await?;
             let Some(last) = models.last() else { break };
             after.clone_from(&last.id);
             check.all(LOGGED_MODELS, models).await;
+        }
+        after.clear();
+        let location = &experiment.record.artifact_location;
+        loop {
+            let traces = candidates::next_traces(context, experiment.source_id, location, &after).await?;
+            let Some(last) = traces.last() else { break };
+            after.clone_from(&last.id);
+            check.all(TRACES, traces).await;
         }
     }
     let mut versions = VersionLocations::open(context).await?;
     while let Some(found) = versions.next(context).await? {
         let found = found.into_iter().map(|version| Candidate {
             id: version.id,
-            location: version.location,
+            location: context.artifact_location(&version.location),
             requirement: Requirement::AnyFile,
         });
         check.all(VERSIONS, found.collect()).await;
@@ -79,9 +88,8 @@ impl ArtifactCheck<'_> {
     async fn all(&self, kind: &'static str, candidates: Vec<Candidate>) {
         let mut findings = stream::iter(candidates)
             .map(|candidate| async move {
-                let location = self.context.artifact_location(&candidate.location);
                 let requirement = self.looks_up.then_some(&candidate.requirement);
-                let finding = find(&self.store, &location, requirement).await;
+                let finding = find(&self.store, &candidate.location, requirement).await;
                 (candidate.id, finding)
             })
             .buffered(CONCURRENCY);

@@ -3,7 +3,7 @@
 //!
 //! | file | what it is for |
 //! |---|---|
-//! | `candidates.rs` | reads the locations of runs, logged models and model versions from the source |
+//! | `candidates.rs` | reads the locations of runs, logged models and traces with attachments from the source |
 //! | `requirement.rs` | which files must exist at a location |
 //! | `checker.rs` | looks them up |
 //!

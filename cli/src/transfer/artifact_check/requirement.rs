@@ -1,13 +1,19 @@
 //! Which files must exist at an artifact location.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 /// Tag of a run with the models that it has logged into its own directory, as JSON.
 pub(super) const MODELS_TAG: &str = "mlflow.log-model.history";
 /// Tag of a run with tables that it has logged, as JSON.
 pub(super) const FILES_TAG: &str = "mlflow.loggedArtifacts";
-/// Maximum number of files that are looked up for one run.
+/// Maximum number of files that are looked up for one run or trace.
 const MAX_FILES: usize = 100;
+/// Prefix of a reference from a span to an attachment: `mlflow-attachment://<id>?…`.
+const ATTACHMENT_SCHEME: &str = "mlflow-attachment://";
+/// Directory of a trace that contains its attachments.
+const ATTACHMENTS_DIRECTORY: &str = "attachments";
 
 /// What must exist at a location.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,10 +38,23 @@ impl Requirement {
         let models = models.filter_map(|model| Some(model.get("artifact_path")?.as_str()?.to_owned()));
         let files = entries(files).into_iter().filter_map(|file| Some(file.get("path")?.as_str()?.to_owned()));
         let is_relative = |path: &String| !path.is_empty() && !path.starts_with('/') && !path.contains("://");
-        let mut paths: Vec<_> = models.chain(files).filter(is_relative).take(MAX_FILES).collect();
-        paths.sort_unstable();
-        paths.dedup();
-        if paths.is_empty() { Self::None } else { Self::Paths(paths) }
+        Self::of_paths(models.chain(files).filter(is_relative))
+    }
+
+    /// Returns what must exist in the directory of a trace whose spans have this content, as JSON.
+    pub(super) fn of_trace(content: &str) -> Self {
+        let is_of_id = |symbol: char| symbol.is_ascii_alphanumeric() || symbol == '-' || symbol == '_';
+        let ids = content.split(ATTACHMENT_SCHEME).skip(1).filter_map(|rest| {
+            let end = rest.find(|symbol| !is_of_id(symbol)).filter(|end| *end > 0)?;
+            // Only a reference has parameters. Other texts may contain the scheme as well.
+            rest[end..].starts_with('?').then(|| &rest[..end])
+        });
+        Self::of_paths(ids.map(|id| format!("{ATTACHMENTS_DIRECTORY}/{id}")))
+    }
+
+    fn of_paths(paths: impl Iterator<Item = String>) -> Self {
+        let paths: BTreeSet<_> = paths.take(MAX_FILES).collect();
+        if paths.is_empty() { Self::None } else { Self::Paths(paths.into_iter().collect()) }
     }
 }
 
@@ -52,5 +71,14 @@ mod tests {
         for text in ["", "{}", "[1]", "[{\"artifact_path\": 5}]"] {
             assert_eq!(Requirement::of_run(Some(text), None), Requirement::None, "{text}");
         }
+    }
+
+    #[test]
+    fn spans_name_attachments_of_a_trace() {
+        let content = r#"{"in": "mlflow-attachment://0b-1?content_type=image%2Fpng&trace_id=tr-1", "text": "see mlflow-attachment:// or
+            mlflow-attachment://../x?y", "out": ["\"mlflow-attachment://0a?content_type=a%2Fb\"", "mlflow-attachment://0b-1?x"]}"#;
+        let expected = ["attachments/0a", "attachments/0b-1"].map(str::to_owned).to_vec();
+        assert_eq!(Requirement::of_trace(content), Requirement::Paths(expected));
+        assert_eq!(Requirement::of_trace("mlflow-attachment://0a"), Requirement::None);
     }
 }

@@ -56,7 +56,7 @@ pub(crate) struct Options {
     /// data where this server stores artifacts].
     #[arg(long, value_name = "URI")]
     artifacts_destination: Option<String>,
-    /// Also check that the artifacts of runs, logged models and model versions exist below
+    /// Also check that the artifacts of runs, logged models, model versions and traces exist below
     /// `--artifacts-destination`, which is where this server stores them. Fails if files are missing.
     #[arg(long, requires = "from")]
     check_artifacts: bool,
