@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::call_counts::CallKind;
 
-/// Interval between two searches of a kind: ten per minute.
+/// Interval between two searches of the same kind, which makes ten searches of each kind per
+/// minute.
 pub(crate) const SEARCH_INTERVAL: Duration = Duration::from_secs(6);
 
 /// The load that jobs cause.

@@ -34,7 +34,7 @@ impl Said {
     }
 }
 
-/// Creates a user who may read an experiment, and returns the request that revokes this.
+/// Creates a user who may read an experiment, and returns the request that revokes this right.
 async fn granted(server: &Server, user: &'static str, experiment: &str, taken: Taken) -> (Client, Said) {
     let client = server.user(user).await;
     let named = json!({ "username": user });

@@ -1,4 +1,4 @@
-//! Looks up the files of entities.
+//! Checks whether the files of entities exist.
 
 use std::collections::HashSet;
 
@@ -20,9 +20,10 @@ const VERSIONS: &str = "model versions";
 /// Number of locations that are looked up concurrently.
 const CONCURRENCY: usize = 16;
 
-/// Checks whether this server serves the artifacts of the imported experiments, and of the versions of
-/// registered models. If `looks_up` is set, also reports files that are missing, with one listing per
-/// location, and one per directory of a file that a run's tags name.
+/// Checks whether this server serves the artifacts of the runs and logged models of the imported
+/// experiments, and of the versions of registered models. If `looks_up` is set, also looks for the
+/// files there, and reports those that are missing. This takes one listing per location or, for a
+/// run whose tags name files, one per directory of these files.
 ///
 /// # Errors
 /// The source cannot be read, or this server does not store artifacts at the destination.
@@ -91,7 +92,7 @@ impl ArtifactCheck<'_> {
     }
 }
 
-/// Looks up the files at a location, if there is a requirement.
+/// Returns the finding for a location. Looks for files only if a requirement is given.
 async fn find(store: &ArtifactStore, location: &str, requirement: Option<&Requirement>) -> ArtifactFinding {
     let Ok(at) = store.at(location) else { return ArtifactFinding::Elsewhere(place(location)) };
     let Some(requirement) = requirement else { return ArtifactFinding::Served };
@@ -111,7 +112,7 @@ async fn find(store: &ArtifactStore, location: &str, requirement: Option<&Requir
 async fn has_files(at: &Location, path: &ArtifactPath) -> mlflow_api::Result<bool> {
     match at.list(path).await {
         Ok(files) => Ok(!files.is_empty()),
-        // The directory has more files than a list shows.
+        // The listing fails, because the directory has more files than a list may contain.
         Err(error) if error.code == ErrorCode::InvalidParameterValue => Ok(true),
         Err(error) => Err(error),
     }
@@ -139,7 +140,8 @@ async fn has_paths(at: &Location, paths: &[String]) -> mlflow_api::Result<bool> 
     Ok(true)
 }
 
-/// Returns the part of a location that says which server or bucket it belongs to.
+/// Returns the server or bucket that a location belongs to, in the form that is shown in the
+/// report.
 fn place(location: &str) -> String {
     match location.split_once("://") {
         Some(("file", _)) => "other directories".to_owned(),

@@ -38,11 +38,13 @@ pub(super) struct EvaluationDataset {
     pub(super) records: RecordSum,
 }
 
-/// The number and the sum of the records of a dataset, in any order.
+/// The number of a dataset's records, and a sum of their hashes that does not depend on their
+/// order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct RecordSum {
     count: u64,
-    /// Two halves of the sum of 128 bits of hashes, because JSON numbers have 64 bits.
+    /// The sums of the first and of the second 64 bits of the hashes, because JSON numbers have 64
+    /// bits.
     sum: (u64, u64),
 }
 
@@ -69,7 +71,7 @@ impl RecordSum {
 /// A record of an evaluation dataset.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct DatasetRecord {
-    /// The id that it has here.
+    /// The id that the record gets on this server.
     pub(super) id: String,
     /// Inputs, outputs, expectations, tags and source in the stored form of this server.
     pub(super) content: String,
@@ -83,11 +85,12 @@ pub(super) struct DatasetRecord {
     pub(super) updated_by: Option<String>,
 }
 
-/// Returns the id here of a record. It begins with the creation time, and the rest follows from the
-/// old id in a way that keeps the order of records with the same time, which MLflow sorts by id.
+/// Returns the id that a record gets on this server. It begins with the creation time. The rest is
+/// derived from the old id in a way that keeps the order of records with the same creation time,
+/// because MLflow sorts these by id.
 pub(super) fn record_id(source_id: &str, created: i64) -> DatasetRecordId {
     match DatasetRecordId::parse(source_id) {
-        // The record comes from a server like this one.
+        // The id was assigned by a server like this one.
         Some(id) if id.created() == created => return id,
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! What an import takes: time, write units, storage, and dollars.
+//! Estimates the time, write units, storage and price of an import.
 
 use super::table_writer::TableWriter;
 
@@ -30,7 +30,7 @@ pub(super) fn sentence(writer: &TableWriter) -> String {
     )
 }
 
-/// Returns a duration in a unit that needs few digits.
+/// Formats a duration in a unit for which few digits are enough.
 fn duration(seconds: f64) -> String {
     match seconds {
         ..90.0 => "about a minute at most".to_owned(),

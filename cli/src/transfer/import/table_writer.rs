@@ -1,4 +1,5 @@
-//! Writes to the table: in batches, not faster than the user allows, and only counted in a dry run.
+//! Writes to the table in batches, no faster than the user allows. In a dry run, only counts the
+//! writes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use tokio::time::Instant;
 use super::decision::REPLACING;
 use crate::Failure;
 
-/// Items that an import writes.
+/// A writer of items, which counts what it writes.
 pub(crate) struct TableWriter {
     table: Table,
     /// Whether items are only counted.
@@ -71,7 +72,8 @@ impl TableWriter {
         self.table.write_many(items, &[]).await.map_err(unwritten)
     }
 
-    /// Writes an item, unless there is one with its key. One request and the item's units.
+    /// Writes an item, unless the table has an item with its key. Costs one request and the write
+    /// units of the item.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -86,9 +88,9 @@ impl TableWriter {
         }
     }
 
-    /// Records in the document of an imported entity that the entity is being replaced, before any of
-    /// its items is overwritten. The document that is written last removes the record. One request
-    /// and the document's units.
+    /// Marks an imported entity as being replaced, before any of its items is overwritten. The mark
+    /// is in the entity's document, which is itself replaced last. Costs one request and the write
+    /// units of the document.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -127,7 +129,7 @@ impl TableWriter {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a pause needs few digits")]
-    /// Counts items, and pauses while more was written than the user allows.
+    /// Counts items, and pauses until the maximum number of write units per second allows them.
     async fn count(&self, items: impl Iterator<Item = &Item>, factor: u64) {
         let (mut units, mut bytes) = (0, 0);
         for item in items {

@@ -1,7 +1,7 @@
 //! Registered models and prompts, with versions, aliases and tags.
 //!
-//! A model's versions are written before its document. They are in the partition of its home, which
-//! is that of its name unless another model had the name before.
+//! A model's versions are written before its document. They are in the partition of the model's
+//! home. This is the partition of its name, unless another model had the name before.
 
 mod database_reader;
 mod exporter;

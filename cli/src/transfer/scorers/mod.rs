@@ -1,6 +1,8 @@
-//! Scorers, their versions, and on which traces they run.
+//! Scorers, their versions, and their online configurations, which select the traces on which they
+//! run automatically.
 //!
-//! Ids of scorers contain their experiment, so that those of MLflow are replaced ([`record::scorer_id`]).
+//! On this server, the id of a scorer contains its experiment, so MLflow's ids are replaced
+//! ([`record::scorer_id`]).
 
 mod database_reader;
 mod exporter;

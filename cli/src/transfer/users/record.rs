@@ -9,7 +9,7 @@ pub(super) struct UserRecord {
     pub(super) name: String,
     /// Whether the user is an administrator.
     pub(super) is_admin: bool,
-    /// Ids of roles, in order.
+    /// Ids of the user's roles, in order.
     pub(super) roles: Vec<i64>,
 }
 
@@ -29,8 +29,8 @@ pub(super) struct RoleRecord {
 }
 
 impl RoleRecord {
-    /// Returns the user whose own grants the role has: MLflow stores these in a role that nobody else
-    /// has.
+    /// Returns the id of the user whose direct grants the role has. MLflow stores them in a role
+    /// that only this user has.
     pub(super) fn user(&self) -> Option<i64> {
         self.name.strip_prefix("__user_")?.strip_suffix("__")?.parse().ok()
     }

@@ -17,7 +17,8 @@ pub(super) enum Scope {
     Readers(Vec<Entity>),
     /// The caller is an administrator of the server.
     Administrators,
-    /// The caller may search by entities of another kind, which may itself be refused.
+    /// The caller may filter the list by entities of another kind, such as traces by their
+    /// feedback. The test does not predict whether the caller may, so the list may also be refused.
     Selector,
 }
 

@@ -173,7 +173,7 @@ impl Reader<'_> {
         let asked = json!({ "locations": experiments.iter().map(place).collect::<Vec<_>>(), "max_results": 2 });
         let found = self.list("POST", &format!("{all}/search"), asked.clone(), "traces").await?;
         let mut ids: Vec<_> = found.iter().map(|info| text(info, "/trace_id")).collect::<Result<_, _>>()?;
-        // Ids that are chosen by clients.
+        // Traces with these ids are read as well. Clients have chosen the ids.
         ids.extend((1..=4).map(|number| format!("tr-{number:032x}")));
         let named = self.read("POST", &format!("{all}/batchGetInfos"), json!({ "trace_ids": ids })).await?;
         let named = named["trace_infos"].as_array().cloned().unwrap_or_default();

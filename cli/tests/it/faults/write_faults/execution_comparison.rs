@@ -27,7 +27,8 @@ pub(crate) struct Known {
     words: BTreeSet<String>,
 }
 
-/// Fields that contain an experiment's number. A repeated creation skips a number.
+/// Fields that contain an experiment's number. They differ after a repeated creation, which skips a
+/// number.
 const NUMBERED: [&str; 2] = ["experiment_id", "artifact_location"];
 
 /// Returns whether a character separates words. The ids of scorers contain dashes.
