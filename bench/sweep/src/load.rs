@@ -30,7 +30,8 @@ pub enum Load {
         /// Number of metrics, params and tags in the batch.
         batch: [usize; 3],
     },
-    /// Processes that export traces: once per second, each exports those it has gathered.
+    /// Processes that export traces. Once per second, each process exports the traces that it has
+    /// gathered.
     Traces {
         /// Number of traces per second, from all processes.
         per_second: u32,
@@ -38,8 +39,8 @@ pub enum Load {
         exporters: u32,
         /// Number of spans in a trace.
         spans: usize,
-        /// Number of partitions for the traces of the previous day. The measured day starts with
-        /// this number, too.
+        /// Number of partitions for the traces of the previous day. The day that is measured starts
+        /// with the same number of partitions.
         partitions: u32,
     },
 }

@@ -29,9 +29,9 @@ struct State {
 pub struct PartitionKind {
     /// Number of partitions that consumed anything.
     pub partitions: usize,
-    /// Average number of write units per second that all of these partitions consume together.
+    /// Average number of write units per second that all partitions of the kind consume together.
     pub write_units: f64,
-    /// Average number of read units per second that all of these partitions consume together.
+    /// Average number of read units per second that all partitions of the kind consume together.
     pub read_units: f64,
     /// Average number of write units per second that the busiest partition consumes.
     pub busiest_writes: f64,

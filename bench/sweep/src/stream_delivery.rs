@@ -103,7 +103,7 @@ impl StreamDelivery {
         self.shards.iter().for_each(|shard| shard.work.set(IndexerWork::default()));
     }
 
-    /// Returns the work of each shard's indexer, and that of the ticks.
+    /// Returns the work of each shard's indexer, followed by the work of the ticks.
     pub(crate) fn work(&self) -> Vec<IndexerWork> {
         self.shards.iter().map(|shard| shard.work.get()).chain([self.tick_work.get()]).collect()
     }

@@ -17,7 +17,7 @@ use crate::lambda_sandboxes::ClientCall;
 use crate::load::SEARCH_INTERVAL;
 use crate::simulated_stack::SimulatedStack;
 
-/// Interval at which a process exports what it has gathered.
+/// Interval at which a process exports the traces that it has gathered.
 const EXPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// On average, one in this many traces has the tag that is searched for.
 const TAG_INTERVAL: u32 = 20;

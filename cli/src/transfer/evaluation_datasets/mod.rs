@@ -18,7 +18,7 @@ pub(crate) use exporter::export;
 pub(crate) use importer::{import, verify};
 use record::{DatasetRecord, EvaluationDataset, RecordSum, record_id};
 
-/// Name of this kind of entity in reports.
+/// Name of evaluation datasets in reports.
 const KIND: &str = "evaluation datasets";
 /// Name of the records of datasets in reports.
 const RECORD_KIND: &str = "records of evaluation datasets";

@@ -9,32 +9,32 @@ use crate::Failure;
 /// An evaluation dataset of an MLflow database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct EvaluationDataset {
-    /// The id. It identifies the dataset, and is no part of its content.
+    /// The id. It identifies the dataset, and is not part of its fingerprint.
     #[serde(skip)]
     pub(super) id: String,
     /// Workspace.
     pub(super) workspace: Workspace,
     /// Name.
     pub(super) name: String,
-    /// The schema, which is JSON.
+    /// The schema, as JSON.
     pub(super) schema: Option<String>,
     /// The number of records in the profile. `None` if the dataset has no profile.
     pub(super) profile: Option<u32>,
     /// Digest.
     pub(super) digest: String,
-    /// When it was created, in ms.
+    /// Creation time, in ms since 1970.
     pub(super) created: i64,
-    /// When it was last changed, in ms.
+    /// Time of the last change, in ms since 1970.
     pub(super) updated: i64,
-    /// Who created it.
+    /// Name of the user who created it.
     pub(super) created_by: Option<String>,
-    /// Who last changed it.
+    /// Name of the user who last changed it.
     pub(super) updated_by: Option<String>,
     /// Tags, sorted by key.
     pub(super) tags: Vec<(String, String)>,
     /// The times when it was added to experiments, in ms, with the experiments. Sorted.
     pub(super) experiments: Vec<(i64, String)>,
-    /// Its records.
+    /// Number and sum of the dataset's records.
     pub(super) records: RecordSum,
 }
 
@@ -75,13 +75,13 @@ pub(super) struct DatasetRecord {
     pub(super) id: String,
     /// Inputs, outputs, expectations, tags and source in the stored form of this server.
     pub(super) content: String,
-    /// When it was created, in ms.
+    /// Creation time, in ms since 1970.
     pub(super) created: i64,
-    /// When it was last changed, in ms.
+    /// Time of the last change, in ms since 1970.
     pub(super) updated: i64,
-    /// Who created it.
+    /// Name of the user who created it.
     pub(super) created_by: Option<String>,
-    /// Who last changed it.
+    /// Name of the user who last changed it.
     pub(super) updated_by: Option<String>,
 }
 

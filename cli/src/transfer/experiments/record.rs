@@ -8,7 +8,7 @@ use table::Item;
 /// An experiment of an MLflow database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ExperimentRecord {
-    /// The id in the database. It identifies the record, and is no part of its content.
+    /// The id in the database. It identifies the record, and is not part of its fingerprint.
     #[serde(skip)]
     pub(crate) id: ExperimentId,
     /// The workspace.
@@ -19,9 +19,9 @@ pub(crate) struct ExperimentRecord {
     pub(crate) artifact_location: String,
     /// The lifecycle stage.
     pub(crate) stage: LifecycleStage,
-    /// When it was created, in ms. 0 if unknown.
+    /// Creation time, in ms since 1970. 0 if unknown.
     pub(crate) created: i64,
-    /// When it was last changed, in ms. 0 if unknown.
+    /// Time of the last change, in ms since 1970. 0 if unknown.
     pub(crate) updated: i64,
     /// Tags, sorted by key.
     pub(crate) tags: Vec<(String, String)>,

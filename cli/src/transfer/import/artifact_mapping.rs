@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-/// A prefix of artifact locations, and what replaces it.
+/// A prefix of artifact locations, and its replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ArtifactMapping {
     from: String,

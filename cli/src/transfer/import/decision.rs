@@ -8,7 +8,7 @@ use table::Item;
 /// next import is overwritten.
 pub(super) const REPLACING: &str = "replacing";
 
-/// What happens to an entity of the source.
+/// The decision on an entity of the source, which determines what the import does with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ImportDecision {
     /// The table has no document with the entity's key.

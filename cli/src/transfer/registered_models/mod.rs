@@ -15,6 +15,6 @@ pub(crate) use importer::{import, verify};
 use record::{RegisteredModelRecord, VersionRecord};
 pub(crate) use version_locations::VersionLocations;
 
-/// Names of these kinds of entities in reports.
+/// Names of registered models and their versions in reports.
 const KIND: &str = "registered models";
 const VERSION_KIND: &str = "model versions";

@@ -8,7 +8,7 @@ use crate::Failure;
 use crate::transfer::experiments::ImportedExperiment;
 use crate::transfer::import::ImportContext;
 
-/// Name of this kind of entity in reports.
+/// Name of datasets of runs in reports.
 const KIND: &str = "datasets of runs";
 /// Number of datasets that are written together.
 const BATCH: usize = 100;

@@ -14,5 +14,5 @@ pub(crate) use exporter::export;
 pub(crate) use importer::{import, verify};
 use record::{OnlineConfigRecord, ScorerRecord, ScorerVersionRecord, scorer_id};
 
-/// Name of this kind of entity in reports.
+/// Name of scorers in reports.
 const KIND: &str = "scorers";

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 /// A scorer of an MLflow database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct ScorerRecord {
-    /// The id. It identifies the scorer, and is no part of its content.
+    /// The id. It identifies the scorer, and is not part of its fingerprint.
     #[serde(skip)]
     pub(super) id: String,
     /// Name.
@@ -23,9 +23,9 @@ pub(super) struct ScorerRecord {
 pub(super) struct ScorerVersionRecord {
     /// Number of the version.
     pub(super) version: u32,
-    /// The scorer, which is JSON.
+    /// The serialized scorer, as JSON.
     pub(super) serialized: String,
-    /// When it was registered, in ms.
+    /// Registration time, in ms since 1970.
     pub(super) created: i64,
 }
 

@@ -26,8 +26,8 @@ impl Source {
     /// Connects to a database.
     ///
     /// # Errors
-    /// One sentence: the database cannot be read, is not MLflow's, or has a schema that is older or
-    /// newer than those that are supported.
+    /// One sentence that says what is wrong: the database cannot be read, is not MLflow's, or has a
+    /// schema that is older or newer than the supported ones.
     pub(crate) async fn open(uri: &DatabaseUri) -> Result<Self, Failure> {
         let database = Database::open(uri).await?;
         let schema = Schema::read(&database).await?;

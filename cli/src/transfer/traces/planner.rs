@@ -1,4 +1,4 @@
-//! Decides about the ids of traces, and where their spans come from.
+//! Decides which ids traces get, and determines where their spans are stored.
 
 use entities::attributes::{EXPERIMENT, EXPIRES, IMPORTED};
 use key_schema::rows;

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// A trace of an MLflow database.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct TraceRecord {
-    /// The start time, in ms.
+    /// The start time, in ms since 1970.
     pub(super) time: i64,
     /// The duration, in ms.
     pub(super) duration: Option<i64>,

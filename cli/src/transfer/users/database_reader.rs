@@ -19,7 +19,8 @@ impl UserDatabase {
     /// Connects to a database.
     ///
     /// # Errors
-    /// One sentence: the database cannot be read, has no users, or has an older or a newer layout.
+    /// One sentence that says what is wrong: the database cannot be read, has no users, or has an
+    /// older or a newer layout.
     pub(crate) async fn open(uri: &DatabaseUri) -> Result<Self, Failure> {
         let database = Database::open(uri).await?;
         let found = database.rows("SELECT version_num FROM alembic_version_auth", Vec::new()).await;

@@ -11,7 +11,7 @@ use super::export::ExportContext;
 use super::import::{ImportContext, ImportScope};
 use crate::Failure;
 
-/// Name of this kind of entity in reports.
+/// Name of workspaces in reports.
 const KIND: &str = "workspaces";
 
 /// Imports the workspaces.

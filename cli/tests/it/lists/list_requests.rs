@@ -265,7 +265,7 @@ fn of_roles(workspace: &str, ids: &Ids) -> Vec<List> {
     ]
 }
 
-/// Returns the list of workspaces, which is the same in all of them.
+/// Returns the request for the list of workspaces, which is the same for every workspace.
 pub(super) fn of_workspaces() -> List {
     list("GET /api/3.0/mlflow/workspaces", "", Value::Null, &[(Kind::Workspace, "workspaces.*")])
 }

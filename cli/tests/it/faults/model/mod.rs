@@ -391,7 +391,7 @@ fn heard(
         // then.
         400..=407 if is_lost && is_with_others => Heard::Nothing,
         400..=407 if !is_unknown => Heard::Refused,
-        // MLflow's status code for this error.
+        // As in MLflow, this error has status 500.
         500 if answer.body["error_code"] == "INVALID_STATE" => Heard::Refused,
         _ if answer.is_repeated() && fault.is_some() => {
             if op.is_creation() {

@@ -57,8 +57,8 @@ pub(crate) async fn of(api: &TestClient, path: &str) -> View {
         let id = text(run, "/info/run_id")?;
         reader.agrees(run, "runs/get", &[("run_id", &id)], "run").await?;
         let metrics: Vec<_> = run["data"]["metrics"].as_array().into_iter().flatten().collect();
-        // Only some of the metrics are read, because there may be many, and all are written in one
-        // way.
+        // Only some of the metrics are read, because there may be many, and all are written in the
+        // same way.
         for (at, metric) in metrics.iter().enumerate().filter(|(at, _)| *at < 3 || *at + 3 > metrics.len()) {
             let key = text(metric, "/key")?;
             let arguments = json!({ "run_id": id, "metric_key": key });
@@ -151,7 +151,7 @@ impl Reader<'_> {
             let experiments = self.read("GET", &format!("{one}/experiment-ids"), json!({})).await?;
             let ids = experiments["experiment_ids"].as_array().cloned().unwrap_or_default();
             // Only some of the experiments are read, because there may be many, and all are written
-            // in one way.
+            // in the same way.
             for experiment in ids.iter().take(3).chain(ids.iter().rev().take(3)) {
                 let of = json!({ "experiment_ids": [experiment] });
                 let listed = self.list("POST", &format!("{all}/search"), of, "datasets").await?;

@@ -21,7 +21,8 @@ const TIMES: [&str; 11] = [
     "digest",
 ];
 
-/// The content before a write, with its ids and other long words.
+/// Everything that clients could read before a write, as text, and the long words in this text,
+/// which include all ids.
 pub(crate) struct Known {
     before: String,
     words: BTreeSet<String>,

@@ -44,7 +44,7 @@ struct Findings {
     tried: BTreeSet<String>,
     /// Endpoints with a write that was tried.
     endpoints: BTreeSet<String>,
-    /// Number of further kinds of writes to these endpoints.
+    /// Number of further kinds of writes to endpoints of which one write was already tried.
     others: usize,
     courses: usize,
     wrong: Vec<String>,
