@@ -67,7 +67,8 @@ impl IndexerWork {
     }
 }
 
-/// The records that wait in the stream.
+/// The delivery of the stream: the records that wait for it, by shard, and the work of the
+/// indexers.
 pub(crate) struct StreamDelivery {
     shards: Vec<Shard>,
     begin: Moment,

@@ -13,7 +13,7 @@ use crate::transfer::experiments::ImportedExperiment;
 use crate::transfer::import::{ArtifactFinding, ImportContext};
 use crate::transfer::registered_models::VersionLocations;
 
-/// Names of kinds of entities in the report.
+/// Names of runs, logged models and model versions in the report.
 const RUNS: &str = "runs";
 const LOGGED_MODELS: &str = "logged models";
 const VERSIONS: &str = "model versions";

@@ -129,7 +129,7 @@ struct Copy {
     with_users: bool,
 }
 
-/// Counts of the source's items that are not simply copied in the first pass.
+/// Counts of the source's items that the first pass does not copy.
 #[derive(Debug, Default)]
 struct ItemCounts {
     /// Items with a mark for the indexer, which are copied last.

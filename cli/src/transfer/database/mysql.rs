@@ -1,4 +1,4 @@
-//! `MySQL` and `MariaDB`.
+//! The driver for `MySQL` and `MariaDB`.
 
 use futures::TryStreamExt;
 use sqlx::mysql::{MySqlArguments, MySqlConnectOptions, MySqlConnection, MySqlRow};

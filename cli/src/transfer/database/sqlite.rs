@@ -1,4 +1,4 @@
-//! SQLite files.
+//! The driver for SQLite files.
 
 use std::path::PathBuf;
 

@@ -12,15 +12,15 @@ pub(super) struct EvaluationDataset {
     /// The id. It identifies the dataset, and is not part of its fingerprint.
     #[serde(skip)]
     pub(super) id: String,
-    /// Workspace.
+    /// Workspace that the dataset belongs to.
     pub(super) workspace: Workspace,
-    /// Name.
+    /// Name of the dataset.
     pub(super) name: String,
     /// The schema, as JSON.
     pub(super) schema: Option<String>,
     /// The number of records in the profile. `None` if the dataset has no profile.
     pub(super) profile: Option<u32>,
-    /// Digest.
+    /// Digest of the dataset.
     pub(super) digest: String,
     /// Creation time, in ms since 1970.
     pub(super) created: i64,

@@ -11,9 +11,9 @@ pub(crate) struct ExperimentRecord {
     /// The id in the database. It identifies the record, and is not part of its fingerprint.
     #[serde(skip)]
     pub(crate) id: ExperimentId,
-    /// The workspace.
+    /// Workspace that the experiment belongs to.
     pub(crate) workspace: Workspace,
-    /// The name.
+    /// Name of the experiment.
     pub(crate) name: String,
     /// The artifact location.
     pub(crate) artifact_location: String,

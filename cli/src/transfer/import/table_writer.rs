@@ -49,12 +49,13 @@ impl TableWriter {
         (self.units_per_second > 0).then_some(self.units_per_second)
     }
 
-    /// Returns the write units of everything that was written, or would be.
+    /// Returns the write units of everything that was written. In a dry run, returns the units that
+    /// would be needed.
     pub(crate) fn units(&self) -> u64 {
         self.units.load(Ordering::Relaxed)
     }
 
-    /// Returns the bytes of all items that were written, or would be.
+    /// Returns the bytes of all items that were written, or that a dry run has counted.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }

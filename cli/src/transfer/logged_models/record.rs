@@ -9,7 +9,7 @@ pub(super) struct ModelRecord {
     /// The id. It identifies the record, and is not part of its fingerprint.
     #[serde(skip)]
     pub(super) id: String,
-    /// The name.
+    /// Name of the model.
     pub(super) name: String,
     /// The type, as given by the client.
     pub(super) model_type: String,

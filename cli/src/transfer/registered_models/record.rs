@@ -9,9 +9,9 @@ use serde::Serialize;
 /// A registered model or prompt of an MLflow database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct RegisteredModelRecord {
-    /// The workspace.
+    /// Workspace that the model belongs to.
     pub(super) workspace: Workspace,
-    /// The name.
+    /// Name of the model.
     pub(super) name: String,
     /// Creation time, in ms since 1970.
     pub(super) created: i64,
@@ -37,10 +37,10 @@ pub(super) struct VersionRecord {
     pub(super) created: i64,
     /// Time of the last change, in ms since 1970.
     pub(super) updated: i64,
-    /// The stage.
+    /// Stage of the version.
     #[serde(serialize_with = "name_of_stage")]
     pub(super) stage: ModelStage,
-    /// The description.
+    /// Description of the version.
     pub(super) description: Option<String>,
     /// The source, as given by the client.
     pub(super) source: String,

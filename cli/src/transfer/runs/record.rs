@@ -13,11 +13,11 @@ pub(super) struct RunRecord {
     /// The id. It identifies the record, and is not part of its fingerprint.
     #[serde(skip)]
     pub(super) id: String,
-    /// The name.
+    /// Name of the run.
     pub(super) name: String,
     /// Name of the user who started the run.
     pub(super) user: String,
-    /// The status.
+    /// Status of the run.
     pub(super) status: RunStatus,
     /// Start time, in ms since 1970. 0 if unknown.
     pub(super) start_time: i64,

@@ -108,7 +108,7 @@ async fn header(context: &ImportContext, experiment: &ImportedExperiment, name: 
     found.map_err(|failure| format!("cannot read scorer {name}: {failure:?}").into())
 }
 
-/// Checks whether a scorer that was not imported has the name.
+/// Checks whether the name belongs to a scorer that was not imported.
 fn is_taken(header: Option<&Item>) -> bool {
     header.is_some_and(|header| !header.has(IMPORTED))
 }

@@ -10,7 +10,7 @@ pub(super) struct ScorerRecord {
     /// The id. It identifies the scorer, and is not part of its fingerprint.
     #[serde(skip)]
     pub(super) id: String,
-    /// Name.
+    /// Name of the scorer.
     pub(super) name: String,
     /// Versions, oldest first.
     pub(super) versions: Vec<ScorerVersionRecord>,
@@ -32,7 +32,7 @@ pub(super) struct ScorerVersionRecord {
 /// The online configuration of a scorer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct OnlineConfigRecord {
-    /// Id.
+    /// Id of the online configuration.
     pub(super) id: String,
     /// The bits of the fraction of traces to score, a number between 0 and 1.
     pub(super) rate_bits: u64,

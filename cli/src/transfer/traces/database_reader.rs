@@ -62,7 +62,7 @@ pub(super) async fn next_traces(
     Ok((read, Some(last)))
 }
 
-/// Rows of other tables, by trace.
+/// Rows of tables other than `trace_info`, by the id of their trace.
 #[derive(Default)]
 struct TraceParts {
     tags: HashMap<String, Vec<(String, String)>>,

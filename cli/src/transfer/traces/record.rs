@@ -12,7 +12,7 @@ pub(super) struct TraceRecord {
     pub(super) time: i64,
     /// The duration, in ms.
     pub(super) duration: Option<i64>,
-    /// The state.
+    /// State of the trace.
     pub(super) state: TraceState,
     /// The id that the client gave the request.
     pub(super) client_request_id: Option<String>,

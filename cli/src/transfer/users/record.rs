@@ -1,11 +1,11 @@
 //! Records of users and roles.
 
-/// A user.
+/// A user of the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UserRecord {
-    /// Id.
+    /// Id of the user in the database.
     pub(super) id: i64,
-    /// Name.
+    /// Name of the user.
     pub(super) name: String,
     /// Whether the user is an administrator.
     pub(super) is_admin: bool,
@@ -13,18 +13,18 @@ pub(super) struct UserRecord {
     pub(super) roles: Vec<i64>,
 }
 
-/// A role.
+/// A role of the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RoleRecord {
-    /// Id.
+    /// Id of the role in the database.
     pub(super) id: i64,
-    /// Name.
+    /// Name of the role.
     pub(super) name: String,
-    /// Name of the workspace.
+    /// Name of the workspace that the role belongs to.
     pub(super) workspace: String,
-    /// Description.
+    /// Description of the role.
     pub(super) description: Option<String>,
-    /// Grants, in the order of their ids.
+    /// Grants of the role, in the order of their ids.
     pub(super) grants: Vec<GrantRecord>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct GrantRecord {
     pub(super) kind: String,
     /// Name of the resource, or `*`.
     pub(super) pattern: String,
-    /// Level.
+    /// Name of the permission level.
     pub(super) level: String,
 }
 

@@ -212,7 +212,8 @@ impl State {
         match op.kind {
             TraceTag => drop(trace.tags.insert(key, value)),
             TraceUntag => drop(trace.tags.remove(&key)?),
-            // Repeating an assessment with the same value has no effect.
+            // An assessment whose id exists is refused, unless it has the same value. In that case,
+            // it has no effect.
             TraceAssess if known.is_some_and(|known| *known != value) => return None,
             TraceReassess if known.is_none() => return None,
             TraceAssess | TraceReassess => drop(trace.feedback.insert(assessment, value)),

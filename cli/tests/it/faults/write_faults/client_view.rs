@@ -121,7 +121,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Checks that a list shows an entity like the entity's own endpoint.
+    /// Checks that a list shows an entity in the same way as the entity's own endpoint.
     async fn agrees(&self, listed: &Value, path: &str, asked: &[(&str, &str)], field: &str) -> Result<(), String> {
         let asked = asked.iter().map(|(name, value)| ((*name).to_owned(), Value::from(*value))).collect();
         let found = self.read("GET", &format!("/api/2.0/mlflow/{path}"), asked).await?;

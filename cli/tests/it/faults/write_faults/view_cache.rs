@@ -121,7 +121,7 @@ fn each_text(value: &Value, look: &mut impl FnMut(&str)) {
     }
 }
 
-/// Returns whether this is DynamoDB's type of bytes, or of sets of bytes.
+/// Returns whether this is DynamoDB's name for the type of bytes, or of sets of bytes.
 fn is_binary(name: &str) -> bool {
     matches!(name, "B" | "BS")
 }
