@@ -187,7 +187,8 @@ pub(crate) async fn store(place: &TableOptions) -> Result<Store, Failure> {
     store_over(place, data).await
 }
 
-/// Returns the store of users next to a table, and creates the access table if it is missing.
+/// Returns the store of the users that belong to a data table. Creates the access table if it is
+/// missing.
 pub(crate) async fn store_over(place: &TableOptions, data: table::Table) -> Result<Store, Failure> {
     let access = place.access_table(&data);
     place.create_access(&access, false).await?;

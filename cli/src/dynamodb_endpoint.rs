@@ -39,12 +39,12 @@ impl DynamoDbEndpoint {
         self.host == "localhost" || self.host.parse().is_ok_and(is_loopback)
     }
 
-    /// Returns a client with the credentials that any AWS program finds. A server on this machine
-    /// gets made-up credentials if the environment has none. Servers elsewhere never get made-up
-    /// credentials.
+    /// Returns a client with the credentials of the AWS default chain. If the environment has no
+    /// access key, a client for a server on this machine gets made-up credentials. Servers
+    /// elsewhere never get made-up credentials.
     ///
     /// # Errors
-    /// No credentials or no region are configured. Unsupported options are reported, too.
+    /// No credentials or no region are configured, or the profile is of an unsupported kind.
     pub(crate) async fn client(&self) -> Result<Client, Failure> {
         if self.has_made_up_keys() {
             return Ok(embedded_engine::client_for_endpoint(&self.url));

@@ -96,8 +96,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let all: HashSet<_> = found.iter().flat_map(|(_, found)| found.entities()).collect();
     let is_all = options.has_no_ids();
     if options.dry_run {
-        // Entities are listed in the order in which they were found, so that every call prints
-        // them in one order. The order of the set `all` would differ from call to call.
+        // Entities are listed in the order in which they were found, so that every call prints them
+        // in the same order. The order of the set `all` is random.
         for entity in found.iter().flat_map(|(_, found)| found.entities()) {
             print_line(&format!("{entity} would be permanently deleted."));
         }
@@ -119,8 +119,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let bar = ProgressBar::new(all.len() as u64);
     bar.set_style(ProgressStyle::with_template("{bar:40} {pos}/{len} removed, {eta} left")?);
     let progress = Progress { found: all, bar, kept: Mutex::default() };
-    // Entities whose removal was started by an earlier call are included, because they were deleted
-    // as well.
+    // Removals that an earlier call has started are completed as well, because their entities are
+    // deleted, too.
     let mut outcome = if options.expired { Ok(()) } else { retention.resume(&progress).await };
     for (workspace, found) in &found {
         outcome = outcome.and(retention.remove(workspace, found, &progress).await);
@@ -139,8 +139,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     }
 }
 
-/// Removes what does not depend on options: traces and metric histories past their retention, and
-/// files of traces that no longer exist.
+/// Removes the data that is removed regardless of the options: traces and metric histories past
+/// their retention, and files of traces that no longer exist.
 async fn remove_old(retention: &Retention, workspace: &Workspace, progress: &Progress) -> mlflow_api::Result<()> {
     let expired = retention.remove_expired_traces(workspace, progress).await;
     let histories = retention.remove_old_histories(workspace, now_ms(), progress).await;

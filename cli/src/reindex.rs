@@ -112,7 +112,7 @@ pub(crate) async fn rebuild(
 }
 
 impl ReindexTarget {
-    /// Changes the indexed fields, if the part has new ones, and returns the resulting setting.
+    /// Changes the indexed fields, if the target has new ones, and returns the resulting setting.
     /// Searches stop relying on the old fields first. Only then may the indexer remove those
     /// fields. After this call, no batch in flight indexes the old fields.
     async fn change_fields(&self, table: &Table) -> Result<IndexedFieldsSetting, Failure> {
@@ -120,7 +120,9 @@ impl ReindexTarget {
         let own = |setting: &IndexedFieldsSetting, id| setting.own.get(id).cloned().unwrap_or_default();
         let changed = match self {
             Self::Table(None) | Self::Experiment(_, None) => {
-                // An earlier change was interrupted, possibly just now.
+                // Without new fields, nothing has to be changed, unless an earlier change was
+                // interrupted. That may have happened just now, so the wait for batches in flight
+                // is still necessary.
                 if !self.is_between_fields(&before) {
                     return Ok(before);
                 }
@@ -165,7 +167,7 @@ impl ReindexTarget {
             Self::Experiment(id, _) => write_own(table, *id, before, after).await,
         };
         match written {
-            // The first write had succeeded, and only its response was lost.
+            // An earlier attempt of this write has succeeded, and only its response was lost.
             Err(table::Failure::Refused { .. }) if self.is_the_same(&read_setting(table).await?, after) => Ok(()),
             Err(table::Failure::Refused { .. }) => {
                 Err("another command has changed these fields. Wait until it has finished, and try again".into())

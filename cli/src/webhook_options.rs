@@ -28,7 +28,8 @@ pub(crate) struct WebhookOptions {
     webhooks_allow_private_addresses: bool,
 }
 
-/// What `serve` needs for webhooks.
+/// The parts of `serve` that handle webhooks: the keys of secrets, the policy for outbound
+/// requests, and the deliverer of events.
 pub(crate) struct LocalWebhooks {
     pub(crate) keys: Arc<SecretKeys>,
     pub(crate) policy: OutboundPolicy,

@@ -87,7 +87,8 @@ fn print_delivery(webhook: WebhookId, delivery: &StoredDelivery) {
     ));
 }
 
-/// Queues a delivery again, and removes it from those that have failed for good. Safe to repeat.
+/// Queues a delivery again, and removes it from the deliveries that have failed for good. Safe to
+/// repeat.
 async fn resend(
     table: &Table,
     workspace: &Workspace,

@@ -26,7 +26,7 @@ pub enum CallKind {
     TracesByTag,
     /// A sandbox starts.
     ColdStart,
-    /// Lambda delivers a batch of the stream to the indexer, or the schedule calls it.
+    /// Lambda delivers a batch of the stream to the indexer, or the schedule calls the indexer.
     Indexer,
 }
 
@@ -54,20 +54,20 @@ impl CallKind {
     }
 }
 
-/// The calls of one kind.
+/// Counts, consumption and durations of the calls of one kind.
 #[derive(Clone, Debug, Default)]
 pub struct CallStats {
     /// Number of calls, including each retry by a client.
     pub made: u32,
     /// Number of successful calls.
     pub answered: u32,
-    /// Number of calls answered 429.
+    /// Number of calls that were answered with status 429.
     pub throttled: u32,
-    /// Number of throttled calls that the gateway refused. They are included in `throttled`.
+    /// Number of calls that the gateway refused with status 429. `throttled` includes them.
     pub refused: u32,
-    /// Number of calls answered with another error that clients retry.
+    /// Number of calls that were answered with another error that clients retry.
     pub failed: u32,
-    /// Number of calls that the client gave up after its last attempt.
+    /// Number of calls that clients gave up after the last attempt.
     pub given_up: u32,
     /// Requests to the table, and their consumption.
     pub usage: ConsumedUnits,
@@ -81,7 +81,7 @@ pub struct CallStats {
     pub by_rule: Duration,
 }
 
-/// Calls by kind.
+/// Statistics of the calls, by kind.
 #[derive(Clone, Debug, Default)]
 pub struct CallCounts(pub BTreeMap<CallKind, CallStats>);
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// Size of a chart, and the margins around its lines.
+/// Width and height of a chart in pixels, and the margins around the area of its lines.
 const CHART_SIZE: [f64; 2] = [760.0, 280.0];
 const LEFT_MARGIN: f64 = 56.0;
 const RIGHT_MARGIN: f64 = 130.0;
@@ -11,11 +11,11 @@ const BOTTOM_MARGIN: f64 = 34.0;
 /// Colours that can be distinguished with red-green colour blindness.
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666"];
 
-/// A chart of lines, with one value per second.
+/// A line chart. Each line has one value per second.
 pub(crate) struct Chart<'a> {
     pub(crate) title: &'a str,
     pub(crate) lines: Vec<(String, Vec<f64>)>,
-    /// A horizontal line, with its label.
+    /// The value at which a horizontal line is drawn, and the label of that line.
     pub(crate) limit: Option<(f64, &'a str)>,
 }
 
@@ -80,7 +80,8 @@ impl Chart<'_> {
     }
 }
 
-/// Rounds up to a number whose quarters are round, too.
+/// Rounds the maximum of an axis up to a value whose quarters are round numbers, because the axis
+/// is labelled at its quarters.
 fn rounded_up(value: f64) -> f64 {
     let unit = 10_f64.powf(value.log10().floor());
     let steps = [1.0, 1.2, 2.0, 4.0, 6.0, 8.0, 10.0];

@@ -1,6 +1,7 @@
-//! The rule that predicts the processor time of functions. It is the rule of `tools/cost`, applied
-//! to the fraction of a core that comes with a function's memory, and determines how much simulated
-//! time computing takes. The processor time of this machine is measured as well, to check the rule.
+//! The rule that predicts the processor time of functions, and with it the simulated time that
+//! computing takes. It is the rule of `tools/cost`, applied to the fraction of a core that comes
+//! with a function's memory. The processor time of this machine is measured as well, to check the
+//! rule.
 
 use std::cell::Cell;
 use std::future::poll_fn;

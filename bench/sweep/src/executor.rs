@@ -1,5 +1,5 @@
-//! The executor of the model: a single thread whose clock advances when all of its tasks are
-//! waiting.
+//! The executor of the model: a single thread with a simulated clock. The clock advances only when
+//! all tasks are waiting.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -36,8 +36,8 @@ impl Executor {
         self.pool.spawner()
     }
 
-    /// Returns the counter of work on other threads. The clock does not advance while it is not
-    /// zero.
+    /// Returns the counter of pending work on other threads. While there is any, the clock stands
+    /// still.
     pub(crate) fn busy(&self) -> BusyCounter {
         self.busy.clone()
     }
@@ -62,12 +62,12 @@ impl Executor {
     }
 }
 
-/// A counter of work on other threads, which takes no simulated time.
+/// A counter of pending work on other threads. Such work takes real time, but no simulated time.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct BusyCounter(Arc<(AtomicUsize, AtomicWaker)>);
 
 impl BusyCounter {
-    /// Runs work on another thread, during which the clock does not advance.
+    /// Waits for work on another thread. The clock stands still until the work is done.
     pub(crate) async fn during<T>(&self, work: impl Future<Output = T>) -> T {
         let (count, _) = &*self.0;
         count.fetch_add(1, Ordering::SeqCst);
@@ -98,7 +98,7 @@ impl Drop for BusyGuard<'_> {
     }
 }
 
-/// Sleeps until this time after the start.
+/// Sleeps until the duration `until` has passed since `since`.
 pub(crate) async fn sleep_until(since: &runtime::clock::Moment, until: Duration) {
     runtime::clock::sleep(until.saturating_sub(since.age())).await;
 }

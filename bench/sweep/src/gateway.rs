@@ -8,7 +8,7 @@ use crate::{Failure, Result};
 
 const TEMPLATE: &str = include_str!("../../../template.yaml");
 
-/// Requests that the API accepts.
+/// Limit of the requests that the API accepts.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestLimit {
     /// Requests per second.
@@ -38,7 +38,7 @@ fn default_of(parameter: &str) -> Result<f64> {
 /// The gateway in front of the functions.
 pub(crate) struct Gateway {
     limit: RequestLimit,
-    /// Number of requests that would have been accepted at the time `since`.
+    /// Number of requests that the token bucket would have accepted at the time `since`.
     left: Cell<f64>,
     since: Cell<Moment>,
 }

@@ -1,4 +1,4 @@
-//! The time that changes wait for the indexer.
+//! Measures how long changes wait for the indexer.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -72,7 +72,8 @@ impl IndexingLag {
     }
 }
 
-/// Returns a quantile of the values, or zero if there are no values.
+/// Returns the quantile `part`, between 0 and 1, of the values. Returns zero if there are no
+/// values.
 pub(crate) fn quantile(values: &[f64], part: f64) -> f64 {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);

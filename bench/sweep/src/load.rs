@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::call_counts::CallKind;
 
-/// Interval between two searches of a kind: ten per minute.
+/// Interval between two searches of the same kind, which makes ten searches of each kind per
+/// minute.
 pub(crate) const SEARCH_INTERVAL: Duration = Duration::from_secs(6);
 
 /// The load that jobs cause.
@@ -29,7 +30,8 @@ pub enum Load {
         /// Number of metrics, params and tags in the batch.
         batch: [usize; 3],
     },
-    /// Processes that export traces: once per second, each exports those it has gathered.
+    /// Processes that export traces. Once per second, each process exports the traces that it has
+    /// gathered.
     Traces {
         /// Number of traces per second, from all processes.
         per_second: u32,
@@ -37,8 +39,8 @@ pub enum Load {
         exporters: u32,
         /// Number of spans in a trace.
         spans: usize,
-        /// Number of partitions for the traces of the previous day. The measured day starts with
-        /// this number, too.
+        /// Number of partitions for the traces of the previous day. The day that is measured starts
+        /// with the same number of partitions.
         partitions: u32,
     },
 }

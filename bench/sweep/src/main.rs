@@ -15,7 +15,8 @@ use sweep::{Failure, Load, RequestLimit, Result, Scenario};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Traces per second from which a partition of a day is split into two.
+/// Maximum number of traces per second in a partition of a day. At higher rates, the partition is
+/// split into two.
 const MAX_PARTITION_RATE: u32 = 250;
 
 /// Runs the scenarios and writes a page of results, with charts in `images` next to its directory.
@@ -78,8 +79,8 @@ fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
                 every: SECOND * options.every,
                 ramp: SECOND * 30,
             },
-            // By then, each run has been indexed once, and is postponed. The sample of a minute contains
-            // a whole tick of the indexer.
+            // After the warm-up, each run has been indexed once, and its next indexing is
+            // postponed. The sample of a minute contains a whole tick of the indexer.
             warm_up: SECOND * 75,
             sample,
         },
@@ -89,8 +90,8 @@ fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
             requests,
             indexer_memory,
             load: Load::Short { per_second, batch: [10, 5, 3] },
-            // Together with the sample, longer than the maximum waiting time of a change, so that a
-            // violation is noticed.
+            // The warm-up and the sample together last longer than a change may wait for the
+            // indexer, so that a violation of this limit is noticed.
             warm_up: SECOND * 70,
             sample,
         },
@@ -105,7 +106,8 @@ fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
                 spans: 5,
                 partitions: options.traces.div_ceil(MAX_PARTITION_RATE),
             },
-            // Traces are packed after they have not changed for some minutes.
+            // The warm-up has to last some minutes, because traces are only packed after they have
+            // not changed for some minutes.
             warm_up: SECOND * u32::try_from(options.traces_warm_up)?,
             sample: SECOND * u32::try_from(options.traces_sample)?,
         },

@@ -9,7 +9,8 @@ use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 
 use crate::executor::BusyCounter;
 
-/// Duration of a request to DynamoDB from within its region, and of a batch or transaction.
+/// Latency of a request for a single item to DynamoDB from within its region, and of a batch or
+/// transaction.
 pub(crate) const REQUEST_LATENCY: Duration = Duration::from_millis(5);
 pub(crate) const BATCH_LATENCY: Duration = Duration::from_millis(10);
 

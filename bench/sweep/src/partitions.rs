@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use embedded_engine::limits::{EngineLimits, PartitionUsage};
 
-/// Maximum number of partitions of a kind up to which their size is measured.
+/// Maximum number of partitions of one kind whose sizes are measured. If there are more, the sizes
+/// of this kind are not measured.
 const MAX_MEASURED_PARTITIONS: usize = 2_000;
 
 /// Measures the consumption of partitions in each second.
@@ -23,14 +24,14 @@ struct State {
     seconds: usize,
 }
 
-/// The consumption of all partitions whose keys have one form.
+/// The consumption of all partitions whose keys have the same form.
 #[derive(Clone, Debug, Default)]
 pub struct PartitionKind {
     /// Number of partitions that consumed anything.
     pub partitions: usize,
-    /// Average number of write units per second that all of these partitions consume together.
+    /// Average number of write units per second that all partitions of the kind consume together.
     pub write_units: f64,
-    /// Average number of read units per second that all of these partitions consume together.
+    /// Average number of read units per second that all partitions of the kind consume together.
     pub read_units: f64,
     /// Average number of write units per second that the busiest partition consumes.
     pub busiest_writes: f64,

@@ -30,7 +30,7 @@ use objectives::objectives;
 const WRITE_PRICE: f64 = 0.625;
 const READ_PRICE: f64 = 0.125;
 const CALL_PRICE: f64 = 1.28;
-/// Sizes of memory that the indexer is compared with, in MB.
+/// Sizes of memory in MB for which the page shows how busy the indexer would be.
 const MEMORY_SIZES: [u32; 4] = [512, 1_024, 1_769, 3_008];
 /// Maximum number of lines in a chart.
 const MAX_LINES: usize = 6;
@@ -270,7 +270,7 @@ fn calls(measured: &ScenarioResult) -> String {
     text
 }
 
-/// Returns the table that compares sizes of memory for the indexer.
+/// Returns the table that shows how busy the indexer would be with other sizes of memory.
 fn indexer(measured: &ScenarioResult) -> String {
     let mut text = "\nThe indexer with other memory, computed from the time that it waits and computes here. Each shard has a sandbox, and so have the ticks.\n\n\
          | memory of the indexer | busiest sandbox is busy | GB-seconds an hour, all sandboxes |\n|---|---:|---:|\n"

@@ -32,8 +32,8 @@ pub(crate) fn begin(world: &Rc<SimulatedStack>, load: Load) -> Result<()> {
     }
 }
 
-/// A job that lasts longer than the simulation. It logs at fixed times. If a call ends after the
-/// next of these times, the job logs again immediately.
+/// Runs a job that lasts longer than the simulation and logs at fixed times. If a call takes so
+/// long that the next of these times has passed, the job logs again immediately.
 async fn long(world: &SimulatedStack, number: u32, metrics: usize, every: Duration, start: Duration) -> Result<()> {
     world.sleep_until(start).await;
     let Some(run) = create(world, number).await? else { return Ok(()) };

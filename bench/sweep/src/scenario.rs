@@ -46,11 +46,11 @@ pub struct ScenarioResult {
     pub before: CallCounts,
     /// Consumption of partitions, by the form of their keys.
     pub partitions: BTreeMap<String, PartitionKind>,
-    /// Waiting times of changes for the indexer.
+    /// How long changes waited for the indexer.
     pub waits: WaitingTimes,
     /// Number of waiting stream records at the end of each second.
     pub queue: Vec<f64>,
-    /// Number of sandboxes of the function at the end.
+    /// Number of sandboxes that were started for the function that serves the load.
     pub sandboxes: u32,
     /// Work of each shard's indexer, and work of the ticks.
     pub indexers: Vec<IndexerWork>,

@@ -37,7 +37,7 @@ const TABLE: &str = "mlflow";
 /// Maximum number of times that MLflow's client sends a request, including the first.
 const MAX_ATTEMPTS: u32 = 8;
 
-/// Settings of the environment.
+/// Settings of a simulated stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StackSettings {
     pub(crate) load: Load,
@@ -66,7 +66,7 @@ pub(crate) struct SimulatedStack {
     pub(crate) lag: IndexingLag,
     pub(crate) partitions: PartitionMeter,
     feed: StreamDelivery,
-    /// The failure of a task that should not have failed.
+    /// The first failure of a spawned task, which aborts the model.
     failure: RefCell<Option<Failure>>,
     _directory: TempDir,
 }

@@ -67,7 +67,8 @@ impl IndexerWork {
     }
 }
 
-/// The records that wait in the stream.
+/// The delivery of the stream: the records that wait for it, by shard, and the work of the
+/// indexers.
 pub(crate) struct StreamDelivery {
     shards: Vec<Shard>,
     begin: Moment,
@@ -103,7 +104,7 @@ impl StreamDelivery {
         self.shards.iter().for_each(|shard| shard.work.set(IndexerWork::default()));
     }
 
-    /// Returns the work of each shard's indexer, and that of the ticks.
+    /// Returns the work of each shard's indexer, followed by the work of the ticks.
     pub(crate) fn work(&self) -> Vec<IndexerWork> {
         self.shards.iter().map(|shard| shard.work.get()).chain([self.tick_work.get()]).collect()
     }
@@ -133,7 +134,8 @@ impl StreamDelivery {
         loop {
             let now = self.begin.age();
             // All records that were added to the stream since the last read were written by these
-            // batches.
+            // batches. Which of them has written a record is not known, so the earliest start is
+            // assumed.
             let began = self.shards.iter().filter_map(|shard| shard.done.take().or(shard.began.get())).min();
             loop {
                 let records = busy.during(stream.oldest(BATCH_SIZE)).await?;
@@ -147,8 +149,9 @@ impl StreamDelivery {
                     if let Some(copy) = rows::IndexedCopy::parse(&key).filter(|_| record["eventName"] != "REMOVE") {
                         lag.indexed(&copy.entity.0, began.unwrap_or(now), now);
                     }
-                    // A record without a mark means that the indexer is done with the run. Its copy
-                    // has no record of its own if the copy did not change.
+                    // A changed run without a mark shows that the indexer is done with the run. The
+                    // record of its copy is not sufficient, because the indexer does not write a
+                    // copy that has not changed.
                     if let Some(run) = rows::Run::parse(&key).filter(|_| record["eventName"] == "MODIFY" && !is_wanted)
                     {
                         lag.indexed(run.run.as_str(), now, now);
@@ -213,7 +216,7 @@ impl StreamDelivery {
         }
     }
 
-    /// Calls an indexer once per minute.
+    /// Runs a tick of the indexer once per minute, as the schedule does in AWS.
     pub(crate) async fn tick(&self, table: &Table, tally: &RefCell<CallCounts>) -> Result<()> {
         let meter = UsageMeter::default();
         let indexer = Indexer::new(table.metered(meter.clone())).with_clock(runtime::clock::now_ms);

@@ -17,7 +17,7 @@ use crate::lambda_sandboxes::ClientCall;
 use crate::load::SEARCH_INTERVAL;
 use crate::simulated_stack::SimulatedStack;
 
-/// Interval at which a process exports what it has gathered.
+/// Interval at which a process exports the traces that it has gathered.
 const EXPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// On average, one in this many traces has the tag that is searched for.
 const TAG_INTERVAL: u32 = 20;
@@ -27,7 +27,7 @@ const WORDS: [&str; 16] = [
     "water", "light", "soil", "colour",
 ];
 
-/// Starts the processes.
+/// Starts the processes that export traces.
 pub(crate) fn begin(world: &Rc<SimulatedStack>, per_second: u32, exporters: u32, spans: usize) -> Result<()> {
     for number in 0..exporters {
         // If the traces cannot be divided evenly, some processes export one trace more than others.
@@ -37,8 +37,8 @@ pub(crate) fn begin(world: &Rc<SimulatedStack>, per_second: u32, exporters: u32,
     Ok(())
 }
 
-/// Runs a process that exports, once per interval, the traces that began in the last second. While
-/// a request is in flight, the process continues to gather traces.
+/// Runs a process that exports, once per interval, the traces that began during the last second.
+/// While a request is in flight, the process continues to gather traces.
 async fn export(world: &Rc<SimulatedStack>, traces: u32, spans: usize) -> Result<()> {
     let mut due = world.now() + EXPORT_INTERVAL.mul_f64(rand::rng().random());
     loop {

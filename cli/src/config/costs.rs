@@ -160,7 +160,7 @@ mod tests {
         let cost = |kind| TableSetting::of(kind).unwrap().cost;
         assert!(cost(SettingKind::IndexedValues).contains(&format!("about {} write units", reindex_units())));
         assert!(cost(SettingKind::IndexedTexts).contains(&format!("about {} write units", reindex_units())));
-        // Durations in the list of settings are rounded down.
+        // The list of settings states the cost of removing a run, rounded down.
         assert!(cost(SettingKind::DeletedRetention).contains(&format!("About {} write units", REMOVAL_COST.1 / 100)));
         assert!(SETTINGS.iter().all(|setting| setting.is_settable() != setting.cost.is_empty()));
     }

@@ -23,7 +23,7 @@ const PLACEHOLDER_ARTIFACT_ROOT: &str = "mlflow-artifacts:/";
 /// Sets the tag, or deletes it if `value` is `None`.
 ///
 /// # Errors
-/// The server's own error if the experiment does not exist or is deleted.
+/// The experiment does not exist or is deleted. The message is that of the API.
 pub(super) async fn set(table: &Table, experiment: ExperimentId, value: Option<&str>) -> Result<(), Failure> {
     let mut body = json!({ "experiment_id": experiment.to_string(), "key": TRACE_RETENTION_TAG });
     let call = match value {

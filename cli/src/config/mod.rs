@@ -186,8 +186,8 @@ async fn apply_change(
         Some(value) => present.as_deref() == Some(value),
         None => present.is_none() || *holder == SettingHolder::Server && present.as_deref() == Some(wanted),
     };
-    // If the fields of an unchanged value still differ between searches and the indexer, an earlier
-    // change was interrupted, and this call completes it.
+    // If searches still rely on other fields than the indexer maintains, an earlier change to this
+    // value was interrupted, and this call completes it.
     if is_same && !(is_of_fields && values::holders_changing_fields(&table).await?.contains(holder)) {
         print_line(&format!("{} of the {holder} already has this value. Nothing was changed.", setting.name));
         return Ok(());

@@ -140,7 +140,8 @@ pub(super) fn validate(kind: SettingKind, values: &[String]) -> Result<String, F
     Ok(value.clone())
 }
 
-/// Writes a validated value. Field patterns and the tags of experiments are not written here.
+/// Writes a validated value. Field patterns are written by `reindex`, and tags of experiments by
+/// `experiment_tag`.
 pub(super) async fn write(
     table: &Table,
     kind: SettingKind,

@@ -74,7 +74,7 @@ pub(super) struct AwsRequests {
     /// network.
     credentials: OnceCell<Credentials>,
     pub(super) region: String,
-    /// Endpoint that replaces those of all services, for example an emulator.
+    /// Endpoint to which the requests to all services are sent, for example that of an emulator.
     endpoint: Option<String>,
     connector: SharedHttpConnector,
     /// Seconds by which AWS's clock is ahead of this machine's clock.

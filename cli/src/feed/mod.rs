@@ -44,15 +44,15 @@ const IDLE_PAUSE: Duration = Duration::from_millis(500);
 /// Pause when the stream is empty while `reindex` is running. The pause is short, because `reindex`
 /// marks few runs at a time and waits until some of them are indexed.
 const REBUILD_PAUSE: Duration = Duration::from_millis(5);
-/// Time after the last record of a run marked by `reindex` for which `reindex` is considered to be
-/// running.
+/// How long `reindex` is considered to be running after the last record of a run that it has
+/// marked.
 const REBUILD_DURATION: Duration = Duration::from_secs(1);
 /// Maximum pause while the feed waits for the oldest record to reach the configured delay.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 /// Interval at which postponed runs are checked, as in `template.yaml`.
 pub(crate) const TICK_INTERVAL: Duration = Duration::from_mins(1);
-/// Stream filter that selects the records the indexer needs when the engine creates them.
-/// [`fts_indexer::is_for_indexer`] additionally checks the types of the attributes.
+/// Filter by which the engine, when it creates stream records, selects those that the indexer
+/// needs. [`fts_indexer::is_for_indexer`] additionally checks the types of the attributes.
 const RECORD_FILTER: StreamFilter = StreamFilter {
     written_with: &[RunsChanged::INDEX.sort, TO_PACK.name(), HOOK.name()],
     removed_with: REVISION.name(),
@@ -163,7 +163,7 @@ struct DeliveryRounds<'a, C> {
     consumer: &'a C,
     delay: Duration,
     back_off: Duration,
-    /// Time at which a run marked by `reindex` was last indexed.
+    /// Time at which a record of a run marked by `reindex` was last delivered.
     last_rebuild: Option<Instant>,
 }
 

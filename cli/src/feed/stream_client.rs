@@ -41,9 +41,9 @@ pub(crate) struct StreamClient {
 /// Reason why a request failed.
 #[derive(Debug)]
 pub(crate) enum StreamError {
-    /// The iterator is older than 15 minutes.
+    /// The iterator has expired, because it is older than 15 minutes.
     Expired,
-    /// The stream has trimmed the position.
+    /// The stream no longer has the record at the requested position.
     Trimmed,
     Other(String),
 }

@@ -3,9 +3,10 @@
 //! No position is stored, so every start begins with the oldest records of the stream, which are up
 //! to 24 hours old. Processing a record again is safe, because a record only identifies a changed
 //! entity, and an entity that is already indexed costs one read. The exception are events for
-//! webhooks, which are queued and sent again. Shards are read in turn, and the indexer processes one
-//! batch at a time. Only for events does the order of records across shards matter: a shard is not
-//! read after its parent, so events of a model may be sent out of order if they are in both.
+//! webhooks, which are queued and sent again. Shards are read in turn, and the indexer processes
+//! one batch at a time. The order of records across shards only matters for these events. A shard
+//! is not read after its parent shard, so if both contain events of a model, these events may be
+//! sent out of order.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -95,7 +96,7 @@ impl StreamShards {
             self.open.remove(&name);
             self.done.insert(name);
             // A shard ends when DynamoDB splits it or replaces it with another one, so the current
-            // shards are discovered.
+            // shards have to be discovered again.
             self.last_discovery = None;
             has_read = true;
         }

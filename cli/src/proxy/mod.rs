@@ -4,7 +4,7 @@
 //! browser's requests with the credentials of its user. It must therefore not serve any other user:
 //!
 //! 1. `shared/http/local-guard` refuses requests from pages of other origins, and requests for host
-//!    names that other origins can have.
+//!    names that an attacker's page can have (DNS rebinding).
 //! 2. `session.rs` refuses browsers that have not opened the one-time URL, because every user of
 //!    the machine can reach a loopback address.
 //! 3. `own_connections.rs` refuses connections of other users of the machine, if the operating system

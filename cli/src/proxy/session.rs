@@ -13,7 +13,7 @@ use http::{HeaderMap, Method, StatusCode};
 use rand::RngExt;
 use subtle::{Choice, ConstantTimeEq};
 
-/// Path prefix of the one-time URL, followed by its token.
+/// Path prefix of the one-time URL. The token follows it.
 const OPEN_PATH_PREFIX: &str = "/open/";
 /// Prefix of the cookie's name. The port is appended, because browsers send the cookies of one port
 /// to all ports of a host.

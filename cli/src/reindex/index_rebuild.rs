@@ -21,8 +21,9 @@ use crate::Failure;
 /// Maximum time without progress. The indexer may receive changes up to five minutes late, because
 /// they are collected.
 const MAX_STALL: Duration = Duration::from_mins(15);
-/// Pause before the waiting runs are checked again, for 1,000 of them. It grows with the square of
-/// their number: a check of many runs reads more, and they are indexed in larger batches.
+/// Pause before 1,000 waiting runs are checked again. The pause grows with the square of the number
+/// of waiting runs, because checking more runs reads more, and because more runs are indexed in
+/// larger batches.
 const PAUSE_FOR_THOUSAND: Duration = Duration::from_secs(1);
 /// Minimum pause. It grows with the time without progress, up to `MAX_SILENT_PAUSE`.
 const MIN_PAUSE: Duration = Duration::from_millis(10);

@@ -149,7 +149,7 @@ async fn an_authorizer_that_looks_is_told_what_the_table_says_of_guards() {
     v3(&api, "GET", &format!("datasets/{dataset}"), json!({})).await;
     assert!(matches!(asked().as_slice(), [AccessCheck { guard: Guard::EvaluationDataset(_), .. }]));
 
-    // Entities that a request refers to without being about them.
+    // A request may also refer to entities that it does not change or return.
     let run = api.post("runs/create", json!({ "experiment_id": "0" })).await.ok();
     let run = text(&run, "/run/info/run_id");
     let model = api.post("logged-models", json!({ "experiment_id": "0", "name": "m" })).await.ok();

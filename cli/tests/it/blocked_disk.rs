@@ -1,4 +1,4 @@
-//! Requests that wait for the disk do not hold up others.
+//! Requests that wait for the disk do not hold up other requests.
 
 use std::time::{Duration, Instant};
 

@@ -44,7 +44,7 @@ async fn items(engine: &Engine, table: &str) -> BTreeMap<String, Value> {
     items.map(|item| (format!("{} {}", item["PK"]["S"], item["SK"]["S"]), sorted(item))).collect()
 }
 
-/// Returns a value with its sets in order.
+/// Returns a value whose sets are sorted, so that it can be compared with other values.
 fn sorted(mut value: Value) -> Value {
     if let Value::Object(map) = &mut value {
         for (name, value) in map.iter_mut() {

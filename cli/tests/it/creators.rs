@@ -1,4 +1,4 @@
-//! Restriction of creation to users with one role.
+//! Servers that restrict the creation of entities to users with a certain role.
 
 use mlflow_api::auth::PermissionLevel;
 use serde_json::json;

@@ -9,7 +9,7 @@ use test_site::all_troubles;
 use crate::test_server::TABLE;
 use crate::users_server::{Client, PASSWORD, Server, process};
 
-/// What is revoked.
+/// What a request revokes or changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Taken {
     Grant,
@@ -34,13 +34,13 @@ impl Said {
     }
 }
 
-/// Creates a user who may read an experiment, and returns the request that revokes this.
+/// Creates a user who may read an experiment, and returns the request that revokes this right.
 async fn granted(server: &Server, user: &'static str, experiment: &str, taken: Taken) -> (Client, Said) {
     let client = server.user(user).await;
     let named = json!({ "username": user });
     if matches!(taken, Taken::Grant | Taken::Password | Taken::User) {
         server.grant(&client, "experiment", experiment, "READ").await;
-        // A second grant, which has to be removed together with the user.
+        // This second grant has to be removed together with the user.
         server.grant(&client, "run", "*", "EDIT").await;
         let of_experiment = json!({ "username": user, "resource_type": "experiment", "resource_id": experiment });
         let other = json!({ "username": user, "password": "another horse battery" });

@@ -63,7 +63,7 @@ const LEVELS: [PermissionLevel; 5] = [
 ];
 const TYPES: [&str; 4] = ["experiment", "scorer", "registered_model", "prompt"];
 
-/// A caller as whom the requests are sent.
+/// A caller on whose behalf each request of the walk is sent.
 struct Caller {
     title: String,
     authorization: Option<HeaderValue>,

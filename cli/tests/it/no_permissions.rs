@@ -25,7 +25,8 @@ use crate::users_server::PASSWORD;
 
 const STRANGER: &str = "stranger";
 
-/// Routes that disclose the existence of unreadable entities, as in MLflow: a name can be taken.
+/// Routes that disclose the existence of unreadable entities, as in MLflow: the responses show that
+/// a name is taken.
 const TELLING: [&str; 4] =
     ["/experiments/get-by-name", "/experiments/create", "/registered-models/create", "/registered-models/rename"];
 

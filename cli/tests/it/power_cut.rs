@@ -36,7 +36,7 @@ impl State {
         Self { items: engine.items(TABLE).await.unwrap(), records: stream.oldest(1_000).await.unwrap() }
     }
 
-    /// Returns what an engine finds on a disk in this state.
+    /// Returns the state that an engine finds on a disk with this content.
     async fn left(image: &DiskImage) -> Self {
         let directory = tempfile::tempdir().unwrap();
         image.write_to(directory.path()).unwrap();

@@ -56,7 +56,7 @@ async fn whoever_signs_is_the_user_that_an_operator_has_said() {
     assert_eq!(signed(&api, "arn:aws:sts::123456789012:assumed-role/other/chosen", &of_bob).await, 200);
     // A principal that cannot be identified is rejected.
     assert_eq!(signed(&api, "arn:aws:sts::123456789012:federated-user/ann", &of_ann).await, 401);
-    // Requests at the other gateway are not signed. Users sign in there.
+    // Requests at the gateway for users are not signed, because users sign in there.
     let at_users = Client { api: api.clone(), ..ann.clone() };
     assert_eq!((at_users.reads(&of_ann).await, at_users.reads(&of_bob).await), (200, 403));
     // The mapping refers to the user's id, so a later user of the same name is not mapped.

@@ -17,7 +17,7 @@ use table::{Condition, Item, Table, number};
 /// busy one long.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
 
-/// A running program, which is killed when this is dropped.
+/// A running program, which is killed when this value is dropped.
 pub(crate) struct Program {
     child: Child,
     lines: Receiver<String>,

@@ -356,7 +356,7 @@ async fn failures_say_what_to_do() {
     assert_eq!(proxy.send("TRACE", "/", &cookie, "").status, 405);
     assert_eq!(api.got().len(), 0);
 
-    // A reserved port without a listener, so that no other process responds on it.
+    // The port is reserved without a listener, so that no other process responds on it.
     let reserved = tokio::net::TcpSocket::new_v4().unwrap();
     reserved.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let gone = reserved.local_addr().unwrap();

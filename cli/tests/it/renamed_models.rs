@@ -12,7 +12,8 @@ use test_site::{ROOT, TestClient, TestEnvironment};
 
 use crate::test_server::{functions, mounted};
 
-/// An authorizer that allows everything, but first awaits a given action.
+/// An authorizer that allows everything, but first awaits a future, which changes the model in the
+/// meantime.
 struct Meanwhile(Mutex<Option<BoxFuture<'static, ()>>>);
 
 impl Authorizer for Meanwhile {

@@ -24,13 +24,14 @@ pub(crate) fn of_table() -> Vec<&'static Domain> {
     DOMAINS.into_iter().filter(|domain| domain.function.table.is_some()).collect()
 }
 
-/// Returns these domains for a single user with full access, as in `serve`. Artifacts are stored
-/// elsewhere.
+/// Returns the domains of [`of_table`] for a single user with full access, as in `serve`. Artifacts
+/// are stored elsewhere.
 pub(crate) async fn functions(table: &Table) -> Router {
     mounted(table, ArtifactStore::below(ROOT), all_as_one()).await
 }
 
-/// Returns these domains for a single user with full access. Artifacts are stored in a directory.
+/// Returns the domains of [`of_table`] for a single user with full access. Artifacts are stored in
+/// a directory.
 pub(crate) async fn with_files(table: &Table, directory: &Path) -> Router {
     mounted(table, ArtifactStore::in_directory(directory), all_as_one()).await
 }
@@ -45,8 +46,8 @@ pub(crate) fn walker() -> Identity {
     Identity { caller: Caller::User(Arc::new(user)), ..Identity::anonymous() }
 }
 
-/// Returns these domains with the given artifacts and authorizer. Nothing is written to the table.
-/// Users are in a table of their own, which contains the walker.
+/// Returns the domains of [`of_table`] with the given artifacts and authorizer. Nothing is written
+/// to the table. Users are in a table of their own, which contains the walker.
 pub(crate) async fn mounted(table: &Table, artifacts: ArtifactStore, authorizer: Arc<dyn Authorizer>) -> Router {
     domain::mount(&of_table(), &[], &with_walker(table, artifacts, authorizer).await).await.unwrap()
 }
@@ -76,7 +77,7 @@ pub(crate) fn writes_to_the_table(domain: &str) -> bool {
     of_name.and_then(|domain| domain.function.table.as_ref()).is_some_and(|rights| rights.actions.writes())
 }
 
-/// Returns the method and canonical path of the selected routes of these domains.
+/// Returns the method and canonical path of the selected routes of the domains of [`of_table`].
 pub(crate) fn routes(wanted: impl Fn(&Domain, &domain::EndpointInfo) -> bool) -> BTreeSet<String> {
     let of_domain = |domain: &'static Domain| (domain.endpoints)().into_iter().map(move |endpoint| (domain, endpoint));
     let wanted = of_table().into_iter().flat_map(of_domain).filter(|(domain, endpoint)| wanted(domain, endpoint));

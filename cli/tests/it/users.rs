@@ -120,7 +120,8 @@ async fn a_name_made_anew_inherits_nothing() {
     let ann = Client { password: "another horse battery", ..ann };
     assert_eq!((ann.reads(&experiment).await, ann.permissions().await), (403, Vec::new()));
 
-    // A model, with grants to users and to roles.
+    // After a model has been deleted, grants for it do not apply to a new model of the same name.
+    // This concerns grants to users, to roles, and to the creator.
     let model = |client: &Client| {
         let client = client.clone();
         async move { client.v2("GET", "registered-models/get?name=m", json!({})).await.status }

@@ -1,4 +1,4 @@
-//! The paths of the APIs.
+//! The generated paths of the APIs.
 
 use std::fmt::Write;
 

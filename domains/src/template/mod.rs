@@ -16,7 +16,8 @@ type Section = (&'static str, String);
 /// Returns the template after replacing the sections that are generated from these functions. Each
 /// section is between lines that end with `--- <mark>: begin` and `--- <mark>: end`.
 ///
-/// # Errors Returns the name of a mark that the template lacks.
+/// # Errors
+/// Returns the name of a mark that the template lacks.
 pub fn generate(template: &str, functions: &[&Function]) -> Result<String, String> {
     sections(functions)
         .into_iter()

@@ -10,7 +10,7 @@ use crate::load::Load;
 use crate::scenario::ScenarioResult;
 use crate::stream_delivery::IndexerWork;
 
-/// Limits of the units per second of a partition.
+/// Maximum write units and read units per second of one partition.
 pub(super) const WRITE_LIMIT: f64 = Throughput::PARTITION_MAX.writes;
 pub(super) const READ_LIMIT: f64 = Throughput::PARTITION_MAX.reads;
 /// Maximum size in bytes of all items of one partition key, in a table with local indexes.
@@ -48,8 +48,9 @@ pub(super) fn has_runs(measured: &ScenarioResult) -> bool {
     !matches!(measured.scenario.load, Load::Traces { .. })
 }
 
-/// Returns the kind with the largest partition, and the size in bytes that this partition reaches
-/// after a day of the load. Applies to traces only, because their partitions are assigned to days.
+/// Returns the kind of partition that contains the largest one, and the size in bytes that this
+/// partition reaches after a whole day of the load. Returns `None` if the load has no traces,
+/// because only partitions of traces belong to a day.
 pub(super) fn day_size(measured: &ScenarioResult) -> Option<(&str, f64)> {
     let Load::Traces { .. } = measured.scenario.load else { return None };
     let seconds = (measured.scenario.warm_up + measured.scenario.sample).as_secs_f64();
@@ -70,7 +71,8 @@ pub(super) fn mean(tally: &CallCounts, call: CallKind, of: impl Fn(&CallStats) -
     tally.0.get(&call).map_or(0.0, |calls| of(calls) / f64::from(calls.made.max(1)))
 }
 
-/// Formats a number with its significant digits.
+/// Formats a number with two decimals if it is below 10, with one if it is below 100, and otherwise
+/// as a whole number.
 pub(super) fn format_number(value: f64) -> String {
     if value >= 100.0 {
         format_count(value)

@@ -25,7 +25,7 @@ const TABLE: &str = "table";
 struct FakeStream {
     shards: BTreeMap<String, (Vec<String>, bool)>,
     is_on: bool,
-    /// Number of requests that are yet to be refused with the error for an expired iterator.
+    /// Number of further requests that are refused with the error for an expired iterator.
     expired: usize,
     request_counts: HashMap<String, usize>,
 }

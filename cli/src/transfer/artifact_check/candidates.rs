@@ -26,8 +26,8 @@ pub(super) struct Candidate {
     pub(super) requirement: Requirement,
 }
 
-/// Reads the next runs of an experiment after an id, in the order of their ids. Empty at the end. Two
-/// queries.
+/// Reads the next runs of an experiment after an id, in the order of their ids. Returns an empty
+/// list at the end. Takes two queries.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -66,8 +66,8 @@ pub(super) async fn next_runs(
     Ok(candidates)
 }
 
-/// Reads the next logged models of an experiment after an id, in the order of their ids. Empty at the
-/// end. One query.
+/// Reads the next logged models of an experiment after an id, in the order of their ids. Returns an
+/// empty list at the end. Takes one query.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -86,7 +86,7 @@ pub(super) async fn next_logged_models(
     let number = SqlValue::Integer(i64::try_from(experiment.number())?);
     let mut candidates = Vec::new();
     for row in context.source.rows(&sql, vec![number, after.into()]).await? {
-        // Only a model that is ready has all its files.
+        // A model that is not ready may not have its files yet.
         let is_ready = ModelStatus::from_number(row.integer(2)?) == ModelStatus::Ready;
         let requirement = if is_ready { Requirement::AnyFile } else { Requirement::None };
         candidates.push(Candidate {

@@ -1,4 +1,4 @@
-//! Looks up the files of entities.
+//! Checks whether the files of entities exist.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::transfer::experiments::ImportedExperiment;
 use crate::transfer::import::{ArtifactFinding, ImportContext};
 use crate::transfer::registered_models::VersionLocations;
 
-/// Names of kinds of entities in the report.
+/// Names of runs, logged models and model versions in the report.
 const RUNS: &str = "runs";
 const LOGGED_MODELS: &str = "logged models";
 const VERSIONS: &str = "model versions";
@@ -21,9 +21,11 @@ const TRACES: &str = "traces with attachments";
 /// Number of locations that are looked up concurrently.
 const CONCURRENCY: usize = 16;
 
-/// Checks whether this server serves the artifacts of the imported experiments, attachments of traces
-/// included, and of the versions of registered models. If `looks_up` is set, also reports files that are missing, with one listing per
-/// location, and one per directory of a file that a run's tags name.
+/// Checks whether this server serves the artifacts of the runs and logged models of the imported
+/// experiments, the attachments of their traces, and the artifacts of the versions of registered
+/// models. If `looks_up` is set, also looks for the files there, and reports those that are missing.
+/// This takes one listing per location. If the tags of a run name files, it takes one per directory
+/// of these files instead.
 ///
 /// # Errors
 /// The source cannot be read, or this server does not store artifacts at the destination.
@@ -99,7 +101,7 @@ impl ArtifactCheck<'_> {
     }
 }
 
-/// Looks up the files at a location, if there is a requirement.
+/// Returns the finding for a location. Looks for files only if a requirement is given.
 async fn find(store: &ArtifactStore, location: &str, requirement: Option<&Requirement>) -> ArtifactFinding {
     let Ok(at) = store.at(location) else { return ArtifactFinding::Elsewhere(place(location)) };
     let Some(requirement) = requirement else { return ArtifactFinding::Served };
@@ -119,7 +121,7 @@ async fn find(store: &ArtifactStore, location: &str, requirement: Option<&Requir
 async fn has_files(at: &Location, path: &ArtifactPath) -> mlflow_api::Result<bool> {
     match at.list(path).await {
         Ok(files) => Ok(!files.is_empty()),
-        // The directory has more files than a list shows.
+        // The listing fails, because the directory has more files than a list may contain.
         Err(error) if error.code == ErrorCode::InvalidParameterValue => Ok(true),
         Err(error) => Err(error),
     }
@@ -147,7 +149,8 @@ async fn has_paths(at: &Location, paths: &[String]) -> mlflow_api::Result<bool> 
     Ok(true)
 }
 
-/// Returns the part of a location that says which server or bucket it belongs to.
+/// Returns the server or bucket that a location belongs to, in the form that is shown in the
+/// report.
 fn place(location: &str) -> String {
     match location.split_once("://") {
         Some(("file", _)) => "other directories".to_owned(),

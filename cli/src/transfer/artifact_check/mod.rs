@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `candidates.rs` | reads the locations of runs, logged models and traces with attachments from the source |
 //! | `requirement.rs` | which files must exist at a location |
-//! | `checker.rs` | looks them up |
+//! | `checker.rs` | checks whether these files exist |
 //!
 //! MLflow does not record whether a run has artifacts. A run whose directory is empty is therefore only
 //! counted, unless its tags name files. Files with the spans of traces are read by the import itself.

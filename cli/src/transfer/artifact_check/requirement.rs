@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Tag of a run with the models that it has logged into its own directory, as JSON.
+/// Tag of a run that lists the models that the run has logged, as JSON.
 pub(super) const MODELS_TAG: &str = "mlflow.log-model.history";
-/// Tag of a run with tables that it has logged, as JSON.
+/// Tag of a run that lists the tables that the run has logged, as JSON.
 pub(super) const FILES_TAG: &str = "mlflow.loggedArtifacts";
 /// Maximum number of files that are looked up for one run or trace.
 const MAX_FILES: usize = 100;
@@ -18,7 +18,7 @@ const ATTACHMENTS_DIRECTORY: &str = "attachments";
 /// What must exist at a location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Requirement {
-    /// Nothing: whether there are files is not recorded.
+    /// Nothing, because the source does not record whether the entity has files.
     None,
     /// Any file.
     AnyFile,
@@ -33,7 +33,8 @@ impl Requirement {
             Some(Value::Array(entries)) => entries,
             _ => Vec::new(),
         };
-        // A model with an id has a directory of its own.
+        // A model with an id is stored in a directory of its own, and not in the directory of the
+        // run.
         let models = entries(models).into_iter().filter(|model| model.get("model_id").is_none_or(Value::is_null));
         let models = models.filter_map(|model| Some(model.get("artifact_path")?.as_str()?.to_owned()));
         let files = entries(files).into_iter().filter_map(|file| Some(file.get("path")?.as_str()?.to_owned()));

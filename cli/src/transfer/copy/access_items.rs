@@ -1,4 +1,5 @@
-//! Copies users, without anything that lets somebody in: sessions, tokens, and secrets.
+//! Copies users, with their passwords, roles and grants. Sessions, tokens and secrets are not
+//! copied.
 
 use key_schema::Key;
 use key_schema::access_rows::{
@@ -32,7 +33,8 @@ pub(super) async fn copy_access(source: &CopySource, writer: &TableWriter) -> Re
     Ok(users)
 }
 
-/// Returns whether a row of the access table is copied. Rows of a later version are not.
+/// Returns whether a row of the access table is copied. Besides sessions, tokens and secrets, this
+/// excludes row types that this version does not know.
 fn is_copied(key: &Key) -> bool {
     User::parse(key).is_some()
         || ListedUser::parse(key).is_some()

@@ -21,7 +21,7 @@ pub(super) struct DataDirectory {
     _stream: StreamReader,
 }
 
-/// Numbers by which a table is recognized.
+/// The size of a table, by which a resumed copy recognizes that its source is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TableSize {
     pub(super) items: u64,
@@ -75,7 +75,8 @@ pub(super) async fn size(engine: &Engine, table: &str) -> Result<TableSize, Fail
     Ok(TableSize { items: number("ItemCount"), bytes: number("TableSizeBytes") })
 }
 
-/// Sends all items of a table, in the same order each time. Ends early if the receiver is gone.
+/// Sends all items of a table, in an order that is the same each time. Returns early if the
+/// receiver was dropped.
 ///
 /// # Errors
 /// The table cannot be read.
@@ -97,7 +98,7 @@ pub(super) async fn send(engine: &Engine, table: &str, to: &BatchSender) -> Resu
             None => break,
         }
     }
-    // The receiver may be gone.
+    // If the receiver was dropped, no items are needed any more.
     let _ = to.send(Ok(batch.rest())).await;
     Ok(())
 }

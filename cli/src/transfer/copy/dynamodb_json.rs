@@ -1,4 +1,4 @@
-//! DynamoDB's JSON of items, as the embedded engine and exports to S3 have it.
+//! Parses items in DynamoDB's JSON, the format that the embedded engine and exports to S3 use.
 
 use aws_sdk_dynamodb::primitives::Blob;
 use base64::Engine as _;
@@ -6,13 +6,13 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value as Json};
 use table::{Item, Value};
 
-/// Reads an item. Returns `None` if it is not DynamoDB's JSON.
+/// Parses an item. Returns `None` if the JSON does not have this format.
 pub(super) fn item(json: Json) -> Option<Item> {
     let Json::Object(attributes) = json else { return None };
     attributes.into_iter().map(|(name, of)| Some((name, value(of)?))).collect::<Option<_>>().map(Item)
 }
 
-/// Reads a value, which is an object with its type as the only name.
+/// Parses a value: an object with a single key, which is the type of the value.
 fn value(json: Json) -> Option<Value> {
     let Json::Object(typed) = json else { return None };
     let (kind, value) = only(typed)?;

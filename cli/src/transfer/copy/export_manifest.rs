@@ -20,7 +20,7 @@ struct Summary {
     export_arn: String,
     output_format: String,
     item_count: u64,
-    /// Missing in exports from before there were incremental ones.
+    /// Missing in exports that were made before DynamoDB had incremental exports.
     export_type: Option<String>,
 }
 
@@ -54,8 +54,7 @@ pub(super) struct ExportFile {
 }
 
 impl ExportManifest {
-    /// Reads the manifest in a directory. Whether the files are there is checked, but not what they
-    /// contain.
+    /// Reads the manifest in a directory. Checks that all files exist, but does not read them.
     ///
     /// # Errors
     /// The directory has no export, or one that cannot be copied.

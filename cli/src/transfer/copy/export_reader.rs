@@ -17,15 +17,15 @@ use super::export_manifest::{ExportFile, ExportManifest};
 use super::item_batch::{BatchSender, ItemBatch};
 use crate::Failure;
 
-/// A line of a file.
+/// A line of a file of the export, which contains one item.
 #[derive(Deserialize)]
 struct ExportedLine {
     #[serde(rename = "Item")]
     item: Json,
 }
 
-/// Reads all files once: their checksums, their numbers of items, and these rows, in their order.
-/// Blocks.
+/// Reads all files once, to verify their checksums and numbers of items. Returns the items with the
+/// keys in `wanted`, in the order of these keys. Blocks the thread.
 ///
 /// # Errors
 /// A file differs from the manifest.
@@ -37,7 +37,8 @@ pub(super) fn check(export: &ExportManifest, wanted: &[Key]) -> Result<Vec<Optio
         for line in lines(file)? {
             let line = line.map_err(|error| unreadable(file, &error))?;
             count += 1;
-            // Parsing takes most of the time.
+            // Parsing takes most of the time, so lines that cannot contain a wanted item are not
+            // parsed.
             if !wanted.iter().any(|key| line.contains(&key.sk)) {
                 continue;
             }
@@ -54,7 +55,8 @@ pub(super) fn check(export: &ExportManifest, wanted: &[Key]) -> Result<Vec<Optio
     Ok(found)
 }
 
-/// Sends all items, in the same order each time. Blocks. Ends early if the receiver is gone.
+/// Sends all items, in an order that is the same each time. Returns early if the receiver was
+/// dropped. Blocks the thread.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -70,7 +72,7 @@ pub(super) fn send(export: &ExportManifest, to: &BatchSender) -> Result<(), Fail
             }
         }
     }
-    // The receiver may be gone.
+    // If the receiver was dropped, no items are needed any more.
     let _ = to.blocking_send(Ok(batch.rest()));
     Ok(())
 }

@@ -1,23 +1,23 @@
-//! Items on their way from a source to a table.
+//! Batches of items that are passed from the reader of a source to the writer of the target.
 
 use table::Item;
 use tokio::sync::mpsc;
 
 use crate::Failure;
 
-/// Maximum number of items in a batch: as many requests of 25 as run concurrently.
+/// Maximum number of items in a batch: 16 requests of 25 items each, which are sent concurrently.
 pub(super) const MAX_ITEMS: usize = 400;
-/// Size in bytes from which no further item is added to a batch, so that memory stays flat.
+/// Size in bytes at which a batch is full, which limits the memory that a copy needs.
 const MAX_BYTES: usize = 4_000_000;
 /// Number of batches that are read ahead.
 const BATCHES_AHEAD: usize = 2;
 
-/// Sends batches to the writer.
+/// The end of the channel by which the reader sends batches.
 pub(super) type BatchSender = mpsc::Sender<Result<Vec<Item>, Failure>>;
-/// Receives batches from the reader.
+/// The end of the channel by which the writer receives batches.
 pub(super) type BatchReceiver = mpsc::Receiver<Result<Vec<Item>, Failure>>;
 
-/// Returns a channel for batches.
+/// Creates the channel for batches.
 pub(super) fn channel() -> (BatchSender, BatchReceiver) {
     mpsc::channel(BATCHES_AHEAD)
 }
@@ -37,7 +37,7 @@ impl ItemBatch {
         (self.items.len() >= MAX_ITEMS || self.bytes >= MAX_BYTES).then(|| std::mem::take(self).items)
     }
 
-    /// Returns what is left.
+    /// Returns the remaining items.
     pub(super) fn rest(self) -> Vec<Item> {
         self.items
     }

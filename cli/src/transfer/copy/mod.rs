@@ -1,13 +1,15 @@
 //! `mlflow-serverless copy`: moves a whole table, item by item, into an empty one.
 //!
-//! The source is a data directory, or an export of a table in AWS to S3: nothing scans a table in
-//! AWS. All items of the data table are copied as they are, with the same layout, except for webhooks
-//! (`webhook_items.rs`). Items are read in
-//! the same order each time, so an interrupted copy continues after those that were written.
+//! The source is a data directory, or an export to S3 of a table in AWS. A table in AWS is not read
+//! directly, because this would require a scan. All items of the data table are copied as they are,
+//! with the same layout, except for webhooks (`webhook_items.rs`). Items are read in an order that
+//! is the same each time, so an interrupted copy continues after the items that it has already
+//! written.
 //!
-//! Items with a mark for the indexer come last: once they are in a table in AWS, its indexer writes
-//! to the table. They are only written if they are missing, because an earlier attempt may have
-//! written them, and the indexer may have changed them since.
+//! Items with a mark for the indexer are copied last. As soon as they are in a table in AWS, the
+//! indexer of the stack processes them, and writes to the table, too. They are only written if they
+//! are missing, because an earlier attempt may have written them, and the indexer may have changed
+//! them since then.
 
 mod access_items;
 mod data_directory;
@@ -38,9 +40,9 @@ use crate::Failure;
 use crate::output::print_line;
 use crate::transfer::import::TableWriter;
 
-/// Number of items after which it is recorded how far the copy has come.
+/// Number of items after which the progress of the copy is recorded in the target.
 const RECORD_INTERVAL: u64 = 10_000;
-/// First characters of the partitions with grants that were given to users directly.
+/// Prefix of the keys of partitions that contain grants given directly to users.
 const USER_PREFIX: &str = "USER#";
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
@@ -66,7 +68,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             return Err(format!("the table {} already has users: copy into an empty one", access.name()).into());
         }
     }
-    // The claim of the table, which is deleted last, waits for the disk, and so for everything else.
+    // Only the last write, which deletes the claim, waits for the disk. It reaches the disk after
+    // all earlier writes, so the other writes do not have to wait.
     let writer = |table: &Table| {
         let client = engine.as_ref().map(Engine::client_ahead_of_disk);
         let table = client.map_or_else(|| table.clone(), |client| Table::new(client, table.name()));
@@ -86,7 +89,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let users = if with_users { copy_access(&copy.source, &writer(&access)).await? } else { 0 };
     let copied = copy.source.count() - counts.left_out - counts.transient;
     if let Some(engine) = &engine {
-        // The claim is there in place of the layout.
+        // The numbers are comparable: the target still has the claim in place of the layout.
         let found = data_directory::size(engine, table.name()).await?.items;
         if found != copied {
             return Err(format!("the table {} has {found} items, and should have {copied}", table.name()).into());
@@ -101,8 +104,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Claims the stream of a table in the embedded engine, so that nothing indexes it before the copy
-/// is complete, and that its stream only has records for the indexer.
+/// Claims the stream of a table in the embedded engine. While it is claimed, no server indexes the
+/// table, and the stream only keeps the records that the indexer needs.
 async fn claim_engine(
     engine: Option<&Engine>,
     table: &Table,
@@ -111,7 +114,8 @@ async fn claim_engine(
     let Some(engine) = engine else { return Ok(None) };
     let claimed = data_directory::claim(engine, table, options.place.storage.directory()).await?;
     let is_empty = data_directory::size(engine, table.name()).await?.items == 0;
-    // A table in use and an interrupted copy have better explanations.
+    // For a table in use and for an interrupted copy, `CopyTarget::open` reports a better
+    // explanation.
     if !is_empty && matches!(layout::read(table, layout::CURRENT_LAYOUT).await, Ok(None)) {
         return Err(format!("the table {} is not empty: copy into an empty one", table.name()).into());
     }
@@ -125,19 +129,19 @@ struct Copy {
     with_users: bool,
 }
 
-/// Numbers of items of the source.
+/// Counts of the source's items that the first pass does not copy.
 #[derive(Debug, Default)]
 struct ItemCounts {
-    /// Items with a mark.
+    /// Items with a mark for the indexer, which are copied last.
     marked: u64,
-    /// Items that are not copied.
+    /// Direct grants of users, which are left out if users are not copied.
     left_out: u64,
     /// Events and deliveries of webhooks, which are not copied.
     transient: u64,
 }
 
 impl Copy {
-    /// Copies the items without a mark.
+    /// Copies the items without a mark for the indexer, from the recorded progress on.
     async fn unmarked(&self, progress: CopyProgress, bar: &ProgressBar) -> Result<ItemCounts, Failure> {
         let done = match progress {
             CopyProgress::Items(count) => count,
@@ -177,7 +181,7 @@ impl Copy {
         Ok(counts)
     }
 
-    /// Copies the items with a mark.
+    /// Copies the items with a mark for the indexer, unless the target has them already.
     async fn marked(&self) -> Result<(), Failure> {
         let mut batches = self.source.items();
         while let Some(batch) = batches.recv().await {
@@ -187,8 +191,9 @@ impl Copy {
         Ok(())
     }
 
-    /// Returns whether an item is not copied: grants of users have the users' ids, which other users
-    /// get in another table.
+    /// Returns whether an item is left out. If users are not copied, their direct grants are not
+    /// copied either, because a grant contains the user's id, which may belong to another user in
+    /// the target.
     fn leaves_out(&self, item: &Item) -> bool {
         !self.with_users && item.key().is_some_and(|key| key.pk.starts_with(USER_PREFIX))
     }

@@ -1,4 +1,4 @@
-//! Where a copy reads a table from.
+//! The source of a copy.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ impl CopySource {
     /// Opens a table in a data directory.
     ///
     /// # Errors
-    /// It is missing, in use, or has another layout.
+    /// The table is missing, empty or in use, or has another layout.
     pub(super) async fn directory(directory: &Path, table: &str) -> Result<(Self, Item), Failure> {
         let data = DataDirectory::open(directory, table).await?;
         if layout::read(&data.table, layout::CURRENT_LAYOUT).await?.is_none() {
@@ -40,10 +40,11 @@ impl CopySource {
         Ok((Self::Data(Box::new(data), size), setting))
     }
 
-    /// Opens exports, and reads them once, to check that they are complete.
+    /// Opens the export of a table and, if given, that of its access table. Reads both once, to
+    /// check that they are complete.
     ///
     /// # Errors
-    /// They are incomplete, or the table has another layout.
+    /// An export is incomplete, or the table has another layout.
     pub(super) async fn export(data: &Path, access: Option<&Path>) -> Result<(Self, Item), Failure> {
         let export = ExportManifest::read(data)?;
         let access = access.map(ExportManifest::read).transpose()?;
@@ -61,7 +62,8 @@ impl CopySource {
         Ok((Self::Export(export, access), supported(setting)?))
     }
 
-    /// Returns what identifies the table and its state.
+    /// Returns a text that identifies the table and its state. A copy can only be resumed from a
+    /// source with the same identity.
     pub(super) fn identity(&self) -> String {
         match self {
             Self::Data(data, TableSize { items, bytes }) => {
@@ -83,7 +85,7 @@ impl CopySource {
         }
     }
 
-    /// Starts reading the items of the data table, in the same order each time.
+    /// Starts reading the items of the data table, in an order that is the same each time.
     pub(super) fn items(&self) -> BatchReceiver {
         match self {
             Self::Data(data, _) => read_table(&data.engine, data.table.name()),
@@ -91,7 +93,8 @@ impl CopySource {
         }
     }
 
-    /// Starts reading the items of the access table. Returns `None` if there is none.
+    /// Starts reading the items of the access table. Returns `None` if the source has no access
+    /// table.
     pub(super) async fn access_items(&self) -> Result<Option<BatchReceiver>, Failure> {
         Ok(match self {
             Self::Data(data, _) => data.access().await?.map(|access| read_table(&data.engine, access.name())),
@@ -105,7 +108,7 @@ fn read_table(engine: &Engine, table: &str) -> BatchReceiver {
     let (engine, table) = (engine.clone(), table.to_owned());
     tokio::spawn(async move {
         if let Err(failure) = data_directory::send(&engine, &table, &sender).await {
-            // The receiver may be gone.
+            // If the receiver was dropped, the failure does not matter any more.
             let _ = sender.send(Err(failure)).await;
         }
     });
@@ -116,7 +119,7 @@ fn read_export(export: ExportManifest) -> BatchReceiver {
     let (sender, receiver) = item_batch::channel();
     spawn_blocking(move || {
         if let Err(failure) = export_reader::send(&export, &sender) {
-            // The receiver may be gone.
+            // If the receiver was dropped, the failure does not matter any more.
             let _ = sender.blocking_send(Err(failure));
         }
     });
@@ -131,7 +134,7 @@ async fn read_once<const N: usize>(
     found.try_into().map_err(|_| "not all rows were looked for".into())
 }
 
-/// Returns the row with the layout, if this version has the same.
+/// Returns the row with the layout, or an error if this version has a different layout.
 fn supported(setting: Option<Item>) -> Result<Item, Failure> {
     let setting = setting.ok_or("the source is not a table of mlflow-serverless, or a copy that was not finished")?;
     let (layout, known) = (setting.get(LAYOUT).unwrap_or_default(), layout::CURRENT_LAYOUT);

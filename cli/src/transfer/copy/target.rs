@@ -1,8 +1,8 @@
 //! The table that a copy writes.
 //!
-//! A copy claims an empty table with a row that says where it is copied from, together with the row
-//! of the default experiment. Servers refuse a table with the latter and without a layout. The
-//! layout is written last, when the claim is deleted.
+//! A copy claims an empty table by writing a row that identifies the source, together with the row
+//! of the default experiment. Servers refuse a table that has the default experiment but no layout.
+//! The layout is written last, in the transaction that deletes the claim.
 
 use entities::attributes::{FROM, LAST_NUMBER};
 use entities::layout::{self, LayoutError};
@@ -16,7 +16,7 @@ use crate::transfer::import::TableWriter;
 
 /// Number of concurrent requests for single items.
 const CONCURRENCY: usize = 16;
-/// Number that the claim has once only marked items are missing.
+/// Value of the progress in the claim when only items with a mark for the indexer are missing.
 const ONLY_MARKED: i64 = -1;
 
 /// The table that a copy writes.
@@ -26,12 +26,13 @@ pub(super) struct CopyTarget {
     identity: String,
 }
 
-/// How far a copy has come.
+/// The progress of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CopyProgress {
-    /// This many of the first items of the source are here, except marked ones.
+    /// The target has this many of the first items of the source, except those with a mark for the
+    /// indexer.
     Items(u64),
-    /// All items are here, except marked ones.
+    /// The target has all items, except those with a mark for the indexer.
     OnlyMarked,
 }
 
@@ -68,7 +69,7 @@ impl CopyTarget {
 
     async fn claim(&self) -> Result<(), Failure> {
         let claim = Item::new(layout::copy_key()).with(FROM, text(&self.identity)).with(LAST_NUMBER, number(0));
-        // Its other attributes follow, like those of all items.
+        // This item has no attributes yet. The copy replaces it with the item of the source.
         let default = Item::new(rows::Experiment::key(&ExperimentId::DEFAULT));
         let writes = [
             Write::Put(claim, Condition::item_missing()),
@@ -98,7 +99,7 @@ impl CopyTarget {
         Ok((self, progress))
     }
 
-    /// Records how far the copy has come.
+    /// Records the progress of the copy.
     pub(super) async fn record(&self, progress: CopyProgress) -> Result<(), Failure> {
         let count = match progress {
             CopyProgress::Items(count) => i64::try_from(count).unwrap_or(i64::MAX),
@@ -114,7 +115,7 @@ impl CopyTarget {
         self.writer.put_all(items).await
     }
 
-    /// Writes items that are not there yet.
+    /// Writes the items that the target does not have yet.
     pub(super) async fn put_missing(&self, items: Vec<Item>) -> Result<(), Failure> {
         let puts = items.into_iter().map(|item| self.writer.put_if_missing(item));
         stream::iter(puts.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY).try_collect().await
@@ -125,7 +126,7 @@ impl CopyTarget {
         let is_mine = Condition::Equals(FROM.into(), text(&self.identity));
         let writes = [Write::Put(setting, Condition::item_missing()), Write::Delete(layout::copy_key(), is_mine)];
         match self.table.transact(&writes).await {
-            // The writes had succeeded, and only the response was lost.
+            // An earlier attempt of the transaction has succeeded, and only its response was lost.
             Err(TableFailure::Cancelled(_)) if layout::check(&self.table).await? => Ok(()),
             written => written.map_err(failed),
         }

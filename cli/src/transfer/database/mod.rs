@@ -36,7 +36,7 @@ pub(crate) struct SqlQuery {
     pub(crate) arguments: Vec<SqlValue>,
 }
 
-/// A query that is executed by the task of the connection, and where its rows go.
+/// A request to the task of the connection: a query, and the channel for its rows.
 struct QueryRequest {
     query: SqlQuery,
     rows: RowSender,
@@ -44,7 +44,7 @@ struct QueryRequest {
 
 type RowSender = mpsc::Sender<Result<Vec<Row>, Failure>>;
 
-/// The kind of a database, whose dialects of SQL differ.
+/// The kind of a database, which determines the dialect of SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     /// SQLite.
@@ -94,13 +94,14 @@ impl Database {
         self.dialect
     }
 
-    /// Returns the rows of a query in batches, reading ahead only a little. Other queries of this
-    /// connection wait until the stream ends or is dropped, so the consumer must not wait for one.
+    /// Returns the rows of a query in batches, reading only a few batches ahead. Other queries of
+    /// this connection wait until the stream ends or is dropped. While the consumer reads the
+    /// stream, it must therefore not wait for another query.
     pub(crate) fn stream(&self, query: SqlQuery) -> impl Stream<Item = Result<Vec<Row>, Failure>> + use<> {
         let (rows, received) = mpsc::channel(BATCHES_AHEAD);
         let requests = self.requests.clone();
         let begin = async move {
-            // If the task has ended, the stream does so at once, with this error.
+            // If the task of the connection has ended, the stream yields this error and ends.
             let sent = requests.send(QueryRequest { query, rows }).await;
             sent.err().map(|_| Err("the connection to the database is closed".into()))
         };
@@ -110,7 +111,7 @@ impl Database {
         futures::stream::once(begin).filter_map(std::future::ready).chain(received)
     }
 
-    /// Returns all rows of a query that has few.
+    /// Returns all rows of a query that has only a few.
     ///
     /// # Errors
     /// The query fails.

@@ -1,4 +1,4 @@
-//! `MySQL` and `MariaDB`.
+//! The driver for `MySQL` and `MariaDB`.
 
 use futures::TryStreamExt;
 use sqlx::mysql::{MySqlArguments, MySqlConnectOptions, MySqlConnection, MySqlRow};
@@ -17,7 +17,7 @@ pub(super) async fn connect(url: &str, mut requests: mpsc::Receiver<QueryRequest
     let options: MySqlConnectOptions = url.parse().map_err(failed)?;
     let mut connection = options.disable_statement_logging().connect().await.map_err(failed)?;
     let settings = [
-        // Double quotes are around names, as in standard SQL.
+        // As in standard SQL, double quotes enclose names, and not texts.
         "SET SESSION sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')",
         "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
         "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",

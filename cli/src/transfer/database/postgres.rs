@@ -1,4 +1,4 @@
-//! `PostgreSQL`.
+//! The driver for `PostgreSQL`.
 
 use futures::TryStreamExt;
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgRow};

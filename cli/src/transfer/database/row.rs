@@ -37,7 +37,7 @@ impl Row {
     /// Returns a text, which is empty if the column is null.
     ///
     /// # Errors
-    /// The column has another type. This applies to all methods.
+    /// The column has another type. The other methods return this error, too.
     pub(crate) fn text(&self, column: usize) -> Result<String, Failure> {
         Ok(self.optional_text(column)?.unwrap_or_default())
     }

@@ -1,4 +1,4 @@
-//! SQLite files.
+//! The driver for SQLite files.
 
 use std::path::PathBuf;
 
@@ -59,7 +59,7 @@ fn execute(connection: &Connection, request: &QueryRequest) -> rusqlite::Result<
         if let Some(batch) = batches.add(Row(values))
             && request.rows.blocking_send(Ok(batch)).is_err()
         {
-            // The consumer needs no more rows.
+            // The consumer has dropped the stream, so no more rows are needed.
             return Ok(());
         }
     }

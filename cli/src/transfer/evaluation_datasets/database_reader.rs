@@ -15,11 +15,11 @@ use crate::transfer::source::{Source, placeholders};
 
 /// Number of datasets that are read together.
 const BATCH: usize = 100;
-/// The key of the object in which MLflow stores outputs.
+/// Key under which MLflow wraps the outputs of a record in an object.
 pub(super) const WRAPPED_OUTPUT: &str = "mlflow_wrapped";
 
 /// Reads the next datasets of the context's scope after an id, in the order of their ids, without
-/// their records. Empty at the end. Three queries.
+/// their records. Returns an empty list at the end. Takes three queries.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -62,7 +62,7 @@ fn dataset(row: &Row) -> Result<EvaluationDataset, Failure> {
         workspace,
         name: row.text(2)?,
         schema: row.optional_text(3)?,
-        // The number follows from the records.
+        // The number of records is set after the records have been read.
         profile: row.optional_text(4)?.map(|_| 0),
         digest: row.text(5)?,
         created: row.integer(6)?,
@@ -126,7 +126,7 @@ pub(super) fn records(source: &Source, dataset: &str) -> impl Stream<Item = Resu
     source.stream(sql, vec![dataset.into()])
 }
 
-/// A record of a dataset in the source, or why this server cannot hold it.
+/// A record of a dataset in the source, or the reason why this server cannot store it.
 pub(super) struct ReadRecord {
     /// The id in the source.
     pub(super) source_id: String,
@@ -162,7 +162,7 @@ pub(super) fn record(row: &Row) -> Result<ReadRecord, Failure> {
 fn fields(row: &Row) -> Result<Result<RecordFields, &'static str>, Failure> {
     let mut columns = Vec::new();
     for column in 1..=5 {
-        // Of a missing value, MLflow stores null or JSON's null.
+        // For a missing value, MLflow stores SQL's `NULL` or JSON's `null`.
         match row.optional_text(column)?.map(|text| Json::parse(&text)) {
             None | Some(Some(Json::Null)) => columns.push(None),
             Some(Some(json)) => columns.push(Some(json)),
@@ -199,7 +199,7 @@ fn fields(row: &Row) -> Result<Result<RecordFields, &'static str>, Failure> {
     }))
 }
 
-/// Returns the id that a source contains, if its column has none.
+/// Returns the id in the JSON of a record's source. It is used if the column for the id is empty.
 fn id_in_source(source: &JsonObject) -> Option<String> {
     let field = if source.get("source_type") == Some(&"TRACE".into()) { "trace_id" } else { "source_id" };
     match source.get("source_data")?.object()?.get(field)? {

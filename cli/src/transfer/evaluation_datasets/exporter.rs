@@ -18,8 +18,8 @@ use crate::Failure;
 use crate::transfer::export::ExportContext;
 use crate::transfer::import::replacement_digits_of;
 
-/// Exports the evaluation datasets: all, or those of the experiment that is exported. One request
-/// per MB of lists, one per dataset, and one per MB of records.
+/// Exports the evaluation datasets: all, or those of the experiment that is exported. Takes one
+/// request per MB of lists, one per dataset, and one per MB of records.
 ///
 /// # Errors
 /// The table cannot be read, or the file cannot be written.
@@ -93,7 +93,8 @@ fn insert_dataset(context: &ExportContext, dataset: &EvaluationDataset) -> Resul
         )?;
     }
     for (added, experiment) in &dataset.experiments {
-        // An id that depends only on both, so that exports are equal.
+        // The id depends only on the dataset and the experiment, so that two exports of the same
+        // table are equal.
         let association = format!("a-{}", replacement_digits_of(&[&dataset.id, experiment]));
         context.insert(
             "INSERT INTO entity_associations (association_id, source_type, source_id, destination_type, destination_id, \

@@ -34,7 +34,8 @@ pub(crate) async fn import(context: &ImportContext) -> Result<(), Failure> {
     }
 }
 
-/// Imports a dataset: one request to decide, two write units per record and those of the document.
+/// Imports a dataset. Takes one request to decide what to do, at least two write units per record,
+/// and the write units of the document. A dataset that the table already has is also read.
 async fn import_dataset(context: &ImportContext, mut dataset: EvaluationDataset) -> Result<(), Failure> {
     let source_id = dataset.id.clone();
     let Some(mut id) = valid_id(context, &dataset) else { return Ok(()) };
@@ -118,8 +119,8 @@ fn set_records(dataset: &mut EvaluationDataset, sum: RecordSum) {
     dataset.profile = (count > 0 || dataset.profile.is_some()).then_some(count);
 }
 
-/// Adds the sum of the records in the source to a dataset. Records that cannot be imported are left
-/// out, and reported if requested.
+/// Sets the number and the sum of a dataset's records, as read from the source. Records that cannot
+/// be imported are left out, and reported if `reports` is set.
 async fn sum_records(
     context: &ImportContext,
     source_id: &str,
@@ -146,8 +147,9 @@ fn omit(context: &ImportContext, dataset: &str, read: &ReadRecord, reason: &str)
     context.report.omitted(RECORD_KIND, &format!("{} of {dataset}", read.source_id), reason);
 }
 
-/// Writes the records of a dataset, and returns their sum. Adds the keys of what was written to
-/// `written`, if wanted.
+/// Writes the records of a dataset, and returns their number and sum. Adds the keys of the written
+/// items to `written`, unless it is `None`. Reports records that cannot be imported, if `reports`
+/// is set.
 async fn write_records(
     context: &ImportContext,
     source_id: &str,
@@ -181,14 +183,14 @@ async fn write_records(
     Ok(sum)
 }
 
-/// Returns the parts of a record, its item, and the claim of its inputs.
+/// Returns the items of a record: its parts, and then its own item and the claim of its inputs.
 fn record_items(
     dataset: &EvaluationDatasetId,
     record: &DatasetRecord,
     inputs: key_schema::WideDigest,
 ) -> Result<(Vec<Item>, [Item; 2]), Failure> {
     let id = DatasetRecordId::parse(&record.id).ok_or("the id of a record is not valid")?;
-    // A repeated import writes the same parts.
+    // The owner is the same in each import, so a repeated import writes the same parts.
     let owner = format!("{id} imported");
     let packed = content::pack(&owner, &record.content, content::MAX_INLINE_BYTES, dataset_part_key(dataset));
     let (item, claim) = StoredRecord {
@@ -204,7 +206,7 @@ fn record_items(
     Ok((packed.parts, [item, claim]))
 }
 
-/// Writes a dataset's document last, after its rows in lists.
+/// Writes the items of a dataset that are not records. The document is written last.
 async fn write_dataset(
     context: &ImportContext,
     id: &EvaluationDatasetId,
@@ -243,8 +245,8 @@ async fn write_dataset(
     context.writer.put_all(vec![document.with(IMPORTED, text(fingerprint(dataset)?))]).await
 }
 
-/// Compares the evaluation datasets with the source. Differences are reported. One request per
-/// dataset, and those of its records.
+/// Compares the imported evaluation datasets with the source, and reports differences. Takes one
+/// request per dataset, and those that read its content.
 ///
 /// # Errors
 /// The source or the table cannot be read.
@@ -267,7 +269,8 @@ pub(crate) async fn verify(context: &ImportContext) -> Result<(), Failure> {
                 continue;
             };
             sum_records(context, &source_id, &mut dataset, false).await?;
-            // A dataset that was changed here is in the report already.
+            // If the hash differs, the dataset was changed in the table, and is in the report
+            // already.
             if document.get(IMPORTED) == Some(fingerprint(&dataset)?.as_str())
                 && table_reader::dataset(&context.table, &id, &document).await? != dataset
             {

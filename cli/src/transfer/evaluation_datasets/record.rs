@@ -9,40 +9,42 @@ use crate::Failure;
 /// An evaluation dataset of an MLflow database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct EvaluationDataset {
-    /// The id. It identifies the dataset, and is no part of its content.
+    /// The id. It identifies the dataset, and is not part of its fingerprint.
     #[serde(skip)]
     pub(super) id: String,
-    /// Workspace.
+    /// Workspace that the dataset belongs to.
     pub(super) workspace: Workspace,
-    /// Name.
+    /// Name of the dataset.
     pub(super) name: String,
-    /// The schema, which is JSON.
+    /// The schema, as JSON.
     pub(super) schema: Option<String>,
     /// The number of records in the profile. `None` if the dataset has no profile.
     pub(super) profile: Option<u32>,
-    /// Digest.
+    /// Digest of the dataset.
     pub(super) digest: String,
-    /// When it was created, in ms.
+    /// Creation time, in ms since 1970.
     pub(super) created: i64,
-    /// When it was last changed, in ms.
+    /// Time of the last change, in ms since 1970.
     pub(super) updated: i64,
-    /// Who created it.
+    /// Name of the user who created it.
     pub(super) created_by: Option<String>,
-    /// Who last changed it.
+    /// Name of the user who last changed it.
     pub(super) updated_by: Option<String>,
     /// Tags, sorted by key.
     pub(super) tags: Vec<(String, String)>,
     /// The times when it was added to experiments, in ms, with the experiments. Sorted.
     pub(super) experiments: Vec<(i64, String)>,
-    /// Its records.
+    /// Number and sum of the dataset's records.
     pub(super) records: RecordSum,
 }
 
-/// The number and the sum of the records of a dataset, in any order.
+/// The number of a dataset's records, and a sum of their hashes that does not depend on their
+/// order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct RecordSum {
     count: u64,
-    /// Two halves of the sum of 128 bits of hashes, because JSON numbers have 64 bits.
+    /// The sums of the first and of the second 64 bits of the hashes, because JSON numbers have 64
+    /// bits.
     sum: (u64, u64),
 }
 
@@ -69,25 +71,26 @@ impl RecordSum {
 /// A record of an evaluation dataset.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct DatasetRecord {
-    /// The id that it has here.
+    /// The id that the record gets on this server.
     pub(super) id: String,
     /// Inputs, outputs, expectations, tags and source in the stored form of this server.
     pub(super) content: String,
-    /// When it was created, in ms.
+    /// Creation time, in ms since 1970.
     pub(super) created: i64,
-    /// When it was last changed, in ms.
+    /// Time of the last change, in ms since 1970.
     pub(super) updated: i64,
-    /// Who created it.
+    /// Name of the user who created it.
     pub(super) created_by: Option<String>,
-    /// Who last changed it.
+    /// Name of the user who last changed it.
     pub(super) updated_by: Option<String>,
 }
 
-/// Returns the id here of a record. It begins with the creation time, and the rest follows from the
-/// old id in a way that keeps the order of records with the same time, which MLflow sorts by id.
+/// Returns the id that a record gets on this server. It begins with the creation time. The rest is
+/// derived from the old id in a way that keeps the order of records with the same creation time,
+/// because MLflow sorts these by id.
 pub(super) fn record_id(source_id: &str, created: i64) -> DatasetRecordId {
     match DatasetRecordId::parse(source_id) {
-        // The record comes from a server like this one.
+        // The id was assigned by a server like this one.
         Some(id) if id.created() == created => return id,
         _ => {}
     }

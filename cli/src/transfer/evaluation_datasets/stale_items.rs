@@ -1,4 +1,4 @@
-//! Deletes what a replaced evaluation dataset does not have any more.
+//! Deletes the items that a replaced evaluation dataset no longer has.
 
 use std::collections::HashSet;
 
@@ -13,8 +13,8 @@ use crate::Failure;
 use crate::transfer::import::ImportContext;
 
 /// Deletes the items of a dataset that are not among those that were just written, and its rows in
-/// the lists of experiments that it does not belong to any more. One request per MB of items, and one
-/// per 25 that are deleted.
+/// the lists of experiments that it does not belong to any more. Takes one request per MB of items,
+/// and one per 25 that are deleted.
 ///
 /// # Errors
 /// The table cannot be read or written.

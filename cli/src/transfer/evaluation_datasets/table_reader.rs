@@ -14,8 +14,8 @@ use table::{Item, Query, Table};
 use super::{DatasetRecord, EvaluationDataset, RecordSum};
 use crate::Failure;
 
-/// Returns a dataset, given its document. One request for tags in rows and for a large schema each,
-/// and one per MB of records.
+/// Returns a dataset, given its document. Takes one request if it has tags in rows, one if it has a
+/// large schema, and one per MB of records.
 ///
 /// # Errors
 /// The table or the dataset cannot be read.
@@ -72,8 +72,8 @@ pub(super) async fn without_records(
     })
 }
 
-/// Returns the records of a dataset in pages, in order. One request per MB of records, and one per
-/// large record.
+/// Returns the records of a dataset in pages, in order. Takes one request per MB of records, and
+/// one per large record.
 pub(super) fn records<'a>(
     table: &'a Table,
     id: &'a EvaluationDatasetId,

@@ -11,7 +11,7 @@ use crate::transfer::database::Row;
 use crate::transfer::import::{ImportContext, ImportScope};
 use crate::transfer::source::Source;
 
-/// Returns the experiments of the context's scope, in the order of their ids. Three queries.
+/// Returns the experiments of the context's scope, in the order of their ids. Takes three queries.
 ///
 /// # Errors
 /// The database cannot be read, or the experiment of the scope does not exist.
@@ -57,7 +57,7 @@ async fn read_tags(source: &Source) -> Result<Tags, Failure> {
     Ok(tags)
 }
 
-/// Returns the record of a row, or why this server cannot hold it.
+/// Returns the record of a row, or the reason why this server cannot store it.
 fn parse(id: i64, row: &Row, tags: &mut Tags) -> Result<ExperimentRecord, String> {
     let number = u64::try_from(id).ok().and_then(ExperimentId::from_number);
     let failed = |failure: Failure| failure.to_string();

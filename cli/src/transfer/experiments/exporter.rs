@@ -14,8 +14,8 @@ use crate::transfer::export::ExportContext;
 /// Number of experiments that are read together.
 const BATCH: usize = 100;
 
-/// Exports the experiments' own rows, and returns them for the export of their contents. One
-/// request per 100 experiments, and one per MB of their names.
+/// Exports the experiments without their contents, and returns them. Takes one request per 100
+/// experiments, and one per MB of their names.
 ///
 /// # Errors
 /// The table cannot be read, or the experiment that was requested does not exist.
@@ -39,7 +39,7 @@ pub(crate) async fn export(context: &ExportContext) -> Result<Vec<ExportedExperi
                     });
                 }
                 None if context.experiment.is_some() => return Err(id.not_found().message.into()),
-                // It was removed since the list was read.
+                // The experiment was removed after the list was read.
                 None => {}
             }
         }

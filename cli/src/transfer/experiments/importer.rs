@@ -15,7 +15,7 @@ use crate::transfer::import::{
     IdKind, ImportContext, ImportDecision, ORIGINAL_ID_TAG, fingerprint, replacement_digits,
 };
 
-/// Returns the experiments that are imported, with the ids and names that they get here.
+/// Returns the experiments that are imported, with the ids and names that they get in the table.
 ///
 /// # Errors
 /// An id or a name is taken, and `--remap` is not given.
@@ -27,7 +27,9 @@ pub(crate) async fn records(context: &ImportContext) -> Result<Vec<ImportedExper
     Ok(experiments)
 }
 
-/// Decides about an experiment. Two requests, and two more if the id or the name is taken.
+/// Decides whether an experiment is written, and under which id and name. Takes one request, and a
+/// second one if the id or the name is taken. If the experiment has changed in the source, it is
+/// also read from the table.
 async fn plan(context: &ImportContext, mut record: ExperimentRecord) -> Result<ImportedExperiment, Failure> {
     let source_id = record.id;
     record.artifact_location = context.artifact_location(&record.artifact_location);
@@ -49,7 +51,8 @@ async fn plan(context: &ImportContext, mut record: ExperimentRecord) -> Result<I
     }
     let name = record.name.clone();
     let digits = replacement_digits(IdKind::Experiment, &source_id.to_string());
-    // An id as long as those of file stores, so that the counter never reaches it.
+    // The id is as large as the ids of MLflow's file store, so that the counter of ids never
+    // reaches it.
     let number = u64::from_str_radix(&digits[..15], 16).ok().map(|number| number | 1 << 59);
     record.id = number.and_then(ExperimentId::from_number).ok_or("no id was found for an experiment")?;
     record.name = format!("{name} ({source_id})");
@@ -64,7 +67,8 @@ async fn plan(context: &ImportContext, mut record: ExperimentRecord) -> Result<I
     }
 }
 
-/// Returns what happens to an experiment with this id and name. Two requests.
+/// Returns what happens to an experiment with this id and name, and the document that the table has
+/// for this id. Takes one request.
 async fn decide(context: &ImportContext, record: &ExperimentRecord) -> Result<(ImportDecision, Option<Item>), Failure> {
     let (key, name_key) = (rows::Experiment::key(&record.id), experiment_name_key(&record.workspace, &record.name));
     let found = context.table.get_many(&[key.clone(), name_key.clone()]).await;
@@ -72,7 +76,8 @@ async fn decide(context: &ImportContext, record: &ExperimentRecord) -> Result<(I
     let is_name_taken = found.get(&name_key).is_some_and(|name| name.get(EXPERIMENT) != Some(record.id));
     let document = found.get(&key).cloned();
     let decision = match ImportDecision::of(document.as_ref(), &fingerprint(record)?) {
-        // An import that was interrupted writes documents last, so a name without one is no conflict.
+        // The name belongs to another experiment. If the name belongs to this experiment, it is not
+        // taken.
         ImportDecision::Create | ImportDecision::Changed if is_name_taken => ImportDecision::Taken,
         decision => decision,
     };
@@ -113,11 +118,12 @@ async fn imported(
     })
 }
 
-/// Returns the default experiment if it was not imported: its own settings stay as they are here.
+/// Returns the default experiment if it was not imported. It keeps the settings that it has in the
+/// table.
 fn merged_default(mut record: ExperimentRecord, document: Option<&Item>) -> ImportedExperiment {
     let stage_version = document.and_then(|document| document.get(STAGE_VERSION)).unwrap_or_default();
     if let Some(document) = document {
-        // The artifacts of runs follow from the location of their experiment.
+        // The artifact locations of its runs are derived from the location of the experiment.
         document.get(LOCATION).unwrap_or_default().clone_into(&mut record.artifact_location);
         record.stage = document.get(STAGE).unwrap_or_default();
     }
@@ -131,7 +137,7 @@ fn merged_default(mut record: ExperimentRecord, document: Option<&Item>) -> Impo
     }
 }
 
-/// Writes an experiment's document and its name, after its contents. One transaction, and one
+/// Writes an experiment's document and its name, after its contents. Takes one transaction, and one
 /// request per 25 large tags.
 ///
 /// # Errors
@@ -141,7 +147,7 @@ pub(crate) async fn publish(context: &ImportContext, experiment: &ImportedExperi
     let record = &experiment.record;
     let retention = record.tags.iter().find(|(key, _)| key == TRACE_RETENTION_TAG);
     if retention.is_some_and(|(_, value)| TraceRetention::parse(value).is_ok()) && !context.writer.is_dry_run() {
-        // The tag only has an effect if the setting names the experiment.
+        // The tag only has an effect if the setting lists the experiment.
         let announced = TraceRetentionSetting::announce(&context.table, experiment.id).await;
         announced.map_err(|error| format!("cannot import experiment {}: {}", experiment.id, error.message))?;
     }
@@ -190,7 +196,8 @@ pub(crate) async fn publish(context: &ImportContext, experiment: &ImportedExperi
     Ok(())
 }
 
-/// Returns the rows of tags that the experiment does not have any more, or has in its document.
+/// Returns the keys of tag rows that are obsolete: the experiment no longer has the tag, or has it
+/// in its document.
 async fn stale_tags(
     context: &ImportContext,
     experiment: &ImportedExperiment,
@@ -211,7 +218,7 @@ async fn stale_tags(
     Ok(stale.filter_map(Item::key).collect())
 }
 
-/// Compares an experiment with its record. Differences are reported. Two requests at most.
+/// Compares an experiment with its record, and reports a difference. Takes at most two requests.
 ///
 /// # Errors
 /// The table cannot be read.
@@ -223,7 +230,8 @@ pub(crate) async fn verify(context: &ImportContext, experiment: &ImportedExperim
         None => context.report.different(KIND, &format!("{id} is missing")),
         Some(document) if document.has(IMPORTED) => {
             let here = table_reader::record(&context.table, id, &document).await?;
-            // One that was changed here is in the report already.
+            // If the hash differs, the experiment was changed in the table, and is in the report
+            // already.
             if here != experiment.record && document.get(IMPORTED) == Some(fingerprint(&experiment.record)?.as_str()) {
                 context.report.different(KIND, &id.to_string());
             }

@@ -13,5 +13,5 @@ pub(crate) use exporter::export;
 pub(crate) use importer::{publish, records, verify};
 pub(crate) use record::{ExperimentRecord, ExportedExperiment, ImportedExperiment};
 
-/// Name of this kind of entity in reports.
+/// Name of experiments in reports.
 const KIND: &str = "experiments";

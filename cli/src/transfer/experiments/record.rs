@@ -8,20 +8,20 @@ use table::Item;
 /// An experiment of an MLflow database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ExperimentRecord {
-    /// The id in the database. It identifies the record, and is no part of its content.
+    /// The id in the database. It identifies the record, and is not part of its fingerprint.
     #[serde(skip)]
     pub(crate) id: ExperimentId,
-    /// The workspace.
+    /// Workspace that the experiment belongs to.
     pub(crate) workspace: Workspace,
-    /// The name.
+    /// Name of the experiment.
     pub(crate) name: String,
     /// The artifact location.
     pub(crate) artifact_location: String,
     /// The lifecycle stage.
     pub(crate) stage: LifecycleStage,
-    /// When it was created, in ms. 0 if unknown.
+    /// Creation time, in ms since 1970. 0 if unknown.
     pub(crate) created: i64,
-    /// When it was last changed, in ms. 0 if unknown.
+    /// Time of the last change, in ms since 1970. 0 if unknown.
     pub(crate) updated: i64,
     /// Tags, sorted by key.
     pub(crate) tags: Vec<(String, String)>,
@@ -32,22 +32,24 @@ pub(crate) struct ExperimentRecord {
 pub(crate) struct ImportedExperiment {
     /// The id in the database, by which its contents are read.
     pub(crate) source_id: ExperimentId,
-    /// The id here. Differs from that in the database if that is taken and `--remap` is given.
+    /// The id in the table. It differs from the id in the database if that is taken and `--remap`
+    /// is given.
     pub(crate) id: ExperimentId,
-    /// How often the stage has changed here, including this import. Runs with a stage of their own
-    /// have it in the attribute `STAGE_VERSION`.
+    /// How often the stage has changed in the table, including a change by this import. Runs with a
+    /// stage of their own record this number in the attribute `STAGE_VERSION`.
     pub(crate) stage_version: u32,
-    /// Whether this import changes the stage of an experiment that exists here. Stages of its runs
-    /// apply to the previous version then.
+    /// Whether this import changes the stage of an experiment that the table already has. The
+    /// stages that its runs have recorded then apply to the previous version.
     pub(crate) has_new_stage: bool,
-    /// The record as it is written here: with its name and location here.
+    /// The record as it is written to the table, with the new name and artifact location.
     pub(crate) record: ExperimentRecord,
     /// What happens to the experiment's own items.
     pub(super) plan: ExperimentPlan,
 }
 
 impl ImportedExperiment {
-    /// Returns whether the experiment is not visible here until it is published.
+    /// Returns whether the experiment is new in the table. Clients cannot see it until it is
+    /// published.
     pub(crate) fn is_new(&self) -> bool {
         matches!(self.plan, ExperimentPlan::Write(None))
     }
@@ -56,9 +58,9 @@ impl ImportedExperiment {
 /// What happens to an experiment's own items.
 #[derive(Clone, Debug)]
 pub(super) enum ExperimentPlan {
-    /// They are written. The item is the document that they replace.
+    /// The items are written. The field is the document that they replace, if there is one.
     Write(Option<Box<Item>>),
-    /// They stay as they are.
+    /// The items stay as they are.
     Keep,
 }
 

@@ -9,7 +9,8 @@ use table::{Item, Query, Table};
 use super::ExperimentRecord;
 use crate::Failure;
 
-/// Returns the record of an experiment, given its document. One request if it has tags in rows.
+/// Returns the record of an experiment, given its document. Takes one request if it has tags in
+/// rows.
 ///
 /// # Errors
 /// The table or the document cannot be read.

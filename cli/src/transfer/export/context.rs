@@ -1,4 +1,4 @@
-//! What the exporters of all kinds of entities share.
+//! State that the exporters of all kinds of entities share.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ pub(crate) struct ExportContext {
     /// The experiment to export, or `None` for everything.
     pub(crate) experiment: Option<ExperimentId>,
     database: Mutex<Connection>,
-    /// The file that is written, and its name when it is complete.
+    /// The temporary path under which the file is written, and its final path.
     files: (PathBuf, PathBuf),
 }
 

@@ -1,4 +1,4 @@
-//! `mlflow-serverless export`: writes a SQLite database of MLflow's own schema.
+//! `mlflow-serverless export`: writes a SQLite database with MLflow's own schema.
 
 mod context;
 mod options;

@@ -35,14 +35,15 @@ impl Options {
         if self.to.exists() {
             return Err(format!("{} exists already", self.to.display()).into());
         }
-        // The file gets its name when it is complete.
+        // The file has a temporary name until it is complete.
         let unfinished = unfinished(&self.to);
         if unfinished.exists() {
             std::fs::remove_file(&unfinished)?;
         }
         let database = Connection::open(&unfinished)?;
-        // A file that is not complete is thrown away, so its pages need not be safe. MLflow does not
-        // enforce foreign keys in SQLite either, and entities may refer to others that are gone.
+        // An incomplete file is discarded, so its pages need no protection against a crash. MLflow
+        // does not enforce foreign keys in SQLite either, and entities may refer to entities that
+        // no longer exist.
         database
             .execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF; BEGIN")?;
         database.execute_batch(SCHEMA)?;
@@ -51,7 +52,7 @@ impl Options {
     }
 }
 
-/// Returns the name of a file while it is not complete.
+/// Returns the temporary name that a file has until it is complete.
 fn unfinished(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".unfinished");

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-/// A prefix of artifact locations, and what replaces it.
+/// A prefix of artifact locations, and its replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ArtifactMapping {
     from: String,
@@ -30,8 +30,8 @@ impl ArtifactMapping {
         (rest.is_empty() || rest.starts_with('/')).then(|| format!("{}{rest}", self.to))
     }
 
-    /// Returns the command that copies the files, or `None` if one of the locations is not one that
-    /// a command reaches.
+    /// Returns the command that copies the files. Returns `None` if one of the locations is only
+    /// accessible through a server (`mlflow-artifacts:`).
     pub(crate) fn copy_command(&self) -> Option<String> {
         let Self { from, to } = self;
         if [from, to].iter().any(|location| location.starts_with("mlflow-artifacts:")) {

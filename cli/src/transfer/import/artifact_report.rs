@@ -1,4 +1,4 @@
-//! What `--check-artifacts` has found.
+//! The findings of `--check-artifacts`.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,18 @@ const MAX_PLACES: usize = 20;
 /// What was found at the artifact location of an entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ArtifactFinding {
-    /// This server serves the location. It was not looked up.
+    /// This server serves the location. Whether it has files was not checked.
     Served,
-    /// Files, including all that the entity is known to have.
+    /// There are files, including all that the entity is known to have.
     Present,
-    /// No files. The entity may never have had any.
+    /// There are no files. The entity may never have had any.
     Empty,
     /// Files that the entity is known to have are missing.
     Missing,
-    /// This server does not serve the location, which belongs to this server or bucket.
+    /// This server does not serve the location. The field is the server or bucket that it belongs
+    /// to.
     Elsewhere(String),
-    /// The location cannot be read, and why.
+    /// The location cannot be read, for the reason in the field.
     Unreadable(String),
 }
 

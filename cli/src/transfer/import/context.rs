@@ -1,4 +1,4 @@
-//! What the importers of all kinds of entities share.
+//! State that the importers of all kinds of entities share.
 
 use mlflow_api::{ExperimentId, Workspace};
 use table::Table;
@@ -26,19 +26,20 @@ pub(crate) struct ImportContext {
     pub(crate) source: Source,
     /// The table, for reading only.
     pub(crate) table: Table,
-    /// What everything is written with: a dry run only counts it.
+    /// The writer for everything that is imported. In a dry run, it only counts what it would
+    /// write.
     pub(crate) writer: TableWriter,
     /// The part of the source that is imported.
     pub(crate) scope: ImportScope,
     /// Prefixes of artifact locations to rewrite. The first one that matches applies.
     pub(crate) artifacts: Vec<ArtifactMapping>,
-    /// Where the MLflow server stores `mlflow-artifacts:/`.
+    /// The directory or bucket in which the MLflow server stores artifacts of `mlflow-artifacts:/`.
     pub(crate) artifacts_destination: String,
-    /// Whether entities whose id or name is taken get another one.
+    /// Whether an entity whose id or name is taken gets another one.
     pub(crate) remap: bool,
     /// Ids and names that differ from those in the source.
     pub(crate) remapped: RemappedIds,
-    /// What has been imported so far.
+    /// The counts of what has been imported so far.
     pub(crate) report: ImportReport,
 }
 

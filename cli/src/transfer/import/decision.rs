@@ -1,4 +1,4 @@
-//! What happens to an entity of the source, given the document that exists here.
+//! Decides what happens to an entity of the source, given the document that the table has for it.
 
 use entities::attributes::IMPORTED;
 use table::Item;
@@ -8,23 +8,24 @@ use table::Item;
 /// next import is overwritten.
 pub(super) const REPLACING: &str = "replacing";
 
-/// What happens to an entity of the source.
+/// The decision on an entity of the source, which determines what the import does with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ImportDecision {
-    /// There is no document with the entity's key.
+    /// The table has no document with the entity's key.
     Create,
-    /// The entity was imported from this record already.
+    /// The entity was already imported from this record.
     Unchanged,
     /// The entity was imported, and its record has changed since then.
     Changed,
-    /// An import was interrupted while it replaced the entity.
+    /// An import was interrupted while it was replacing the entity.
     Interrupted,
     /// A client created an entity with this key.
     Taken,
 }
 
 impl ImportDecision {
-    /// Decides about an entity, given its document here and the fingerprint of its record.
+    /// Decides what happens to an entity, given its document in the table and the fingerprint of
+    /// its record.
     pub(crate) fn of(document: Option<&Item>, fingerprint: &str) -> Self {
         let Some(document) = document else { return Self::Create };
         match document.get(IMPORTED) {

@@ -1,4 +1,4 @@
-//! What an import takes: time, write units, storage, and dollars.
+//! Estimates the time, write units, storage and price of an import.
 
 use super::table_writer::TableWriter;
 
@@ -11,7 +11,7 @@ const GB_MONTH: f64 = 0.25;
 const MEASURED_UNITS_PER_SECOND: f64 = 4_500.0;
 
 #[expect(clippy::cast_precision_loss, reason = "an estimate needs few digits")]
-/// Returns a sentence about the time and the cost of what was counted.
+/// Returns a sentence about the time and the cost of the counted writes.
 pub(super) fn sentence(writer: &TableWriter) -> String {
     let (units, bytes) = (writer.units() as f64, writer.bytes() as f64);
     let (speed, how) = match writer.max_units_per_second() {
@@ -30,7 +30,7 @@ pub(super) fn sentence(writer: &TableWriter) -> String {
     )
 }
 
-/// Returns a duration in a unit that needs few digits.
+/// Formats a duration in a unit for which few digits are enough.
 fn duration(seconds: f64) -> String {
     match seconds {
         ..90.0 => "about a minute at most".to_owned(),

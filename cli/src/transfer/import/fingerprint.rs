@@ -1,4 +1,4 @@
-//! Hashes of records, by which a repeated import finds what has changed.
+//! Hashes of records, by which a repeated import recognizes changed entities.
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};

@@ -14,19 +14,20 @@ use crate::feed::{self, LocalIndexer, StreamFeed, TICK_INTERVAL};
 
 /// Pause between two checks whether all runs of an experiment are indexed.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Maximum time for which the first run that waits stays the same. Such a run cannot be indexed, and
-/// searches read its documents.
+/// Maximum time to wait while the same run is the first one that waits to be indexed. Such a run
+/// apparently cannot be indexed, so searches read its document instead.
 const MAX_STALL: Duration = Duration::from_mins(2);
 
-/// The indexer that runs next to an import. Idle if a server on the same data has one.
+/// The indexer that runs during an import. It is idle if a server over the same data has an
+/// indexer.
 pub(super) struct LocalIndexing {
     feed: Option<StreamFeed>,
     table: Table,
 }
 
 impl LocalIndexing {
-    /// Starts indexing what is written to a table of the embedded engine. Without an engine, the
-    /// stack has an indexer.
+    /// Starts indexing what is written to a table of the embedded engine. Does nothing without an
+    /// engine, because the indexer of the stack processes the table then.
     pub(super) fn start(engine: Option<Engine>, table: &Table) -> Self {
         let feed = engine.map(|engine| {
             let indexed = feed::table_to_index(&engine, table.name());
@@ -36,8 +37,8 @@ impl LocalIndexing {
         Self { feed, table: table.clone() }
     }
 
-    /// Waits until the runs of an experiment are indexed, so that searches are fast once it is
-    /// visible. Returns at once without an engine.
+    /// Waits until the runs of an experiment are indexed, so that searches are fast once the
+    /// experiment is visible. Returns immediately if the table is not in the embedded engine.
     ///
     /// # Errors
     /// The table cannot be read.

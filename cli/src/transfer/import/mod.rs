@@ -7,9 +7,11 @@
 //! - An entity's document is written last, and has an attribute with a hash of the record that it
 //!   was imported from ([`fingerprint`]). An import that was interrupted is simply repeated: it
 //!   skips entities whose document exists with this hash.
-//! - A document without the attribute was created here: its id or name is taken.
-//! - If the hash differs, the record has changed in the source. The entity is replaced if it has not
-//!   been changed here since it was imported, and is otherwise left alone and reported.
+//! - A document without the attribute was created by a client of this server, so its id or name is
+//!   taken.
+//! - If the hash differs, the record has changed in the source. The entity is replaced, unless a
+//!   client of this server has changed it since it was imported. In that case, it is left alone and
+//!   reported.
 //! - Everything is written with [`ImportContext::writer`], which only counts it in a dry run.
 //! - An experiment's document is written after everything that belongs to the experiment.
 
@@ -110,8 +112,8 @@ async fn import_users(
     Ok(())
 }
 
-/// Imports everything in the order in which entities refer to each other, and returns the
-/// experiments.
+/// Imports the workspaces, the contents of each experiment and then its document, and finally
+/// registered models and evaluation datasets. Returns the experiments.
 async fn import_all(context: &ImportContext, indexing: &LocalIndexing) -> Result<Vec<ImportedExperiment>, Failure> {
     workspaces::import(context).await?;
     let experiments = experiments::records(context).await?;

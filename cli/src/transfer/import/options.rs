@@ -18,7 +18,7 @@ use crate::transfer::source::Source;
 use crate::transfer::users::UserDatabase;
 use crate::{Failure, admin};
 
-/// Tables whose rows are entities of their own, for the progress bar.
+/// Tables whose rows are counted for the progress bar. Each of their rows is an entity of its own.
 const COUNTED_TABLES: [&str; 8] = [
     "experiments",
     "runs",
@@ -92,12 +92,12 @@ impl Options {
         }
     }
 
-    /// Returns the store of users, when nothing else is imported.
+    /// Returns the store of users, for an import that only has users.
     pub(super) async fn user_store(&self) -> Result<Store, Failure> {
         admin::store(&self.place).await
     }
 
-    /// Returns the store of users next to a table that is open.
+    /// Returns the store of the users that belong to a table that is already open.
     pub(super) async fn user_store_over(&self, table: &Table) -> Result<Store, Failure> {
         admin::store_over(&self.place, table.clone()).await
     }
@@ -112,8 +112,8 @@ impl Options {
         self.dry_run
     }
 
-    /// Opens the table. Creates a table of the embedded engine. The source is opened before it, so
-    /// that nothing is created if it cannot be read.
+    /// Opens the table, and creates it if it is missing in the embedded engine. The source has to
+    /// be opened before, so that no table is created if the source cannot be read.
     pub(super) async fn open(&self, source: Source) -> Result<(ImportContext, Option<Engine>), Failure> {
         let (table, engine) = self.place.connect().await?;
         let mut total = 0;

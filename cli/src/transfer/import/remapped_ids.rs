@@ -32,21 +32,21 @@ pub(crate) enum IdKind {
 pub(crate) struct RemappedIds(Mutex<HashMap<(IdKind, String), String>>);
 
 impl RemappedIds {
-    /// Records that an entity has another id here.
+    /// Records that an entity has a different id in the table.
     pub(crate) fn insert(&self, kind: IdKind, source_id: &str, id: &str) {
         let mut ids = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         ids.insert((kind, source_id.to_owned()), id.to_owned());
     }
 
-    /// Returns the id here of an entity of the source.
+    /// Returns the id that an entity of the source has in the table.
     pub(crate) fn resolve(&self, kind: IdKind, source_id: &str) -> String {
         let ids = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         ids.get(&(kind, source_id.to_owned())).cloned().unwrap_or_else(|| source_id.to_owned())
     }
 }
 
-/// Returns 32 hexadecimal digits for an entity whose id is taken. They depend only on the old id, so
-/// that a repeated import finds the entity again.
+/// Returns 32 hexadecimal digits for the new id of an entity whose own id is taken. They depend
+/// only on the old id, so that a repeated import finds the entity again.
 pub(crate) fn replacement_digits(kind: IdKind, source_id: &str) -> String {
     replacement_digits_of(&[&format!("{kind:?}"), source_id])
 }

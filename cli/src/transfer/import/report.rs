@@ -16,7 +16,8 @@ pub(crate) struct ImportReport {
     kinds: Mutex<BTreeMap<&'static str, KindCounts>>,
     /// Numbers of entities that this server does not support, by kind.
     unsupported: Mutex<BTreeMap<String, u64>>,
-    /// Entities that the retention here would remove, by kind and clause.
+    /// Entities that the retention policies of the table would remove, by kind and by the clause
+    /// that [`ImportReport::expiring`] gets.
     expiring: Mutex<BTreeMap<(&'static str, &'static str), Examples>>,
     /// What was found about artifacts, by kind of entity.
     artifacts: Mutex<BTreeMap<&'static str, ArtifactCounts>>,
@@ -28,11 +29,11 @@ struct KindCounts {
     imported: u64,
     unchanged: u64,
     updated: u64,
-    /// Entities that exist here, and were not imported before.
+    /// Entities that exist in the table, but were not imported.
     existing: Examples,
-    /// Entities that were changed here since they were imported.
+    /// Entities that were changed in the table after they were imported.
     changed_here: Examples,
-    /// Entities that are not here as they are in the source.
+    /// Entities whose content in the table differs from the source.
     different: Examples,
     /// Entities that were not imported, by reason.
     omitted: BTreeMap<String, Examples>,
@@ -76,12 +77,13 @@ impl ImportReport {
         self.update(kind, count, |counts| counts.updated += count);
     }
 
-    /// Records an entity that was left alone, because it was changed here since it was imported.
+    /// Records an entity that was left alone, because it was changed in the table after it was
+    /// imported.
     pub(crate) fn changed_here(&self, kind: &'static str, id: &str) {
         self.update(kind, 1, |counts| counts.changed_here.add(id));
     }
 
-    /// Records an entity that was left alone, because it exists here already.
+    /// Records an entity that was left alone, because the table already has it.
     pub(crate) fn existing(&self, kind: &'static str, id: &str) {
         self.update(kind, 0, |counts| counts.existing.add(id));
     }
@@ -97,12 +99,14 @@ impl ImportReport {
         self.update(kind, 1, |counts| counts.omitted.entry(reason.into()).or_default().add(id));
     }
 
-    /// Records an entity, or a number of entities, that is not here as it is in the source.
+    /// Records a difference between the table and the source. `what` is an entity's id, or
+    /// describes what is missing.
     pub(crate) fn different(&self, kind: &'static str, what: &str) {
         self.update(kind, 0, |counts| counts.different.add(what));
     }
 
-    /// Records entities that the retention here would remove: a clause that completes "3 ".
+    /// Records entities that the retention policies of the table would remove. `what` is a clause
+    /// that follows the number of entities in the report, such as "3 were deleted …".
     pub(super) fn expiring(&self, kind: &'static str, what: &'static str, examples: &Examples) {
         let mut expiring = self.expiring.lock().unwrap_or_else(PoisonError::into_inner);
         expiring.entry((kind, what)).or_default().merge(examples);

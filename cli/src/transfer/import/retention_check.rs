@@ -1,5 +1,5 @@
-//! Counts the entities of a source that the retention policies here would remove soon after their
-//! import.
+//! Counts the entities of a source that the retention policies of the table would remove soon after
+//! their import.
 
 use entities::now_ms;
 use entities::trace_retention::TraceRetentionSetting;
@@ -18,13 +18,13 @@ const MAX_IDS: usize = 10;
 /// Entities of one kind that are older than a policy allows.
 struct ExpiredRows {
     kind: &'static str,
-    /// The clause that completes "3 ".
+    /// A clause that follows the number of entities in the report, such as "3 are older than …".
     what: &'static str,
     table: &'static str,
     id: &'static str,
-    /// Column with the time in ms that counts.
+    /// Column with the time in ms that determines the age of an entity.
     time: &'static str,
-    /// Whether only deleted entities count.
+    /// Whether the policy only applies to deleted entities.
     is_deleted: bool,
 }
 
@@ -62,8 +62,8 @@ const TRACES: ExpiredRows = ExpiredRows {
     is_deleted: false,
 };
 
-/// Reports what the policies of the table, and the retention of the source's experiments, would
-/// remove. Three requests, and up to ten queries per experiment.
+/// Reports the entities that the retention policies of the table, and the trace retention of the
+/// source's experiments, would remove. Takes three requests, and up to ten queries per experiment.
 ///
 /// # Errors
 /// The table or the source cannot be read.
@@ -91,7 +91,7 @@ pub(super) async fn report(context: &ImportContext, experiments: &[ImportedExper
 }
 
 impl ExpiredRows {
-    /// Reports the rows of an experiment with a time before this one. Two queries.
+    /// Reports the rows of an experiment whose time is before `before`. Takes up to two queries.
     async fn report(
         &self,
         context: &ImportContext,

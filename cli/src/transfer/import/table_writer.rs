@@ -1,4 +1,5 @@
-//! Writes to the table: in batches, not faster than the user allows, and only counted in a dry run.
+//! Writes to the table in batches, no faster than the user allows. In a dry run, only counts the
+//! writes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use tokio::time::Instant;
 use super::decision::REPLACING;
 use crate::Failure;
 
-/// Items that an import writes.
+/// A writer of items, which counts what it writes.
 pub(crate) struct TableWriter {
     table: Table,
     /// Whether items are only counted.
@@ -48,12 +49,13 @@ impl TableWriter {
         (self.units_per_second > 0).then_some(self.units_per_second)
     }
 
-    /// Returns the write units of everything that was written, or would be.
+    /// Returns the write units of everything that was written. In a dry run, returns the units that
+    /// would be needed.
     pub(crate) fn units(&self) -> u64 {
         self.units.load(Ordering::Relaxed)
     }
 
-    /// Returns the bytes of all items that were written, or would be.
+    /// Returns the bytes of all items that were written, or that a dry run has counted.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -71,7 +73,8 @@ impl TableWriter {
         self.table.write_many(items, &[]).await.map_err(unwritten)
     }
 
-    /// Writes an item, unless there is one with its key. One request and the item's units.
+    /// Writes an item, unless the table has an item with its key. Costs one request and the write
+    /// units of the item.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -86,9 +89,9 @@ impl TableWriter {
         }
     }
 
-    /// Records in the document of an imported entity that the entity is being replaced, before any of
-    /// its items is overwritten. The document that is written last removes the record. One request
-    /// and the document's units.
+    /// Marks an imported entity as being replaced, before any of its items is overwritten. The mark
+    /// is in the entity's document, which is itself replaced last. Costs one request and the write
+    /// units of the document.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -127,7 +130,7 @@ impl TableWriter {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a pause needs few digits")]
-    /// Counts items, and pauses while more was written than the user allows.
+    /// Counts items, and pauses until the maximum number of write units per second allows them.
     async fn count(&self, items: impl Iterator<Item = &Item>, factor: u64) {
         let (mut units, mut bytes) = (0, 0);
         for item in items {

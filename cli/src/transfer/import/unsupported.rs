@@ -48,7 +48,7 @@ const READ: [&str; 47] = [
     "trace_request_metadata",
     "trace_tags",
     "workspaces",
-    // The progress of `mlflow-serverless-dump`.
+    // Records the progress of `mlflow-serverless-dump`.
     "mlflow_serverless_dump",
     // MLflow's own database of users may be in the same database. `--users-from` reads it.
     "users",
@@ -76,7 +76,7 @@ const PARTS: [&str; 24] = [
     "skill_tags",
     "skill_versions",
     "skill_version_tags",
-    // Grants of users before they were moved to roles.
+    // Earlier schemas store the grants of users in these tables. Later ones store them in roles.
     "experiment_permissions",
     "registered_model_permissions",
     "scorer_permissions",
@@ -104,7 +104,8 @@ const NAMES: [(&str, &str); 13] = [
     ("webhooks", "webhooks"),
 ];
 
-/// Reports the rows in the context's scope of all tables that no module reads. One query per table.
+/// Reports the rows in the context's scope of all tables that no module reads. Takes one query per
+/// table.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -122,8 +123,8 @@ pub(super) async fn report(context: &ImportContext) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the number of rows of a table that belong to the scope. 0 if the table does not say to what
-/// its rows belong, unless everything is imported.
+/// Returns the number of rows of a table that belong to the scope. For the scope of an experiment
+/// or a workspace, returns 0 if the table has no column that shows which rows belong to it.
 async fn count(context: &ImportContext, table: &str) -> Result<u64, Failure> {
     let (condition, argument) = match &context.scope {
         ImportScope::All => return context.source.count(table).await,

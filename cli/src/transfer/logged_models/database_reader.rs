@@ -11,12 +11,12 @@ use crate::Failure;
 use crate::transfer::database::SqlValue;
 use crate::transfer::source::{Source, placeholders};
 
-/// Number of models that are read together. All points of a model are in memory: every response
-/// about a model contains them.
+/// Number of models that are read together. All points of a model are in memory at once, because
+/// every response about a model contains them.
 const BATCH: usize = 100;
 
-/// Reads the next logged models of an experiment after an id, in the order of their ids. Empty at
-/// the end. Four queries.
+/// Reads the next logged models of an experiment after an id, in the order of their ids. Returns an
+/// empty list at the end. Takes four queries.
 ///
 /// # Errors
 /// The database cannot be read.

@@ -10,8 +10,8 @@ use crate::Failure;
 use crate::transfer::experiments::ExportedExperiment;
 use crate::transfer::export::ExportContext;
 
-/// Exports the logged models of an experiment. One request per MB of documents and rows, and one per
-/// MB of points of each model with segments.
+/// Exports the logged models of an experiment. Takes one request per MB of documents and rows, and
+/// one per MB of points for each model with segments.
 ///
 /// # Errors
 /// The table cannot be read, or the file cannot be written.
@@ -70,7 +70,8 @@ async fn export_model(context: &ExportContext, at: &ModelLocation, mut items: Mo
         )?;
     }
     for point in &record.points {
-        // MLflow's key of a point does not contain the value. Of several values, one is exported.
+        // The primary key of MLflow's table does not contain the value, so of several points that
+        // differ only in their values, one is exported.
         context.insert(
             "INSERT OR IGNORE INTO logged_model_metrics (model_id, metric_name, metric_timestamp_ms, metric_step, \
              metric_value, experiment_id, run_id, dataset_name, dataset_digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",

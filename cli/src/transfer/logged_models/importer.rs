@@ -18,7 +18,7 @@ use crate::transfer::import::{IdKind, ImportContext, ImportDecision, ORIGINAL_ID
 struct PlannedModel {
     source_id: String,
     at: ModelLocation,
-    /// The record, as it is written here.
+    /// The record as it is written to the table.
     record: ModelRecord,
 }
 
@@ -64,7 +64,8 @@ pub(crate) async fn import(context: &ImportContext, experiment: &ImportedExperim
     }
 }
 
-/// Returns a model as it is written here, or reports why it cannot be.
+/// Returns a model as it is written to the table. Reports the reason and returns `None` if it
+/// cannot be imported.
 fn plan(context: &ImportContext, experiment: &ImportedExperiment, mut record: ModelRecord) -> Option<PlannedModel> {
     let source_id = record.id.clone();
     let omit = |reason: &str| context.report.omitted(KIND, &source_id, reason);
@@ -85,7 +86,8 @@ fn plan(context: &ImportContext, experiment: &ImportedExperiment, mut record: Mo
     record.points.sort_unstable();
     let at = ModelLocation { experiment: experiment.id, model };
     let mut planned = PlannedModel { source_id: source_id.clone(), at, record };
-    // The id was made by a server like this one, in another experiment: it would be looked up there.
+    // The id was assigned by a server like this one, and contains another experiment. Requests by
+    // this id would look for the model there.
     if planned.at.model.experiment().is_some_and(|other| other != experiment.id) {
         if !context.remap {
             omit("because its id names another experiment. --remap imports it with another id");
@@ -151,7 +153,8 @@ async fn decide(
     }
 }
 
-/// Reads a model back. Two requests, and one for each kind of its rows.
+/// Reads a model from the table. Takes one request, and one more for each kind of row that the
+/// model has.
 async fn read(context: &ImportContext, at: &ModelLocation) -> Result<Option<ModelRecord>, Failure> {
     let found = read_models(&context.table, std::slice::from_ref(at)).await;
     let found = found.map_err(|failure| format!("cannot read logged model {}: {failure:?}", at.model))?;
@@ -187,7 +190,7 @@ fn items(model: &PlannedModel) -> Result<(Vec<Item>, Item), Failure> {
     Ok((items, document.with(IMPORTED, text(fingerprint(record)?))))
 }
 
-/// Returns the keys of what a replaced model does not have any more.
+/// Returns the keys of the items that a replaced model no longer has.
 async fn stale_keys(context: &ImportContext, at: &ModelLocation, items: &[Item]) -> Result<Vec<Key>, Failure> {
     let mut stale = Vec::new();
     let segments = rows::LoggedModelSegment::partition(&at.model);
@@ -200,8 +203,8 @@ async fn stale_keys(context: &ImportContext, at: &ModelLocation, items: &[Item])
     Ok(stale)
 }
 
-/// Compares the logged models of an experiment with the source. Differences are reported. Three
-/// requests per 100 models, and those of their rows.
+/// Compares the imported logged models of an experiment with the source, and reports differences.
+/// Takes one request per model for its document, and then the requests of [`read`].
 ///
 /// # Errors
 /// The source or the table cannot be read.
@@ -224,7 +227,8 @@ pub(crate) async fn verify(context: &ImportContext, experiment: &ImportedExperim
                 continue;
             };
             let Some(planned) = plan_again(context, experiment, record) else { continue };
-            // A model that was changed here is in the report already.
+            // If the hash differs, the model was changed in the table, and is in the report
+            // already.
             if imported == fingerprint(&planned.record)? {
                 let here = read(context, &at).await?;
                 let expected = ModelRecord { id: at.model.to_string(), ..planned.record };
@@ -236,7 +240,7 @@ pub(crate) async fn verify(context: &ImportContext, experiment: &ImportedExperim
     }
 }
 
-/// Returns a model as it was written by this import.
+/// Returns a model as this import has written it, with the id that the model has in the table.
 fn plan_again(context: &ImportContext, experiment: &ImportedExperiment, record: ModelRecord) -> Option<PlannedModel> {
     let is_renamed = context.remapped.resolve(IdKind::LoggedModel, &record.id) != record.id;
     let mut planned = plan(context, experiment, record)?;

@@ -12,5 +12,5 @@ pub(crate) use id_remapping::remap_ids;
 pub(crate) use importer::{import, verify};
 use record::{ModelPointRecord, ModelRecord};
 
-/// Name of this kind of entity in reports.
+/// Name of logged models in reports.
 const KIND: &str = "logged models";

@@ -6,24 +6,24 @@ use serde::Serialize;
 /// A logged model of an MLflow database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct ModelRecord {
-    /// The id. It identifies the record, and is no part of its content.
+    /// The id. It identifies the record, and is not part of its fingerprint.
     #[serde(skip)]
     pub(super) id: String,
-    /// The name.
+    /// Name of the model.
     pub(super) name: String,
     /// The type, as given by the client.
     pub(super) model_type: String,
-    /// Id of the run that created it, or empty.
+    /// Id of the run that created the model, or empty.
     pub(super) source_run: String,
     /// The status, as MLflow's number.
     pub(super) status: i64,
     /// The lifecycle stage.
     pub(super) stage: LifecycleStage,
-    /// When it was created, in ms.
+    /// Creation time, in ms since 1970.
     pub(super) created: i64,
-    /// When it was last changed, in ms.
+    /// Time of the last change, in ms since 1970.
     pub(super) updated: i64,
-    /// Where its artifacts are.
+    /// Location of its artifacts.
     pub(super) artifact_uri: String,
     /// Params, sorted by key.
     pub(super) params: Vec<(String, String)>,

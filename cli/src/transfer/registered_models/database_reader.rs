@@ -16,8 +16,8 @@ const BATCH: usize = 200;
 /// Stage of versions that MLflow has deleted. It keeps their rows, without their content.
 const DELETED_STAGE: &str = "Deleted_Internal";
 
-/// Reads the registered models of the context's scope, without fingerprints of their versions. Reports
-/// those that cannot be imported, if `reports` is set. Four queries.
+/// Reads the registered models of the context's scope, without fingerprints of their versions.
+/// Reports those that cannot be imported, if `reports` is set. Takes four queries.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -111,8 +111,8 @@ async fn read_parts(source: &Source, records: &mut Records) -> Result<(), Failur
     Ok(())
 }
 
-/// Reads the next versions of a model after a number, in ascending order. Empty at the end. Two
-/// queries.
+/// Reads the next versions of a model after a number, in ascending order. Returns an empty list at
+/// the end. Takes two queries.
 ///
 /// # Errors
 /// The database cannot be read, or a version has a stage that MLflow does not have.

@@ -12,8 +12,8 @@ use super::{VersionRecord, table_reader};
 use crate::Failure;
 use crate::transfer::export::ExportContext;
 
-/// Exports the registered models of all workspaces, unless a single experiment is exported. One
-/// request per MB of names, one per 100 models, and one per MB of versions of each model.
+/// Exports the registered models of all workspaces, unless a single experiment is exported. Takes
+/// one request per MB of names, one per 100 models, and one per MB of versions of each model.
 ///
 /// # Errors
 /// The table cannot be read, or the file cannot be written.
@@ -62,8 +62,9 @@ async fn export_model(context: &ExportContext, workspace: &Workspace, document: 
             params![workspace, name, alias, version],
         )?;
     }
-    // MLflow numbers versions after the highest row. If the last ones were deleted, one row keeps
-    // their place, as MLflow itself does it.
+    // MLflow derives the number of a new version from the highest row. It keeps the rows of deleted
+    // versions, in the stage `Deleted_Internal`, so that their numbers are not reused. If the
+    // latest versions were deleted, one such row is enough.
     if record.versions.keys().last().is_none_or(|last| *last < record.last_version) && record.last_version > 0 {
         context.insert(
             "INSERT INTO model_versions (workspace, name, version, creation_time, current_stage, status) VALUES (?, ?, ?, ?, \

@@ -14,11 +14,12 @@ use super::{KIND, RegisteredModelRecord, VERSION_KIND, VersionRecord, database_r
 use crate::Failure;
 use crate::transfer::import::{IdKind, ImportContext, ImportDecision, ORIGINAL_ID_TAG, fingerprint};
 
-/// A model that is being imported: as it is in the source, and as it is written here.
+/// A model that is being imported: the record in the source, and the record as it is written to the
+/// table.
 struct PlannedModel {
     source: RegisteredModelRecord,
     record: RegisteredModelRecord,
-    /// The document here, if there is one.
+    /// The document in the table, if there is one.
     document: Option<Item>,
     decision: ImportDecision,
 }
@@ -65,7 +66,8 @@ pub(crate) async fn import(context: &ImportContext) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Decides about a model. One request, and another if its name is taken.
+/// Decides what happens to a model. Takes one request, and a second one if the name is taken and
+/// `--remap` is given.
 async fn plan(context: &ImportContext, source: RegisteredModelRecord) -> Result<PlannedModel, Failure> {
     let mut record = source.clone();
     let mut after = 0;
@@ -102,7 +104,7 @@ async fn decide(
     Ok((decision, document))
 }
 
-/// Returns a version as it is written here.
+/// Returns a version as it is written to the table.
 fn mapped(context: &ImportContext, mut version: VersionRecord) -> VersionRecord {
     version.source = context.artifact_location(&version.source);
     version.storage = context.artifact_location(&version.storage);
@@ -110,8 +112,8 @@ fn mapped(context: &ImportContext, mut version: VersionRecord) -> VersionRecord 
     version
 }
 
-/// Returns whether no client has changed a model since it was imported. If an import of the model was
-/// interrupted, returns `true`. As many requests as reading the model.
+/// Returns whether no client has changed a model since it was imported. Returns `true` if an import
+/// of the model was interrupted. Takes as many requests as reading the model.
 async fn is_unchanged_here(context: &ImportContext, planned: &PlannedModel) -> Result<bool, Failure> {
     let Some(document) = planned.document.as_ref().filter(|_| planned.decision != ImportDecision::Interrupted) else {
         return Ok(true);
@@ -120,8 +122,8 @@ async fn is_unchanged_here(context: &ImportContext, planned: &PlannedModel) -> R
     Ok(document.get(IMPORTED) == Some(fingerprint(&here)?.as_str()))
 }
 
-/// Writes a model: its versions, then its document with its name. Deletes what a replaced model does
-/// not have any more.
+/// Writes a model: its versions and tags, and then its document with its name. Deletes the items
+/// that a replaced model no longer has.
 async fn write(context: &ImportContext, planned: &PlannedModel) -> Result<(), Failure> {
     let PlannedModel { source, record, document, .. } = planned;
     let (id, home) = home(context, record, document.as_ref()).await?;
@@ -214,8 +216,9 @@ fn stored<'a>(
     }
 }
 
-/// Returns the id and the home of a model: those of the model that is replaced, or a new id, and the
-/// partition of the name, unless that belongs to another model. One request.
+/// Returns the id and the home of a model. A model that is replaced keeps both. A new model gets a
+/// new id. Its home is the partition of its name, or a partition of its own if another model has
+/// its home there. Takes one request for a new model.
 async fn home(
     context: &ImportContext,
     record: &RegisteredModelRecord,
@@ -248,8 +251,8 @@ async fn delete_stale(context: &ImportContext, home: &ModelKey, written: &HashSe
     Ok(())
 }
 
-/// Compares the registered models with the source: all versions of all models. Differences are
-/// reported. One request per model, and one per MB of versions.
+/// Compares the imported registered models and all their versions with the source, and reports
+/// differences. Takes one request per model, and one per MB of versions.
 ///
 /// # Errors
 /// The source or the table cannot be read.
@@ -265,7 +268,8 @@ pub(crate) async fn verify(context: &ImportContext) -> Result<(), Failure> {
                     context.report.different(KIND, &name);
                 }
             }
-            // If the model was changed here after its import, it is in the report already.
+            // In the remaining cases, the model was changed in the table, and is in the report
+            // already.
             _ => {}
         }
     }

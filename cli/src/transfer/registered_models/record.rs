@@ -9,13 +9,13 @@ use serde::Serialize;
 /// A registered model or prompt of an MLflow database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct RegisteredModelRecord {
-    /// The workspace.
+    /// Workspace that the model belongs to.
     pub(super) workspace: Workspace,
-    /// The name.
+    /// Name of the model.
     pub(super) name: String,
-    /// When it was created, in ms.
+    /// Creation time, in ms since 1970.
     pub(super) created: i64,
-    /// When it was last changed, in ms.
+    /// Time of the last change, in ms since 1970.
     pub(super) updated: i64,
     /// The description. May be empty.
     pub(super) description: String,
@@ -23,9 +23,9 @@ pub(super) struct RegisteredModelRecord {
     pub(super) tags: Vec<(String, String)>,
     /// The version of each alias.
     pub(super) aliases: BTreeMap<String, u32>,
-    /// The highest version that it has ever had.
+    /// The highest version number that the model has ever had.
     pub(super) last_version: u32,
-    /// Fingerprints of its versions.
+    /// Fingerprints of the versions, by version number.
     pub(super) versions: BTreeMap<u32, String>,
 }
 
@@ -33,22 +33,22 @@ pub(super) struct RegisteredModelRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct VersionRecord {
     pub(super) number: u32,
-    /// When it was created, in ms.
+    /// Creation time, in ms since 1970.
     pub(super) created: i64,
-    /// When it was last changed, in ms.
+    /// Time of the last change, in ms since 1970.
     pub(super) updated: i64,
-    /// The stage.
+    /// Stage of the version.
     #[serde(serialize_with = "name_of_stage")]
     pub(super) stage: ModelStage,
-    /// The description.
+    /// Description of the version.
     pub(super) description: Option<String>,
     /// The source, as given by the client.
     pub(super) source: String,
-    /// Where its artifacts are.
+    /// Location of its artifacts.
     pub(super) storage: String,
-    /// Its run.
+    /// Id of the run that produced the version.
     pub(super) run: Option<String>,
-    /// A link to its run.
+    /// A link to the run that produced the version.
     pub(super) run_link: Option<String>,
     /// Tags, sorted by key.
     pub(super) tags: Vec<(String, String)>,

@@ -15,8 +15,8 @@ use super::{RegisteredModelRecord, VersionRecord};
 use crate::Failure;
 use crate::transfer::import::fingerprint;
 
-/// Reads a model with the fingerprints of its versions, given its document. One request per MB of
-/// versions, and one more if tags are in rows. `each` is called for each version.
+/// Reads a model with the fingerprints of its versions, given its document. Takes one request per
+/// MB of versions, and one more if tags are in rows. `each` is called for each version.
 ///
 /// # Errors
 /// The table or the model cannot be read, or `each` fails.

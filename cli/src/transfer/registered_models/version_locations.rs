@@ -6,7 +6,7 @@ use crate::transfer::import::ImportContext;
 
 /// Tag of registered models that are prompts, which have no files.
 const PROMPT_TAG: &str = "mlflow.prompt.is_prompt";
-/// Schemes of locations that name the files of another entity.
+/// Schemes of locations that refer to the files of another entity.
 const REFERENCES: [&str; 2] = ["models:", "runs:"];
 
 /// Where the files of a model version are.
@@ -20,12 +20,12 @@ pub(crate) struct VersionLocation {
 /// The versions of all registered models of an import that have files of their own.
 pub(crate) struct VersionLocations {
     models: Vec<RegisteredModelRecord>,
-    /// Last version of the last model that was read.
+    /// Number of the last version that was read of the last model in `models`.
     after: u32,
 }
 
 impl VersionLocations {
-    /// Reads the models. Four queries.
+    /// Reads the models. Takes four queries.
     ///
     /// # Errors
     /// The database cannot be read.
@@ -35,7 +35,8 @@ impl VersionLocations {
         Ok(Self { models, after: 0 })
     }
 
-    /// Reads the next versions, of one model. Returns `None` at the end. Two queries.
+    /// Reads the next versions, which all belong to one model. Returns `None` at the end. Takes two
+    /// queries.
     ///
     /// # Errors
     /// The database cannot be read.

@@ -14,11 +14,11 @@ use crate::transfer::source::{Source, placeholders};
 /// Number of runs that are read together.
 const BATCH: usize = 200;
 
-/// A run that was read, or the id of one that this server cannot hold, and the reason.
+/// A run that was read. For a run that this server cannot store: its id, and the reason.
 pub(super) type ReadRun = Result<RunRecord, (String, String)>;
 
-/// Reads the next runs of an experiment after an id, in the order of their ids. Empty at the end.
-/// Up to seven queries.
+/// Reads the next runs of an experiment after an id, in the order of their ids. Returns an empty
+/// list at the end. Takes up to seven queries.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -157,7 +157,7 @@ impl RunParts {
     }
 }
 
-/// A dataset of an experiment, with the contexts in which runs have read it.
+/// A dataset of an experiment, with the contexts in which runs have used it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DatasetRecord {
     pub(super) dataset: Dataset,
@@ -165,7 +165,7 @@ pub(super) struct DatasetRecord {
     pub(super) contexts: Vec<Option<String>>,
 }
 
-/// Reads the datasets of an experiment that runs have read. Two queries.
+/// Reads the datasets of an experiment that runs have read. Takes two queries.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -185,7 +185,8 @@ pub(super) async fn datasets(source: &Source, experiment: ExperimentId) -> Resul
                datasets WHERE experiment_id = ? ORDER BY name, digest";
     let mut records = Vec::new();
     for row in source.rows(sql, vec![experiment]).await? {
-        // Deleting runs permanently leaves datasets behind that nothing shows.
+        // Datasets remain in the database after their runs were permanently deleted. MLflow does
+        // not show such datasets, so they are not imported.
         let Some(mut contexts) = contexts.remove(&row.text(0)?) else { continue };
         contexts.sort_unstable();
         let dataset = Dataset {

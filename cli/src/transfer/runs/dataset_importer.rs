@@ -8,13 +8,13 @@ use crate::Failure;
 use crate::transfer::experiments::ImportedExperiment;
 use crate::transfer::import::ImportContext;
 
-/// Name of this kind of entity in reports.
+/// Name of datasets of runs in reports.
 const KIND: &str = "datasets of runs";
 /// Number of datasets that are written together.
 const BATCH: usize = 100;
 
-/// Writes the datasets of an experiment. One that exists here keeps its content, as if another run
-/// had logged it, and gets the contexts of both sides.
+/// Writes the datasets of an experiment. A dataset that the table already has keeps its content, as
+/// if another run had logged it, and gets the contexts of the source in addition to its own.
 ///
 /// # Errors
 /// The source cannot be read, or the table cannot be read or written.

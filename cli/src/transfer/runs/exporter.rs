@@ -14,8 +14,8 @@ use crate::Failure;
 use crate::transfer::experiments::ExportedExperiment;
 use crate::transfer::export::ExportContext;
 
-/// Exports the runs of an experiment, one page at a time. One request per MB of documents and rows,
-/// and per MB of segments of each metric.
+/// Exports the runs of an experiment, one page at a time. Takes one request per MB of documents and
+/// rows, and one per MB of segments for each metric.
 ///
 /// # Errors
 /// The table cannot be read, or the file cannot be written.

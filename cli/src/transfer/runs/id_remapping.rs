@@ -1,5 +1,5 @@
-//! Chooses the ids of runs whose own ids are taken (`--remap`), before anything is imported:
-//! logged models and runs refer to each other.
+//! Chooses the ids of runs whose own ids are taken (`--remap`). This is done before anything is
+//! imported, because logged models and runs refer to each other.
 
 use entities::RunLocation;
 use mlflow_api::RunId;
@@ -12,8 +12,8 @@ use crate::transfer::import::{IdKind, ImportContext, ImportDecision, replacement
 /// Number of runs whose ids are read together.
 const BATCH: usize = 1_000;
 
-/// Records the new ids of those runs of an experiment whose ids are taken. One query per 1,000 runs,
-/// and one request per 100.
+/// Records the new ids of those runs of an experiment whose ids are taken. Takes one query per
+/// 1,000 runs, and one request per 100.
 ///
 /// # Errors
 /// The source or the table cannot be read.
@@ -45,7 +45,8 @@ pub(crate) async fn remap_ids(context: &ImportContext, experiment: &ImportedExpe
 /// Returns the id that a run gets if its own is taken.
 pub(super) fn replacement_id(source_id: &str) -> String {
     let mut digits = replacement_digits(IdKind::Run, source_id);
-    // The version of a random UUID, so that the id is never mistaken for one that names an experiment.
+    // The version of a random UUID, so that the id is not mistaken for an id of this server, which
+    // contains its experiment.
     digits.replace_range(12..13, "4");
     digits
 }

@@ -2,8 +2,8 @@
 //!
 //! Runs are read in batches. New runs are written while their points are read: segments and chart
 //! rows as soon as they are complete, then the metrics documents and rows, and the runs' documents
-//! last. Of runs that exist here, the points are only summed up, to find out whether anything has
-//! changed; those that have are read again and replaced.
+//! last. For runs that the table already has, the points are first only summed up, to find out
+//! whether the runs have changed. The runs that have changed are then read again and replaced.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -27,15 +27,15 @@ use crate::transfer::import::{IdKind, ImportContext, ImportDecision, ORIGINAL_ID
 
 /// Number of items that are collected before they are written.
 const ITEMS_AT_ONCE: usize = 400;
-/// Of so many runs, one is read back completely when an import is verified.
+/// When an import is verified, one in this many runs is read back completely.
 const SAMPLE_EVERY: usize = 50;
 
-/// A run that is being imported: its record, as it is written here, and its location.
+/// A run that is being imported: its record as it is written to the table, and its location.
 struct PlannedRun {
     source_id: String,
     at: RunLocation,
     record: RunRecord,
-    /// The document here, if there is one.
+    /// The document in the table, if there is one.
     document: Option<Item>,
 }
 
@@ -68,7 +68,8 @@ pub(crate) async fn import(context: &ImportContext, experiment: &ImportedExperim
     }
 }
 
-/// Reads the next runs, and decides about their ids. Returns `None` for the last id at the end.
+/// Reads the next runs after an id, and decides about their ids. Also returns the last id that was
+/// read, or `None` at the end.
 async fn next_batch(
     context: &ImportContext,
     experiment: &ImportedExperiment,
@@ -108,8 +109,8 @@ async fn next_batch(
     Ok((planned, last))
 }
 
-/// Reads the documents of planned runs, and removes and returns the runs whose ids are taken. One
-/// request per 100 runs.
+/// Reads the documents of planned runs, and removes and returns the runs whose ids are taken. Takes
+/// one request per 100 runs.
 async fn read_documents(context: &ImportContext, planned: &mut Vec<PlannedRun>) -> Result<Vec<PlannedRun>, Failure> {
     let keys: Vec<_> = planned.iter().map(|run| run.at.key()).collect();
     let mut documents =
@@ -121,7 +122,8 @@ async fn read_documents(context: &ImportContext, planned: &mut Vec<PlannedRun>) 
     Ok(planned.extract_if(.., is_taken).collect())
 }
 
-/// Returns a run as it is written here, or reports why it cannot be.
+/// Returns a run as it is written to the table. Reports the reason and returns `None` if it cannot
+/// be imported.
 fn plan(context: &ImportContext, experiment: &ImportedExperiment, mut record: RunRecord) -> Option<PlannedRun> {
     let source_id = record.id.clone();
     let omit = |reason: &str| context.report.omitted(KIND, &source_id, reason);
@@ -144,7 +146,8 @@ fn plan(context: &ImportContext, experiment: &ImportedExperiment, mut record: Ru
     let at = RunLocation { experiment: experiment.id, run };
     let planned = PlannedRun { source_id: source_id.clone(), at, record, document: None };
     match planned.at.run.experiment() {
-        // The id was made by a server like this one, in another experiment: it would be looked up there.
+        // The id was assigned by a server like this one, and contains another experiment. Requests
+        // by this id would look for the run there.
         Some(other) if other != experiment.id && !context.remap => {
             omit("because its id names another experiment. --remap imports it with another id");
             None
@@ -154,7 +157,7 @@ fn plan(context: &ImportContext, experiment: &ImportedExperiment, mut record: Ru
     }
 }
 
-/// Returns a run with another id, and the old one in a tag.
+/// Gives a run another id, and records the old one in a tag.
 fn renamed(context: &ImportContext, experiment: &ImportedExperiment, mut run: PlannedRun) -> PlannedRun {
     let digits = replacement_id(&run.source_id);
     if let Some(id) = RunId::parse(&digits) {
@@ -181,7 +184,8 @@ async fn write(
         locations.iter().map(|(id, at)| (id.as_str(), HistoryPacker::new(at))).collect();
     let mut summaries: HashMap<String, BTreeMap<String, MetricSummary>> = HashMap::new();
     let ids: Vec<_> = locations.keys().cloned().collect();
-    // Segments and chart rows of runs that are replaced are found again below, to delete the others.
+    // If runs are replaced, the keys of all written items are recorded, because all other items of
+    // these runs are deleted below.
     let mut written: HashSet<Key> = HashSet::new();
     let is_replaced = runs.iter().any(|run| run.document.is_some());
     for document in runs.iter().filter_map(|run| run.document.as_ref()) {
@@ -228,7 +232,8 @@ async fn write(
     Ok(())
 }
 
-/// Writes items, and empties the list. Remembers their keys if runs are replaced.
+/// Writes items, and empties the list. If runs are replaced, adds the keys of the items to
+/// `written`.
 async fn put(
     context: &ImportContext,
     items: &mut Vec<Item>,
@@ -241,7 +246,7 @@ async fn put(
     context.writer.put_all(std::mem::take(items)).await
 }
 
-/// Returns the items of a run that are left to be written, and its document.
+/// Returns the document of a run, and its other items that are not written yet.
 fn items(
     context: &ImportContext,
     experiment: &ImportedExperiment,
@@ -294,7 +299,8 @@ fn items(
     Ok((others, document))
 }
 
-/// Returns whether a run's document has a stage, and does not follow that of its experiment.
+/// Returns whether a run's document has a stage of its own, instead of following the stage of its
+/// experiment.
 fn has_own_stage(record: &RunRecord, experiment: &ExperimentState) -> bool {
     record.stage != experiment.stage || record.stage == LifecycleStage::Deleted
 }
@@ -308,7 +314,7 @@ fn dataset_input(used: &super::record::DatasetUse) -> DatasetInput {
     DatasetInput { tags, dataset }
 }
 
-/// Returns the state that the experiment will have here.
+/// Returns the state that the experiment will have in the table.
 fn state(experiment: &ImportedExperiment) -> ExperimentState {
     ExperimentState {
         stage: experiment.record.stage,
@@ -317,7 +323,7 @@ fn state(experiment: &ImportedExperiment) -> ExperimentState {
     }
 }
 
-/// Deletes what a replaced run does not have any more.
+/// Deletes the items that a replaced run no longer has.
 async fn delete_stale(context: &ImportContext, at: &RunLocation, written: &HashSet<Key>) -> Result<(), Failure> {
     let parts = [
         ranges::rows_of_run(&at.experiment, &at.run),
@@ -338,8 +344,10 @@ async fn delete_stale(context: &ImportContext, at: &RunLocation, written: &HashS
     Ok(())
 }
 
-/// Returns those of the runs that exist here whose records have changed since they were imported,
-/// and that have not been changed here. Reports all others.
+/// Returns the runs that have to be written again, given runs that the table already has. These are
+/// the runs that have changed in the source and not in the table, runs whose import was
+/// interrupted, and runs whose own stage would be outdated by the new stage of the experiment.
+/// Reports all other runs.
 async fn changed_runs(
     context: &ImportContext,
     experiment: &ImportedExperiment,
@@ -380,14 +388,15 @@ async fn changed_runs(
     Ok(changed)
 }
 
-/// Returns the state that the experiment has here now, or will have if it is not visible yet.
+/// Returns the state that the experiment has in the table now, or will have if it is not visible
+/// yet.
 async fn known_state(context: &ImportContext, experiment: &ImportedExperiment) -> Result<ExperimentState, Failure> {
     let document = context.table.get(&rows::Experiment::key(&experiment.id)).await;
     let document = document.map_err(|failure| format!("cannot read an experiment: {failure:?}"))?;
     Ok(document.as_ref().map_or_else(|| state(experiment), entities::experiment_state))
 }
 
-/// Sums up the points of runs in the source.
+/// Returns the summaries of runs' metrics, computed from all points in the source.
 async fn summaries(
     context: &ImportContext,
     ids: &[String],
@@ -402,8 +411,8 @@ async fn summaries(
     Ok(summaries)
 }
 
-/// Compares the runs of an experiment with the source: whether all are here with the hash of their
-/// record, and some of them completely. Differences are reported.
+/// Checks that all runs of an experiment are in the table, and compares a sample of them with the
+/// source completely. Reports differences.
 ///
 /// # Errors
 /// The source or the table cannot be read.
@@ -432,7 +441,7 @@ pub(crate) async fn verify(context: &ImportContext, experiment: &ImportedExperim
             run.record.metrics = summaries.remove(&run.source_id).unwrap_or_default();
             let expected = fingerprint(&run.record)?;
             let imported = run.document.as_ref().and_then(|document| document.get(IMPORTED));
-            // A run that was changed here is in the report already.
+            // If the hash differs, the run was changed in the table, and is in the report already.
             if imported != Some(expected.as_str()) {
                 continue;
             }

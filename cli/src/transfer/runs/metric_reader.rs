@@ -19,7 +19,7 @@ pub(super) struct RunPoint {
     pub(super) point: Point,
 }
 
-/// Splits runs into groups that have a bounded number of points together. One query.
+/// Splits runs into groups that have a bounded number of points together. Takes one query.
 ///
 /// # Errors
 /// The database cannot be read.

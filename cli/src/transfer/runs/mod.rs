@@ -23,5 +23,5 @@ pub(crate) use id_remapping::remap_ids;
 pub(crate) use importer::{import, verify};
 use record::{MetricSummary, RunRecord};
 
-/// Name of this kind of entity in reports.
+/// Name of runs in reports.
 const KIND: &str = "runs";

@@ -10,24 +10,24 @@ use serde::Serialize;
 /// A run of an MLflow database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct RunRecord {
-    /// The id. It identifies the record, and is no part of its content.
+    /// The id. It identifies the record, and is not part of its fingerprint.
     #[serde(skip)]
     pub(super) id: String,
-    /// The name.
+    /// Name of the run.
     pub(super) name: String,
-    /// The user who started it.
+    /// Name of the user who started the run.
     pub(super) user: String,
-    /// The status.
+    /// Status of the run.
     pub(super) status: RunStatus,
-    /// Start time, in ms. 0 if unknown.
+    /// Start time, in ms since 1970. 0 if unknown.
     pub(super) start_time: i64,
-    /// End time, in ms.
+    /// End time, in ms since 1970.
     pub(super) end_time: Option<i64>,
     /// The lifecycle stage.
     pub(super) stage: LifecycleStage,
-    /// When it was deleted, in ms, if it is.
+    /// Deletion time, in ms since 1970, if the run is deleted.
     pub(super) deleted_time: Option<i64>,
-    /// Where its artifacts are.
+    /// Location of its artifacts.
     pub(super) artifact_uri: String,
     /// Params, sorted by key.
     pub(super) params: Vec<(String, String)>,
@@ -35,11 +35,11 @@ pub(super) struct RunRecord {
     pub(super) tags: Vec<(String, String)>,
     /// Uses of datasets, sorted by name and digest.
     pub(super) datasets: Vec<DatasetUse>,
-    /// Ids of the logged models that it read, sorted.
+    /// Ids of the logged models that the run has read, sorted.
     pub(super) model_inputs: Vec<String>,
-    /// Ids of the logged models that it produced, with their steps, sorted.
+    /// Ids of the logged models that the run has produced, with their steps, sorted.
     pub(super) model_outputs: Vec<(String, i64)>,
-    /// Its metrics, by name.
+    /// Metrics of the run, by name.
     pub(super) metrics: BTreeMap<String, MetricSummary>,
 }
 
@@ -69,7 +69,7 @@ impl MetricSummary {
         self.checksum = self.checksum.wrapping_add(high);
     }
 
-    /// Returns the summary of these points, which must not repeat.
+    /// Returns the summary of these points, which must not contain duplicates.
     pub(super) fn of(points: &[Point]) -> Self {
         let mut summary = Self::default();
         for point in points {

@@ -12,8 +12,9 @@ use table::{Query, Table};
 use super::record::{DatasetUse, MetricSummary, RunRecord};
 use crate::Failure;
 
-/// Reads a run with all its points, or returns `None` if it does not exist. One request for the
-/// document, one for its metrics, one per kind of rows, and one per MB of segments of each metric.
+/// Reads a run with all its points, or returns `None` if it does not exist. Takes one request for
+/// the document, one for its metrics, one per kind of rows, and one per MB of segments of each
+/// metric.
 ///
 /// # Errors
 /// The table or the run cannot be read.
@@ -84,8 +85,8 @@ pub(super) fn without_metrics(
     })
 }
 
-/// Returns all points of a metric, in the order of MLflow's history. One request per MB of segments,
-/// none if there are no segments.
+/// Returns all points of a metric, in the order of MLflow's history. Takes one request per MB of
+/// segments, and none if there are no segments.
 ///
 /// # Errors
 /// The table or a segment cannot be read.

@@ -9,12 +9,12 @@ use crate::transfer::experiments::ImportedExperiment;
 use crate::transfer::import::ImportContext;
 use crate::transfer::source::placeholders;
 
-/// Number of scorers that are read together. All versions of a scorer are in memory: a list of them
-/// has no pages.
+/// Number of scorers that are read together. All versions of a scorer are in memory at once,
+/// because MLflow's list of versions has no pages.
 const BATCH: usize = 20;
 
-/// Reads the next scorers of an experiment after an id, in the order of their ids. Empty at the end.
-/// Three queries.
+/// Reads the next scorers of an experiment after an id, in the order of their ids. Returns an empty
+/// list at the end. Takes three queries.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -63,7 +63,7 @@ pub(super) async fn next_scorers(
         }
     }
     if source.has_table("online_scoring_configs") {
-        // If a scorer has several, the last one is in force.
+        // If a scorer has several online configurations, the last one applies.
         let sql = format!(
             "SELECT scorer_id, online_scoring_config_id, sample_rate, filter_string FROM online_scoring_configs WHERE \
              scorer_id IN {list} ORDER BY online_scoring_config_id"

@@ -11,7 +11,8 @@ use crate::Failure;
 use crate::transfer::experiments::ExportedExperiment;
 use crate::transfer::export::ExportContext;
 
-/// Exports the scorers of an experiment. One request per MB of scorers, and two for each.
+/// Exports the scorers of an experiment. Takes one request per MB of scorers, and two for each
+/// scorer.
 ///
 /// # Errors
 /// The table cannot be read, or the file cannot be written.

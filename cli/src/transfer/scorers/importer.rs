@@ -12,7 +12,8 @@ use crate::Failure;
 use crate::transfer::experiments::ImportedExperiment;
 use crate::transfer::import::{ImportContext, ImportDecision, fingerprint};
 
-/// Imports the scorers of an experiment. One request to decide about each, and one per 25 items.
+/// Imports the scorers of an experiment. Takes one request to decide about each scorer, and one per
+/// 25 items.
 ///
 /// # Errors
 /// The source cannot be read, the table cannot be read or written, or the name of a scorer is taken
@@ -69,7 +70,8 @@ async fn import_scorer(
     }
     let (mut items, header) = items(experiment, &id, &record);
     stale.retain(|key| !items.iter().any(|item| item.key().as_ref() == Some(key)));
-    // Parts of versions come first, and are before the items that refer to them.
+    // The list begins with the parts of versions. They are written before the items that refer to
+    // them.
     let versions = items.split_off(items.iter().take_while(|item| is_part(item)).count());
     context.writer.put_all(items).await?;
     context.writer.put_all(versions).await?;
@@ -82,7 +84,7 @@ async fn import_scorer(
     Ok(())
 }
 
-/// Returns whether a client has changed a scorer since it was imported. Two requests.
+/// Returns whether a client has changed a scorer since it was imported. Takes two requests.
 async fn is_changed_here(
     context: &ImportContext,
     experiment: &ImportedExperiment,
@@ -106,13 +108,13 @@ async fn header(context: &ImportContext, experiment: &ImportedExperiment, name: 
     found.map_err(|failure| format!("cannot read scorer {name}: {failure:?}").into())
 }
 
-/// Checks whether a scorer that was not imported has the name.
+/// Checks whether the name belongs to a scorer that was not imported.
 fn is_taken(header: Option<&Item>) -> bool {
     header.is_some_and(|header| !header.has(IMPORTED))
 }
 
-/// Returns the items of a scorer: parts of large versions, versions, its online configuration and its
-/// row in a list; and its own item, which is to be written last.
+/// Returns the items of a scorer: parts of large versions, its row in a list, its versions, and its
+/// online configuration. Also returns the scorer's own item, which has to be written last.
 fn items(experiment: &ImportedExperiment, id: &ScorerId, record: &ScorerRecord) -> (Vec<Item>, Item) {
     let stored = StoredScorerItems {
         experiment: experiment.id,
@@ -123,7 +125,7 @@ fn items(experiment: &ImportedExperiment, id: &ScorerId, record: &ScorerRecord) 
     let (mut parts, mut items) = (Vec::new(), vec![stored.listed()]);
     let mut latest = None;
     for version in &record.versions {
-        // A repeated import writes the same parts.
+        // The owner is the same in each import, so a repeated import writes the same parts.
         let owner = format!("{id} {} imported", version.version);
         let part_key = scorer_part_key(experiment.id);
         let packed = content::pack(&owner, &version.serialized, content::MAX_INLINE_BYTES, part_key);
@@ -152,8 +154,8 @@ async fn keys_of(context: &ImportContext, experiment: &ImportedExperiment, id: &
     Ok(keys)
 }
 
-/// Compares the scorers of an experiment with the source. Differences are reported. Three requests
-/// per scorer.
+/// Compares the imported scorers of an experiment with the source, and reports differences. Takes
+/// three requests per scorer.
 ///
 /// # Errors
 /// The source or the table cannot be read.
@@ -175,7 +177,8 @@ pub(crate) async fn verify(context: &ImportContext, experiment: &ImportedExperim
                 continue;
             };
             record.id = header.get(SCORER).unwrap_or(id).to_string();
-            // A scorer that was changed here is in the report already.
+            // If the hash differs, the scorer was changed in the table, and is in the report
+            // already.
             if header.get(IMPORTED) == Some(fingerprint(&record)?.as_str())
                 && table_reader::record(&context.table, experiment.id, &header).await? != record
             {

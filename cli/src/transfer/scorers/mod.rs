@@ -1,6 +1,8 @@
-//! Scorers, their versions, and on which traces they run.
+//! Scorers, their versions, and their online configurations, which select the traces on which they
+//! run automatically.
 //!
-//! Ids of scorers contain their experiment, so that those of MLflow are replaced ([`record::scorer_id`]).
+//! On this server, the id of a scorer contains its experiment, so MLflow's ids are replaced
+//! ([`record::scorer_id`]).
 
 mod database_reader;
 mod exporter;
@@ -12,5 +14,5 @@ pub(crate) use exporter::export;
 pub(crate) use importer::{import, verify};
 use record::{OnlineConfigRecord, ScorerRecord, ScorerVersionRecord, scorer_id};
 
-/// Name of this kind of entity in reports.
+/// Name of scorers in reports.
 const KIND: &str = "scorers";

@@ -10,7 +10,7 @@ use table::{Item, Query, Table};
 use super::{OnlineConfigRecord, ScorerRecord, ScorerVersionRecord};
 use crate::Failure;
 
-/// Returns a scorer, given its own item. Two requests, or more if the versions exceed one MB.
+/// Returns a scorer, given its own item. Takes two requests, or more if the versions exceed one MB.
 ///
 /// # Errors
 /// The table or the scorer cannot be read.

@@ -1,7 +1,8 @@
 //! An MLflow database, at any schema from MLflow 2.0 to 3.18.
 //!
-//! The readers of each kind of entity are next to their importers (`import/`). Tables and columns
-//! that a schema does not have yet are read as if they were empty: see [`Source::column`].
+//! The reader of each kind of entity is in the module of that kind, next to its importer. Tables
+//! and columns that a schema does not have yet are read as if they were empty: see
+//! [`Source::column`].
 
 mod schema;
 mod schema_versions;
@@ -25,8 +26,8 @@ impl Source {
     /// Connects to a database.
     ///
     /// # Errors
-    /// One sentence: the database cannot be read, is not MLflow's, or has a schema that is older or
-    /// newer than those that are supported.
+    /// One sentence that says what is wrong: the database cannot be read, is not MLflow's, or has a
+    /// schema that is older or newer than the supported ones.
     pub(crate) async fn open(uri: &DatabaseUri) -> Result<Self, Failure> {
         let database = Database::open(uri).await?;
         let schema = Schema::read(&database).await?;
@@ -61,7 +62,7 @@ impl Source {
         columns.iter().map(|column| self.column(table, column)).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns all rows of a query that has few.
+    /// Returns all rows of a query that has only a few.
     ///
     /// # Errors
     /// The query fails.

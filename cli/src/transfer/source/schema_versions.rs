@@ -59,7 +59,7 @@ const MIGRATIONS: [&str; 52] = [
     "f4a9b2c7d1e6",
 ];
 
-/// Checks that a database has a schema that can be read. One query.
+/// Checks that a database has a schema that can be read. Takes one query.
 ///
 /// # Errors
 /// The schema is older than that of MLflow 2.0, or newer than that of 3.18.

@@ -27,7 +27,7 @@ pub(super) const COLUMNS: [&str; 15] = [
     "assessment_metadata",
 ];
 
-/// Returns an assessment as this server stores it, or why it cannot.
+/// Returns an assessment as this server stores it, or the reason why this server cannot store it.
 pub(super) fn parse(row: &Row) -> Result<Assessment, String> {
     let failed = |failure: Failure| format!("because {failure}");
     let text = |column| row.optional_text(column).map_err(failed);
@@ -59,7 +59,7 @@ pub(super) fn parse(row: &Row) -> Result<Assessment, String> {
     }
     message.insert("assessment_name".to_owned(), text(2)?.into());
     let source = match text(8)?.as_deref() {
-        // A name of earlier versions.
+        // Earlier versions of MLflow use this name.
         Some("AI_JUDGE") => "LLM_JUDGE".to_owned(),
         other => other.unwrap_or_default().to_owned(),
     };
@@ -77,7 +77,8 @@ pub(super) fn parse(row: &Row) -> Result<Assessment, String> {
     })
 }
 
-/// Parses JSON as Python writes it, which has numbers that are none in JSON.
+/// Parses JSON as Python writes it, which may contain numbers that JSON does not have, such as
+/// `NaN`. Returns the reason if the value cannot be stored.
 fn to_value(text: &str) -> Result<Value, String> {
     let unreadable = || "because their value is not valid JSON".to_owned();
     convert(&Json::parse(text).ok_or_else(unreadable)?)

@@ -14,21 +14,21 @@ use crate::transfer::source::{Source, placeholders};
 /// Number of traces that are read together.
 const BATCH: usize = 100;
 
-/// The place of a trace in the order in which they are read: its time in ms, and its id.
+/// The position of a trace in the order in which traces are read: its time in ms, and its id.
 pub(super) type SourcePlace = (i64, String);
 
 /// A trace that was read.
 pub(super) struct ReadTrace {
     /// The id in the database.
     pub(super) id: String,
-    /// The trace, or why this server cannot hold it.
+    /// The trace, or the reason why this server cannot store it.
     pub(super) record: Result<TraceRecord, String>,
-    /// Assessments that this server cannot hold, by reason.
+    /// The ids of assessments that this server cannot store, each with the reason.
     pub(super) omitted_assessments: Vec<(String, String)>,
 }
 
-/// Reads the next traces of an experiment after a place, in the order of their times. Returns no
-/// place at the end. Up to seven queries.
+/// Reads the next traces of an experiment after a position, in the order of their times. Also
+/// returns the position of the last one, or `None` at the end. Takes up to seven queries.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -62,7 +62,7 @@ pub(super) async fn next_traces(
     Ok((read, Some(last)))
 }
 
-/// Rows of other tables, by trace.
+/// Rows of tables other than `trace_info`, by the id of their trace.
 #[derive(Default)]
 struct TraceParts {
     tags: HashMap<String, Vec<(String, String)>>,

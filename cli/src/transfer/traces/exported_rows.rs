@@ -14,7 +14,8 @@ use crate::Failure;
 use crate::transfer::export::ExportContext;
 use crate::transfer::import::replacement_digits_of;
 
-/// Metadata with the run that made an assessment, for which the table has a column.
+/// Key of an assessment's metadata that holds the id of the run that created the assessment.
+/// MLflow's table has a column for it.
 const ASSESSMENT_RUN: &str = "mlflow.assessment.sourceRunId";
 
 /// Inserts a trace with its tags, metadata, assessments, links and spans.
@@ -48,7 +49,8 @@ pub(super) fn insert(
     }
     let runs = record.runs.iter().map(|run| ("run", run));
     for (kind, destination) in runs.chain(record.prompts.iter().map(|prompt| ("prompt_version", prompt))) {
-        // MLflow draws the id at random, and nothing refers to it.
+        // MLflow draws this id at random, and nothing refers to it. Here, it depends on the link,
+        // so that two exports of the same table are equal.
         let association = replacement_digits_of(&["association", id, kind, destination]);
         context.insert(
             "INSERT INTO entity_associations (association_id, source_type, source_id, destination_type, destination_id, \

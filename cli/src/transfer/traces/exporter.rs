@@ -11,8 +11,8 @@ use crate::transfer::export::ExportContext;
 /// Number of traces that are read together.
 const BATCH: usize = 200;
 
-/// Exports the traces of an experiment that have not expired, newest first. Requests as for a search
-/// of all traces, and one per trace for its spans.
+/// Exports the traces of an experiment that have not expired, newest first. Takes as many requests
+/// as a search for all traces, and one more per trace for its spans.
 ///
 /// # Errors
 /// The table cannot be read, or the file cannot be written.

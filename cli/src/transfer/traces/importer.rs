@@ -1,8 +1,9 @@
 //! Imports traces.
 //!
-//! Traces are read in pages, and their spans in groups. Several groups are written at a time: first
-//! the spans, then the marks, and the documents last. A mark without a document is removed after
-//! some minutes, so a document follows its mark at once.
+//! Traces are read in pages, and their spans in groups. Several groups are written concurrently.
+//! For each, the spans are written first, then the marks, and the documents last. The documents
+//! have to follow the marks immediately, because a mark without a document is removed after some
+//! minutes.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -30,7 +31,7 @@ const CONCURRENCY: usize = 8;
 /// Maximum size of documents that are written together, in bytes.
 const MAX_DOCUMENTS_BYTES: usize = 1 << 20;
 
-/// A trace that is written.
+/// A trace that has to be written.
 struct TraceToWrite {
     planned: PlannedTrace,
     spans: Vec<Span>,
@@ -87,8 +88,8 @@ async fn import_group(
     write(context, experiment, batch).await
 }
 
-/// Returns the numbers of partitions of days, which are created if they do not exist. One request,
-/// and one per new day.
+/// Returns the number of partitions of each day. Creates days that do not exist yet, with one
+/// partition. Takes one request, and one per new day.
 async fn shards_of_days(
     context: &ImportContext,
     experiment: &ImportedExperiment,
@@ -106,7 +107,8 @@ async fn shards_of_days(
         }
         let row = day_row(experiment.id, day, 1);
         match context.writer.transact(&[Write::Put(row, Condition::item_missing())]).await {
-            // It was created in the meantime. A trace may be in any of its partitions.
+            // If the day was created in the meantime, it may have more partitions. A trace may be
+            // in any of them, so the first one is still valid.
             Ok(()) | Err(table::Failure::Cancelled(_)) => {}
             Err(failure) => return Err(failed(failure).into()),
         }
@@ -136,13 +138,14 @@ async fn prepare(
     let mut spans = std::mem::take(&mut planned.spans);
     if let Some(file) = &planned.file {
         let read = match files.read(context, file).await {
-            // Clients write the file when the trace ends.
+            // Clients write the file only when the trace ends.
             Ok(None) if planned.record.state == TraceState::InProgress => None,
             Ok(None) => Some(Err(format!("because their file {} was not found", file.name()))),
             Ok(Some(spans)) => Some(Ok(spans)),
             Err(reason) => Some(Err(reason)),
         };
-        // Without spans, clients would wait for them.
+        // If no spans were found, the trace must not refer to spans in the table, because clients
+        // would wait for them.
         let is_read = matches!(&read, Some(Ok(spans)) if !spans.is_empty());
         if let Some(read) = read {
             spans = planner::taken(context, &planned.source_id, &planned.id, read, true);
@@ -165,11 +168,12 @@ async fn prepare(
                 context.report.changed_here(KIND, planned.id.as_str());
                 return Ok(None);
             }
-            // The spans of an unchanged trace were found.
+            // Either the source has changed, or the trace is unchanged and its spans, which an
+            // earlier import did not find, have been found now.
             TraceDifference::None | TraceDifference::Source => {}
         }
     }
-    // Links that were made before the trace arrived.
+    // The stub has the links to runs that were created before the trace arrived.
     if let Some(stub) = planned.document.as_ref().and_then(TraceStub::of) {
         planned.record.runs.extend(stub.runs().iter().cloned());
     }
@@ -239,7 +243,7 @@ async fn write(
     Ok(())
 }
 
-/// Returns the keys of the spans that a replaced trace does not have any more.
+/// Returns the keys of the spans that a replaced trace no longer has.
 async fn stale_spans(
     context: &ImportContext,
     trace: &TraceToWrite,

@@ -26,7 +26,7 @@ pub(crate) use exporter::export;
 pub(crate) use importer::import;
 pub(crate) use verifier::verify;
 
-/// Name of this kind of entity in reports.
+/// Name of traces in reports.
 const KIND: &str = "traces";
 /// Name of the spans of a trace in reports.
 const SPANS_KIND: &str = "spans of traces";

@@ -1,4 +1,4 @@
-//! Decides about the ids of traces, and where their spans come from.
+//! Decides which ids traces get, and determines where their spans are stored.
 
 use entities::attributes::{EXPERIMENT, EXPIRES, IMPORTED};
 use key_schema::rows;
@@ -19,9 +19,9 @@ use crate::transfer::import::{IdKind, ImportContext, ORIGINAL_ID_TAG, replacemen
 
 /// Number of traces whose spans are in memory together.
 const GROUP: usize = 10;
-/// Place where archived spans are, in the tag of the place of the spans.
+/// Value of the tag with the location of the spans if they are archived.
 const ARCHIVE: &str = "ARCHIVE_REPO";
-/// Tag with the directory of the archive.
+/// Tag with the directory in the archive that contains the spans.
 const ARCHIVE_LOCATION_TAG: &str = "mlflow.trace.archiveLocation";
 /// Key of an assessment's metadata that holds the id of the run that created the assessment.
 const ASSESSMENT_RUN: &str = "mlflow.assessment.sourceRunId";
@@ -30,11 +30,11 @@ const ASSESSMENT_RUN: &str = "mlflow.assessment.sourceRunId";
 pub(super) struct PlannedTrace {
     /// The id in the source.
     pub(super) source_id: String,
-    /// The id here.
+    /// The id in the table.
     pub(super) id: TraceId,
-    /// The record as it is written here.
+    /// The record as it is written to the table.
     pub(super) record: TraceRecord,
-    /// The document here, if there is one.
+    /// The document in the table, if there is one.
     pub(super) document: Option<Item>,
     /// The spans in the database.
     pub(super) spans: Vec<Span>,
@@ -43,7 +43,7 @@ pub(super) struct PlannedTrace {
 }
 
 impl PlannedTrace {
-    /// Returns the document that an import wrote.
+    /// Returns the document in the table if it was written by an import.
     pub(super) fn imported(&self) -> Option<&Item> {
         self.document.as_ref().filter(|document| document.has(IMPORTED))
     }
@@ -59,7 +59,7 @@ impl PlannedTrace {
 /// A page of traces, without their spans.
 pub(super) struct TracePage {
     pub(super) traces: Vec<PlannedTrace>,
-    /// The place of the last trace, or `None` at the end.
+    /// The position of the last trace, or `None` at the end.
     pub(super) last: Option<SourcePlace>,
 }
 
@@ -75,8 +75,8 @@ impl TracePage {
     }
 }
 
-/// Reads the next traces of an experiment, and decides about their ids. Reports those that cannot be
-/// imported, if `reports` is set.
+/// Reads the next traces of an experiment after a position, and decides about their ids. Reports
+/// traces and assessments that cannot be imported, if `reports` is set.
 ///
 /// # Errors
 /// The source or the table cannot be read, or an id is taken and `--remap` is not given.
@@ -118,7 +118,8 @@ pub(super) async fn next_page(
     Ok(TracePage { traces: planned, last })
 }
 
-/// Returns a trace as it is written here, or its id and why it cannot be.
+/// Returns a trace as it is written to the table, or its id and the reason why it cannot be
+/// imported.
 fn plan(context: &ImportContext, trace: ReadTrace) -> Result<PlannedTrace, (String, String)> {
     let mut record = trace.record.map_err(|reason| (trace.id.clone(), reason))?;
     let Some(id) = TraceId::parse(&trace.id) else {
@@ -141,7 +142,7 @@ fn plan(context: &ImportContext, trace: ReadTrace) -> Result<PlannedTrace, (Stri
     Ok(PlannedTrace { source_id: trace.id, id, record, document: None, spans: Vec::new(), file: None })
 }
 
-/// Replaces the run of a stored assessment if it has another id here.
+/// Replaces the run that a stored assessment refers to, if the run has another id in the table.
 fn resolve_run(context: &ImportContext, stored: &mut String) {
     if !stored.contains(ASSESSMENT_RUN) {
         return;
@@ -154,8 +155,8 @@ fn resolve_run(context: &ImportContext, stored: &mut String) {
     }
 }
 
-/// Reads the documents of planned traces, and removes and returns the traces whose ids are taken. One
-/// request per 100 traces.
+/// Reads the documents of planned traces, and removes and returns the traces whose ids are taken.
+/// Takes one request per 100 traces.
 async fn read_documents(
     context: &ImportContext,
     experiment: &ImportedExperiment,
@@ -169,7 +170,8 @@ async fn read_documents(
     }
     let is_taken = |trace: &mut PlannedTrace| {
         trace.document.as_ref().is_some_and(|document| {
-            // A stub only has links to a trace that has not arrived.
+            // A stub does not take the id. It only has links to a trace that has not arrived, and
+            // expires.
             let is_own = document.has(IMPORTED) && document.get(EXPERIMENT) == Some(experiment.id);
             !is_own && !document.has(EXPIRES)
         })
@@ -177,7 +179,7 @@ async fn read_documents(
     Ok(planned.extract_if(.., is_taken).collect())
 }
 
-/// Returns a trace with another id, and the old one in a tag.
+/// Gives a trace another id, and records the old one in a tag.
 fn renamed(context: &ImportContext, mut trace: PlannedTrace) -> PlannedTrace {
     let digits = replacement_digits(IdKind::Trace, &trace.source_id);
     trace.id = TraceId::new(u128::from_str_radix(&digits, 16).unwrap_or_default());
@@ -187,8 +189,8 @@ fn renamed(context: &ImportContext, mut trace: PlannedTrace) -> PlannedTrace {
     trace
 }
 
-/// Reads the spans of traces from the database, or finds out in which file they are. Reports spans
-/// that cannot be imported, if `reports` is set.
+/// Reads the spans of traces from the database, or determines which file contains them. Reports
+/// spans that cannot be imported, if `reports` is set.
 ///
 /// # Errors
 /// The source cannot be read.
@@ -224,7 +226,7 @@ pub(super) async fn read_spans(
             trace.spans = taken(context, &trace.source_id, &trace.id, spans, reports);
             record.spans = span_reader::hash(&trace.spans);
         }
-        // The location in the tag is that of the source.
+        // The tag has the artifact location in the source, which `--artifacts` may replace.
         for (_, location) in record.tags.iter_mut().filter(|(key, _)| key == ARTIFACT_LOCATION_TAG) {
             *location = context.artifact_location(location);
         }
@@ -232,7 +234,8 @@ pub(super) async fn read_spans(
     Ok(())
 }
 
-/// Returns spans as they are written here. Reports why they cannot be, if `reports` is set.
+/// Returns the spans of a trace as they are written to the table. If the spans cannot be imported,
+/// returns none, and reports the reason if `reports` is set.
 pub(super) fn taken(
     context: &ImportContext,
     source_id: &str,

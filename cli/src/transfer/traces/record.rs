@@ -8,11 +8,11 @@ use serde::Serialize;
 /// A trace of an MLflow database.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct TraceRecord {
-    /// The start time, in ms.
+    /// The start time, in ms since 1970.
     pub(super) time: i64,
     /// The duration, in ms.
     pub(super) duration: Option<i64>,
-    /// The state.
+    /// State of the trace.
     pub(super) state: TraceState,
     /// The id that the client gave the request.
     pub(super) client_request_id: Option<String>,
@@ -20,7 +20,7 @@ pub(super) struct TraceRecord {
     pub(super) request_preview: Option<String>,
     /// A preview of the response.
     pub(super) response_preview: Option<String>,
-    /// Tags, sorted by key, without the place of the spans.
+    /// Tags, sorted by key. The tag with the location of the spans is not included.
     pub(super) tags: Vec<(String, String)>,
     /// Metadata, sorted by key.
     pub(super) metadata: Vec<(String, String)>,
@@ -33,8 +33,8 @@ pub(super) struct TraceRecord {
     /// A hash of the spans if the database has them, otherwise the name of their file. Empty if
     /// there are none.
     pub(super) spans: String,
-    /// The tag with the place of the spans. It is no part of the content, since it changes when
-    /// spans are imported from a file.
+    /// The tag with the location of the spans. It is not part of the content, because it changes
+    /// when spans are imported from a file.
     #[serde(skip)]
     pub(super) spans_location: Option<String>,
 }
@@ -66,7 +66,7 @@ impl TraceRecord {
         }
     }
 
-    /// Returns the record of a trace here, without its spans.
+    /// Returns the record of a trace in the table, without its spans.
     pub(super) fn of(info: &TraceInfo, runs: Vec<String>, prompts: Vec<String>) -> Self {
         let mut assessments: Vec<_> = info
             .assessments

@@ -32,8 +32,8 @@ pub(super) enum SpanFile {
 
 impl SpanFile {
     /// Returns the file in a trace's artifacts, given the tag with their location and the location
-    /// of the experiment. Clients can set the tag to another directory, so it only counts if it ends
-    /// like one of this trace.
+    /// of the experiment. Clients can set the tag to another directory, so it is ignored unless it
+    /// ends like the artifact directory of this trace.
     pub(super) fn artifact(tag: Option<&str>, experiment: &str, trace: &str) -> Self {
         let below = format!("traces/{trace}/artifacts");
         let own = tag.filter(|tag| {
@@ -60,7 +60,7 @@ impl SpanFile {
 /// A reader of files with spans.
 #[derive(Default)]
 pub(super) struct SpanFileReader {
-    /// Buckets that were used, or why they cannot be reached.
+    /// The buckets that were used, by name. For a bucket that cannot be reached, the reason.
     buckets: Mutex<HashMap<String, Result<Bucket, String>>>,
 }
 
@@ -87,8 +87,8 @@ impl SpanFileReader {
         in_order(spans.ok_or_else(|| format!("because their file {name} is not in MLflow's format"))?).map(Some)
     }
 
-    /// Returns the content of a file in a directory, `None` if it does not exist, or why this program
-    /// does not read files there.
+    /// Returns the content of a file in a directory, or `None` if the file does not exist. The
+    /// error is the reason why the file cannot be read.
     async fn content(&self, directory: &str, name: &str) -> Result<Option<Vec<u8>>, String> {
         if let Some(rest) = directory.strip_prefix("s3://") {
             let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
@@ -107,8 +107,8 @@ impl SpanFileReader {
         }
     }
 
-    /// Returns the content of an object in a bucket. Two requests, or none if the bucket could not be
-    /// reached before.
+    /// Returns the content of an object in a bucket. Takes up to two requests, and none if an
+    /// earlier request to the bucket failed.
     async fn object(&self, name: &str, key: &str) -> Result<Option<Vec<u8>>, String> {
         let known = |buckets: &mut HashMap<String, Result<Bucket, String>>| {
             buckets.entry(name.to_owned()).or_insert_with(|| Ok(Bucket::new(name))).clone()
@@ -139,10 +139,11 @@ async fn read_object(bucket: &Bucket, key: &str) -> Result<Option<Vec<u8>>, Fail
     Ok(Some(response.take_body().collect().await?.to_bytes().to_vec()))
 }
 
-/// Returns the place of a directory: that of `mlflow-artifacts:/` is named by an option.
+/// Returns the directory or bucket path in which the files of a location are. For
+/// `mlflow-artifacts:` locations, it is below `destination`, which is given by an option.
 fn place(directory: &str, destination: &str) -> String {
     match directory.strip_prefix("mlflow-artifacts:") {
-        // A host in between is that of the server.
+        // A host in the location is that of the MLflow server, so it is left out.
         Some(rest) => {
             let path = match rest.strip_prefix("//") {
                 Some(rest) => rest.split_once('/').map_or("", |(_, path)| path),

@@ -13,11 +13,11 @@ use crate::transfer::source::{Source, placeholders};
 /// Maximum size of the spans of a trace, in bytes. Readers refuse larger ones.
 const MAX_SPANS_BYTES: usize = 63 << 20;
 
-/// The spans of a trace, or why this server cannot hold them.
+/// The spans of a trace, or the reason why this server cannot store them.
 pub(super) type ReadSpans = Result<Vec<Span>, String>;
 
-/// Reads the spans of traces whose content is in the database, in the order in which they are stored.
-/// Archived spans have rows without content. One query.
+/// Reads the spans of traces from the database, in the order in which this server stores them.
+/// Archived spans are left out, because their rows have no content. Takes one query.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -42,7 +42,7 @@ pub(super) async fn spans_of(source: &Source, ids: &[&str]) -> Result<HashMap<St
     Ok(all.into_iter().map(|(id, spans)| (id, spans.and_then(in_order))).collect())
 }
 
-/// Returns spans in the order in which they are stored.
+/// Returns spans in the order in which this server stores them.
 pub(super) fn in_order(spans: Vec<Span>) -> ReadSpans {
     if spans::size(&spans) > MAX_SPANS_BYTES {
         return Err(format!("because they have more than {MAX_SPANS_BYTES} bytes"));

@@ -11,7 +11,7 @@ use super::span_reader;
 use crate::Failure;
 use crate::transfer::import::fingerprint;
 
-/// Returns the record of a trace, with its spans. One request, and one more per MB of spans.
+/// Returns the record of a trace, with its spans. Takes one request, and one more per MB of spans.
 ///
 /// # Errors
 /// The table or the document cannot be read.
@@ -24,18 +24,18 @@ pub(super) async fn record(table: &Table, trace: &StoredTrace) -> Result<(TraceR
     Ok((record, spans))
 }
 
-/// How a trace here differs from a record of the source.
+/// The difference between a trace in the table and its record in the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TraceDifference {
-    /// It is as in the source.
+    /// There is no difference.
     None,
-    /// It is as it was when it was imported, and the source has changed since then.
+    /// The source has changed since the trace was imported. The trace in the table has not.
     Source,
-    /// It was changed here.
+    /// The trace was changed in the table.
     Here,
 }
 
-/// Compares an imported trace with the hash of its record in the source. As many requests as
+/// Compares an imported trace with the hash of its record in the source. Takes as many requests as
 /// [`record`].
 ///
 /// # Errors
@@ -52,7 +52,8 @@ pub(super) async fn difference(
     }
     let imported = document.get(IMPORTED);
     let hash = std::mem::take(&mut record.spans);
-    // Whether the spans came from a file is not recorded.
+    // The fingerprint of the import covers either a hash of the spans or the name of the file that
+    // they came from. Which of these is not recorded, so all are tried.
     for spans in [hash.as_str(), "traces.json", "traces.pb"] {
         spans.clone_into(&mut record.spans);
         if imported == Some(fingerprint(&record)?.as_str()) {

@@ -1,8 +1,8 @@
 //! Names, sessions, tokens and costs of traces, for which later schemas have columns in
 //! `trace_info` instead of tags and metadata.
 //!
-//! Older schemas are read as if MLflow had upgraded them: it cuts off long names and sessions, and
-//! keeps only valid numbers (`trace_analytics_backfill_75868b020152.py`).
+//! Older schemas are read as if MLflow had upgraded them. The upgrade cuts off long names and
+//! sessions, and keeps only valid numbers (`trace_analytics_backfill_75868b020152.py`).
 
 use mlflow_api::limits::truncated;
 use mlflow_api::python::json_spaced;
@@ -13,7 +13,8 @@ use traces::store::{COST_KEYS, TOKEN_KEYS, normalized_metadata};
 use crate::Failure;
 use crate::transfer::database::Row;
 
-/// Metadata of traces that a gateway has served, whose cost is that of their spans.
+/// Metadata key of traces of requests that a gateway has served. The cost of such a trace is that
+/// of its spans.
 pub(super) const GATEWAY_ENDPOINT: &str = "mlflow.gateway.endpointId";
 
 /// The columns of `trace_info`, in the order in which [`of_row`] reads them.
@@ -33,7 +34,8 @@ pub(super) const COLUMNS: [&str; 11] = [
 
 type Entries = Vec<(String, String)>;
 
-/// Replaces tags and metadata by the values of [`COLUMNS`], which begin at a column of the row.
+/// Replaces tags and metadata by the values of [`COLUMNS`], which begin at column `first` of the
+/// row.
 ///
 /// # Errors
 /// A column has another type.

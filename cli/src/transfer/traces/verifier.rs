@@ -10,11 +10,11 @@ use crate::Failure;
 use crate::transfer::experiments::ImportedExperiment;
 use crate::transfer::import::{ImportContext, fingerprint};
 
-/// Of so many traces, one is read back completely.
+/// One in this many traces is read back completely.
 const SAMPLE_EVERY: usize = 50;
 
-/// Compares the traces of an experiment with the source: whether all are here, and some of them
-/// completely, with their spans. Differences are reported.
+/// Checks that all traces of an experiment are in the table, and compares a sample of them with the
+/// source completely, including their spans. Reports differences.
 ///
 /// # Errors
 /// The source or the table cannot be read.
@@ -44,7 +44,8 @@ pub(crate) async fn verify(context: &ImportContext, experiment: &ImportedExperim
     }
 }
 
-/// Compares a trace with its record, unless it was changed here, which is in the report already.
+/// Compares a trace with its record. A trace that was changed in the table is skipped, because it
+/// is in the report already.
 async fn compare(context: &ImportContext, trace: &PlannedTrace) -> Result<(), Failure> {
     let Some(document) = trace.imported() else { return Ok(()) };
     if document.get(IMPORTED) != Some(fingerprint(&trace.record)?.as_str()) {
@@ -53,7 +54,7 @@ async fn compare(context: &ImportContext, trace: &PlannedTrace) -> Result<(), Fa
     let stored = StoredTrace::of(document.clone()).map_err(|error| error.message)?;
     let (mut here, _) = table_reader::record(&context.table, &stored).await?;
     if trace.file.is_some() {
-        // Spans of files are not read again, so they are not compared.
+        // Files are not read again, so spans that came from a file are not compared.
         here.spans.clone_from(&trace.record.spans);
     }
     here.spans_location.clone_from(&trace.record.spans_location);

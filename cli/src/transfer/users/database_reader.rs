@@ -8,7 +8,7 @@ use crate::transfer::database::{Database, DatabaseUri};
 
 /// Identifier of the newest migration of users (`alembic_version_auth`): that of MLflow 3.13 to 3.18.
 const NEWEST: &str = "f1a2b3c4d5e6";
-/// Identifiers of the migrations before it.
+/// Identifiers of the earlier migrations.
 const OLDER: [&str; 6] =
     ["8606fa83a998", "0965eb92f5f0", "a1b2c3d4e5f6", "2ed73881770d", "c3d4e5f6a7b8", "e5f6a7b8c9d0"];
 
@@ -19,7 +19,8 @@ impl UserDatabase {
     /// Connects to a database.
     ///
     /// # Errors
-    /// One sentence: the database cannot be read, has no users, or has an older or a newer layout.
+    /// One sentence that says what is wrong: the database cannot be read, has no users, or has an
+    /// older or a newer layout.
     pub(crate) async fn open(uri: &DatabaseUri) -> Result<Self, Failure> {
         let database = Database::open(uri).await?;
         let found = database.rows("SELECT version_num FROM alembic_version_auth", Vec::new()).await;
@@ -42,7 +43,7 @@ impl UserDatabase {
         Ok(Self(database))
     }
 
-    /// Returns all users, ordered by id. Two queries.
+    /// Returns all users, ordered by id. Takes two queries.
     ///
     /// # Errors
     /// The database cannot be read.
@@ -61,7 +62,7 @@ impl UserDatabase {
         Ok(users.into_values().collect())
     }
 
-    /// Returns all roles, ordered by id. Two queries.
+    /// Returns all roles, ordered by id. Takes two queries.
     ///
     /// # Errors
     /// The database cannot be read.

@@ -10,10 +10,10 @@ use super::{GRANTS, GrantRecord, ROLES, RoleRecord, USERS, UserDatabase, UserRec
 use crate::Failure;
 use crate::transfer::import::{IdKind, ImportReport, RemappedIds};
 
-/// Imports the users of a database with their roles. Roles come first, so that a user who is complete
-/// has them.
+/// Imports the users of a database with their roles. Roles are imported first, so that a user whose
+/// import is complete has all of them.
 ///
-/// A few requests per user, role and grant. In a dry run, only counts them.
+/// Takes a few requests per user, role and grant. In a dry run, only counts users and roles.
 ///
 /// # Errors
 /// The database cannot be read, or the tables cannot be read or written. What cannot be imported is
@@ -48,7 +48,8 @@ struct UserImporter<'a> {
 }
 
 impl UserImporter<'_> {
-    /// Imports roles, and returns their ids here by their ids in the database.
+    /// Imports roles, and returns the ids that they have on this server, by their ids in the
+    /// database.
     async fn roles(&self, roles: &[RoleRecord]) -> Result<HashMap<i64, u32>, Failure> {
         let known: Vec<_> =
             self.store.roles().await.map_err(internal)?.iter().map(auth::store::StoredRole::answer).collect();
@@ -81,7 +82,8 @@ impl UserImporter<'_> {
         Ok(ids)
     }
 
-    /// Imports a user. `own` are the user's own grants, in a role for each workspace.
+    /// Imports a user. `own` has the roles of the database that hold the user's direct grants, one
+    /// for each workspace.
     async fn user(&self, user: &UserRecord, roles: &HashMap<i64, u32>, own: &[&RoleRecord]) -> Result<(), Failure> {
         let Some(name) = self.unless_refused(USERS, &user.name, UserName::new(&user.name))? else { return Ok(()) };
         match self.store.import_user(&name, user.is_admin).await.map_err(internal)? {
@@ -104,8 +106,8 @@ impl UserImporter<'_> {
         Ok(())
     }
 
-    /// Imports the own grants of a user in a workspace. Grants for the workspace itself become a role,
-    /// because users of this server have them by roles only.
+    /// Imports the direct grants of a user in a workspace. A grant for the workspace itself becomes
+    /// a role, because on this server only roles can have such grants.
     async fn own_grants(&self, name: &UserName, role: &RoleRecord) -> Result<(), Failure> {
         let label = format!("{name} in workspace {}", role.workspace);
         let Some(workspace) = self.unless_refused(GRANTS, &label, Workspace::parse(&role.workspace))? else {
@@ -126,7 +128,7 @@ impl UserImporter<'_> {
         Ok(())
     }
 
-    /// Gives a user a role of the user's own with a grant for a workspace.
+    /// Gives a user a grant for a workspace, by a role of which the user is the only member.
     async fn workspace_grant(&self, name: &UserName, workspace: &str, level: PermissionLevel) -> Result<(), Error> {
         let known: Vec<_> = self.store.roles().await?.iter().map(auth::store::StoredRole::answer).collect();
         let role = format!("{} of {name}", level.name());
@@ -138,7 +140,8 @@ impl UserImporter<'_> {
         self.store.import_assignment(name, id).await
     }
 
-    /// Returns a grant with the name that its resource has here, or reports why there is no such grant.
+    /// Returns a grant, with the name or id that its resource has in the table. If this server does
+    /// not have such grants, reports the reason and returns `None`.
     fn grant(&self, workspace: &str, grant: &GrantRecord, label: &str) -> Option<(GrantType, String, PermissionLevel)> {
         let (level, kind) = match parse_grant(&grant.level, &grant.kind) {
             Ok(parsed) => parsed,
@@ -167,7 +170,8 @@ impl UserImporter<'_> {
         Some((kind, pattern, level))
     }
 
-    /// Reports what this server refuses, and returns `None` for it.
+    /// Returns the value of an outcome. If this server refuses the entity, reports it and returns
+    /// `None`.
     fn unless_refused<T>(
         &self,
         kind: &'static str,

@@ -1,8 +1,8 @@
 //! Users of MLflow's basic authentication (`basic_auth.db`), with their roles and grants.
 //!
-//! Users are created without passwords, because MLflow's hashes are of another kind: an administrator
-//! sets a password, or invites them to sign up. What exists here is left alone, so that the command
-//! can be repeated.
+//! Users are created without passwords, because MLflow's password hashes have a different format.
+//! An administrator sets a password for each user, or invites the user to sign up. Users and roles
+//! that this server already has are left alone, so that the command can be repeated.
 
 mod database_reader;
 mod importer;

@@ -1,36 +1,36 @@
 //! Records of users and roles.
 
-/// A user.
+/// A user of the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UserRecord {
-    /// Id.
+    /// Id of the user in the database.
     pub(super) id: i64,
-    /// Name.
+    /// Name of the user.
     pub(super) name: String,
     /// Whether the user is an administrator.
     pub(super) is_admin: bool,
-    /// Ids of roles, in order.
+    /// Ids of the user's roles, in order.
     pub(super) roles: Vec<i64>,
 }
 
-/// A role.
+/// A role of the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RoleRecord {
-    /// Id.
+    /// Id of the role in the database.
     pub(super) id: i64,
-    /// Name.
+    /// Name of the role.
     pub(super) name: String,
-    /// Name of the workspace.
+    /// Name of the workspace that the role belongs to.
     pub(super) workspace: String,
-    /// Description.
+    /// Description of the role.
     pub(super) description: Option<String>,
-    /// Grants, in the order of their ids.
+    /// Grants of the role, in the order of their ids.
     pub(super) grants: Vec<GrantRecord>,
 }
 
 impl RoleRecord {
-    /// Returns the user whose own grants the role has: MLflow stores these in a role that nobody else
-    /// has.
+    /// Returns the id of the user whose direct grants the role has. MLflow stores them in a role
+    /// that only this user has.
     pub(super) fn user(&self) -> Option<i64> {
         self.name.strip_prefix("__user_")?.strip_suffix("__")?.parse().ok()
     }
@@ -43,7 +43,7 @@ pub(super) struct GrantRecord {
     pub(super) kind: String,
     /// Name of the resource, or `*`.
     pub(super) pattern: String,
-    /// Level.
+    /// Name of the permission level.
     pub(super) level: String,
 }
 

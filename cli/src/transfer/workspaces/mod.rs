@@ -1,7 +1,7 @@
 //! Workspaces.
 //!
-//! A workspace that exists here keeps its settings: the source's experiments and models are added to
-//! it. Differences are reported.
+//! A workspace that the table already has keeps its settings, and the source's experiments and
+//! models are added to it. Differences in the settings are reported.
 
 use entities::workspaces::{WorkspaceChange, WorkspaceDocument, Workspaces};
 use mlflow_api::{ErrorCode, Workspace};
@@ -11,7 +11,7 @@ use super::export::ExportContext;
 use super::import::{ImportContext, ImportScope};
 use crate::Failure;
 
-/// Name of this kind of entity in reports.
+/// Name of workspaces in reports.
 const KIND: &str = "workspaces";
 
 /// Imports the workspaces.
@@ -41,7 +41,7 @@ pub(crate) async fn import(context: &ImportContext) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Compares the workspaces with the source. Differences are reported.
+/// Checks that the workspaces are in the table, and reports missing ones.
 ///
 /// # Errors
 /// The source or the table cannot be read.
@@ -55,7 +55,7 @@ pub(crate) async fn verify(context: &ImportContext) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Exports the workspaces. One request, and one per 100 workspaces.
+/// Exports the workspaces. Takes one request, and one per 100 workspaces.
 ///
 /// # Errors
 /// The table cannot be read, or the file cannot be written.
@@ -77,7 +77,7 @@ pub(crate) async fn export(context: &ExportContext) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads the workspaces of the context's scope, with their settings. One query.
+/// Reads the workspaces of the context's scope, with their settings. Takes one query.
 async fn read(context: &ImportContext) -> Result<Vec<(Workspace, WorkspaceChange)>, Failure> {
     let source = &context.source;
     if !source.has_table("workspaces") {

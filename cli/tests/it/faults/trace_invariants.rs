@@ -24,8 +24,9 @@ struct Whole<'a> {
 
 /// Checks the invariants of traces:
 ///
-/// - Each trace has a mark at its position, or its block has its current content and spans.
-/// - All other traces in blocks have a mark.
+/// - Each trace has a mark at its position, or a block has its current content and spans.
+/// - If a block has outdated content of a trace, or a trace that no longer exists, the trace has a
+///   mark at its position in the block.
 /// - Spans without a document belong to a trace that a mark or a block of their experiment refers
 ///   to.
 ///

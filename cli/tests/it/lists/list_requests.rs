@@ -17,7 +17,8 @@ pub(super) enum Scope {
     Readers(Vec<Entity>),
     /// The caller is an administrator of the server.
     Administrators,
-    /// The caller may search by entities of another kind, which may itself be refused.
+    /// The caller may filter the list by entities of another kind, such as traces by their
+    /// feedback. The test does not predict whether the caller may, so the list may also be refused.
     Selector,
 }
 
@@ -264,7 +265,7 @@ fn of_roles(workspace: &str, ids: &Ids) -> Vec<List> {
     ]
 }
 
-/// Returns the list of workspaces, which is the same in all of them.
+/// Returns the request for the list of workspaces, which is the same for every workspace.
 pub(super) fn of_workspaces() -> List {
     list("GET /api/3.0/mlflow/workspaces", "", Value::Null, &[(Kind::Workspace, "workspaces.*")])
 }

@@ -96,7 +96,8 @@ fn sorted(mut items: Vec<Value>) -> Vec<Value> {
     items
 }
 
-/// Creates a site with these tables. The stream has the records of their items.
+/// Creates a site whose table and access table have these items. The stream has a record of each
+/// item.
 pub(super) async fn load(items: Vec<Value>, access: Vec<Value>) -> TestEnvironment {
     let site = TestEnvironment::with_stream().await;
     let access_table = Table::new(site.engine.client(), ACCESS);

@@ -106,8 +106,8 @@ pub(super) async fn at(api: &TestClient, ids: &mut Ids) -> Result<State, String>
     Ok(state)
 }
 
-/// Reports two entities of one name, because two entities mean that one operation has taken effect
-/// twice.
+/// Returns an error if an entity was found twice. Two entities of one name mean that one operation
+/// has taken effect twice.
 fn is_new(is_new: bool, found: &Value) -> Result<(), String> {
     if is_new { Ok(()) } else { Err(format!("there twice: {found}")) }
 }

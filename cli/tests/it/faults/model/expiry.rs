@@ -18,13 +18,15 @@ const KEPT_SINCE: [Option<i64>; 4] =
 /// Upper bound of the duration of a sequence.
 const LONGEST: i64 = 22 * HOUR;
 
-/// Returns the setting that currently keeps traces from one of these times on.
+/// Returns the setting that, as of now, keeps traces from the time with this index in
+/// [`KEPT_SINCE`] on.
 pub(super) fn text(which: u8) -> String {
     let since = KEPT_SINCE[usize::from(which) % KEPT_SINCE.len()];
     since.map_or_else(|| "off".to_owned(), |since| format!("{}m", (now_ms() - since) / MINUTE))
 }
 
-/// Returns the index of the time that a setting written earlier stands for.
+/// Returns the index in [`KEPT_SINCE`] of the time from which a setting keeps traces. The setting
+/// may have been written earlier.
 pub(super) fn which(text: &str) -> u8 {
     let since = text.strip_suffix('m').map(|minutes| now_ms() - minutes.parse::<i64>().unwrap() * MINUTE);
     let is_it = |known: &Option<i64>| match (known, since) {

@@ -72,7 +72,7 @@ enum Heard {
     NotDone,
 }
 
-/// Returns the table for processes that give up quickly.
+/// Returns a table with faults, for processes that give up quickly.
 fn faulty(faults: &FaultInjector) -> Table {
     let pause = Duration::from_millis(1);
     let retry = RetryPolicy { attempts: 3, first_pause: pause, longest_pause: pause, ..RetryPolicy::default() };
@@ -128,8 +128,8 @@ impl Lab {
         trace_invariants::check_cut_off(&self.site, |_| true).await
     }
 
-    /// Records that traces are about to be read if at least one of them is read from a block,
-    /// because it has no mark.
+    /// Records in the statistics that traces are about to be read from a block. This is the case if
+    /// a trace has no mark.
     async fn reads_traces(&mut self) {
         let there = counts(&self.site).await;
         if there.traces > there.marks {
@@ -146,7 +146,8 @@ impl Lab {
             Step::Pack => self.pack().await,
             Step::Search(which) if self.ids.keys().any(|name| name.starts_with('e')) => {
                 let found = client_reads::search(&self.clients[0].1, &self.ids, *which).await?;
-                // Searches leave out experiments whose ids are not known.
+                // The search covers only experiments whose ids are known, so runs of other
+                // experiments are not found.
                 let known = |state: &State| {
                     let mut state = state.clone();
                     state.runs.retain(|_, run| self.ids.contains_key(&format!("e{}", run.experiment)));
@@ -390,7 +391,7 @@ fn heard(
         // then.
         400..=407 if is_lost && is_with_others => Heard::Nothing,
         400..=407 if !is_unknown => Heard::Refused,
-        // MLflow's status code for this error.
+        // As in MLflow, this error has status 500.
         500 if answer.body["error_code"] == "INVALID_STATE" => Heard::Refused,
         _ if answer.is_repeated() && fault.is_some() => {
             if op.is_creation() {

@@ -78,7 +78,8 @@ pub(super) enum Kind {
 
 use Kind::*;
 
-/// Creations and logging have a higher weight, so that there is something to delete.
+/// The kinds of operations in four groups, each with its weight. Creations and logging have a
+/// higher weight, so that there is something to delete.
 const KINDS: [(u32, &[Kind]); 4] = [
     (
         6,
@@ -168,7 +169,8 @@ pub(super) struct Op {
     pub(super) kind: Kind,
     /// Number of the entity. There are three entities of each kind.
     pub(super) of: u8,
-    /// Number of the param, tag, metric, version or other entity.
+    /// Number of the param, tag, metric or version that the operation concerns, or of another
+    /// entity that it refers to.
     pub(super) key: u8,
     pub(super) value: u8,
 }

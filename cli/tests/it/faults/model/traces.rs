@@ -29,13 +29,13 @@ pub(super) struct Trace {
     pub(super) runs: BTreeSet<u8>,
 }
 
-/// A change of a state.
+/// A step of an operation, as a change of the state.
 type Part = Box<dyn Fn(&mut State)>;
 
 /// Tag of an experiment with the retention of its traces.
 pub(super) const RETENTION: &str = "mlflow.trace.retention";
 
-/// Midnight of a day.
+/// A midnight (UTC), in ms since 1970. The traces start around it.
 pub(super) const MIDNIGHT: i64 = 1_699_920_000_000;
 pub(super) const DAY: i64 = 86_400_000;
 
@@ -212,7 +212,8 @@ impl State {
         match op.kind {
             TraceTag => drop(trace.tags.insert(key, value)),
             TraceUntag => drop(trace.tags.remove(&key)?),
-            // Repeating an assessment with the same value has no effect.
+            // An assessment whose id exists is refused, unless it has the same value. In that case,
+            // it has no effect.
             TraceAssess if known.is_some_and(|known| *known != value) => return None,
             TraceReassess if known.is_none() => return None,
             TraceAssess | TraceReassess => drop(trace.feedback.insert(assessment, value)),

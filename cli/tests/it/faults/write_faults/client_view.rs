@@ -57,8 +57,8 @@ pub(crate) async fn of(api: &TestClient, path: &str) -> View {
         let id = text(run, "/info/run_id")?;
         reader.agrees(run, "runs/get", &[("run_id", &id)], "run").await?;
         let metrics: Vec<_> = run["data"]["metrics"].as_array().into_iter().flatten().collect();
-        // Only some of the metrics are read, because there may be many, and all are written in one
-        // way.
+        // Only some of the metrics are read, because there may be many, and all are written in the
+        // same way.
         for (at, metric) in metrics.iter().enumerate().filter(|(at, _)| *at < 3 || *at + 3 > metrics.len()) {
             let key = text(metric, "/key")?;
             let arguments = json!({ "run_id": id, "metric_key": key });
@@ -121,7 +121,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Checks that a list shows an entity like the entity's own endpoint.
+    /// Checks that a list shows an entity in the same way as the entity's own endpoint.
     async fn agrees(&self, listed: &Value, path: &str, asked: &[(&str, &str)], field: &str) -> Result<(), String> {
         let asked = asked.iter().map(|(name, value)| ((*name).to_owned(), Value::from(*value))).collect();
         let found = self.read("GET", &format!("/api/2.0/mlflow/{path}"), asked).await?;
@@ -151,7 +151,7 @@ impl Reader<'_> {
             let experiments = self.read("GET", &format!("{one}/experiment-ids"), json!({})).await?;
             let ids = experiments["experiment_ids"].as_array().cloned().unwrap_or_default();
             // Only some of the experiments are read, because there may be many, and all are written
-            // in one way.
+            // in the same way.
             for experiment in ids.iter().take(3).chain(ids.iter().rev().take(3)) {
                 let of = json!({ "experiment_ids": [experiment] });
                 let listed = self.list("POST", &format!("{all}/search"), of, "datasets").await?;
@@ -173,7 +173,7 @@ impl Reader<'_> {
         let asked = json!({ "locations": experiments.iter().map(place).collect::<Vec<_>>(), "max_results": 2 });
         let found = self.list("POST", &format!("{all}/search"), asked.clone(), "traces").await?;
         let mut ids: Vec<_> = found.iter().map(|info| text(info, "/trace_id")).collect::<Result<_, _>>()?;
-        // Ids that are chosen by clients.
+        // Traces with these ids are read as well. Clients have chosen the ids.
         ids.extend((1..=4).map(|number| format!("tr-{number:032x}")));
         let named = self.read("POST", &format!("{all}/batchGetInfos"), json!({ "trace_ids": ids })).await?;
         let named = named["trace_infos"].as_array().cloned().unwrap_or_default();

@@ -21,13 +21,15 @@ const TIMES: [&str; 11] = [
     "digest",
 ];
 
-/// The content before a write, with its ids and other long words.
+/// Everything that clients could read before a write, as text, and the long words in this text,
+/// which include all ids.
 pub(crate) struct Known {
     before: String,
     words: BTreeSet<String>,
 }
 
-/// Fields that contain an experiment's number. A repeated creation skips a number.
+/// Fields that contain an experiment's number. They differ after a repeated creation, which skips a
+/// number.
 const NUMBERED: [&str; 2] = ["experiment_id", "artifact_location"];
 
 /// Returns whether a character separates words. The ids of scorers contain dashes.

@@ -166,7 +166,7 @@ pub(super) struct Written {
     pub(super) after: Found,
     /// Its requests to the table, in order.
     requests: Vec<String>,
-    /// Tables that faults have led to, each with whether the client had no response.
+    /// States of the table that faults have led to, each with whether the client got no response.
     met: Mutex<HashSet<(String, bool)>>,
 }
 
@@ -270,8 +270,9 @@ impl Written {
         Ok(Found { view, state })
     }
 
-    /// Returns whether this is the first fault that led to this table. The view of a client that
-    /// repeats its call depends only on the content of the table.
+    /// Returns whether this is the first fault that led to this state of the table. Later ones need
+    /// no check, because the view of a client that repeats its call depends only on the content of
+    /// the table.
     pub(super) fn is_first(&self, outcome: &Outcome) -> bool {
         self.met.lock().unwrap().insert((outcome.found.state.kind.clone(), outcome.is_open()))
     }

@@ -44,7 +44,7 @@ struct Findings {
     tried: BTreeSet<String>,
     /// Endpoints with a write that was tried.
     endpoints: BTreeSet<String>,
-    /// Number of further kinds of writes to these endpoints.
+    /// Number of further kinds of writes to endpoints that have a write in the sample already.
     others: usize,
     courses: usize,
     wrong: Vec<String>,

@@ -20,13 +20,13 @@ use super::execution_comparison::{is_end, is_long};
 /// Number of items of each row type.
 pub(crate) type Rows = BTreeMap<&'static str, usize>;
 
-/// Longer texts do not contain ids.
+/// Maximum length of texts in which ids are looked for. Longer texts do not contain ids.
 const LONGEST: usize = 4_096;
 
 /// Views of copies of a table, by the changes in them.
 pub(crate) struct Seen<T> {
     before: TableDump,
-    /// Ids, and texts in the form of ids, that existed before.
+    /// Ids, and texts in the form of ids, that the table contained before the write.
     known: HashSet<String>,
     rows: Rows,
     found: Mutex<HashMap<String, Arc<T>>>,
@@ -121,7 +121,7 @@ fn each_text(value: &Value, look: &mut impl FnMut(&str)) {
     }
 }
 
-/// Returns whether this is DynamoDB's type of bytes, or of sets of bytes.
+/// Returns whether this is DynamoDB's name for the type of bytes, or of sets of bytes.
 fn is_binary(name: &str) -> bool {
     matches!(name, "B" | "BS")
 }
