@@ -42,11 +42,11 @@ pub trait DomainApi {
 
 /// A domain, as an entry in the list of all domains.
 pub struct Domain {
-    /// The function of the stack.
+    /// The function of the stack that serves the domain.
     pub function: Function,
-    /// Returns the endpoints.
+    /// Returns the endpoints of the domain, for overviews.
     pub endpoints: fn() -> Vec<EndpointInfo>,
-    /// Creates the router and the calls of the endpoints.
+    /// Creates the router for HTTP requests, and the handlers of calls from other domains.
     pub mount: fn(Environment) -> BoxFuture<'static, Result<MountedDomain, MountFailure>>,
     /// Whether its endpoints call endpoints of other domains. The other domains are mounted first.
     pub calls_others: bool,
@@ -78,7 +78,7 @@ impl EndpointInfo {
 pub struct MountedDomain {
     /// Handles HTTP requests.
     pub router: Router,
-    /// Handles calls of other domains.
+    /// Handlers of calls from other domains.
     pub calls: InternalCalls,
 }
 

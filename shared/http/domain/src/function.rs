@@ -13,15 +13,15 @@ pub struct Function {
     pub resource: &'static str,
     /// Purpose of the function, in one sentence.
     pub description: &'static str,
-    /// Paths that are routed to the function. A path is routed as written, with everything below it
-    /// (`/x/{*path}`), or, with [`Function::CATCH_ALL_PATH`], if no other function serves it. Empty
-    /// if the function does not serve HTTP.
+    /// Paths that are routed to the function. Each is a single path, a path with everything below
+    /// it (`/x/{*path}`), or [`Function::CATCH_ALL_PATH`] for all paths that no other function
+    /// serves. Empty if the function does not serve HTTP.
     pub paths: &'static [&'static str],
     /// Its rights on the table; `None` if it does not use the table.
     pub table: Option<TableRights>,
-    /// Prefixes of the table's partition keys that the function may access
-    /// (`dynamodb:LeadingKeys`). Empty for all keys. Partition keys of an index that the function
-    /// reads need such a prefix, too.
+    /// Prefixes of the partition keys in the table that the function may access
+    /// (`dynamodb:LeadingKeys`). Empty for all keys. If the function reads an index, the prefixes
+    /// also have to cover the partition keys of the index.
     pub key_prefixes: &'static [&'static str],
     /// Whether it writes the access table. All functions that answer requests may read that table.
     pub writes_access: bool,
@@ -59,8 +59,8 @@ impl Function {
     /// Memory with which Lambda allots a whole core, in MB. For pure computation, it costs no more
     /// than less memory does, because the function finishes faster in proportion.
     pub const WHOLE_CORE_MB: u32 = 1_769;
-    /// Timeout behind the gateway, in seconds. The gateway gives up after 30 seconds; an invocation
-    /// that times out earlier leaves an error in the function's log.
+    /// Timeout behind the gateway, in seconds. The gateway gives up after 30 seconds. The timeout
+    /// is shorter, so that Lambda ends the invocation first and logs an error for it.
     pub const GATEWAY_TIMEOUT_SECONDS: u32 = 29;
 
     /// A function without any paths, rights or resources, from which declarations take their
@@ -240,7 +240,8 @@ pub enum Indexes {
 /// A right of a function on the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BucketRight {
-    /// List the names of objects. Without this right, S3 does not report that an object is missing.
+    /// List the names of objects. A function without this right gets 403 from S3 instead of 404 for
+    /// an object that does not exist.
     List,
     /// Read objects, and sign URLs to read them.
     Read,
@@ -260,7 +261,8 @@ impl BucketRight {
         match self {
             Self::List => (&["s3:ListBucket"], None),
             Self::Read => (&["s3:GetObject"], Some("/*")),
-            // Parts of a multipart upload are listed only if `MaxArtifactSize` limits uploads.
+            // The function lists the parts of a multipart upload only if `MaxArtifactSize` limits
+            // uploads.
             Self::Change => (
                 &[
                     "s3:AbortMultipartUpload",

@@ -194,7 +194,7 @@ mod tests {
             ("/files/a//b", Some("a//b")),
             ("/files/100% b", Some("100% b")),
             ("/files/a%zz", Some("a%zz")),
-            // Sent by a gateway that does not decode paths.
+            // Raw paths as they would arrive from a gateway that does not decode them.
             ("/files/a%20b", Some("a b")),
             ("/files/a%23b%3F%5C", Some("a#b?\\")),
             ("/files/a%2Fb", Some("a/b")),
@@ -243,7 +243,7 @@ mod tests {
             // Each quotation mark takes two characters in a JSON string.
             ("application/json", None, "\"".repeat(3_000_000), StatusCode::OK),
             ("application/json", None, "\"".repeat(MAX_BODY_BYTES / 2 + 1), StatusCode::BAD_REQUEST),
-            // Encoded in base64.
+            // Compressed bodies and images are encoded in base64, which makes them a third longer.
             ("application/json", Some("gzip"), plain(4_500_000), StatusCode::OK),
             ("application/json", Some("gzip"), plain(5_000_000), StatusCode::BAD_REQUEST),
             ("image/png", None, plain(5_000_000), StatusCode::BAD_REQUEST),

@@ -92,7 +92,8 @@ pub enum Content {
 struct FieldTypeMismatch;
 
 impl Message {
-    /// Parses a JSON object. Returns the fields that could be parsed, and whether all fields that were sent could be.
+    /// Parses a JSON object. Returns the fields that could be parsed, and whether that is every
+    /// field that was sent.
     #[must_use]
     pub fn parse(fields: &'static [Field], json: &Map<String, Value>) -> (Self, bool) {
         let mut message = Self::default();

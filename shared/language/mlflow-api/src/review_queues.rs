@@ -20,7 +20,7 @@ pub const MAX_USERS: usize = 10;
 pub const MAX_SCHEMAS: usize = 100;
 /// Maximum number of items that one request adds or removes. MLflow has no limit.
 pub const MAX_ITEMS: usize = 1_000;
-/// Name of the queue of servers without users, which custom queues must not have.
+/// Name of the queue on servers without users. Custom queues must not have this name.
 const RESERVED_NAME: &str = "default";
 
 /// The type of a review queue.
@@ -81,7 +81,7 @@ pub enum ReviewStatus {
     Pending,
     /// Reviewed.
     Complete,
-    /// Not to be reviewed.
+    /// A user has declined to review it.
     Declined,
 }
 
@@ -120,8 +120,8 @@ impl ReviewStatus {
         Self::ALL.into_iter().find(|status| status.name() == name)
     }
 
-    /// Checks who has set the status of an item, as given by a client, and returns the user
-    /// (`set_review_queue_item_status`).
+    /// Checks the user who sets the status of an item, as given by a client, and returns the user
+    /// in normalized form (`set_review_queue_item_status`).
     ///
     /// # Errors
     /// Fails with `INVALID_PARAMETER_VALUE` if the user is missing, superfluous or too long.

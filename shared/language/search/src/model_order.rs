@@ -22,7 +22,8 @@ pub struct ModelOrderBy {
 /// The fields that logged models can be sorted by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelSortBy {
-    /// The latest point of a metric among those on a dataset.
+    /// The value of the latest point of a metric. If a dataset is given, only points on this
+    /// dataset count.
     Metric {
         /// The name of the metric.
         key: String,

@@ -51,7 +51,8 @@ fn read(filter: &str, grammar: &RegistryGrammar) -> Result<Vec<ParsedComparison>
 fn read_comparison(comparison: &Comparison, grammar: &RegistryGrammar) -> Result<ParsedComparison> {
     let Identifier { family, key } = identifier::of_registry(comparison.left, grammar.attributes)?;
     let Some(right) = &comparison.right else {
-        // MLflow fails in this case, because its code expects three tokens and gets two.
+        // MLflow's parser fails for IS NULL and IS NOT NULL, because it expects three tokens and
+        // gets two.
         return Err(Error::invalid("IS NULL / IS NOT NULL is not supported in the model registry"));
     };
     let value = if family == RunFieldFamily::Tag {

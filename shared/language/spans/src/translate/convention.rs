@@ -5,7 +5,7 @@ use mlflow_api::json::JsonObject;
 
 use crate::attributes::SpanAttributes;
 
-/// An event of a span as translations see it.
+/// The parts of a span's event that translations use.
 pub(crate) struct SpanEvent {
     pub name: String,
     pub attributes: JsonObject,
