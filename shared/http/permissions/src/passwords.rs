@@ -24,7 +24,8 @@ const ARGON2_COST: (u32, u32, u32) = (19 * 1024, 2, 1);
 const CONCURRENCY: usize = 2;
 /// Maximum number of hashes that are computed or pending in a process. Further requests are
 /// rejected with 429, so that wrong passwords cannot delay other callers for long or exhaust the
-/// memory. Users whose password was verified before need no hash.
+/// memory. A user whose password this process has verified before is not affected, because no hash
+/// has to be computed.
 const MAX_PENDING: usize = 64;
 /// Capacity of the cache of verified passwords. When it is full, the cache is cleared.
 const MAX_CACHED_PASSWORDS: usize = 10_000;

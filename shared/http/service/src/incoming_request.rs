@@ -275,7 +275,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_hours(1);
 
-    /// Reads a body that consists of single bytes with a pause before each.
+    /// Reads a body of `bytes` bytes, which arrive one by one with a pause before each.
     async fn read(
         bytes: usize,
         pause: Duration,

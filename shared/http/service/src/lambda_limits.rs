@@ -41,7 +41,8 @@ pub struct LongResponse {
     pub disposition: Option<String>,
 }
 
-/// Wraps a router for a Lambda, as clients reach it ([`crate::normalize_paths()`]).
+/// Wraps a router for a Lambda. Like [`crate::normalize_paths()`], it applies the rules for the
+/// paths that clients send.
 ///
 /// A Lambda's response is limited to 6 MB, so a longer response is replaced by an error. Otherwise,
 /// the invocation would fail in API Gateway with a 5xx, which clients retry in vain. A path that

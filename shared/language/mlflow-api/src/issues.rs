@@ -246,7 +246,7 @@ pub struct Issue {
     pub created_timestamp: i64,
     /// The time of the last change, in ms.
     pub last_updated_timestamp: i64,
-    /// The user who created it.
+    /// The user who created the issue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_by: Option<String>,
     /// The categories.
@@ -257,7 +257,7 @@ pub struct Issue {
     pub trace_count: Option<i64>,
     /// When the issue was last seen, in ms.
     pub last_seen_timestamp: i64,
-    /// The user who changed it last.
+    /// The user who last changed the issue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_updated_by: Option<String>,
     /// The metadata.

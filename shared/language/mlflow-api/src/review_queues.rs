@@ -257,9 +257,9 @@ pub struct NewReviewQueue {
     pub kind: ReviewQueueType,
     /// The name.
     pub name: String,
-    /// The users that it is assigned to.
+    /// The users that the queue is assigned to.
     pub users: Vec<String>,
-    /// The ids of its label schemas.
+    /// The ids of the queue's label schemas.
     pub schema_ids: Vec<String>,
 }
 
@@ -304,17 +304,17 @@ pub struct ReviewQueue {
     pub name: String,
     /// The type.
     pub queue_type: ReviewQueueType,
-    /// The user who owns it, if the server has users.
+    /// The user who owns the queue, if the server has users.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_by: Option<String>,
     /// The creation time, in ms.
     pub creation_time_ms: i64,
     /// The time of the last change, in ms.
     pub last_update_time_ms: i64,
-    /// The users that it is assigned to.
+    /// The users that the queue is assigned to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<String>,
-    /// The ids of its label schemas.
+    /// The ids of the queue's label schemas.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub schema_ids: Vec<String>,
 }

@@ -106,7 +106,8 @@ impl Engine {
         }
         opening.lock()?;
         let file = directory.join(FILE);
-        // SQLite creates its journals with the permissions of the database.
+        // Creates the database file with private permissions, which SQLite also gives to its
+        // journals.
         open_private(&file)?;
         // SQLite syncs its files, and their directory when it creates journals. It does not ensure
         // that the directory itself, which may be new, is on disk.

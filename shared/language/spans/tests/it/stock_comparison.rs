@@ -1,6 +1,7 @@
 //! Compares with recorded results of stock MLflow (`tests/compare/record_spans.py`).
 //!
-//! `SPANS_RECORD` names a file to use instead of the one in the repository.
+//! The environment variable `SPANS_RECORD` names a recording to use instead of the one in the
+//! repository.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
