@@ -44,7 +44,7 @@ pub trait IssueFields {
     fn trace_count(&self) -> i64;
 }
 
-/// A search of issues, as in a request.
+/// The parameters of a search of issues, as sent by the client.
 #[derive(Clone, Debug, Default)]
 pub struct IssueQuery<'a> {
     /// The filter.
@@ -145,8 +145,8 @@ fn test(left: &str, comparator: &str, right: &str) -> Result<FilterTest> {
 }
 
 impl IssueFilter {
-    /// Checks whether the filter compares the run that found an issue. Its result reveals which
-    /// issues a run has found.
+    /// Checks whether the filter compares the run that found an issue. The result of such a search
+    /// reveals which issues a run has found.
     #[must_use]
     pub fn selects_run(&self) -> bool {
         self.tests.iter().any(|test| test.field == FilterField::SourceRun)

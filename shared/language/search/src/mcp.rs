@@ -119,7 +119,7 @@ pub struct McpFilter {
     predicates: Vec<McpPredicate>,
 }
 
-/// A condition. A missing value meets none, not even `!=`.
+/// A condition on an entity. A missing value meets no condition, not even `!=`.
 #[derive(Clone, Debug, PartialEq)]
 enum McpPredicate {
     Text(McpText, McpTextTest),

@@ -11,7 +11,7 @@ use crate::size_limits;
 pub struct ModelOrderBy {
     /// An attribute, or `metrics.` followed by the name of a metric.
     pub field: String,
-    /// The direction. Missing values come last in both directions.
+    /// Whether smaller values come first. Missing values come last in both directions.
     pub ascending: bool,
     /// The name of the dataset that points must be on. Empty for all datasets.
     pub dataset_name: String,

@@ -63,7 +63,7 @@ impl fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// Returns whether a directory has an engine's data.
+    /// Checks whether a directory contains an engine's data.
     #[must_use]
     pub fn is_in(directory: &Path) -> bool {
         directory.join(FILE).is_file()
@@ -76,7 +76,8 @@ impl Engine {
     /// open at the same time. While another process is opening the directory, this call waits.
     pub fn open(directory: &Path) -> Result<Self, EngineError> {
         Self::open_as(directory, |log| {
-            // SQLite keeps the log's file while the database has an open connection.
+            // The file handle stays valid, because SQLite neither replaces nor deletes the log
+            // while the database has an open connection.
             let file = open_private(log)?;
             Ok(SyncedLog::new(move || file.sync_data()))
         })
@@ -135,7 +136,7 @@ impl Engine {
         Self::at(&location, side, false)
     }
 
-    /// Returns a copy of the current state, in memory.
+    /// Returns an engine in memory with a copy of the current tables and items.
     pub fn snapshot(&self) -> Result<Self, EngineError> {
         let location = place_in_memory();
         // This connection is opened first, because a database in memory only exists while it has

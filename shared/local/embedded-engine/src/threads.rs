@@ -175,7 +175,7 @@ mod tests {
         call.await.unwrap().body
     }
 
-    /// Checks whether a call stays unanswered for a while.
+    /// Checks whether a call stays unanswered for 100 ms.
     async fn waits(call: &mut (impl Future<Output = Option<EngineResponse>> + Unpin)) -> bool {
         tokio::time::timeout(Duration::from_millis(100), call).await.is_err()
     }

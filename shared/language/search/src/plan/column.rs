@@ -33,7 +33,7 @@ pub enum RunColumn {
     /// A param.
     Param(String),
     /// Any other text, identified by its field. A run may have several values of a dataset field.
-    /// It passes a condition if one of the values does.
+    /// The run passes a condition if one of the values does.
     Field(String),
 }
 

@@ -166,7 +166,7 @@ fn asks_for_prompts(tests: &[(String, TextTest)]) -> bool {
 }
 
 /// Returns the error for an ordering that contains a field twice. MLflow raises this error without
-/// a code.
+/// a code, which makes it an internal error.
 fn repeated_field(clauses: &[String]) -> Error {
     let listed = mlflow_api::python::repr_list(clauses);
     Error::new(mlflow_api::ErrorCode::InternalError, format!("`order_by` contains duplicate fields: {listed}"))
