@@ -43,8 +43,8 @@ pub enum ErrorCode {
     Unauthenticated,
     /// The caller is not permitted to do this. 403.
     PermissionDenied,
-    /// There are too many requests of this kind, for the table or for a limit of the server. 429,
-    /// which stock clients retry.
+    /// There are more requests of this kind than the table or the server allows. 429, which stock
+    /// clients retry.
     ResourceExhausted,
     /// The entity is in a state that does not allow the operation. 500, as in MLflow.
     InvalidState,
@@ -136,7 +136,8 @@ impl ErrorCode {
     }
 }
 
-/// An error: MLflow's code, the message that is returned to the client, and the cause that is not.
+/// An error: MLflow's code, the message that is returned to the client, and the cause, which is
+/// only logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// MLflow's code.

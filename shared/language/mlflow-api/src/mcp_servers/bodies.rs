@@ -294,7 +294,8 @@ fn check_url(url: &str) -> Result<()> {
 pub struct SetMcpAlias {
     /// Alias.
     pub alias: String,
-    /// Version that the alias refers to. It may be any text here.
+    /// Version that the alias refers to. It may be any text, because the body does not show which
+    /// versions exist.
     pub version: String,
 }
 
