@@ -55,7 +55,7 @@ pub(crate) const fn texts(name: &'static str) -> Field {
     Field { name, kind: Kind::Text, repeated: true }
 }
 
-/// A field of any other kind.
+/// A field of this kind that is not a list.
 #[cfg(test)]
 pub(crate) const fn field(name: &'static str, kind: Kind) -> Field {
     Field { name, kind, repeated: false }
