@@ -16,8 +16,8 @@ pub enum Action {
     Update,
     /// Delete or restore the entity.
     Delete,
-    /// Change parts of the entity for which the right to update it does not suffice: the caller
-    /// needs the right to manage it.
+    /// Change parts of the entity that only callers with the right to manage it may change. The
+    /// right to update the entity does not suffice.
     Manage,
     /// Grant or revoke other users' rights to the entity. Any caller who may manage the entity may
     /// share it, unless the credentials are restricted.
@@ -136,8 +136,8 @@ pub enum Permission {
     Update(Resource),
     /// Delete or restore the entity.
     Delete(Resource),
-    /// Change parts of the entity for which the right to update it does not suffice: the caller
-    /// needs the right to manage it.
+    /// Change parts of the entity that only callers with the right to manage it may change. The
+    /// right to update the entity does not suffice.
     Manage(Resource),
     /// Grant or revoke other users' rights to the entity that the request names, whatever its kind.
     Share,

@@ -27,8 +27,8 @@ pub trait VisibilityRules: Send + Sync + fmt::Debug {
         !action.writes() && self.shows(kind, guarded)
     }
 
-    /// Returns every guard of this kind that may be shown, or `None` if they cannot be enumerated.
-    /// For scorers, an experiment stands for all of its scorers.
+    /// Returns every guard of this kind whose entities may be shown, or `None` if the guards cannot
+    /// be enumerated. For scorers, an experiment stands for all of its scorers.
     fn all(&self, kind: Resource) -> Option<Vec<Guard>>;
 }
 
@@ -45,7 +45,7 @@ pub enum Visibility {
 }
 
 impl Visibility {
-    /// Returns a value that shows nothing.
+    /// Returns the visibility of a caller to whom lists show no entities.
     #[must_use]
     pub fn nothing() -> Self {
         Self::Only(Arc::default())
@@ -85,9 +85,10 @@ impl Visibility {
         }
     }
 
-    /// Returns every guard of a kind that may be shown, in any order. Returns `None` if there are
-    /// more than 100, or if they cannot be enumerated. With the list, a search can check these
-    /// guards instead of all entities. For scorers, an experiment stands for all of its scorers.
+    /// Returns every guard of a kind whose entities may be shown, in any order. Returns `None` if
+    /// there are more than 100, or if they cannot be enumerated. With the list, a search can look
+    /// up the entities of these guards instead of checking all entities. For scorers, an experiment
+    /// stands for all of its scorers.
     #[must_use]
     pub fn enumerate_guards(&self, kind: Resource) -> Option<Vec<Guard>> {
         let all = match self {
@@ -127,7 +128,7 @@ pub enum EntityEvent<'a> {
 
 /// Authenticates callers and decides what they may do. There is one per process.
 pub trait Authorizer: Send + Sync {
-    /// Identifies the sender of a request, as far as this process knows. A cached identity is only
+    /// Identifies the sender of a request. The identity may come from this process's cache, and is
     /// provisional until [`read`](Self::read) or [`confirm`](Self::confirm) has verified it.
     ///
     /// # Errors
@@ -183,8 +184,8 @@ pub trait Authorizer: Send + Sync {
         read: &'a AuthorizerItems,
     ) -> BoxFuture<'a, Result<Vec<bool>>>;
 
-    /// Decides access checks on entities that are discovered only while the request is processed. A
-    /// refusal does not fail the request.
+    /// Decides access checks on entities that are discovered only while the request is processed.
+    /// The endpoint decides what a refusal means, so it does not fail the request.
     fn authorize_further<'a>(
         &'a self,
         identity: &'a Identity,

@@ -25,11 +25,12 @@ pub struct AuthorizerWrites {
 }
 
 impl AuthorizerWrites {
-    /// Creates the source of an authorizer's additional writes for a request.
+    /// Creates the source of the writes that the authorizer adds to a request's transactions.
     ///
     /// `models` and `servers` contain the registered models and the MCP servers that the authorizer
-    /// decided about: their names, and their ids at the time of the decision. `within` is the identity of the request's workspace;
-    /// it is `None` for the default workspace, and if the workspace's item was not read.
+    /// decided about: their names, and their ids at the time of the decision. `within` is the
+    /// identity of the request's workspace; it is `None` for the default workspace, and if the
+    /// workspace's item was not read.
     pub(crate) fn of(
         authorizer: &Arc<dyn Authorizer>,
         identity: &Identity,

@@ -110,7 +110,8 @@ pub(crate) struct Decisions<'a> {
     pub(crate) servers: HashMap<McpServerName, Option<String>>,
     /// The identity of the request's workspace, if its item was read.
     pub(crate) workspace: Option<WorkspaceIdentity>,
-    /// What lists may show to this caller, if that had to be computed for a decision.
+    /// What lists may show to the caller, together with the identity that it was computed for.
+    /// `None` unless a decision required it.
     visible: Option<(Identity, Visibility)>,
     /// Whether the workspace of the request is known to exist.
     is_workspace_known: bool,
@@ -182,7 +183,8 @@ impl<'a> Decisions<'a> {
         if refused(&self.identity).is_none() {
             return Ok(());
         }
-        // Checks the credentials first, because invalid ones result in 401 instead.
+        // Invalid credentials have to result in 401 instead of 403, so the credentials are verified
+        // before a need is refused.
         self.identity = self.authorizer.confirm(self.identity.clone()).await?;
         refused(&self.identity).map_or(Ok(()), |need| Err(self.denied(need)))
     }
@@ -288,8 +290,9 @@ impl<'a> Decisions<'a> {
         for (place, guard) in part {
             let found = guard.as_ref().map(|guard| self.stored(guard, &read)).transpose()?.flatten();
             let is_foreign = found.as_ref().is_some_and(|found| found.workspace != self.identity.workspace);
-            // A dataset of this workspace may list experiments that belong to another workspace, or
-            // that were created there later.
+            // The entity belongs to another workspace, so it does not exist in this one. A dataset
+            // is an exception: it belongs to this workspace even if one of its experiments belongs
+            // to another workspace.
             if let Some(decided) = decided.get_mut(*place).filter(|decided| is_foreign && !decided.is_of_dataset()) {
                 decided.resolved = None;
             }
@@ -321,7 +324,8 @@ impl<'a> Decisions<'a> {
             if let (true, Some(experiments)) = (is_allowed, &mut decided.experiments) {
                 experiments.extend(ask.guard.experiment());
             }
-            // Further guards cannot turn the refusal into a permission.
+            // Every guard has to allow the action, so further guards cannot turn the refusal into a
+            // permission.
             if !decided.one_is_enough && decided.is_refused() {
                 return Err(self.denied(decided.need));
             }
@@ -341,8 +345,9 @@ impl<'a> Decisions<'a> {
         item.map(StoredGuard::of).transpose()
     }
 
-    /// Reads the caller and the guards. Also reads the item of the workspace, once per request,
-    /// unless one of the guards already proves that the workspace exists.
+    /// Reads the caller and the guards. Also makes sure, once per request, that the workspace
+    /// exists: a guard that belongs to it proves that, and otherwise the workspace's own item is
+    /// read.
     async fn read(&mut self, part: &[NeedGuard]) -> Result<AuthorizerItems> {
         let mut wanted: HashSet<_> = part.iter().filter_map(|(_, guard)| guard.clone()).collect();
         // The default workspace always exists.
@@ -359,7 +364,8 @@ impl<'a> Decisions<'a> {
         if is_elsewhere && is_looked_at {
             check(&self.identity.workspace, &read, self.needs)?;
         } else if is_elsewhere && !self.is_workspace_known && !holds_any_of(&read, &self.identity.workspace)? {
-            // If nothing was found, the workspace may not exist either.
+            // None of the items that were read proves that the workspace exists, so its own item is
+            // read.
             read.extend(self.read_guards(&[here]).await?);
             check(&self.identity.workspace, &read, self.needs)?;
         }

@@ -105,7 +105,8 @@ impl Needs {
         Self::of(Action::Create, [Target::Any(resource)])
     }
 
-    /// Returns the need to create an entity of a kind within another entity.
+    /// Returns the need to create an entity of a kind within a target, such as a run in an
+    /// experiment.
     #[must_use]
     pub fn create_in(target: Target, resource: Resource) -> Self {
         Self::nothing().and_in(Action::Create, resource, [target])
@@ -183,7 +184,8 @@ impl Needs {
         self.and_in(Action::Show, kind, targets)
     }
 
-    /// Adds the needs that are not present yet, at most [`MAX_NAMED_ENTITIES`] of them.
+    /// Adds the needs that are not present yet. Stops after [`MAX_NAMED_ENTITIES`] of them, and
+    /// records that there are too many.
     fn with(mut self, needs: impl Iterator<Item = (Action, Resource, Target)>, only_if_looked_at: bool) -> Self {
         let mut seen: HashSet<Need> = self.needs.iter().cloned().collect();
         let before = self.needs.len();
@@ -217,7 +219,7 @@ impl Needs {
         if self.is_empty() { others } else { self }
     }
 
-    /// Returns the needs that matter to an authorizer, depending on whether it checks guards.
+    /// Returns the needs that the authorizer has to decide. `looks` is whether it checks guards.
     pub(crate) fn relevant_to_authorizer(&self, looks: bool) -> Self {
         let counts = |need: &&Need| looks || !need.only_if_guards_are_checked;
         Self { needs: self.needs.iter().filter(counts).cloned().collect(), has_too_many: self.has_too_many }

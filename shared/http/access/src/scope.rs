@@ -50,7 +50,7 @@ pub struct Scope {
 #[derive(Clone, Debug, PartialEq)]
 enum Outcome {
     Granted(ResolvedEntity),
-    /// The entity does not exist, or not in the caller's workspace.
+    /// The entity does not exist in the caller's workspace.
     Absent,
     /// The entity was to be listed, and the caller may not read it.
     Hidden,
@@ -132,8 +132,8 @@ impl Scope {
         Ok(Self { identity, authorizer_writes: along, visibility: visible, found, shown, experiments })
     }
 
-    /// Checks whether the caller may also do something with entities that were not known when the
-    /// request was authorized. A refusal is neither an error nor logged.
+    /// Checks whether the caller also has permission for needs whose entities were not known when
+    /// the request was authorized. A refusal is neither an error nor logged.
     ///
     /// Takes the same number of requests as [`enter`](Self::enter), and none if the authorizer does
     /// not check guards. Users and grants that are still in the short-lived cache are not read
@@ -367,7 +367,7 @@ impl Scope {
         found?.ok_or_else(|| IssueId::not_found(issue.as_str()))
     }
 
-    /// Checks the permissions for an action that only turned out to be needed after the request was
+    /// Checks the permissions for an action that the request turned out to need only after it was
     /// authorized. Takes the same number of requests as [`is_allowed`](Self::is_allowed).
     ///
     /// # Errors
@@ -379,8 +379,9 @@ impl Scope {
         Err(self.refusal(needs))
     }
 
-    /// Returns the error for a request that is refused although these needs, its first one in
-    /// particular, may be granted. Logs the refusal.
+    /// Returns the error for a request that an endpoint refuses for lack of permission. Logs the
+    /// refusal. The error names the first of these needs, whether or not the caller has permission
+    /// for it.
     #[must_use]
     pub fn refusal(&self, needs: &Needs) -> Error {
         match needs.iter().next() {

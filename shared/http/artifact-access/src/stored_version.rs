@@ -98,8 +98,8 @@ impl StoredVersion {
         let storage = self.storage();
         let run = self.version.get(RUN).filter(|run| !run.is_empty());
         if let Some((of, path)) = path_in_run(storage) {
-            // The run of the version was verified when the version was created. The source must
-            // name this run.
+            // The run of the version was verified when the version was created. A source that names
+            // any other run proves no right to that run's artifacts.
             let run = run.filter(|run| *run == of).and_then(RunId::parse).ok_or_else(|| not_read(storage))?;
             // If the server stores no artifacts at all, the location of the run need not be read.
             if !artifacts.are_kept() {

@@ -31,7 +31,8 @@ pub trait DomainApi {
     /// Returns an error if the environment lacks something that the store needs.
     fn store(around: &Environment) -> Result<Self::Store, MountFailure>;
 
-    /// Does work that is required once before the first request.
+    /// Prepares the store for the first request, for example by creating the default experiment.
+    /// Called once, when the domain is mounted.
     fn prepare(
         store: Self::Store,
         _around: &Environment,
@@ -42,13 +43,14 @@ pub trait DomainApi {
 
 /// A domain, as an entry in the list of all domains.
 pub struct Domain {
-    /// The function of the stack.
+    /// The function of the stack that serves the domain.
     pub function: Function,
-    /// Returns the endpoints.
+    /// Returns the endpoints of the domain, for overviews.
     pub endpoints: fn() -> Vec<EndpointInfo>,
-    /// Creates the router and the calls of the endpoints.
+    /// Creates the router for HTTP requests, and the handlers of calls from other domains.
     pub mount: fn(Environment) -> BoxFuture<'static, Result<MountedDomain, MountFailure>>,
-    /// Whether its endpoints call endpoints of other domains. The other domains are mounted first.
+    /// Whether endpoints of the domain call endpoints of other domains. The other domains are
+    /// mounted first.
     pub calls_others: bool,
     /// Whether a response that is too long for a Lambda is stored in the bucket instead of being
     /// rejected.
@@ -78,7 +80,7 @@ impl EndpointInfo {
 pub struct MountedDomain {
     /// Handles HTTP requests.
     pub router: Router,
-    /// Handles calls of other domains.
+    /// Handlers of calls from other domains.
     pub calls: InternalCalls,
 }
 

@@ -22,7 +22,8 @@ const ACCESS_VARIABLE: &str = "ACCESS_MODE";
 const SIGNED_USER_VARIABLE: &str = "SIGNED_USER";
 /// The level of users without a grant for a resource.
 const DEFAULT_PERMISSION_VARIABLE: &str = "DEFAULT_PERMISSION";
-/// Name of the role that is required to create experiments and models.
+/// Name of the role that is required to create experiments, registered models, prompts and MCP
+/// servers.
 const CREATORS_VARIABLE: &str = "CREATORS";
 /// Name of the access table.
 const ACCESS_TABLE_VARIABLE: &str = "ACCESS_TABLE_NAME";
@@ -88,7 +89,8 @@ pub struct UiFiles {
 }
 
 impl Environment {
-    /// Creates an environment with a table in use, without artifacts and without a user interface.
+    /// Creates an environment with an existing data table, without artifacts and without a user
+    /// interface.
     #[must_use]
     pub fn new(authorizer: Arc<dyn Authorizer>, table: Table) -> Self {
         Self { table: Some(table), ..Self::bare(authorizer) }
@@ -128,8 +130,8 @@ impl Environment {
         Self { authorizer: Arc::new(basic.clone()), user_authorizer: Some(basic), ..self }
     }
 
-    /// Requires a role with this name for the creation of experiments, registered models and
-    /// prompts. With `None`, no role is required.
+    /// Requires a role with this name for the creation of experiments, registered models, prompts
+    /// and MCP servers. With `None`, no role is required.
     #[must_use]
     pub fn with_creators(self, creators: Option<String>) -> Self {
         match self.user_authorizer.clone() {

@@ -6,46 +6,49 @@
 /// program `template` of the crate `domains` turns it into resources and rights.
 #[derive(Debug)]
 pub struct Function {
-    /// Name of its crate, its program and its log group.
+    /// Name of the function's crate, program and log group.
     pub name: &'static str,
-    /// Prefix of the names of its resources in `template.yaml`. It never changes, because
-    /// the stack would replace resources of another name.
+    /// Prefix of the names of the function's resources in `template.yaml`. It must not change,
+    /// because CloudFormation would replace the resources with new ones.
     pub resource: &'static str,
     /// Purpose of the function, in one sentence.
     pub description: &'static str,
-    /// Paths that are routed to the function. A path is routed as written, with everything below it
-    /// (`/x/{*path}`), or, with [`Function::CATCH_ALL_PATH`], if no other function serves it. Empty
-    /// if the function does not serve HTTP.
+    /// Paths that are routed to the function. Each is a single path, a path with everything below
+    /// it (`/x/{*path}`), or [`Function::CATCH_ALL_PATH`] for all paths that no other function
+    /// serves. Empty if the function does not serve HTTP.
     pub paths: &'static [&'static str],
-    /// Its rights on the table; `None` if it does not use the table.
+    /// Rights of the function on the data table; `None` if it does not use the table.
     pub table: Option<TableRights>,
-    /// Prefixes of the table's partition keys that the function may access
-    /// (`dynamodb:LeadingKeys`). Empty for all keys. Partition keys of an index that the function
-    /// reads need such a prefix, too.
+    /// Prefixes of the partition keys in the table that the function may access
+    /// (`dynamodb:LeadingKeys`). Empty for all keys. If the function reads an index, the prefixes
+    /// also have to cover the partition keys of the index.
     pub key_prefixes: &'static [&'static str],
-    /// Whether it writes the access table. All functions that answer requests may read that table.
+    /// Whether the function writes the access table. All functions that answer requests may read
+    /// the access table.
     pub writes_access: bool,
-    /// Its rights on the artifact bucket.
+    /// Rights of the function on the artifact bucket.
     pub bucket: &'static [BucketRight],
-    /// Secrets that its environment refers to.
+    /// Secrets that the function's environment refers to.
     pub secrets: &'static [SecretParameter],
-    /// KMS keys that it uses directly, in addition to those that encrypt the table and the bucket.
+    /// KMS keys that the function uses directly, in addition to the keys that encrypt the table and
+    /// the bucket.
     pub keys: &'static [KmsKey],
-    /// Queues that it sends to or consumes.
+    /// Queues that the function sends to or consumes.
     pub queues: &'static [Queue],
-    /// Names of the functions that it may invoke.
+    /// Names of the functions that this function may invoke.
     pub invokes: &'static [&'static str],
-    /// Its own URL outside the API, if it has one.
+    /// URL of the function outside the API, if it has one.
     pub url: Option<FunctionUrl>,
-    /// The program that it runs.
+    /// The program that the function runs.
     pub package: Package,
-    /// The settings in its environment.
+    /// The settings in the function's environment.
     pub settings: &'static [EnvironmentSetting],
     /// Memory, in MB. Lambda allots CPU in proportion.
     pub memory: u32,
     /// Timeout of an invocation, in seconds.
     pub timeout: u32,
-    /// Whether a parameter of the stack, `<resource>Concurrency`, reserves its concurrency.
+    /// Whether a parameter of the stack, `<resource>Concurrency`, reserves concurrency for the
+    /// function.
     pub has_concurrency: bool,
     /// Name of the resource of the layer that the function needs.
     pub layer: Option<&'static str>,
@@ -59,8 +62,8 @@ impl Function {
     /// Memory with which Lambda allots a whole core, in MB. For pure computation, it costs no more
     /// than less memory does, because the function finishes faster in proportion.
     pub const WHOLE_CORE_MB: u32 = 1_769;
-    /// Timeout behind the gateway, in seconds. The gateway gives up after 30 seconds; an invocation
-    /// that times out earlier leaves an error in the function's log.
+    /// Timeout behind the gateway, in seconds. The gateway gives up after 30 seconds. The timeout
+    /// is shorter, so that Lambda ends the invocation first and logs an error for it.
     pub const GATEWAY_TIMEOUT_SECONDS: u32 = 29;
 
     /// A function without any paths, rights or resources, from which declarations take their
@@ -96,7 +99,7 @@ pub struct SecretParameter {
     pub variable: &'static str,
     /// Last part of the parameter's name: `/mlflow/<stack>/<name>`.
     pub name: &'static str,
-    /// Reason why the function needs it, as a comment in the template.
+    /// Reason why the function needs the secret, as a comment in the template.
     pub why: &'static str,
 }
 
@@ -109,7 +112,7 @@ pub struct KmsKey {
     pub variable: &'static str,
     /// The IAM actions, such as `kms:Decrypt`.
     pub actions: &'static [&'static str],
-    /// Reason why the function needs it, as a comment in the template.
+    /// Reason why the function needs the key, as a comment in the template.
     pub why: &'static str,
 }
 
@@ -117,11 +120,12 @@ pub struct KmsKey {
 /// same resource name. The template creates the queue together with the function that consumes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue {
-    /// Name of its resource in `template.yaml`. It never changes.
+    /// Name of the queue's resource in `template.yaml`. It must not change, because CloudFormation
+    /// would replace the queue.
     pub resource: &'static str,
     /// How the function uses the queue.
     pub role: QueueRole,
-    /// Reason why the function needs it, as a comment in the template.
+    /// Reason why the function needs the queue, as a comment in the template.
     pub why: &'static str,
 }
 
@@ -147,7 +151,7 @@ pub enum QueueRole {
 pub struct FunctionUrl {
     /// Whether the caller has to sign its requests (`AWS_IAM`). Otherwise, anyone can call it.
     pub is_signed: bool,
-    /// Whether it streams its responses.
+    /// Whether responses are streamed.
     pub streams: bool,
 }
 
@@ -168,7 +172,7 @@ pub enum Package {
 pub struct TableRights {
     /// The actions.
     pub actions: TableActions,
-    /// The indexes that it reads.
+    /// The indexes that the function reads.
     pub indexes: Indexes,
     /// Reason why the function needs the rights, as a comment in the template.
     pub why: &'static str,
@@ -240,7 +244,8 @@ pub enum Indexes {
 /// A right of a function on the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BucketRight {
-    /// List the names of objects. Without this right, S3 does not report that an object is missing.
+    /// List the names of objects. A function without this right gets 403 from S3 instead of 404 for
+    /// an object that does not exist.
     List,
     /// Read objects, and sign URLs to read them.
     Read,
@@ -260,7 +265,8 @@ impl BucketRight {
         match self {
             Self::List => (&["s3:ListBucket"], None),
             Self::Read => (&["s3:GetObject"], Some("/*")),
-            // Parts of a multipart upload are listed only if `MaxArtifactSize` limits uploads.
+            // The function lists the parts of a multipart upload only if `MaxArtifactSize` limits
+            // uploads.
             Self::Change => (
                 &[
                     "s3:AbortMultipartUpload",

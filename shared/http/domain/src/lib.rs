@@ -19,7 +19,7 @@
 //! |---|---|
 //! | `ACCESS_MODE` | `none`; `basic` for users; `both` for the two APIs. Without it, no function starts |
 //! | `ACCESS_TABLE_NAME`, `DEFAULT_PERMISSION`, `SIGNED_USER` | with users: the access table, the level of callers without a grant, the user that unmapped IAM principals act as |
-//! | `CREATORS` | with users: the role that is required to create experiments and models |
+//! | `CREATORS` | with users: the role that is required to create experiments, registered models, prompts and MCP servers |
 //! | `WORKSPACES` | `on` or `off` |
 //! | `TABLE_NAME` | the data table |
 //! | `ARTIFACT_ROOT` | location of the artifacts of new experiments |

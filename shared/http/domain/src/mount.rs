@@ -37,16 +37,19 @@ pub async fn mount(
     let first = routers.next().ok_or("no domains to serve")?;
     let router = service::join_routers(first, routers);
     let router = wrap_router(router, served, &around);
-    // Strict transport security, because browsers must not send passwords without TLS.
+    // Browsers must not send passwords without TLS, so strict transport security is enabled if
+    // users sign in.
     Ok(if around.user_authorizer.is_some() { service::with_hsts(router) } else { router })
 }
 
-/// Wraps the router as clients reach it.
+/// Wraps the router in the layers for all paths: normalization, and in a Lambda the limit on the
+/// size of responses.
 fn wrap_router(router: Router, served: &[&'static Domain], around: &Environment) -> Router {
     if !around.is_lambda {
         return service::normalize_paths(router);
     }
-    // Responses have to fit into a Lambda's response, or be stored elsewhere.
+    // A Lambda's response has a maximum size. Longer responses are stored in the bucket, if a
+    // domain requires that and there is a bucket, or are replaced by an error.
     let has_long_answers = served.iter().any(|domain| domain.offloads_responses);
     match offload_to(&around.artifacts).filter(|_| has_long_answers) {
         Some(aside) => service::within_lambda_or_offload(router, aside),

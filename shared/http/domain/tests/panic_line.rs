@@ -1,10 +1,11 @@
-//! The log of a function that panics, as the only test of this process.
+//! The log line of a function that panics. The test runs its own binary a second time, and the
+//! second process panics.
 
 use std::process::Command;
 
 use serde_json::Value;
 
-/// Set in the process that panics.
+/// Environment variable that is set in the child process, which panics.
 const PANICS: &str = "TEST_PANICS";
 
 #[test]

@@ -68,7 +68,8 @@ impl Write for Logged {
     }
 }
 
-/// Costs that are computed from the log have to include work that is not part of a request, too.
+/// Work that is not part of a request, such as a batch of the stream, has to be logged as well,
+/// because costs are computed from the log.
 #[test]
 fn work_without_a_request_has_a_line_of_the_same_form() {
     let logged = Logged::default();

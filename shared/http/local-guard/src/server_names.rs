@@ -68,8 +68,8 @@ fn split(text: &str) -> Result<(String, Option<u16>), String> {
         _ => (text, "*"),
     };
     let port = match port {
-        // Any port. MLflow's `--allowed-hosts` needs such a pattern, because it matches the port as
-        // well.
+        // The pattern `<host>:*` allows any port, as does a host without a port. MLflow's
+        // `--allowed-hosts` needs the pattern, because it also compares the port.
         "*" => None,
         port => Some(port.parse().map_err(|_| format!("invalid port: {port}"))?),
     };

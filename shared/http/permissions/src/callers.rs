@@ -81,7 +81,8 @@ impl UserAuthorizer {
         Ok(Identification::Caller(identity_of(sent, Caller::User(account.user.into()), restriction)))
     }
 
-    /// Returns what a principal is mapped to, according to the principal's item.
+    /// Returns what a principal is mapped to: the user in the principal's item, or, if there is no
+    /// item, the user for unmapped principals or full access.
     fn principal_mapping(&self, item: Option<&Item>) -> PrincipalMapping {
         let unmapped = self.signed_requests.as_ref().and_then(|signed| signed.unmapped_user.clone());
         match (item, unmapped) {
@@ -128,10 +129,11 @@ impl UserAuthorizer {
     }
 }
 
-/// What an AWS principal is mapped to.
+/// What an AWS principal is mapped to: a user, full access, or no rights at all.
 enum PrincipalMapping {
     User(UserName),
-    /// The gateway has admitted the principal, and it is not mapped.
+    /// Full access, because the gateway has admitted the principal, and neither an item nor a
+    /// setting maps it to a user.
     Everything,
     Nobody,
 }

@@ -78,8 +78,8 @@ impl UserAuthorizer {
         Ok(granted.iter().zip(&keys).map(name).collect())
     }
 
-    /// Returns the current reference to a workspace, and the grants of those roles that belong to
-    /// this workspace. Returns `None` if the workspace does not exist.
+    /// Returns the current reference to a workspace, and the grants of the roles among `roles` that
+    /// belong to this workspace. Returns `None` if the workspace does not exist.
     async fn grants_of_roles(
         &self,
         roles: &[u32],

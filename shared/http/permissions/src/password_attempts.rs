@@ -28,8 +28,7 @@ struct Rate {
     refill_interval: Duration,
 }
 
-/// The number of used attempts in a bucket, and the time from which on one of them is being
-/// refilled.
+/// The number of used attempts in a bucket, and the time of its last refill.
 #[derive(Clone, Copy)]
 struct Bucket {
     used: u32,
@@ -77,7 +76,8 @@ pub(crate) struct PasswordAttempt<'a> {
 }
 
 impl PasswordAttempts {
-    /// Takes an attempt for a user from an address. Returns `None` if there were too many.
+    /// Takes an attempt for a user from an address. Returns `None` if one of the limits is
+    /// exhausted.
     pub(crate) fn take(&self, user: &UserName, from: Option<IpAddr>) -> Option<PasswordAttempt<'_>> {
         let networks = from.map(networks);
         let own = networks.map(|[own, _]| own);

@@ -24,7 +24,8 @@ const ARGON2_COST: (u32, u32, u32) = (19 * 1024, 2, 1);
 const CONCURRENCY: usize = 2;
 /// Maximum number of hashes that are computed or pending in a process. Further requests are
 /// rejected with 429, so that wrong passwords cannot delay other callers for long or exhaust the
-/// memory. Users whose password was verified before need no hash.
+/// memory. A user whose password this process has verified before is not affected, because no hash
+/// has to be computed.
 const MAX_PENDING: usize = 64;
 /// Capacity of the cache of verified passwords. When it is full, the cache is cleared.
 const MAX_CACHED_PASSWORDS: usize = 10_000;
@@ -165,8 +166,8 @@ impl Passwords {
         if is_checked() {
             return Ok(true);
         }
-        // Many workers may start at once with the same password. The first one verifies it for all
-        // of them.
+        // Many workers of one user may start at once with the same password. The first request that
+        // gets the lock verifies the password for all of them.
         let _alone = self.verification_lock(digest).lock_owned().await;
         if is_checked() {
             return Ok(true);
@@ -280,7 +281,7 @@ mod tests {
         assert_eq!(check(Some(&hash), "correct horse battery").await, (true, 2));
         assert_eq!(check(Some(&hash), "wrong horse battery").await, (false, 3));
         assert_eq!(check(None, "correct horse battery").await, (false, 4));
-        // The name now belongs to another user, who has another password.
+        // The name now belongs to another user, with another password hash.
         let other = passwords.hash("another horse battery".to_owned()).await.unwrap();
         assert_eq!(check(Some(&other), "correct horse battery").await, (false, 6));
         assert_eq!(check(Some(&other), "another horse battery").await, (true, 7));
@@ -315,11 +316,13 @@ mod tests {
         }
         let hashes = passwords.hash_count() as u64 - 2;
         assert!(hashes <= 50 + begin.age().as_secs() / 3 + 1, "{hashes}");
-        // Neither a known user nor a user on another network is affected.
+        // Wrong passwords of the stranger affect neither a user whose password has been verified
+        // nor a user on another network.
         let made = passwords.hash_count();
         assert!(right(&ann).await.unwrap());
         assert_eq!(passwords.hash_count(), made);
-        // A bucket is chosen by a random hash, so one of these users may share a bucket with the stranger.
+        // Buckets are chosen by random hashes, so one of these users may share a bucket with the
+        // stranger.
         let mut refused = 0;
         for number in 0..5 {
             let name = UserName::named(&format!("bob {number}")).unwrap();

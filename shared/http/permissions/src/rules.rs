@@ -9,7 +9,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 /// The action that a grant has to allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequiredAction {
-    /// Any action. The level only must not be a denial.
+    /// Any action, as long as the level is not a denial.
     NotDenied,
     /// Read the resource.
     Read,
@@ -61,8 +61,8 @@ pub enum Rule {
     Administrators,
     /// The caller has to administer the workspace.
     WorkspaceAdministrators,
-    /// The caller has to satisfy all requirements in `all`, and at least one in `any` unless that
-    /// is empty.
+    /// The caller has to satisfy all requirements in `all`, and at least one requirement in `any`
+    /// unless `any` is empty.
     Needs {
         /// Requirements that all have to be satisfied.
         all: Vec<Requirement>,
@@ -72,7 +72,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// Creates a rule that requires all of these.
+    /// Creates a rule that is satisfied if all of these requirements are.
     #[must_use]
     pub fn needs(all: impl IntoIterator<Item = Requirement>) -> Self {
         Self::Needs { all: all.into_iter().collect(), any: Vec::new() }
@@ -320,7 +320,8 @@ const fn required_action(action: Action) -> RequiredAction {
 #[must_use]
 pub(crate) fn type_of(kind: Resource) -> GrantType {
     match kind {
-        // There are no grant types for these entities. Grants for their experiments apply.
+        // Evaluation datasets, label schemas and issues have no grant types of their own, so grants
+        // for their experiments apply.
         Resource::Experiment | Resource::EvaluationDataset | Resource::LabelSchema | Resource::Issue => {
             GrantType::Experiment
         }

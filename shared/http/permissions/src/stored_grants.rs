@@ -111,8 +111,8 @@ impl StoredGrant {
         }
     }
 
-    /// Reads a grant from its item. Returns `None` for an item of another row, or with an unknown
-    /// level.
+    /// Reads a grant from its item. Returns `None` if the item is not a grant for a resource, or if
+    /// its level is unknown.
     #[must_use]
     pub fn of(item: &Item) -> Option<Self> {
         let key = item.key()?;

@@ -388,7 +388,8 @@ enum WorkspaceCondition {
 fn workspace_condition(ask: &AccessCheck) -> WorkspaceCondition {
     match (ask.action, ask.kind, &ask.guard) {
         (_, Resource::Role, _) | (Action::Create, Resource::User, _) => WorkspaceCondition::AdministersAny,
-        // Creating entities that no other entity contains, and listing the users of the workspace.
+        // These actions create entities that no other entity contains, or list the users of the
+        // workspace.
         (
             Action::Create,
             Resource::Experiment | Resource::RegisteredModel | Resource::Prompt | Resource::McpServer,

@@ -51,8 +51,8 @@ impl VisibilityRules for GrantedVisibility {
 
     fn all(&self, kind: Resource) -> Option<Vec<Guard>> {
         let of = type_of(kind);
-        // If the user may read all entities of the type, the entities with grants of their own are
-        // not all visible ones.
+        // If the user may read all entities of the type, the visible entities cannot be enumerated
+        // from the grants for single entities.
         if !of.has_ids() || allows(self.grants.effective(of, ALL_RESOURCES, self.default), RequiredAction::Read) {
             return None;
         }

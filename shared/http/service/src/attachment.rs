@@ -69,7 +69,7 @@ impl Attachment {
         *response.status_mut() = status;
         let headers = response.headers_mut();
         let mut set = |name: HeaderName, value: &str| {
-            // All values are ASCII without control characters.
+            // All values are ASCII without control characters, so the fallback is never used.
             headers.insert(name, HeaderValue::from_str(value).unwrap_or(HeaderValue::from_static("attachment")));
         };
         set(CONTENT_DISPOSITION, &self.disposition);

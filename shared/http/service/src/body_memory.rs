@@ -128,7 +128,8 @@ mod tests {
         assert_eq!((named("GZIP"), named("deflate")), (Compression::Gzip, Compression::Deflate));
         assert_eq!(Compression::None.of(b"12345", 2_000), 5);
         assert_eq!((Compression::Deflate.of(b"1", 2_000), Compression::Deflate.of(b"12", 2_000)), (1_032, 2_000));
-        // A body of 300 bytes, and one whose recorded length is smaller than its compressed one.
+        // A body whose last four bytes state a length of 300, and one that states 1 byte, which is
+        // less than the compressed body has.
         assert_eq!(Compression::Gzip.of(&[31, 139, 44, 1, 0, 0], 2_000), 300);
         assert_eq!(Compression::Gzip.of(&[31, 139, 1, 0, 0, 0], 2_000), 6);
         assert_eq!(Compression::Gzip.of(&[255; 4], 2_000), 2_000);

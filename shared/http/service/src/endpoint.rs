@@ -13,8 +13,8 @@ use crate::endpoint_response::{EndpointResponse, IntoEndpointResponse};
 use crate::incoming_request::{BodyStream, IncomingRequest};
 use crate::request_line::note_caller;
 
-/// Minimum size of bodies that are parsed on another thread, in bytes. An async worker has to serve
-/// other requests.
+/// Minimum size of bodies that are parsed on another thread, in bytes. Parsing them on an async
+/// worker would delay the other requests of that worker.
 const MIN_BACKGROUND_PARSE_BYTES: usize = 256 << 10;
 
 /// Limit on bodies that are parsed concurrently, because parsing one may take some hundred MB and
@@ -158,7 +158,8 @@ impl<S: DomainStore> FunctionContext<S> {
         }
     }
 
-    /// Checks whether a route with this permission and a constant response may respond.
+    /// Authorizes a request to a route with a constant response. Such a route has no needs, so its
+    /// permission must not name an entity.
     pub(crate) async fn authorize_constant(&self, permission: Permission, arrived: &RequestHead) -> Result<()> {
         let identity = self.authenticate(permission, arrived).await?;
         self.enter(identity, permission, &Needs::nothing()).await.map(drop)
@@ -167,7 +168,7 @@ impl<S: DomainStore> FunctionContext<S> {
     async fn enter(&self, identity: Identity, permission: Permission, needs: &Needs) -> Result<Scope> {
         if !needs.include(permission) {
             // An endpoint whose needs do not include the permission of its route is a bug. Without
-            // this check, it would be open to everyone.
+            // this check, the endpoint would be open to callers who lack that permission.
             return Err(Error::internal(format!(
                 "the route requires {permission:?}, but the endpoint needs {needs:?}"
             )));
@@ -179,7 +180,8 @@ impl<S: DomainStore> FunctionContext<S> {
 
 /// Parses an endpoint from a request, and returns it with the memory reservation.
 async fn read<E: Endpoint>(request: Request, room: BodyMemory) -> Result<(E, BodyMemory)> {
-    // A compressed body may expand a thousandfold.
+    // Compressed bodies are always parsed in the background, because they may expand a
+    // thousandfold.
     if request.body.len() < MIN_BACKGROUND_PARSE_BYTES && request.header("content-encoding").is_none() {
         return Ok((E::read(&request)?, room));
     }

@@ -99,7 +99,8 @@ impl IncomingRequest {
             }
             arriving.collect(usize::MAX).await?;
         }
-        // Decompression detects a corrupted body by itself.
+        // Only the length of an uncompressed body has to be compared with the announced one,
+        // because decompression detects a corrupted body by itself.
         let announced = announced.filter(|_| compression == Compression::None);
         let read = restore_body(arriving.read, announced)?;
         room.shrink(read.len());
@@ -175,7 +176,8 @@ fn restore_body(body: Vec<u8>, announced: Option<u64>) -> Result<Vec<u8>> {
 fn restore_byte_order_mark(body: &[u8]) -> Option<Vec<u8>> {
     let lost = "\u{fffd}\u{fffd}".as_bytes();
     let (zeros, mark, rest) = match body.strip_prefix(lost) {
-        // The first character is in ASCII.
+        // JSON begins with an ASCII character, so a zero byte that comes first indicates UTF-16 in
+        // big-endian order.
         Some(rest @ [0, _, ..]) if !rest.starts_with(&[0, 0]) => (&[][..], [0xfe, 0xff], rest),
         Some(rest) => (&[][..], [0xff, 0xfe], rest),
         None => (&[0, 0][..], [0xfe, 0xff], body.strip_prefix(&[0, 0])?.strip_prefix(lost)?),
@@ -273,7 +275,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_hours(1);
 
-    /// Reads a body that consists of single bytes with a pause before each.
+    /// Reads a body of `bytes` bytes, which arrive one by one with a pause before each.
     async fn read(
         bytes: usize,
         pause: Duration,

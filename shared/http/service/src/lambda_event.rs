@@ -81,7 +81,7 @@ mod tests {
         })
     }
 
-    /// Returns the decoded query that a router receives.
+    /// Returns the query arguments of an event as a router receives them, decoded.
     async fn query(event: &Value) -> Option<Vec<(String, String)>> {
         let request = parse_event(&event.to_string())?;
         let request: lambda_http::Request = LambdaRequest::ApiGatewayV2(request).into();

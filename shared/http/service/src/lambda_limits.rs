@@ -41,7 +41,8 @@ pub struct LongResponse {
     pub disposition: Option<String>,
 }
 
-/// Wraps a router for a Lambda, as clients reach it ([`crate::normalize_paths()`]).
+/// Wraps a router for a Lambda. Like [`crate::normalize_paths()`], it applies the rules for the
+/// paths that clients send.
 ///
 /// A Lambda's response is limited to 6 MB, so a longer response is replaced by an error. Otherwise,
 /// the invocation would fail in API Gateway with a 5xx, which clients retry in vain. A path that
@@ -194,7 +195,7 @@ mod tests {
             ("/files/a//b", Some("a//b")),
             ("/files/100% b", Some("100% b")),
             ("/files/a%zz", Some("a%zz")),
-            // Sent by a gateway that does not decode paths.
+            // Raw paths as they would arrive from a gateway that does not decode them.
             ("/files/a%20b", Some("a b")),
             ("/files/a%23b%3F%5C", Some("a#b?\\")),
             ("/files/a%2Fb", Some("a/b")),
@@ -243,7 +244,7 @@ mod tests {
             // Each quotation mark takes two characters in a JSON string.
             ("application/json", None, "\"".repeat(3_000_000), StatusCode::OK),
             ("application/json", None, "\"".repeat(MAX_BODY_BYTES / 2 + 1), StatusCode::BAD_REQUEST),
-            // Encoded in base64.
+            // Compressed bodies and images are encoded in base64, which makes them a third longer.
             ("application/json", Some("gzip"), plain(4_500_000), StatusCode::OK),
             ("application/json", Some("gzip"), plain(5_000_000), StatusCode::BAD_REQUEST),
             ("image/png", None, plain(5_000_000), StatusCode::BAD_REQUEST),

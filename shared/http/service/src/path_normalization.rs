@@ -14,8 +14,8 @@ use tower::{ServiceExt, service_fn};
 use crate::endpoint_response::UnknownPath;
 use crate::router::with_browser_headers;
 
-/// Wraps a router as clients reach it. Clients are configured with a base URL and append paths to
-/// it.
+/// Wraps a router in the rules for the paths that clients send. Clients are configured with a base
+/// URL and append paths to it.
 ///
 /// - If the base URL ends in a slash, paths begin with two. They are handled like paths with one.
 /// - If a path contains duplicate slashes elsewhere, and is known without them, the client is

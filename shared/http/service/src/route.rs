@@ -35,7 +35,7 @@ pub enum Paths {
     AjaxV2,
     /// Only `/ajax-api/3.0/mlflow/…`, for endpoints of the user interface.
     AjaxV3,
-    /// The path as written.
+    /// The path as written, without a prefix.
     Bare,
 }
 

@@ -11,10 +11,12 @@ use mlflow_api::Result;
 
 use crate::endpoint_response::error_response;
 
-/// Public paths, as in MLflow (`_UNPROTECTED_PATH_PREFIXES`). The sign-in page has its own files.
+/// Prefixes of the paths that are served without authentication, as in MLflow
+/// (`_UNPROTECTED_PATH_PREFIXES`).
 pub(crate) const PUBLIC_PATH_PREFIXES: [&str; 2] = ["/static-files/", "/favicon.ico"];
 
-/// Restricts a router to callers that the authorizer can identify, except for the page's files.
+/// Restricts a router to callers that the authorizer can identify, except for the static files of
+/// the user interface.
 pub fn require_sign_in(router: Router, authorizer: Arc<dyn Authorizer>) -> Router {
     router.layer(from_fn(move |request: Request, next: Next| {
         let authorizer = Arc::clone(&authorizer);

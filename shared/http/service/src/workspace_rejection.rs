@@ -10,7 +10,8 @@ use mlflow_api::{Error, ErrorCode, Result};
 
 use crate::endpoint_response::error_response;
 
-/// End of the path that clients request first, in any workspace.
+/// End of the path of the endpoint that clients request first. They do so even in a workspace, and
+/// the request is then not rejected.
 const SERVER_INFO_SUFFIX: &str = "/mlflow/server-info";
 
 /// Wraps a router so that requests that name a workspace are rejected, whether or not their path is

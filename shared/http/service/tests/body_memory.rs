@@ -27,7 +27,7 @@ const MAX_PROCESSING_BYTES: usize = 16 * MB;
 /// Maximum size of a body in bytes.
 const MAX_BODY_BYTES: usize = 32 * MB;
 
-/// Notified at the end of the test, so that requests that are held respond.
+/// Signals the end of the test. The requests that [`Hold`] still holds respond then.
 static END: Notify = Notify::const_new();
 
 static HELD_BYTES: AtomicUsize = AtomicUsize::new(0);

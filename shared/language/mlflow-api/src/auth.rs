@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::python;
 use crate::{Error, Result};
 
-/// The level of a grant. Each level includes the preceding ones.
+/// The level of a grant. From [`Read`](Self::Read) on, each level includes the preceding ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PermissionLevel {
     /// No access, regardless of other grants.

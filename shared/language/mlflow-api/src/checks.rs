@@ -26,8 +26,9 @@ pub enum Check {
     List,
     /// The elements of the list are strings.
     TextItems,
-    /// A check that is specific to the endpoint. The error is the message without its last
-    /// sentence, or `None` for the default message.
+    /// A check that is specific to the endpoint. The error is the error message, or `None` for
+    /// MLflow's default message about an invalid value. A hint to the API docs is appended to the
+    /// message.
     Custom(fn(&Value) -> Result<(), Option<String>>),
 }
 
@@ -38,7 +39,7 @@ impl Check {
         matches!(self, Self::Text | Self::Integer | Self::Float | Self::Bool | Self::List | Self::TextItems)
     }
 
-    /// Checks a value. The error is that of [`Check::Custom`].
+    /// Checks a value. Errors have the form that [`Check::Custom`] describes.
     fn run(self, field: &str, value: &Value) -> Result<(), Option<String>> {
         let passes = match self {
             Self::Required => {

@@ -22,8 +22,8 @@ pub trait Declared: Sized {
     fn from_message(message: Message) -> Result<Self>;
 }
 
-/// Returns the name of a field in protobuf, given its name in Rust, which has a prefix if it is a
-/// keyword.
+/// Returns the name of a field in protobuf, given its name in Rust. If the name is a keyword in
+/// Rust, it has the prefix `r#` there.
 #[must_use]
 pub const fn field_name(name: &'static str) -> &'static str {
     match name.as_bytes() {

@@ -25,11 +25,11 @@ pub const DEFAULT_RESULTS: i64 = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IssueStatus {
-    /// Not decided yet.
+    /// Whether this is an issue has not been decided yet.
     Pending,
-    /// No issue.
+    /// It was decided that this is not an issue.
     Rejected,
-    /// Resolved.
+    /// The issue has been resolved.
     Resolved,
 }
 
@@ -37,7 +37,7 @@ pub enum IssueStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IssueSeverity {
-    /// No issue.
+    /// Not an issue at all.
     NotAnIssue,
     /// Low.
     Low,
@@ -139,7 +139,8 @@ pub fn check_user(field: &str, user: &str) -> Result<()> {
     if user.chars().count() <= MAX_USER_LENGTH { Ok(()) } else { Err(Error::invalid(format!("Invalid {field}"))) }
 }
 
-/// Checks when an issue was last seen, which is a number of ms, or a text with its digits.
+/// Checks the time when an issue was last seen, which is a number of ms, or a text with the digits
+/// of such a number.
 ///
 /// # Errors
 /// Fails with `INVALID_PARAMETER_VALUE` for any other value.
@@ -212,7 +213,8 @@ pub fn check_search(name: Option<&str>, lists: &[(&str, &[String])]) -> Result<(
     }
 }
 
-/// Returns the form in which categories are compared.
+/// Returns the form in which categories are compared: without surrounding white space, and in lower
+/// case.
 #[must_use]
 pub fn folded_category(category: &str) -> String {
     category.trim().to_lowercase()
@@ -244,7 +246,7 @@ pub struct Issue {
     pub created_timestamp: i64,
     /// The time of the last change, in ms.
     pub last_updated_timestamp: i64,
-    /// The user who created it.
+    /// The user who created the issue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_by: Option<String>,
     /// The categories.
@@ -255,7 +257,7 @@ pub struct Issue {
     pub trace_count: Option<i64>,
     /// When the issue was last seen, in ms.
     pub last_seen_timestamp: i64,
-    /// The user who changed it last.
+    /// The user who last changed the issue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_updated_by: Option<String>,
     /// The metadata.

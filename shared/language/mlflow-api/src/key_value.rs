@@ -1,11 +1,11 @@
-//! Keys with values, which are tags and params.
+//! Pairs of a key and a value, such as tags and params.
 
 use serde::Serialize;
 
 use crate::messages;
 
 messages! {
-    /// A key and its value, which is a tag or a param.
+    /// A tag or a param: a key with its value.
     #[derive(Eq, PartialOrd, Ord, Serialize)]
     KeyValue {
         key: String,
@@ -21,7 +21,7 @@ impl KeyValue {
     }
 }
 
-/// Returns the keys and values of a list.
+/// Returns the key and the value of each element of a list.
 #[must_use]
 pub fn pairs(list: Vec<KeyValue>) -> Vec<(String, String)> {
     list.into_iter().map(KeyValue::pair).collect()

@@ -28,7 +28,7 @@ pub const MAX_DATASET_NAME_LENGTH: usize = 500;
 pub const MAX_DATASET_DIGEST_LENGTH: usize = 36;
 /// Maximum number of metrics in a batch.
 pub const MAX_BATCH_METRICS: usize = 1_000;
-/// Maximum number of params in a batch, and of tags.
+/// Maximum number of params in a batch. The same maximum applies to tags.
 pub const MAX_BATCH_PARAMS_OR_TAGS: usize = 100;
 /// Maximum number of metrics, params and tags in a batch, in total.
 pub const MAX_BATCH_ENTRIES: usize = 1_000;

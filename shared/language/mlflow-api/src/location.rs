@@ -14,7 +14,7 @@ const SCHEMES_WITH_HOST: &[&str] =
 const SCHEMES_WITH_PARAMS: &[&str] =
     &["", "ftp", "hdl", "prospero", "http", "https", "shttp", "rtsp", "rtsps", "sip", "sips", "mms", "sftp", "tel"];
 
-/// The components of a URI that matter here.
+/// The components of a URI that this module uses.
 struct UriParts<'a> {
     scheme: String,
     after_scheme: &'a str,

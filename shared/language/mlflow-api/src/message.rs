@@ -55,7 +55,7 @@ pub(crate) const fn texts(name: &'static str) -> Field {
     Field { name, kind: Kind::Text, repeated: true }
 }
 
-/// A field of any other kind.
+/// A field of this kind that is not a list.
 #[cfg(test)]
 pub(crate) const fn field(name: &'static str, kind: Kind) -> Field {
     Field { name, kind, repeated: false }
@@ -92,7 +92,8 @@ pub enum Content {
 struct FieldTypeMismatch;
 
 impl Message {
-    /// Parses a JSON object. Returns the fields that could be parsed, and whether all fields that were sent could be.
+    /// Parses a JSON object. Returns the fields that could be parsed, and whether that is every
+    /// field that was sent.
     #[must_use]
     pub fn parse(fields: &'static [Field], json: &Map<String, Value>) -> (Self, bool) {
         let mut message = Self::default();

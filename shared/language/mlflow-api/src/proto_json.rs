@@ -155,7 +155,7 @@ mod tests {
             ("1.s", 1_000),
             ("+1s", 1_000),
             (" 1_0.5s", 10_500),
-            // These are rounded to the nearest nanosecond.
+            // Durations that are rounded to the nearest nanosecond before they are truncated to ms.
             ("0.0129999999996s", 13),
             ("0.0129999994s", 12),
             ("1.99999999996s", 2_000),

@@ -55,7 +55,7 @@ pub struct RegisteredModel {
     /// The description. Omitted if empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// The highest version of each stage, in ascending order.
+    /// The highest version of each stage, in ascending order of their numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub latest_versions: Vec<ModelVersion>,
     /// The tags, by key.

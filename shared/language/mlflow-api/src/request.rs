@@ -31,7 +31,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Other headers that endpoints read.
+    /// The headers that endpoints read, besides `Content-Type`.
     pub const HEADERS: [&str; 3] = ["content-encoding", "x-mlflow-experiment-id", "x-mlflow-run-id"];
 
     /// Returns the value of a header, which must be one of [`Request::HEADERS`].
@@ -209,7 +209,7 @@ impl Request {
         if body.trim_ascii().is_empty() {
             return Ok(Value::Object(Map::new()));
         }
-        // Python parses these words as numbers.
+        // Python's parser accepts these words as numbers, so the body is not an object.
         if matches!(body.trim_ascii(), b"NaN" | b"Infinity" | b"-Infinity") {
             return Err(not_an_object());
         }
@@ -389,7 +389,7 @@ mod tests {
         let read = get("ids=1&name=a&other=x&other=y").unwrap();
         assert_eq!(Value::Object(read), serde_json::json!({"ids": ["1"], "name": "a", "other": ["x", "y"]}));
         assert!(get("name=a").unwrap_err().message.starts_with("Missing value for required parameter 'ids'."));
-        // Types are always checked, even if the field is optional.
+        // `object` always checks the types, even those of optional fields.
         let content_type = Some("application/json".to_owned());
         let put = |body: &str| {
             let body = body.as_bytes().to_vec();

@@ -18,8 +18,8 @@ pub const MAX_BODY_BYTES: usize = (6 << 20) - (64 << 10);
 /// Size of a Lambda's response, in bytes, at which a page ends. The difference to
 /// [`MAX_BODY_BYTES`] is reserved for the page token.
 pub const MAX_PAGE_BYTES: usize = 5_500_000;
-/// Size of JSON, in bytes, from which it fills a page on its own, because base64 makes it a third
-/// longer.
+/// Size, in bytes, of the JSON of an item that fills a page on its own. It is less than
+/// [`MAX_PAGE_BYTES`], because base64 makes the JSON a third longer.
 pub const MAX_PAGE_JSON_BYTES: usize = MAX_PAGE_BYTES / 4 * 3;
 /// Maximum size of the JSON of any response, in bytes. It prevents a single response from
 /// exhausting the memory of a process. For comparison, the largest dataset of a run that MLflow

@@ -20,7 +20,7 @@ pub const MAX_USERS: usize = 10;
 pub const MAX_SCHEMAS: usize = 100;
 /// Maximum number of items that one request adds or removes. MLflow has no limit.
 pub const MAX_ITEMS: usize = 1_000;
-/// Name of the queue of servers without users, which custom queues must not have.
+/// Name of the queue on servers without users. Custom queues must not have this name.
 const RESERVED_NAME: &str = "default";
 
 /// The type of a review queue.
@@ -81,7 +81,7 @@ pub enum ReviewStatus {
     Pending,
     /// Reviewed.
     Complete,
-    /// Not to be reviewed.
+    /// A user has declined to review it.
     Declined,
 }
 
@@ -120,8 +120,8 @@ impl ReviewStatus {
         Self::ALL.into_iter().find(|status| status.name() == name)
     }
 
-    /// Checks who has set the status of an item, as given by a client, and returns the user
-    /// (`set_review_queue_item_status`).
+    /// Checks the user who sets the status of an item, as given by a client, and returns the user
+    /// in normalized form (`set_review_queue_item_status`).
     ///
     /// # Errors
     /// Fails with `INVALID_PARAMETER_VALUE` if the user is missing, superfluous or too long.
@@ -257,9 +257,9 @@ pub struct NewReviewQueue {
     pub kind: ReviewQueueType,
     /// The name.
     pub name: String,
-    /// The users that it is assigned to.
+    /// The users that the queue is assigned to.
     pub users: Vec<String>,
-    /// The ids of its label schemas.
+    /// The ids of the queue's label schemas.
     pub schema_ids: Vec<String>,
 }
 
@@ -304,17 +304,17 @@ pub struct ReviewQueue {
     pub name: String,
     /// The type.
     pub queue_type: ReviewQueueType,
-    /// The user who owns it, if the server has users.
+    /// The user who owns the queue, if the server has users.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_by: Option<String>,
     /// The creation time, in ms.
     pub creation_time_ms: i64,
     /// The time of the last change, in ms.
     pub last_update_time_ms: i64,
-    /// The users that it is assigned to.
+    /// The users that the queue is assigned to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<String>,
-    /// The ids of its label schemas.
+    /// The ids of the queue's label schemas.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub schema_ids: Vec<String>,
 }

@@ -24,7 +24,7 @@ pub enum ViewType {
     ActiveOnly,
     /// Deleted entities.
     DeletedOnly,
-    /// Both.
+    /// Both active and deleted entities.
     All,
 }
 

@@ -23,13 +23,15 @@ pub enum ErrorCode {
     /// The request is longer than the server accepts. MLflow has neither such a limit nor a code
     /// for it, so the code in the response is that of an invalid value. 413.
     RequestTooLarge,
-    /// The request was not received completely in time. MLflow waits forever and has no code for
-    /// this. 408, which stock clients retry.
+    /// The request was not received completely in time. 408, which stock clients retry. MLflow
+    /// waits forever and has no such code.
     RequestTimeout,
-    /// The request violates a uniqueness constraint. In this case, MLflow's store returns the
-    /// unmodified database error. 400.
+    /// The request is malformed, or the store cannot carry it out, for example because it violates
+    /// a uniqueness constraint. MLflow's store returns some of these errors as unmodified database
+    /// errors. 400.
     BadRequest,
-    /// The outcome of the request is unknown. 409, which stock clients do not retry automatically.
+    /// The outcome of the request is unknown, or its workspace is being deleted. 409, which stock
+    /// clients do not retry automatically.
     Aborted,
     /// The name is already in use. 400.
     ResourceAlreadyExists,
@@ -41,7 +43,8 @@ pub enum ErrorCode {
     Unauthenticated,
     /// The caller is not permitted to do this. 403.
     PermissionDenied,
-    /// The table throttles requests of this kind. 429, which stock clients retry.
+    /// There are more requests of this kind than the table or the server allows. 429, which stock
+    /// clients retry.
     ResourceExhausted,
     /// The entity is in a state that does not allow the operation. 500, as in MLflow.
     InvalidState,
@@ -49,7 +52,7 @@ pub enum ErrorCode {
     InternalError,
     /// This server does not support the request. 501.
     NotImplemented,
-    /// The feature is disabled on this server, which applies to workspaces. 501, which stock
+    /// The feature is disabled on this server. Only workspaces can be disabled. 501, which stock
     /// clients do not retry. MLflow returns 500, which they retry seven times.
     FeatureDisabled,
     /// The table rejected requests for longer than the server was willing to retry. 503, which
@@ -133,7 +136,8 @@ impl ErrorCode {
     }
 }
 
-/// An error: MLflow's code, the message that is returned to the client, and the cause that is not.
+/// An error: MLflow's code, the message that is returned to the client, and the cause, which is
+/// only logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// MLflow's code.

@@ -8,13 +8,15 @@ use crate::python;
 /// The number of bits of a run id that contain the experiment.
 const EXPERIMENT_BITS: u32 = 60;
 const RANDOM_BITS: u32 = 20;
-/// Number of an experiment from which on its id does not fit into the bits of a run id that follow
-/// the time, because the first four of them are where a UUID has its version. Experiments that this
-/// server creates have smaller numbers. Experiments of MLflow's file stores have greater ones.
+/// Smallest number of an experiment whose runs have ids in the long form. In the short form, the
+/// number of the experiment follows the time, and its first four bits must be zero, because they
+/// are where a UUID has its version. Experiments that this server creates have smaller numbers.
+/// Experiments of MLflow's file stores have greater ones.
 const FIRST_LONG_NUMBER: u64 = 1 << 56;
 /// Number of random bits in the id of a run whose experiment has a long number.
 const LONG_RANDOM_BITS: u32 = 16;
-/// The hexadecimal digit that such an id has where a UUID has its version. No UUID has this version.
+/// The hexadecimal digit that an id in the long form has where a UUID has its version. No UUID has
+/// this version.
 const LONG_MARKER: u128 = 0xf;
 /// The range from 2015-01-01 to 2100-01-01, in ms. The time in a run id that this server created is
 /// within it.

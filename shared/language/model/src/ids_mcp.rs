@@ -145,7 +145,7 @@ impl McpVersion {
         self.parsed.cmp_precedence(&other.parsed)
     }
 
-    /// Returns MLflow's error for a version that does not exist, which may be any text.
+    /// Returns MLflow's error for a version that does not exist. The version may be any text.
     #[must_use]
     pub fn not_found(server: &str, version: &str) -> Error {
         Error::not_found(format!("MCP server version '{server}' version '{version}' not found"))

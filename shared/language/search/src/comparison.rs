@@ -139,7 +139,8 @@ fn pieces(nodes: Vec<SyntaxNode<'_>>, left: LeftSides) -> Vec<StatementPart<'_>>
             if compares && taken[2].kind == NodeKind::Integer {
                 joined.push(StatementPart::Clause { members: taken, text: None });
             } else {
-                // MLflow lists the first token twice.
+                // In the message about parts that are not comparisons, MLflow lists the first of
+                // the three tokens twice.
                 let first = taken[0].clone();
                 joined.extend(taken.into_iter().chain([first]).map(whole));
             }

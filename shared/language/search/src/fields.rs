@@ -78,7 +78,7 @@ impl Default for CommonFields {
 }
 
 impl CommonFields {
-    /// Creates the intersection of these settings.
+    /// Combines the settings of several experiments.
     #[must_use]
     pub fn of(each: impl IntoIterator<Item = IndexedFields>) -> Self {
         let mut different = Vec::new();

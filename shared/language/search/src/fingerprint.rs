@@ -88,7 +88,8 @@ impl Fingerprint {
         Self(conditions.iter().copied().fold(hash, add).0)
     }
 
-    /// Returns the fingerprint of a search of issues, given its single values and its lists.
+    /// Returns the fingerprint of a search of issues. `values` are the parameters with a single
+    /// value, and `lists` those with several.
     #[must_use]
     pub(crate) fn of_issue_search(values: &[&str], lists: &[Vec<String>]) -> Self {
         let hash = values.iter().fold(FnvHash::new("issues"), |hash, value| hash.text(value));

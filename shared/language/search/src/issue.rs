@@ -36,14 +36,15 @@ pub trait IssueFields {
     /// Returns when the issue was last seen, in ms.
     fn last_seen(&self) -> i64;
 
-    /// Checks whether the issue has one of these categories, which are folded.
+    /// Checks whether the issue has one of these categories, which are given as `folded_category`
+    /// returns them.
     fn has_category(&self, folded: &[String]) -> bool;
 
     /// Returns the number of traces that exhibit the issue.
     fn trace_count(&self) -> i64;
 }
 
-/// A search of issues, as in a request.
+/// The parameters of a search of issues, as sent by the client.
 #[derive(Clone, Debug, Default)]
 pub struct IssueQuery<'a> {
     /// The filter.
@@ -144,8 +145,8 @@ fn test(left: &str, comparator: &str, right: &str) -> Result<FilterTest> {
 }
 
 impl IssueFilter {
-    /// Checks whether the filter compares the run that found an issue. Its result reveals which
-    /// issues a run has found.
+    /// Checks whether the filter compares the run that found an issue. The result of such a search
+    /// reveals which issues a run has found.
     #[must_use]
     pub fn selects_run(&self) -> bool {
         self.tests.iter().any(|test| test.field == FilterField::SourceRun)
@@ -179,7 +180,8 @@ impl IssueOrder {
         order_by.iter().map(|clause| clause_of(clause)).collect::<Result<_>>().map(Self)
     }
 
-    /// Returns the key that sorts an issue. The keys of different issues differ.
+    /// Returns the sort key of an issue. Different issues have different keys, because the id is
+    /// part of the key.
     pub fn key(&self, issue: &impl IssueFields) -> SortKey {
         let integer = SortKeyValue::Integer;
         let parts = self.0.iter().map(|(by, direction)| {
@@ -241,7 +243,8 @@ fn clause_of(clause: &str) -> Result<(IssueSortBy, SortDirection)> {
 }
 
 impl IssueQuery<'_> {
-    /// Returns the fingerprint of the search in an experiment. `view` is that of the request.
+    /// Returns the fingerprint of this search in an experiment. `view` is the view in the request,
+    /// if it names one.
     #[must_use]
     pub fn fingerprint(&self, experiment: mlflow_api::ExperimentId, view: Option<&str>) -> Fingerprint {
         let experiment = experiment.to_string();

@@ -34,7 +34,7 @@ pub enum McpText {
     Name,
     /// The name that user interfaces display.
     DisplayName,
-    /// The status of a version. For a server, that of its latest version, and for an endpoint, that
+    /// The status of a version. A server has the status of its latest version, and an endpoint that
     /// of the version that it gives access to.
     Status,
     /// The version, as written.
@@ -60,7 +60,7 @@ pub trait McpFields {
     fn text(&self, field: McpText) -> Option<&str>;
     /// Returns a time, in ms.
     fn time(&self, field: McpTime) -> i64;
-    /// Returns the version of a server's version.
+    /// Returns the version number. Only versions of servers have one.
     fn version(&self) -> Option<&McpVersion> {
         None
     }
@@ -103,7 +103,7 @@ impl McpEntity {
         }
     }
 
-    /// Returns the attribute that `sqlparse` takes for a keyword and MLflow for an attribute.
+    /// Returns the attribute of this kind of entity that `sqlparse` mistakes for a keyword.
     const fn keyword(self) -> Option<&'static str> {
         match self {
             Self::Server => None,
@@ -119,7 +119,7 @@ pub struct McpFilter {
     predicates: Vec<McpPredicate>,
 }
 
-/// A condition. A missing value meets none, not even `!=`.
+/// A condition on an entity. A missing value meets no condition, not even `!=`.
 #[derive(Clone, Debug, PartialEq)]
 enum McpPredicate {
     Text(McpText, McpTextTest),
@@ -145,7 +145,8 @@ impl McpTextTest {
     }
 }
 
-/// A total order. The last term is unique.
+/// A total order of entities. It is total because the last term has a different value for each
+/// entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpOrder {
     terms: Vec<OrderTerm<McpSortBy>>,

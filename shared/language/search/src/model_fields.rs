@@ -80,7 +80,8 @@ impl ModelFilter {
     }
 }
 
-/// Returns the value of the latest point of a metric on a dataset.
+/// Returns the value of the latest point of a metric on a dataset. An empty name or digest matches
+/// every dataset.
 pub(crate) fn latest(model: &impl ModelFields, metric: &str, name: &str, digest: &str) -> Option<f64> {
     let counts = |point: &MeasuredPoint<'_>| {
         point.metric == metric

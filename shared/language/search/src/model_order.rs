@@ -11,7 +11,7 @@ use crate::size_limits;
 pub struct ModelOrderBy {
     /// An attribute, or `metrics.` followed by the name of a metric.
     pub field: String,
-    /// The direction. Missing values come last in both directions.
+    /// Whether smaller values come first. Missing values come last in both directions.
     pub ascending: bool,
     /// The name of the dataset that points must be on. Empty for all datasets.
     pub dataset_name: String,
@@ -22,7 +22,8 @@ pub struct ModelOrderBy {
 /// The fields that logged models can be sorted by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelSortBy {
-    /// The latest point of a metric among those on a dataset.
+    /// The value of the latest point of a metric. If a dataset is given, only points on this
+    /// dataset count.
     Metric {
         /// The name of the metric.
         key: String,

@@ -124,7 +124,7 @@ pub fn parse_run_order_by(clauses: &[String]) -> Result<RunOrder> {
         };
         let by = by.ok_or_else(|| Error::invalid(format!("Invalid identifier type '{family}'")))?;
         if !seen.insert(by.clone()) {
-            // MLflow raises this error without a code.
+            // MLflow raises this error without a code, which makes it an internal error.
             let message = format!("`order_by` contains duplicate fields: {}", repr_list(clauses));
             return Err(Error::new(ErrorCode::InternalError, message));
         }

@@ -15,7 +15,7 @@ const MAX_COMPARISONS: usize = 500;
 const MAX_ORDER_CLAUSES: usize = 100;
 /// Maximum length of a clause of an ordering, in bytes. A key has at most 250 characters.
 const MAX_ORDER_CLAUSE_BYTES: usize = 8 << 10;
-/// Maximum number of datasets that a search of logged models is limited to.
+/// Maximum number of datasets to which a search of logged models can restrict metrics.
 const MAX_DATASETS: usize = 100;
 
 /// Rejects a filter string that is too long.
@@ -53,7 +53,7 @@ pub(crate) fn ordering<'a>(clauses: impl ExactSizeIterator<Item = &'a str>) -> R
     }
 }
 
-/// Rejects a search of logged models that is limited to too many datasets.
+/// Rejects a search of logged models that restricts metrics to too many datasets.
 pub(crate) fn datasets(count: usize) -> Result<()> {
     if count <= MAX_DATASETS {
         return Ok(());

@@ -101,7 +101,7 @@ impl SortKeyValue {
         }
     }
 
-    /// Returns the rank of the cell. Values come before NaN, and NaN before missing values,
+    /// Returns the rank of the value's kind. Values come before NaN, and NaN before missing values,
     /// regardless of the direction.
     fn rank(&self) -> u8 {
         match self {

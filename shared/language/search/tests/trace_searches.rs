@@ -151,7 +151,7 @@ fn search(traces: &[Trace], experiments: &[u64], filter: &str, order_by: &[Strin
 
 #[test]
 fn searches_find_what_mlflow_finds() {
-    // The environment variable contains the path of a different recording.
+    // If it is set, `TRACE_SEARCHES` contains the path of a different recording.
     let path = std::env::var("TRACE_SEARCHES");
     let path = path.unwrap_or_else(|_| format!("{}/tests/trace_searches.json", env!("CARGO_MANIFEST_DIR")));
     let recorded: Recorded = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();

@@ -29,7 +29,8 @@ pub fn of_recorded_json(text: &str) -> Option<Span> {
     of_json(Json::parse(text)?.object()?)
 }
 
-/// Reads the spans of a file `traces.json`. Returns `None` if the file is none.
+/// Reads the spans of a file `traces.json`. Returns `None` if the content does not have this
+/// format.
 #[must_use]
 pub fn of_artifact(file: &[u8]) -> Option<Vec<Span>> {
     let file = Json::parse(std::str::from_utf8(file).ok()?)?;
@@ -38,7 +39,7 @@ pub fn of_artifact(file: &[u8]) -> Option<Vec<Span>> {
 }
 
 /// Reads the spans of an archived trace, a file `traces.pb` that may be compressed with gzip.
-/// Returns `None` if it is none.
+/// Returns `None` if the content does not have this format.
 #[must_use]
 pub fn of_archive(file: &[u8]) -> Option<Vec<Span>> {
     let mut unzipped = Vec::new();
@@ -155,7 +156,8 @@ fn text(value: Option<&Json>) -> Option<&str> {
     }
 }
 
-/// Reads a time in ns. A span that has not ended has none, which is stored as 0.
+/// Reads a time in ns. A missing time, such as the end time of a span that has not ended, is stored
+/// as 0.
 fn time(value: Option<&Json>) -> Option<u64> {
     let time: i64 = match value {
         None | Some(Json::Null) => 0,

@@ -21,8 +21,8 @@ pub struct SpanColumns<'a> {
     pub parent_id: Option<String>,
     /// Name of the span.
     pub name: &'a str,
-    /// Type of the span as the UI shows it, so that filters find it. This includes types that were
-    /// translated from other SDKs. MLflow's own filters do not find those.
+    /// Type of the span as the UI shows it, including types that were derived from attributes of
+    /// other SDKs. Filters find the derived types as well, which MLflow's filters do not.
     pub span_type: Option<String>,
     /// Status: `OK`, `ERROR` or `UNSET`.
     pub status: &'static str,

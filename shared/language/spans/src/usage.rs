@@ -169,7 +169,8 @@ impl PythonSum {
         }
     }
 
-    /// Returns the sum as an integer that fits into a database column.
+    /// Returns the sum as a 64-bit integer, or `None` if it is not an integer or does not fit,
+    /// because MLflow stores it in a column of integers.
     fn count(self) -> Option<i64> {
         match self {
             Self::Integer(number) => i64::try_from(number).ok(),

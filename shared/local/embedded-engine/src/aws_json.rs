@@ -72,7 +72,8 @@ pub(crate) fn with_request(mut request: HttpRequest, json: &Value) -> HttpReques
     request
 }
 
-/// Parses a response's JSON. The returned response is for [`with_answer`].
+/// Parses a response's JSON. The returned response has no body anymore: [`with_answer`] gives it a
+/// new one.
 pub(crate) async fn read_answer(mut response: HttpResponse) -> Result<(HttpResponse, Value), ConnectorError> {
     let body = whole(response.take_body()).await?;
     let json = serde_json::from_slice(&body).map_err(|error| ConnectorError::other(error.into(), None))?;

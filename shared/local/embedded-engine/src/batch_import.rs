@@ -177,7 +177,8 @@ mod tests {
         let local = |value: &str| json!({ "local": { "S": value } });
         for (writes, in_index) in [
             (vec![put("1", &local("x")), put("2", &local("x")), put("3", &json!({ "rev": { "N": "1" } }))], 2),
-            // In an index, the items that are replaced are only found by their new keys.
+            // These puts replace items. Their values of the index key are different or missing, so
+            // the entries for the old value have to be gone.
             (vec![put("1", &local("y")), put("2", &json!({}))], 0),
         ] {
             assert!(is_imported(&engine, &batch(&writes)));

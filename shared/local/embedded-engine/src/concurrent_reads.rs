@@ -12,8 +12,8 @@ use dynoxide::Database;
 
 use crate::EngineError;
 
-/// Number of engines for reads, which limits the number of concurrent reads. Two cores have no use
-/// for more.
+/// Number of engines for reads, which limits the number of concurrent reads. A machine with two
+/// cores gains nothing from more.
 const MAX_READERS: usize = 2;
 
 pub(crate) struct ConcurrentReaders {

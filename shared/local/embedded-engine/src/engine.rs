@@ -63,7 +63,7 @@ impl fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// Returns whether a directory has an engine's data.
+    /// Checks whether a directory contains an engine's data.
     #[must_use]
     pub fn is_in(directory: &Path) -> bool {
         directory.join(FILE).is_file()
@@ -76,7 +76,8 @@ impl Engine {
     /// open at the same time. While another process is opening the directory, this call waits.
     pub fn open(directory: &Path) -> Result<Self, EngineError> {
         Self::open_as(directory, |log| {
-            // SQLite keeps the log's file while the database has an open connection.
+            // The file handle stays valid, because SQLite neither replaces nor deletes the log
+            // while the database has an open connection.
             let file = open_private(log)?;
             Ok(SyncedLog::new(move || file.sync_data()))
         })
@@ -106,7 +107,8 @@ impl Engine {
         }
         opening.lock()?;
         let file = directory.join(FILE);
-        // SQLite creates its journals with the permissions of the database.
+        // Creates the database file with private permissions, which SQLite also gives to its
+        // journals.
         open_private(&file)?;
         // SQLite syncs its files, and their directory when it creates journals. It does not ensure
         // that the directory itself, which may be new, is on disk.
@@ -121,7 +123,7 @@ impl Engine {
         let engine = Self::at(path, side, true)?;
         let readers = ConcurrentReaders::open(path)?;
         let log = log(&directory.join(LOG))?;
-        // Sync the changes that were made while opening.
+        // Makes the changes durable that were made while opening.
         log.wait()?;
         Ok(Self { directory: Some(directory), log: Some(Arc::new(log)), readers: Some(Arc::new(readers)), ..engine })
     }
@@ -134,7 +136,7 @@ impl Engine {
         Self::at(&location, side, false)
     }
 
-    /// Returns a copy of the current state, in memory.
+    /// Returns an engine in memory with a copy of the current tables and items.
     pub fn snapshot(&self) -> Result<Self, EngineError> {
         let location = place_in_memory();
         // This connection is opened first, because a database in memory only exists while it has
@@ -161,10 +163,11 @@ impl Engine {
     }
 
     /// Returns a client like [`client`](Self::client) whose writes are answered before they are on
-    /// disk, for work that is repeated after a power cut. Writes reach the disk in the order in
-    /// which they were made, those of other clients and processes included: a write that survives
-    /// a power cut has all earlier ones with it. So the caller must have something that makes it
-    /// start again, and that it removes last: records of the stream, or a mark.
+    /// disk. It is meant for work that is repeated after a power cut. Writes of all clients and
+    /// processes reach the disk in the order in which they were made, so if a write survives a
+    /// power cut, all earlier writes have survived as well. The work must therefore begin with
+    /// something on disk that starts it again, such as records of the stream or a mark, and must
+    /// end with the removal of that.
     #[must_use]
     pub fn client_ahead_of_disk(&self) -> Client {
         let engine = InProcessEngine { waits_for_disk: false, ..self.in_process() };
@@ -269,9 +272,10 @@ impl Engine {
         }
     }
 
-    /// Returns some items of a table, as DynamoDB's JSON and in the order of their keys, with the
-    /// place at which to continue unless these are the last ones. `start` is such a place, or null
-    /// for the first items. Only for copying a table as a whole: nothing else scans a table.
+    /// Returns some items of a table, as DynamoDB's JSON and in the order of their keys, and the
+    /// position at which to continue, unless these are the last items. `start` is such a position,
+    /// or null for the first items. Only for copying a table as a whole: nothing else scans a
+    /// table.
     pub async fn items_page(&self, table: &str, start: Value) -> Result<(Vec<Value>, Option<Value>), EngineError> {
         // Without a limit, the engine would read all items to return the first MB of them.
         let mut request = json!({ "TableName": table, "Limit": ITEMS_PAGE_SIZE });
@@ -284,8 +288,9 @@ impl Engine {
         Ok((items, next))
     }
 
-    /// Deletes the stream records that are older than this, and returns their number. DynamoDB
-    /// keeps records for a day. The engine keeps them until they are deleted with this method.
+    /// Deletes the stream records that are older than `older_than`, and returns their number.
+    /// DynamoDB keeps records for a day. The engine keeps them until they are deleted with this
+    /// method.
     pub async fn trim_stream(&self, older_than: Duration) -> Result<usize, EngineError> {
         let side = Arc::clone(&self.side);
         tokio::task::spawn_blocking(move || side.trim_stream(older_than)).await?

@@ -19,13 +19,13 @@ pub(crate) fn too_long() -> EngineResponse {
     EngineResponse { status: 413, body: body.to_owned() }
 }
 
-/// Whether an operation may change something.
+/// Checks whether an operation may change data or settings.
 pub(crate) fn writes(operation: &str) -> bool {
     let reads = ["GetItem", "Query", "Scan", "BatchGetItem", "TransactGetItems", "GetShardIterator", "GetRecords"];
     !reads.contains(&operation) && !operation.starts_with("Describe") && !operation.starts_with("List")
 }
 
-/// Whether an operation changes the set of tables and indexes, or their settings.
+/// Checks whether an operation changes the set of tables and indexes, or their settings.
 pub(crate) fn changes_tables(operation: &str) -> bool {
     ["CreateTable", "UpdateTable", "DeleteTable", "UpdateTimeToLive"].contains(&operation)
 }
@@ -57,9 +57,9 @@ pub(crate) fn run(database: &Database, operation: &str, body: &[u8]) -> EngineRe
 
 /// Runs one operation on a database on disk. A batch of writes becomes one commit. The engine
 /// itself would commit each write separately, so that 25 writes would take 100 ms if each commit
-/// waited for the disk. DynamoDB allows a batch to be executed in any order and in part, so
-/// executing it atomically is allowed too. Only the reported capacity would differ, so a batch
-/// whose request asks for the consumed capacity is executed by the engine without changes.
+/// waited for the disk. DynamoDB may execute a batch in any order and in part, so executing it
+/// atomically is allowed too. Only the reported capacity would differ, so a batch whose request
+/// asks for the consumed capacity is executed by the engine without changes.
 pub(crate) fn run_on_disk(database: &Database, operation: &str, body: &[u8]) -> EngineResponse {
     let as_one = (operation == "BatchWriteItem").then(|| as_transaction(body)).flatten();
     if let Some(Ok(_)) = as_one.and_then(|body| dispatch(database, "TransactWriteItems", &body)) {

@@ -22,8 +22,8 @@ use crate::connector::InProcessEngine;
 use crate::operations::{self, MAX_REQUEST_BYTES};
 use crate::{EngineError, client_with_key};
 
-/// The engine on a loopback port. Dropping this value also stops the engine's server, without
-/// waiting for requests in flight.
+/// A server for an engine on a loopback port. Dropping this value stops the server, without waiting
+/// for requests in flight.
 ///
 /// The server only executes requests that are signed with its [access key](Self::access_key). It
 /// rejects all requests from a page in a browser.

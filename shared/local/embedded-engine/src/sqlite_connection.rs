@@ -94,7 +94,7 @@ impl SqliteConnection {
         loop {
             let deleted = connection.execute(TRIM_THROUGH, params![table, last, TRIM_BATCH_SIZE])?;
             trimmed += deleted;
-            // If fewer records than the limit were deleted, there are no more.
+            // A batch with fewer records than the limit was the last one.
             if i64::try_from(deleted).is_ok_and(|deleted| deleted < TRIM_BATCH_SIZE) {
                 return Ok(trimmed);
             }

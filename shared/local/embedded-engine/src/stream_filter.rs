@@ -38,7 +38,7 @@ impl Filters {
     }
 }
 
-/// Sets the filter of a table's stream. Other changes of the table are no longer recorded. The
+/// Sets the filter of a table's stream. Changes that do not pass it are no longer recorded. The
 /// filter also applies after a restart, until another one is set. It does not affect the streams of
 /// other tables.
 pub(crate) fn set(connection: &Connection, table: &str, filter: StreamFilter) -> Result<(), EngineError> {
@@ -105,7 +105,7 @@ mod tests {
                 engine.call("PutItem", item("1: not", plain)).await.unwrap();
                 engine.call("PutItem", item("2: wanted", mark.clone())).await.unwrap();
                 engine.call("PutItem", item("3: not", rev.clone())).await.unwrap();
-                // The earlier state of the item does not matter.
+                // Whether a put is recorded depends only on the item's attributes after the put.
                 engine.call("PutItem", item("2: wanted", rev)).await.unwrap();
                 engine.call("PutItem", item("4: wanted", mark)).await.unwrap();
                 engine.call("PutItem", item("5: wanted", json!({ "ask": { "N": "1" } }))).await.unwrap();

@@ -85,7 +85,7 @@ impl EngineThreads {
         answer.await.ok()
     }
 
-    /// Runs a call that reads, concurrently with writes if the engine supports it.
+    /// Runs a call that reads. If the engine is on disk, it runs concurrently with writes.
     pub(crate) async fn read(&self, run: impl FnOnce() -> EngineResponse + Send + 'static) -> Option<EngineResponse> {
         let (reply, answer) = oneshot::channel();
         let reads = self.reads.as_ref().unwrap_or(&self.writes);
@@ -109,7 +109,8 @@ impl EngineCall {
                 let written = PendingWrite { place: log.arrive(), log, answer, reply };
                 match to_disk {
                     Some(to_disk) => drop(to_disk.send(written)),
-                    // Threads without a disk thread sync the log themselves.
+                    // An engine without a disk thread syncs the log on the thread that has run the
+                    // call.
                     None => written.sync_and_answer(),
                 }
             }
@@ -174,7 +175,7 @@ mod tests {
         call.await.unwrap().body
     }
 
-    /// Checks whether a call stays unanswered for a while.
+    /// Checks whether a call stays unanswered for 100 ms.
     async fn waits(call: &mut (impl Future<Output = Option<EngineResponse>> + Unpin)) -> bool {
         tokio::time::timeout(Duration::from_millis(100), call).await.is_err()
     }

@@ -95,12 +95,13 @@ fn definition(table: &str, place: &ItemsTable, attribute: &str) -> String {
     format!("CREATE INDEX {} ON {}({at}) WHERE {has}", quoted(&index_of(table)), quoted(rows))
 }
 
-/// Returns the two SQL terms of the index: whether an item may have a time to live, and its value.
+/// Returns two SQL terms for an index: a cheap check whether an item may have a time to live, and
+/// the time itself.
 fn terms(column: &str, attribute: &str) -> (String, String) {
     let attribute = json!(attribute).to_string();
     let (needle, path) = (format!("{attribute}:{{\"N\":"), format!("$.{attribute}.N"));
     let text = |text: &str| format!("'{}'", text.replace('\'', "''"));
-    // Most items have no time to live, so that only this term is evaluated for them.
+    // SQLite evaluates the time only for items that pass this check, and most do not.
     let has = format!("instr({column}, {})", text(&needle));
     (has, format!("CAST(json_extract({column}, {}) AS INTEGER)", text(&path)))
 }

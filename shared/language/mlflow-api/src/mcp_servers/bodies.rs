@@ -1,4 +1,4 @@
-//! Bodies of requests.
+//! Request bodies of the registry of MCP servers.
 
 use super::icons::{icons, without_source};
 use super::limits::{
@@ -24,7 +24,7 @@ pub struct NewMcpServer {
 }
 
 impl NewMcpServer {
-    /// Parses the body of a request, as all types of bodies do.
+    /// Parses the body of a request.
     ///
     /// # Errors
     /// Fails with `INVALID_PARAMETER_VALUE` if MLflow refuses the body.
@@ -41,8 +41,8 @@ impl NewMcpServer {
     }
 }
 
-/// Changes of a server (`UpdateMCPServerRequest`). A field that the body does not have stays as it
-/// is. A null removes the value.
+/// Changes of a server (`UpdateMCPServerRequest`). A field that is missing in the body keeps its
+/// value, and a null removes the value.
 #[derive(Clone, Debug)]
 pub struct UpdatedMcpServer {
     /// Name that user interfaces display.
@@ -77,7 +77,8 @@ impl UpdatedMcpServer {
     }
 }
 
-/// Returns a text field if the body has it. The value may be null.
+/// Returns a text field, or `None` if the body does not have the field. The inner value is `None`
+/// if the field is null.
 #[expect(clippy::option_option, reason = "a field that was not sent is not a null")]
 fn sent_text(validation: &mut Validation, body: &JsonObject, key: &str) -> Option<Option<String>> {
     body.get(key).map(|_| validation.optional_text("", body, key))
@@ -196,9 +197,9 @@ impl UpdatedMcpVersion {
 /// alias is set.
 #[derive(Clone, Debug)]
 pub struct NewAccessEndpoint {
-    /// Version that it gives access to.
+    /// Version that the endpoint gives access to.
     pub server_version: Option<String>,
-    /// Alias of the version that it gives access to.
+    /// Alias of the version that the endpoint gives access to.
     pub server_alias: Option<String>,
     /// URL.
     pub url: String,
@@ -235,11 +236,12 @@ impl NewAccessEndpoint {
 /// the alias is set.
 #[derive(Clone, Debug)]
 pub struct UpdatedAccessEndpoint {
-    /// Version that it gives access to.
+    /// Version that the endpoint gives access to.
     pub server_version: Option<String>,
-    /// Alias of the version that it gives access to.
+    /// Alias of the version that the endpoint gives access to.
     pub server_alias: Option<String>,
-    /// URL. A null is refused once the endpoint has been found.
+    /// The new URL. A null is refused by [`checked_url`](Self::checked_url), and therefore only
+    /// after the endpoint has been found.
     pub url: Option<Option<String>>,
     /// Transport.
     pub transport_type: Option<TransportType>,
@@ -292,7 +294,8 @@ fn check_url(url: &str) -> Result<()> {
 pub struct SetMcpAlias {
     /// Alias.
     pub alias: String,
-    /// Version that it refers to, which may be any text.
+    /// Version that the alias refers to. It may be any text, because the body does not show which
+    /// versions exist.
     pub version: String,
 }
 

@@ -58,7 +58,9 @@ fn icon(validation: &mut Validation, at: &str, mut icon: JsonObject) -> Result<J
 /// Removes the fields of icons that only responses have (`_strip_mcp_icon_response_fields`).
 ///
 /// # Errors
-/// Fails with `INVALID_PARAMETER_VALUE` for an icon that a response has taken from a version.
+/// Fails with `INVALID_PARAMETER_VALUE` if the source of an icon is `version`. Responses contain
+/// such an icon if a server takes it from its latest version. Storing it would make it the server's
+/// own icon.
 pub(super) fn without_source(icons: Vec<Json>, field: &str) -> Result<Vec<Json>> {
     let strip = |(place, icon): (usize, Json)| {
         let Json::Object(mut icon) = icon else { return Ok(icon) };
@@ -108,7 +110,8 @@ fn check_url(url: &str) -> Result<()> {
     let address = match parsed.host().ok_or_else(without_host)? {
         Host::Ipv4(address) => {
             let written = address.to_string();
-            // `127.1` and `0x7f.0.0.1` are addresses, too.
+            // The parser normalizes other notations of an address, such as `127.1` and
+            // `0x7f.0.0.1`. They are refused.
             let authority = url.split_once("://").map_or("", |(_, rest)| rest);
             if !authority.starts_with(&written) {
                 let host = authority.split(['/', ':', '?', '#']).next().unwrap_or_default();

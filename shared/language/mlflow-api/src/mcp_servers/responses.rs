@@ -1,4 +1,4 @@
-//! Responses. Fields without a value are null, as in MLflow.
+//! Responses of the registry of MCP servers. Fields without a value are null, as in MLflow.
 
 use std::collections::BTreeMap;
 
@@ -43,9 +43,10 @@ pub struct McpServer {
     pub name: String,
     /// Name that user interfaces display.
     pub display_name: Option<String>,
-    /// Description: its own, or that of the latest version.
+    /// Description of the server, or otherwise that of the latest version.
     pub description: Option<String>,
-    /// Icons: its own, and those of the latest version for other themes.
+    /// Icons of the server, and the latest version's icons for themes for which the server has
+    /// none.
     pub icons: Option<Box<RawValue>>,
     /// Workspace.
     pub workspace: String,
@@ -53,21 +54,21 @@ pub struct McpServer {
     pub status: Option<&'static str>,
     /// Access endpoints.
     pub access_endpoints: Vec<AccessEndpointSummary>,
-    /// Latest version: the greatest active one, or else the greatest one.
+    /// Latest version: the greatest active one, or the greatest of all if none is active.
     pub latest_version: Option<String>,
     /// Aliases.
     pub aliases: Vec<McpAlias>,
     /// Tags.
     pub tags: BTreeMap<String, String>,
-    /// Who created it.
+    /// The user who created the entity, if known.
     pub created_by: Option<String>,
-    /// Who last changed it.
+    /// The user who last changed the entity, if known.
     pub last_updated_by: Option<String>,
-    /// When it was created, in ms.
+    /// The creation time, in ms.
     pub creation_timestamp: i64,
-    /// When it was last changed, in ms.
+    /// The time of the last change, in ms.
     pub last_updated_timestamp: i64,
-    /// What the caller may do.
+    /// The actions that the caller may perform on the server.
     pub allowed_actions: Vec<AllowedAction>,
 }
 
@@ -94,20 +95,20 @@ pub struct McpVersion {
     pub connect_options: Box<RawValue>,
     /// Where the version comes from.
     pub source: Option<String>,
-    /// Who created it.
+    /// The user who created the entity, if known.
     pub created_by: Option<String>,
-    /// Who last changed it.
+    /// The user who last changed the entity, if known.
     pub last_updated_by: Option<String>,
-    /// When it was created, in ms.
+    /// The creation time, in ms.
     pub creation_timestamp: i64,
-    /// When it was last changed, in ms.
+    /// The time of the last change, in ms.
     pub last_updated_timestamp: i64,
     /// Whether the version has a list of tools, which may be empty. Not part of the response.
     #[serde(skip)]
     pub has_tools: bool,
 }
 
-/// The long part of a version, as it is stored.
+/// The parts of a version that may be long. They are stored together, as one text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VersionContent {
     /// Description of the server.
@@ -208,28 +209,28 @@ pub struct AccessEndpointSummary {
     pub transport_type: String,
     /// Workspace.
     pub workspace: String,
-    /// Version that it gives access to.
+    /// Version that the endpoint gives access to, if it does not use an alias.
     pub server_version: Option<String>,
-    /// Alias of the version that it gives access to.
+    /// Alias of the version that the endpoint gives access to, if it uses one.
     pub server_alias: Option<String>,
-    /// The version that it gives access to at present.
+    /// The version that the endpoint currently gives access to.
     pub resolved_version: Option<McpVersion>,
-    /// Who created it.
+    /// The user who created the entity, if known.
     pub created_by: Option<String>,
-    /// Who last changed it.
+    /// The user who last changed the entity, if known.
     pub last_updated_by: Option<String>,
-    /// When it was created, in ms.
+    /// The creation time, in ms.
     pub creation_timestamp: i64,
-    /// When it was last changed, in ms.
+    /// The time of the last change, in ms.
     pub last_updated_timestamp: i64,
 }
 
 /// An access endpoint (`MCPAccessEndpointResponse`).
 #[derive(Clone, Debug, Serialize)]
 pub struct AccessEndpoint {
-    /// The tools of its version.
+    /// The tools of the version that the endpoint gives access to.
     pub tools: Option<Box<RawValue>>,
-    /// The other fields.
+    /// The fields that the endpoint also has as part of its server.
     #[serde(flatten)]
     pub summary: AccessEndpointSummary,
 }

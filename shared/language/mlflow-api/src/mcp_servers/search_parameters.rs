@@ -1,4 +1,4 @@
-//! Parameters of searches.
+//! Parameters of searches in the registry of MCP servers.
 
 use super::validation::invalid_request;
 use crate::{Error, Request, Result};
@@ -76,7 +76,8 @@ fn integer(text: &str) -> Option<i64> {
         Some((digits, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => digits,
         _ => text,
     };
-    // A number that is out of range is also out of range for a page.
+    // A number that does not fit into 64 bits becomes the greatest one, which is also out of range
+    // for a page size.
     let is_integer = digits.trim_start_matches(['+', '-']).bytes().all(|byte| byte.is_ascii_digit())
         && digits.ends_with(|last: char| last.is_ascii_digit());
     is_integer.then(|| digits.parse().unwrap_or(i64::MAX))

@@ -68,7 +68,7 @@ messages! {
     }
 }
 
-/// Checks that each element of a list has these fields.
+/// Checks that each element of a list has all of these fields.
 fn elements_have(value: &Value, list: &str, fields: &[&str]) -> std::result::Result<(), Option<String>> {
     for (position, element) in value.as_array().ok_or(None)?.iter().enumerate() {
         for field in fields {

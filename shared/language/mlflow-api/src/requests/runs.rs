@@ -43,7 +43,8 @@ messages! {
     }
 }
 
-/// Returns the id of the run in a message, which is either in the new field or in the old one.
+/// Returns the id of the run in a message: `run_id`, or `run_uuid`, its old name, if `run_id` is
+/// empty.
 #[must_use]
 pub fn new_or_old<'a>(run_id: &'a str, run_uuid: &'a str) -> &'a str {
     if run_id.is_empty() { run_uuid } else { run_id }

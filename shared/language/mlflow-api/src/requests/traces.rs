@@ -74,7 +74,7 @@ messages! {
         request_metadata: Vec<Entry> [Custom(keys_are_there)],
         tags: Vec<Entry> [Custom(keys_are_there)],
     }
-    /// The request message of `traces/{request_id}`, in version 2 of the API.
+    /// The request message of `traces/{request_id}` for ending a trace, in version 2 of the API.
     EndTrace {
         timestamp_ms: i64 [Integer],
         status: Option<TraceState> [Text],

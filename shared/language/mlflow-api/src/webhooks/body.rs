@@ -30,7 +30,7 @@ pub enum EventData<'a> {
         version: u32,
         /// The source.
         source: &'a str,
-        /// The run that the version belongs to.
+        /// The run that created the version.
         run_id: Option<&'a str>,
         /// The tags as sent.
         tags: &'a [(String, String)],

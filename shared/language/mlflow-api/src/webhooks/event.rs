@@ -80,7 +80,7 @@ pub enum WebhookStatus {
 enum_field!(WebhookStatus { "ACTIVE" = 1 => Self::Active, "DISABLED" = 2 => Self::Disabled });
 
 impl WebhookEntity {
-    /// Returns the name in payloads and in texts.
+    /// Returns the name in deliveries and in error messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -110,7 +110,7 @@ impl WebhookEntity {
 }
 
 impl WebhookAction {
-    /// Returns the name in payloads and in texts.
+    /// Returns the name in deliveries and in error messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -124,7 +124,7 @@ impl WebhookAction {
 }
 
 impl WebhookStatus {
-    /// Returns the name in messages.
+    /// Returns the name in stored webhooks.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -133,7 +133,7 @@ impl WebhookStatus {
         }
     }
 
-    /// Parses a name in messages.
+    /// Parses the name in a stored webhook.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         [Self::Active, Self::Disabled].into_iter().find(|status| status.name() == name)
@@ -154,7 +154,8 @@ macro_rules! events {
             /// All events, in order.
             pub const ALL: &'static [Self] = &[$(Self::$event),+];
 
-            /// Returns the name, such as `prompt_tag.set`. Names are stored.
+            /// Returns the name, such as `prompt_tag.set`. Webhooks are stored with the names of
+            /// their events, so a name must not change.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {

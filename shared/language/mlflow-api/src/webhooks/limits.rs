@@ -19,7 +19,7 @@ pub const MAX_PAGE_SIZE: usize = 1_000;
 
 /// Checks the name of a webhook.
 pub fn check_name(name: &str) -> Result<()> {
-    // Python ignores case beyond ASCII: these four letters equal `k`, `s` and `i`.
+    // MLflow's pattern ignores case. In Python, these four letters then match `k`, `s` and `i`.
     let is_alphanumeric = |letter: char| {
         letter.is_ascii_alphanumeric() || matches!(letter, '\u{212a}' | '\u{17f}' | '\u{130}' | '\u{131}')
     };

@@ -84,7 +84,7 @@ pub enum TextTest {
     NotEqual(String),
     /// SQL's LIKE, which is case-sensitive: `%` matches any text, `_` any character.
     Like(LikePattern),
-    /// LIKE that ignores the case of ASCII letters.
+    /// LIKE that ignores case, including that of letters outside ASCII.
     ILike(LikePattern),
     /// The text is in the set.
     In(BTreeSet<String>),

@@ -21,8 +21,8 @@ const ENTITY_TYPES: [&str; 4] = ["attributes", "metrics", "params", "tags"];
 pub struct ModelFilter {
     /// The conditions, in the order of the filter string.
     pub predicates: Vec<ModelPredicate>,
-    /// The name and the digest of each dataset that metrics must be measured on. Empty for no
-    /// restriction.
+    /// The names and digests of datasets. If there are any, only points that were measured on one
+    /// of them count, and a model needs at least one such point.
     pub datasets: Vec<(String, String)>,
 }
 
@@ -119,7 +119,7 @@ pub enum ModelTime {
 pub enum ModelAttribute {
     /// A text attribute.
     Text(ModelText),
-    /// A numeric attribute that compares as text.
+    /// A numeric attribute that filters compare as text.
     Code(ModelCode),
     /// A time.
     Time(ModelTime),

@@ -16,8 +16,8 @@ const STATUSES: [&str; 5] = [
     RunStatus::Scheduled.name(),
 ];
 
-/// A metric, as a column with the latest value for each run. There is a list for each metric. A run
-/// may have no value.
+/// A metric, as a column with the latest value of each run. Runs without the metric have no value.
+/// The index has a list for each metric.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetricColumn(pub String);
 
@@ -33,7 +33,7 @@ pub enum RunColumn {
     /// A param.
     Param(String),
     /// Any other text, identified by its field. A run may have several values of a dataset field.
-    /// It passes a condition if one of the values does.
+    /// The run passes a condition if one of the values does.
     Field(String),
 }
 

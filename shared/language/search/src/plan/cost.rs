@@ -59,7 +59,7 @@ pub(super) struct Estimates<'a> {
     options: &'a RunOptions,
     heads: &'a ListHeads,
     page_size: f64,
-    /// The number of runs that start per ms, counting all runs.
+    /// The estimated number of runs that start per ms, counting all runs.
     rate: Option<f64>,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Estimates<'a> {
         self.known_total().unwrap_or(UNKNOWN_TOTAL)
     }
 
-    /// Returns the share of runs that a list contains.
+    /// Returns the estimated share of runs that a list contains.
     pub(super) fn share(&self, list: &RunList) -> f64 {
         let share = match (self.heads.length(list), self.heads.rate(list), self.rate) {
             (Some(length), _, _) => float(length) / self.total().max(1.0),
@@ -97,16 +97,16 @@ impl<'a> Estimates<'a> {
         share.max(known).clamp(MIN_SHARE, 1.0)
     }
 
-    /// Returns the number of entries of a list.
+    /// Returns the estimated number of entries of a list.
     fn length(&self, list: &RunList) -> f64 {
         let is_longer = self.heads.of(list).is_some_and(|head| !head.complete);
         let least = if is_longer { float(ListHead::MAX_ENTRIES + 1) } else { 0.0 };
         self.heads.length(list).map_or_else(|| (self.share(list) * self.total()).max(least), float)
     }
 
-    /// Returns the share of runs that are in all of the lists. Because the conditions of a filter
-    /// are rarely independent, each list after the first is assumed to exclude at most half of the
-    /// runs.
+    /// Returns the estimated share of runs that are in all of the lists. Because the conditions of
+    /// a filter are rarely independent, each list after the first is assumed to exclude at most
+    /// half of the runs.
     fn joint_share(&self, lists: &[RunList]) -> f64 {
         let mut shares: Vec<_> = lists.iter().map(|list| self.share(list)).collect();
         shares.sort_by(f64::total_cmp);
@@ -114,14 +114,14 @@ impl<'a> Estimates<'a> {
         shares.iter().enumerate().map(joint).product()
     }
 
-    /// Returns the number of runs that are in all of the lists.
+    /// Returns the estimated number of runs that are in all of the lists.
     fn joint_length(&self, lists: &[RunList]) -> f64 {
         let shortest = lists.iter().map(|list| self.length(list)).fold(f64::INFINITY, f64::min);
         (self.joint_share(lists) * self.total()).min(shortest)
     }
 
-    /// Returns the number of runs in these lists that are examined for each run that passes the
-    /// filter.
+    /// Returns the estimated number of runs in these lists that are examined for each run that
+    /// passes the filter.
     pub(super) fn per_run(&self, lists: &[RunList]) -> f64 {
         let others = self.options.lists.iter().filter(|list| !lists.contains(list));
         let all: Vec<_> = lists.iter().chain(others).cloned().collect();
@@ -130,7 +130,7 @@ impl<'a> Estimates<'a> {
         1.0 / passing.clamp(MIN_SHARE, 1.0)
     }
 
-    /// Returns the number of runs in these lists that are examined to fill a page.
+    /// Returns the estimated number of runs in these lists that are examined to fill a page.
     fn candidates(&self, lists: &[RunList]) -> f64 {
         (self.page_size * self.per_run(lists)).min(self.joint_length(lists))
     }

@@ -86,8 +86,8 @@ fn paths(options: &RunOptions, heads: &ListHeads, estimates: &Estimates<'_>) -> 
         paths.push(PathWithCost::new(AccessPath::AllRuns, estimates.whole()));
     }
     match &options.walk {
-        // This path is omitted, because gathering a short list is at least as good and also yields
-        // the default order.
+        // Reading the list of all runs is not considered, because gathering a short list is at
+        // least as good, and also yields runs newest first.
         Some(_) if options.newest_first && is_short => {}
         Some(_) if options.newest_first => {
             let lists = joined(options, heads, estimates);
@@ -98,7 +98,8 @@ fn paths(options: &RunOptions, heads: &ListHeads, estimates: &Estimates<'_>) -> 
             let walk = through_fewer(walk, options, heads, estimates);
             let read = match walk.segments.as_slice() {
                 [only] => vec![only.clone()],
-                // When one list ends, the next one continues.
+                // The segments are read one after another, and together contain all runs that may
+                // pass.
                 _ => vec![RunList::All],
             };
             paths.push(PathWithCost::in_order(AccessPath::Walk(walk), &read, options, heads, estimates));

@@ -124,8 +124,8 @@ impl RunPlan {
     #[must_use]
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and what is beyond is cut")]
     pub fn narrow_limit(&self, read: usize, passed: usize, wanted: usize) -> usize {
-        // If no candidate has passed yet, it is assumed that one in twice as many candidates
-        // passes.
+        // If no candidate has passed yet, the share that passes is estimated as one in twice the
+        // number of candidates read so far.
         let seen = cost::float(read) / cost::float(passed).max(0.5);
         let (per_run, candidates) = if read == 0 { (self.per_run, 1.0) } else { (seen, seen) };
         if self.narrow_by.is_empty() || !is_rare(per_run) {

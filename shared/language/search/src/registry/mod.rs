@@ -51,7 +51,8 @@ fn read(filter: &str, grammar: &RegistryGrammar) -> Result<Vec<ParsedComparison>
 fn read_comparison(comparison: &Comparison, grammar: &RegistryGrammar) -> Result<ParsedComparison> {
     let Identifier { family, key } = identifier::of_registry(comparison.left, grammar.attributes)?;
     let Some(right) = &comparison.right else {
-        // MLflow fails in this case, because its code expects three tokens and gets two.
+        // MLflow's parser fails for IS NULL and IS NOT NULL, because it expects three tokens and
+        // gets two.
         return Err(Error::invalid("IS NULL / IS NOT NULL is not supported in the model registry"));
     };
     let value = if family == RunFieldFamily::Tag {
@@ -165,7 +166,7 @@ fn asks_for_prompts(tests: &[(String, TextTest)]) -> bool {
 }
 
 /// Returns the error for an ordering that contains a field twice. MLflow raises this error without
-/// a code.
+/// a code, which makes it an internal error.
 fn repeated_field(clauses: &[String]) -> Error {
     let listed = mlflow_api::python::repr_list(clauses);
     Error::new(mlflow_api::ErrorCode::InternalError, format!("`order_by` contains duplicate fields: {listed}"))

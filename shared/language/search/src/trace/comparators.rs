@@ -99,7 +99,7 @@ pub(super) fn prompt(comparator: &str, value: Option<FilterLiteral>) -> Result<S
     Err(Error::invalid(message))
 }
 
-/// Rejects families that traces cannot be sorted by.
+/// Rejects kinds of fields that traces cannot be sorted by.
 pub(super) fn order(family: TraceFieldFamily) -> Result<()> {
     match family {
         TraceFieldFamily::Attribute | TraceFieldFamily::Tag | TraceFieldFamily::Metadata => Ok(()),

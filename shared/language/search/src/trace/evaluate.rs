@@ -160,8 +160,8 @@ impl TraceFilter {
     }
 
     fn matches_span(&self, span: &impl SpanFields) -> bool {
-        // The content and its JSON are computed at most once, and only if all earlier tests have
-        // passed.
+        // The span's JSON, and the content with its escapes resolved, are computed at most once,
+        // and only if all earlier tests have passed.
         let json = LazyCell::new(|| span.content());
         let content = LazyCell::new(|| unescaped(&json));
         self.spans_from.is_none_or(|from| begins_late_enough(span.start(), from))

@@ -112,7 +112,7 @@ pub fn parse_trace_order_by(clauses: &[String]) -> Result<TraceOrder> {
                 .ok_or_else(|| Error::internal(format!("no such attribute: {key}")))?,
         };
         if !seen.insert(by.clone()) {
-            // MLflow raises this error without a code.
+            // MLflow raises this error without a code, which makes it an internal error.
             let message = format!("`order_by` contains duplicate fields: {}", repr_list(clauses));
             return Err(Error::new(ErrorCode::InternalError, message));
         }

@@ -207,9 +207,9 @@ pub enum AssessmentKind {
 /// A test of the value of an assessment.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AssessmentTest {
-    /// There is an assessment.
+    /// The trace has an assessment of this kind and name.
     Present,
-    /// There is no assessment.
+    /// The trace has no assessment of this kind and name.
     Absent,
     /// The value is a number that passes this comparison.
     Number(Comparator, FilterNumber),

@@ -145,7 +145,7 @@ mod tests {
             ("\\$$", "5$", true),
             ("(?i)PRO", "a pro", true),
             ("^(?P<x>a)\\d$", "a٣", true),
-            // These expressions are invalid.
+            // Invalid expressions, which match nothing.
             ("(", "(", false),
             ("[a", "[a", false),
             ("*", "*", false),

@@ -1,4 +1,4 @@
-//! Tests of the texts, keys and numbers of a trace.
+//! The tests that the conditions of a filter apply to a trace's texts, keys and numbers.
 
 use mlflow_api::python::repr;
 use mlflow_api::{Error, Result};

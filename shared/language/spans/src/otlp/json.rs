@@ -32,7 +32,7 @@ pub(super) fn parse(body: &[u8]) -> Option<TracesData> {
     Some(TracesData { resource_spans: message.list("resourceSpans", "resource_spans", resource_spans)? })
 }
 
-/// An object in the form of a message.
+/// A JSON object that is read as a protobuf message.
 #[derive(Clone, Copy)]
 struct Message<'a>(&'a Map<String, Value>);
 

@@ -36,7 +36,7 @@ enum CountedPart {
 }
 
 impl CountedPart {
-    /// Returns the kind of a field's content, if it is counted.
+    /// Returns the part that the content of a field is, or `None` if it is not counted.
     fn field(self, number: u32) -> Option<Self> {
         Some(match (self, number) {
             (Self::Traces, 1) => Self::ResourceSpans,
@@ -92,8 +92,8 @@ fn walk(mut rest: &[u8], kind: CountedPart, count: &mut usize, depth: usize) {
             WireType::SixtyFourBit => Ok(8),
             WireType::ThirtyTwoBit => Ok(4),
             WireType::LengthDelimited => decode_varint(&mut rest),
-            // An entity refers to attributes by name. Each name takes 24 bytes in memory, no matter
-            // how short it is.
+            // The fields of a group follow its start, and are read like fields of the message that
+            // contains the group.
             WireType::StartGroup | WireType::EndGroup => Ok(0),
         };
         let Ok(Some((field, after))) =

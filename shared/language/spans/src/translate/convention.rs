@@ -5,7 +5,7 @@ use mlflow_api::json::JsonObject;
 
 use crate::attributes::SpanAttributes;
 
-/// An event of a span as translations see it.
+/// The parts of a span's event that translations use.
 pub(crate) struct SpanEvent {
     pub name: String,
     pub attributes: JsonObject,
@@ -143,7 +143,8 @@ fn is_something(json: &str) -> bool {
     let json = json.trim_matches([' ', '\t', '\n', '\r']);
     let then = json.get(1..).unwrap_or_default().trim_start_matches([' ', '\t', '\n', '\r']);
     match json.bytes().next() {
-        // A long text is not parsed only to find out whether it is empty.
+        // The first characters show whether the JSON is an empty text, list or object, so a long
+        // text need not be parsed.
         Some(b'"') => json != "\"\"",
         Some(b'[') => !then.starts_with(']'),
         Some(b'{') => !then.starts_with('}'),

@@ -38,7 +38,8 @@ static CONVENTIONS: [&dyn Convention; 12] = [
 static EVENT_CONVENTIONS: [&dyn Convention; 3] =
     [&custom_conventions::SpringAi, &gen_ai::LiveKit, &claude_code::ClaudeCode];
 
-/// Adds missing attributes.
+/// Adds MLflow's attributes that the span does not have, derived from the attributes and events of
+/// other SDKs.
 pub(crate) fn translate(attributes: &mut SpanAttributes, events: &[SpanEvent]) {
     set_type(attributes);
     if !attributes.contains_key(keys::INPUTS)
@@ -82,7 +83,7 @@ fn of_events(events: &[SpanEvent], ask: impl FnMut(&'static dyn Convention) -> O
     if events.is_empty() { None } else { EVENT_CONVENTIONS.into_iter().find_map(ask) }
 }
 
-/// Sets the span's type. An existing type is replaced if it has no meaning.
+/// Sets the span's type if it has none. The types null and `UNKNOWN` count as none.
 pub(crate) fn set_type(attributes: &mut SpanAttributes) {
     let sent = attributes.get(keys::SPAN_TYPE).map(parsed);
     let says_nothing = |sent: Json| sent == Json::Null || sent == Json::from("UNKNOWN");

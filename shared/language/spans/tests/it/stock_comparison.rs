@@ -1,6 +1,7 @@
 //! Compares with recorded results of stock MLflow (`tests/compare/record_spans.py`).
 //!
-//! `SPANS_RECORD` names a file to use instead of the one in the repository.
+//! The environment variable `SPANS_RECORD` names a recording to use instead of the one in the
+//! repository.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -106,8 +107,8 @@ fn compared_spans(spans: &[Span], trace: &Value) -> Vec<String> {
     for (ours, stock) in ours.iter().zip(&stock) {
         expect("answer", ours.clone(), stock.to_string());
     }
-    // Parsed values are compared. The texts differ in format if MLflow has not stored the text of
-    // the file.
+    // The parsed values are compared, because MLflow has not composed the recorded file of the
+    // stored texts, and formats it differently.
     if let Some(file) = trace.get("file").and_then(|file| serde_json::from_str::<Value>(file.as_str()?).ok()) {
         let texts: Vec<_> = spans.iter().map(artifact_json).collect();
         let ours: Value = serde_json::from_str(&format!("{{\"spans\":[{}]}}", texts.join(","))).unwrap();

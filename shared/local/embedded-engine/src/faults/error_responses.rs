@@ -37,8 +37,8 @@ pub(super) fn refusals(operation: &str) -> &'static [InjectedRefusal] {
     }
 }
 
-/// Returns the number of the reason, among the alternating reasons, with which a call of this
-/// operation is refused for a conflict. `None` if a conflict is impossible.
+/// Returns the smallest `turn` with which [`refuse`] refuses a call of this operation because of a
+/// conflict. `None` if the operation cannot conflict.
 pub(super) fn conflict(operation: &str) -> Option<u64> {
     let is_conflict =
         |refusal: &InjectedRefusal| matches!(refusal, InjectedRefusal::Conflict | InjectedRefusal::Cancelled);

@@ -43,7 +43,7 @@ impl PausedCall {
     }
 
     pub(super) async fn hold(self) {
-        // Both fail only if the gate was dropped, and a dropped gate is open.
+        // Sending and receiving fail only if the gate was dropped, and a dropped gate is open.
         let _ = self.held.send(());
         let _ = self.opened.await;
     }

@@ -63,8 +63,8 @@ impl FaultInjector {
         self.state().refuse.set_rate(n);
     }
 
-    /// Refuses all calls from the `n`th on (1 is the next) until [`work_again`](Self::work_again),
-    /// as if the process had been cut off.
+    /// Throttles all calls from the `n`th on (1 is the next) until
+    /// [`work_again`](Self::work_again). To the caller, the table is then inaccessible.
     pub fn cut_off_at(&self, n: u64) {
         self.trouble_at(InjectedFault::Throttled, n, u64::MAX);
     }

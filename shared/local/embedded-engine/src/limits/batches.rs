@@ -29,7 +29,7 @@ struct PartitionBatch {
 }
 
 impl PartitionBatch {
-    /// Returns the table's request for some of the entries.
+    /// Returns the request for the table with only these entries.
     fn request<'a>(&self, some: impl IntoIterator<Item = &'a (RequestedItem, Value)>) -> Value {
         let mut request = self.empty.clone();
         if let Some(entries) = entries(&mut request) {

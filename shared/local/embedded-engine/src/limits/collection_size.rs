@@ -177,7 +177,7 @@ impl LimitedEngine {
         Ok((outcome.status == 200).then_some(footprints))
     }
 
-    /// Creates the table in another engine if it is missing there.
+    /// Creates the table in the scratch engine if it is missing there.
     async fn copy_table(&self, scratch: &Self, table: &str) -> Result<(), ConnectorError> {
         let name = json!({ "TableName": table });
         if scratch.run("DescribeTable", &name).await?.status == 200 {

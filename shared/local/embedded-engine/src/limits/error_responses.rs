@@ -7,8 +7,9 @@ use crate::aws_json::EngineResponse;
 const THROTTLED: &str = "Throughput exceeds the current capacity of your table or index. Please try again shortly.";
 const CONFLICT: &str = "Transaction is ongoing for the item";
 const TOO_LARGE: &str = "Collection size exceeded.";
-/// Message for an item that is too large together with its entries in local indexes. It is
-/// undocumented: this is the message for an item that is too large by itself.
+/// Message for an item that is too large together with its entries in local indexes. DynamoDB's
+/// message for this case is undocumented, so its message for an item that is too large by itself is
+/// used.
 pub(super) const ITEM_TOO_LARGE: &str = "Item size has exceeded the maximum allowed size";
 
 /// Returns an error response with this code.

@@ -45,7 +45,7 @@ pub(super) fn operators_of_condition(tokens: &[&str]) -> usize {
     operators
 }
 
-/// Whether a token is the name of a function, followed by a parenthesis.
+/// Checks whether a token is the name of a function, followed by a parenthesis.
 fn is_function(tokens: &[&str], at: usize) -> bool {
     const FUNCTIONS: [&str; 8] = [
         "attribute_exists",

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::requested_items::ItemKey;
 
-/// The items that are held by requests until these are answered. Clones share the state.
+/// The items that requests in flight hold. A request releases its items when it is answered. Clones
+/// share the state.
 #[derive(Clone, Debug, Default)]
 pub(super) struct InFlight(Arc<Mutex<HeldItemSets>>);
 

@@ -15,8 +15,8 @@ use crate::aws_json::EngineResponse;
 
 /// Maximum size of an item with its entries, in bytes.
 const MAX_ITEM_BYTES: i64 = 400 * 1_024;
-/// Size in bytes up to which no update can make the item too large. It limits the sum of the stored
-/// item's size and the request's size.
+/// If the sizes of the stored item and of the request add up to at most this many bytes, the update
+/// cannot make the item too large, even with its index entries.
 const SAFE_BYTES: usize = 100 * 1_024;
 
 impl LimitedEngine {

@@ -18,7 +18,8 @@ use crate::connector::{InProcessEngine, failed};
 /// A clock: the time since an arbitrary start.
 type LimitClock = Arc<dyn Fn() -> Duration + Send + Sync>;
 
-/// Returns the maximum size of a collection in bytes, by its partition key.
+/// A function that returns the maximum size of a collection in bytes, given its partition key, or
+/// `None` for no limit.
 pub(super) type CollectionLimit = Arc<dyn Fn(&str) -> Option<usize> + Send + Sync>;
 
 /// An engine within limits. Clones share the same engine and limits.
@@ -88,7 +89,7 @@ impl LimitedEngine {
         Ok(schema)
     }
 
-    /// Whether a partition admits another request now.
+    /// Checks whether a partition admits another request now.
     pub(super) fn admits(&self, partition: &str, direction: CapacityKind) -> bool {
         let now = (self.clock)();
         self.state().partitions.admits(partition, direction, now)

@@ -28,7 +28,8 @@ impl Partitions {
         self.throughput = Some(of);
     }
 
-    /// Whether a partition admits another request. Requests that are not admitted are counted.
+    /// Checks whether a partition admits another request. Requests that are not admitted are
+    /// counted.
     pub(super) fn admits(&mut self, partition: &str, direction: CapacityKind, now: Duration) -> bool {
         let throughput = self.throughput.as_ref().and_then(|of| of(partition));
         let partition = self.partitions.entry(partition.to_owned()).or_default();

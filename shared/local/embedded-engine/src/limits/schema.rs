@@ -29,7 +29,7 @@ impl LocalIndex {
         Self { keys: KeyAttributes::read(description), others: (!is_of_all).then_some(others) }
     }
 
-    /// Whether the index projects an attribute.
+    /// Checks whether the index projects an attribute.
     pub(super) fn holds(&self, attribute: &str, table: &KeyAttributes) -> bool {
         let Some(others) = &self.others else { return true };
         let keys = [&self.keys.partition, &table.partition].into_iter().chain(&self.keys.sort).chain(&table.sort);

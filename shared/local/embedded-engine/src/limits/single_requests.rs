@@ -61,8 +61,8 @@ impl LimitedEngine {
 }
 
 /// Returns the units of a failed request. A write whose condition does not hold consumes the units
-/// of writing the existing item, which are only known if the response contains it. Other errors
-/// consume nothing.
+/// of writing the existing item. If the response does not contain the item, one unit is assumed.
+/// Other errors consume nothing.
 fn of_refusal(answer: &Value) -> f64 {
     let is_refusal = answer["__type"].as_str().is_some_and(|kind| kind.ends_with("ConditionalCheckFailedException"));
     if is_refusal { item_bytes::write_units(item_bytes::of_item(&answer["Item"])) } else { 0.0 }

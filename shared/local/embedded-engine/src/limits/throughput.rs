@@ -36,9 +36,11 @@ pub struct PartitionUsage {
     pub read_units: f64,
     /// Write units consumed.
     pub write_units: f64,
-    /// Number of throttled reads: requests, or the parts of them for this partition.
+    /// Number of throttled reads. A batch or a transaction counts once for each partition that
+    /// throttled its part of the request.
     pub throttled_reads: u64,
-    /// Number of throttled writes: requests, or the parts of them for this partition.
+    /// Number of throttled writes. A batch or a transaction counts once for each partition that
+    /// throttled its part of the request.
     pub throttled_writes: u64,
 }
 

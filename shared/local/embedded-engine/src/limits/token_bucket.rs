@@ -18,7 +18,7 @@ impl TokenBucket {
     pub(super) fn admits(&mut self, now: Duration, rate: f64, burst: Duration) -> bool {
         let most = rate * burst.as_secs_f64().max(1.0);
         self.left = match self.counted {
-            // Not used yet.
+            // A bucket that has not been used yet is full.
             None => most,
             Some(counted) => (self.left + rate * now.saturating_sub(counted).as_secs_f64()).min(most),
         };

@@ -56,8 +56,8 @@ impl LimitedEngine {
             }
             answer.body = read.to_string();
         } else if read["CancellationReasons"].is_array() {
-            // This is a lower bound, because the size of the items that would have been written is
-            // unknown.
+            // Two units per item are a lower bound, because the size of the items that would have
+            // been written is unknown.
             for one in &named {
                 self.charge(&one.partition, direction, 2.0);
             }

@@ -79,7 +79,7 @@ fn of_one(request: &Value, schema: &TableKeys) -> Option<&'static str> {
     })
 }
 
-/// Returns why the values of index keys are invalid.
+/// Returns the reason why the value of an index key is invalid, if one is.
 fn of_index_keys<'a>(schema: &TableKeys, value_of: impl Fn(&str) -> Option<&'a Value>) -> Option<&'static str> {
     let is_longer = |attribute: &str, most: usize| {
         value_of(attribute).and_then(|value| value["S"].as_str()).is_some_and(|text| text.len() > most)

@@ -102,7 +102,7 @@ async fn a_trouble_begins_and_ends_where_it_was_asked_to() {
     }
     assert_eq!(errors(&answers), ["", "TransactionConflictException", "TransactionConflictException", ""]);
     assert_eq!(counted(&engine).await.as_deref(), Some("2"));
-    // Some calls cannot conflict or be halved. They succeed.
+    // `GetItem` can neither conflict nor be halved, so it succeeds.
     for trouble in [InjectedFault::Conflict, InjectedFault::Halved] {
         faults.trouble_at(trouble, 1, 1);
         assert!(get(&client, key("p", "counter")).await.is_some());

@@ -216,7 +216,8 @@ async fn an_item_has_400_kilobytes_with_its_entries_in_local_indexes() {
             let batch = client.batch_write_item().request_items(TABLE, vec![put]);
             assert_eq!(code(batch.send().await), expected, "a batch of {size} bytes");
         }
-        // An update that only adds the item's entry in another index.
+        // An update that sets the key of another index, and thereby adds the item's entry in that
+        // index.
         for (room, expected) in [(0, beyond), ("lsi2skkeyPKpSKalsi2skkey".len(), None)] {
             put(&engine.client(), sized(LARGEST_ITEM - room)).await;
             let update = client.update_item().table_name(TABLE).set_key(Some(key("p", "a")));

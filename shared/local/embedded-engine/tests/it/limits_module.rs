@@ -205,12 +205,14 @@ async fn a_throttled_part_cancels_a_transaction() {
     assert_eq!(get(&engine.client(), key("cold", "a")).await, None);
     limits.set_throughput(|_| None);
     assert_eq!(reasons(&client, parts()).await, None);
-    // The successful transaction consumed two units in each partition, and the throttled one none.
+    // The successful transaction consumed two units in each partition, and the throttled
+    // transaction consumed none.
     let usage = limits.usage();
     assert_eq!((usage["cold"].write_units, usage["hot"].write_units), (2.0, 2.0));
 }
 
-/// Among concurrent requests, at least one always succeeds, and refused requests have no effect.
+/// Of concurrent transactions that check the same item, at least one succeeds, and refused ones
+/// have no effect.
 #[tokio::test]
 async fn transactions_that_only_check_the_same_item_conflict() {
     let engine = engine().await;

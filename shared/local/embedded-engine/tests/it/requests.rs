@@ -18,7 +18,7 @@ async fn without_a_socket() {
     every_request(&engine().await.client()).await;
 }
 
-/// On disk, a batch of writes is one commit.
+/// Repeats the requests on disk, where a batch of writes is one commit.
 #[tokio::test]
 async fn on_disk() {
     let directory = tempfile::tempdir().unwrap();

@@ -26,7 +26,8 @@ fn shown(lists: &[RunList]) -> Vec<String> {
 enum Known {
     /// The list has exactly this many entries.
     Whole(usize),
-    /// The list has more entries than its head contains. One of its runs starts every this many ms.
+    /// The list has more entries than its head contains. On average, one of its runs starts in this
+    /// many ms.
     Every(i64),
 }
 

@@ -49,7 +49,7 @@ impl MetricView {
     }
 }
 
-/// The part of the cost of a model call.
+/// A part of the cost of a model call, or the whole cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanCost {
     /// The cost of the model's input.

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 use super::measures::Aggregation;
 use super::metrics_query::MetricsQuery;
 
-/// Maximum number of distinct texts that are remembered for one point. The texts are the sessions,
-/// in a count of sessions.
+/// Maximum number of distinct texts that are remembered for one point. Only counts of sessions need
+/// texts, which are the sessions.
 const MAX_DISTINCT_TEXTS: usize = 1_000_000;
 
 /// A point of the response.

@@ -12,7 +12,8 @@ use crate::range::TimeRange;
 
 /// Maximum number of points in a response.
 const MAX_POINTS: i32 = 100_000;
-/// Maximum number of aggregations, of dimensions, and of filters in a query.
+/// Maximum number of aggregations in a query. The same maximum applies to dimensions and to
+/// filters.
 const MAX_QUERY_ITEMS: usize = 100;
 /// Maximum time, in ms, by which a trace is assumed to begin before its spans.
 const MAX_SPAN_DELAY_MS: i64 = 86_400_000;
