@@ -12,8 +12,8 @@ use rusqlite::ffi;
 use crate::file::{self, WatchedFile};
 use crate::state;
 
-/// Flags of temporary files. They end with the process, so nothing is left of them after a power
-/// cut.
+/// Flags of temporary files. SQLite does not open these files again, so their content does not
+/// matter after a power cut.
 const TEMPORARY: c_int = ffi::SQLITE_OPEN_TEMP_DB
     | ffi::SQLITE_OPEN_TEMP_JOURNAL
     | ffi::SQLITE_OPEN_TRANSIENT_DB

@@ -1,4 +1,5 @@
-//! Texts with equal 128-bit FNV-1a hashes, computed with lattices. Keys have to distinguish them.
+//! Texts with equal 128-bit FNV-1a hashes, found by lattice reduction. Tests check that keys of
+//! these texts differ nevertheless.
 
 /// Returns two names that are too long for a key, have the same beginning, and have the same FNV
 /// hash.
@@ -7,8 +8,8 @@ pub fn names() -> [String; 2] {
     ends.map(|end| format!("{}{end}", "é".repeat(400)))
 }
 
-/// Two names of datasets with the same digest. Prefixed with their lengths, they have the same FNV
-/// hash.
+/// Two names of datasets with the same digest. If each text is prefixed with its length, as
+/// `WideDigest::of` does, they have the same FNV hash.
 pub const COLLIDING_DATASETS: [&str; 2] =
     ["SsRxC.C46k-3UD7C.mF5U447vRYT.Sr-1S3_", "j53I835xN45.qLFz8.qhM38zviF-4Tpl5u5T"];
 

@@ -15,9 +15,9 @@ use crate::ledger::metered_processes::MeteredProcesses;
 pub struct CostLedger {
     rows: String,
     over_budget: Vec<String>,
-    /// Whether long sections were skipped.
+    /// Whether long sections were skipped, so that the page is incomplete.
     is_sample: bool,
-    /// Titles of the sections whose long remaining rows were skipped.
+    /// Titles of the sections whose [`LedgerSection::LongRest`] was skipped.
     cut: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ pub enum LedgerSection {
     /// with `WHOLE_LEDGERS`.
     Long(Meters),
     /// Further rows of the preceding short section, without a heading of their own. They keep a
-    /// core busy for long, so they are only metered when a long section would be.
+    /// core busy for long, so they are only metered together with the long sections.
     LongRest(Meters),
 }
 
@@ -45,7 +45,8 @@ impl CostLedger {
     /// Meters the parts of a page concurrently, each on its own thread and runtime, and
     /// concatenates their rows.
     ///
-    /// # Panics Metering a part panics.
+    /// # Panics
+    /// Metering a part panics.
     #[must_use]
     pub fn of(sections: &[LedgerSection]) -> Self {
         let is_whole =
@@ -136,8 +137,9 @@ impl CostLedger {
         let _ = writeln!(self.rows, "{row}");
     }
 
-    /// Adds a row with the consumption of a call. The first call of a process acts on the first of
-    /// `on`, and another call of the same process on the second.
+    /// Adds a row with the consumption of a call, as the first call of a process and as a later
+    /// one. The first call acts on the first entity in `on`, and the later call of the same process
+    /// on the second.
     pub async fn row<S, T>(
         &mut self,
         call: &str,
@@ -149,8 +151,8 @@ impl CostLedger {
         self.mean(call, budget, bench, on, 1, async |store, on, _| act(store, on).await).await;
     }
 
-    /// Adds a row with the average consumption of `calls`. Each call gets its number. In the cold
-    /// case, each call is the first of a process.
+    /// Adds a row with the average consumption of `calls` calls. Each call gets its number. For the
+    /// cold figures, each call is the first one of a new process.
     pub async fn mean<S, T>(
         &mut self,
         call: &str,
@@ -205,7 +207,7 @@ impl CostLedger {
     }
 }
 
-/// The text before the title of a section.
+/// The text before the title of each section.
 const BEFORE_TITLE: &str = "\n## ";
 
 /// Returns the title of a section, which is its first line.
