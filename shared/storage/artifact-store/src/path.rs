@@ -76,8 +76,8 @@ impl ArtifactPath {
 
     /// Parses the path of a file to be written, like [`ArtifactPath::to_write`].
     ///
-    /// # Errors The errors of [`ArtifactPath::to_write`], and an error for a path that cannot name
-    /// a file.
+    /// # Errors
+    /// The errors of [`ArtifactPath::to_write`], and an error for a path that cannot name a file.
     pub fn of_new_file(sent: &str) -> Result<Self> {
         let path = Self::of_file(sent)?;
         Self::to_write(sent).map(|_| path)

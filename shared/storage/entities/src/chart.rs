@@ -26,7 +26,7 @@ pub const MAX_ROW_POINTS: usize = 256;
 /// Number of rows that are combined into one row of the next level.
 pub const ROWS_PER_PARENT: u32 = 4;
 
-/// A point and the number of points of the history that it represents.
+/// A point, with the number of points of the history that it represents.
 pub type WeightedPoint = (Point, u64);
 
 /// Position of a row among those of a metric: its level, starting at 1, and its number there,

@@ -38,8 +38,8 @@ impl Point {
         if self.value.is_nan() { 0.0 } else { self.value }
     }
 
-    /// Compares points by step, timestamp and value. The greatest point in this order is the
-    /// metric's latest.
+    /// Compares points by step, then by timestamp, and then by value. The greatest point in this
+    /// order is the metric's latest.
     #[must_use]
     pub fn by_step(&self, other: &Self) -> Ordering {
         (self.step, self.timestamp).cmp(&(other.step, other.timestamp)).then_with(|| self.by_value(other))

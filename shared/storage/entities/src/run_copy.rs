@@ -180,7 +180,8 @@ impl RunCopy {
         self.0.get(INDEXED)
     }
 
-    /// Adds the facts that the next indexing of the run needs.
+    /// Adds the data that the next indexing of the run needs: the name of this indexing, the stale
+    /// entries, and the setting of indexed fields.
     #[must_use]
     pub fn of_indexing(self, indexing: &str, stale: &[Key], fields: Option<&str>) -> Self {
         let mut item = self.0.with(INDEXED, text(indexing));

@@ -25,7 +25,8 @@ pub struct ExpiredTraces {
 
 impl Retention {
     /// Returns the experiments of a workspace that still have expired traces, with the days on
-    /// which these traces began. Sends as many requests as a removal that finds nothing to delete.
+    /// which these traces began. Sends the same requests as [`Retention::remove_expired_traces`]
+    /// when there is nothing to delete.
     ///
     /// # Errors
     /// Returns failures of the table.

@@ -13,7 +13,7 @@ use runtime::clock::{Moment, now_ms};
 use crate::report::RemovalReport;
 use crate::store::Retention;
 
-/// Interval in ms after which a slice begins with another workspace.
+/// Interval in ms after which slices begin with another workspace.
 const TURN_MS: i64 = 3_600_000;
 
 impl Retention {
@@ -78,15 +78,16 @@ impl Retention {
         outcome
     }
 
-    /// Deletes the contents of a workspace that was deleted together with its contents.
+    /// Deletes all experiments of a workspace that was deleted with its contents, and then the
+    /// workspace's other contents.
     async fn remove_contents(&self, workspaces: &Workspaces, of: &Workspace, report: &dyn RemovalReport) -> Result<()> {
         let found = self.removed_with(of).await?;
         self.remove(of, &found, report).await?;
         self.remove_rest(workspaces, of).await
     }
 
-    /// Deletes what is left of a workspace that was deleted together with its contents, unless some
-    /// of its experiments are kept.
+    /// Deletes the contents, other than experiments, of a workspace that was deleted together with
+    /// its contents. If no experiment is left, also deletes the row that lists the workspace.
     ///
     /// # Errors
     /// Returns failures of the table.
@@ -99,7 +100,7 @@ impl Retention {
     }
 }
 
-/// Runs the work for at most this time. Returns whether it was completed.
+/// Runs `work` for at most `longest`. Returns whether it was completed.
 async fn within(longest: Duration, work: impl Future<Output = Result<()>>) -> Result<bool> {
     match tokio::time::timeout(longest, work).await {
         Ok(outcome) => outcome.map(|()| true),

@@ -120,7 +120,7 @@ mod tests {
         let few = vec!["x".to_owned(); 3];
         assert_eq!(taken(3, &few), (3, false));
         assert_eq!(taken(2, &few), (2, true));
-        // Sizes are multiplied by 4/3, so four entities of 1 MB count as 5.3 MB.
+        // For the limit, sizes are multiplied by 4/3, so four entities of 1 MB count as 5.3 MB.
         assert_eq!(taken(10, &vec![megabyte.clone(); 4]), (4, false));
         assert_eq!(taken(10, &vec![megabyte; 5]), (4, true));
         // A quote counts as four bytes in a text, and as eight in a text within a text.

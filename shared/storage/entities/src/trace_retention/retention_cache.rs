@@ -141,8 +141,8 @@ impl TraceRetentionCache {
     }
 }
 
-/// Returns the text of the retention tag of all experiments that have the tag. One request for the
-/// setting, and one per fifty experiments that the setting lists.
+/// Returns the text of the retention tag of all experiments that have the tag. Takes one request
+/// for the setting, and one per fifty experiments that the setting lists.
 ///
 /// # Errors
 /// Returns failures of the table.

@@ -57,11 +57,11 @@ pub struct StoredDelivery {
     pub event: WebhookEventId,
     /// The number of attempts so far.
     pub attempts: u32,
-    /// Since when the delivery is attempted, in ms.
+    /// Time in ms at which the delivery became pending.
     pub pending_since: i64,
     /// The outcome of the last attempt, if there was one.
     pub answer: Option<String>,
-    /// When the delivery failed for good, in ms. `None` if it is pending.
+    /// Time in ms at which the delivery failed for good. `None` if it is pending.
     pub died: Option<i64>,
 }
 
@@ -98,8 +98,9 @@ impl StoredDelivery {
         }
     }
 
-    /// Adds a delivery for a record of the stream. Repeating this has no further effect unless the
-    /// delivery has completed in the meantime. Costs one write unit for names of usual length.
+    /// Adds a delivery of an event that a record of the stream reports. A repeated call has no
+    /// further effect, unless the delivery has completed in the meantime. Costs one write unit for
+    /// names of usual length.
     ///
     /// # Errors
     /// Returns an error if the table cannot be written.
