@@ -103,7 +103,7 @@ impl ArtifactStore {
         self.kept.is_some()
     }
 
-    /// Returns the directory, if the artifacts are in one.
+    /// Returns the artifact directory, if the artifacts are in a local directory.
     #[must_use]
     pub fn directory(&self) -> Option<&ArtifactDirectory> {
         match &self.kept {

@@ -87,7 +87,7 @@ pub trait ArtifactBackend: Send + Sync {
     fn download(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Download>>;
 
     /// Writes or replaces a file and returns its length in bytes. The write is atomic, and durable
-    /// once this returns.
+    /// once this method returns.
     ///
     /// # Errors
     /// The error of the chunks, in which case nothing is written; `INVALID_PARAMETER_VALUE` if the

@@ -212,8 +212,8 @@ impl ChartRow {
 }
 
 /// Samples points that are in step order: takes the first point of each of `count` evenly filled
-/// buckets, and the very last point. Buckets are filled like those of SQL's `NTILE`. If that
-/// already gives `count` points, the very last point replaces the point of the last bucket. A
+/// buckets, and the very last point. Buckets are filled like those of SQL's `NTILE`. If the buckets
+/// alone already give `count` points, the very last point replaces the point of the last bucket. A
 /// weighted point fills its bucket as much as all the points that it represents.
 #[must_use]
 pub fn sample(points: &[WeightedPoint], count: usize) -> Vec<Point> {

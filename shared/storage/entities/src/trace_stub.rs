@@ -1,4 +1,5 @@
-//! Traces that clients refer to before the traces themselves arrive.
+//! Stubs of traces. A stub stands for a trace that clients refer to before the trace itself
+//! arrives.
 //!
 //! Clients export traces in the background, so a client may link a trace to a run before the trace
 //! is stored. Such links are kept in a stub under the trace's own key. The request that creates the

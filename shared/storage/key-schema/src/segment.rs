@@ -178,8 +178,9 @@ impl Segment for McpServerName {
     }
 }
 
-/// A version of an MCP server, smallest first. The version as it was written follows its precedence,
-/// because versions that differ only in build metadata have the same precedence.
+/// A version of an MCP server, smallest first. The key contains the version's precedence, followed
+/// by the version as it was written, because versions that differ only in build metadata have the
+/// same precedence.
 impl Segment for McpVersion {
     fn write(&self, key: &mut String) {
         key.push_str(&self.precedence_key());

@@ -1,5 +1,6 @@
-//! Runs the removals that the policies require for a limited time (a slice), so that a process can
-//! run them between other work. The next slice continues where the last one stopped.
+//! Runs the removals that the policies require in slices: each slice runs for a limited time, so
+//! that a process can do other work in between. The next slice continues where the last one
+//! stopped.
 //!
 //! When a slice runs out of time, its future is dropped at whatever point it has reached. This is
 //! safe, because every removal may stop at any point.

@@ -14,9 +14,9 @@ use crate::report::RemovalReport;
 use crate::store::Retention;
 
 impl Retention {
-    /// Finishes removals that another process began. That process may have been stopped, or may
-    /// still be running, in which case working concurrently is harmless. Sends three requests if
-    /// there are none.
+    /// Finishes removals that another process began. That process may have been stopped. If it is
+    /// still running, working concurrently is harmless. Sends three requests if there are no
+    /// unfinished removals.
     ///
     /// # Errors
     /// Returns failures of the table, after all other removals have been tried.

@@ -114,9 +114,9 @@ impl ListWalker {
         WalkStage::Group { segment, group: ListCursor::new(&self.lists, rest_of_group, HEAD_ENTRIES), rest }
     }
 
-    /// Returns the next run of the walk. Sends one request for each page of a list. Before the runs
-    /// without a value, the keys of all lists are read in addition, at 25 read units per 1,000
-    /// keys.
+    /// Returns the next run of the walk. Sends one request for each page of a list. Before it
+    /// returns the first run without a value, it reads the keys of all lists of the walk, at 25
+    /// read units per 1,000 keys.
     pub(crate) async fn next(&mut self, table: &Table) -> Result<Option<Candidate>> {
         loop {
             if let Some(candidate) = self.buffer.pop_front() {

@@ -137,8 +137,8 @@ impl RunIndex {
         Ok(())
     }
 
-    /// Deletes entries of an experiment that belong to no run as it was last indexed, and returns
-    /// their number. `held_at_once` is the maximum number of entries in memory, which is
+    /// Deletes the entries of an experiment that do not follow from the copy of their run, and
+    /// returns their number. `held_at_once` is the maximum number of entries in memory, which is
     /// [`MAX_ENTRIES_IN_MEMORY`] except in tests. The entries of one page of copies may exceed it.
     /// Reads the experiment's copies once, and all its lists once per `held_at_once` entries. Sends
     /// one transaction for each entry that is deleted.

@@ -228,8 +228,8 @@ mod tests {
             assert_eq!(refused.unwrap_err().code, ErrorCode::ResourceExhausted);
             assert!(long.and(hold(&other, 0).await).is_ok());
         };
-        // Advances step by step. `drive` would wake waiting tasks at the same time as the tasks
-        // that they wait for.
+        // Advances the clock step by step. `SimulatedClock::drive` would wake waiting tasks at the
+        // same time as the tasks that they wait for.
         let clock = async {
             while simulation.advance() {
                 tokio::task::yield_now().await;

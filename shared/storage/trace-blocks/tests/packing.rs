@@ -182,7 +182,7 @@ async fn spans_are_found_by_block_and_trace() {
     let one = read_block_spans(&table, &[(&block, traces[5].id())]).await.unwrap();
     assert_eq!(one, HashMap::from([(traces[5].id().clone(), spans_of(5))]));
 
-    // Packing spans again that were read from a block results in the same items.
+    // Spans that were read from a block are packed into the same items again.
     let read = read_spans_to_pack(&table, &wanted).await.unwrap();
     let (_, same) = packed(&traces, |at| read.get(id_of(at)).cloned().unwrap_or(SpansToPack::Elsewhere));
     assert_eq!(same, spans);

@@ -1,5 +1,5 @@
-//! The layer as SQLite's default file system. It differs from the underlying one in how it opens
-//! and deletes files.
+//! Registers the layer as SQLite's default file system. The layer differs from the underlying file
+//! system in how it opens and deletes files.
 
 use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;

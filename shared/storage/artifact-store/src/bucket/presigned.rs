@@ -17,8 +17,8 @@ pub const MAX_EXPIRATION: Duration = Duration::from_hours(1);
 const BATCH_SIZE: u32 = 64;
 
 impl Bucket {
-    /// Returns a URL for reading an object. `sent_with` overrides the headers with which the object
-    /// was stored, by the names of S3's query parameters, such as `response-content-type`.
+    /// Returns a URL for reading an object. `sent_with` overrides headers of the response. It
+    /// contains S3's query parameters for them, such as `response-content-type`, with their values.
     ///
     /// # Errors
     /// A [`crate::bucket::BucketFailure`] if there are no credentials to sign with. This applies to

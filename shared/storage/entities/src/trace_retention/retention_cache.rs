@@ -63,9 +63,9 @@ impl TraceRetentionCache {
         Self { table, known: Arc::default() }
     }
 
-    /// Returns which traces of these experiments are kept now. Takes at most one request per
-    /// minute. If experiments may override the setting with a tag, one more request per minute is
-    /// sent for every fifty of them.
+    /// Returns which traces of these experiments are kept now. Takes at most one request per minute
+    /// for the setting, and one more per minute for every fifty experiments that may override the
+    /// setting with a tag.
     ///
     /// # Errors
     /// Returns failures of the table. While it is unknown whether a trace has to be hidden, no

@@ -15,8 +15,8 @@ const DEAD_RETENTION_SECONDS: i64 = 14 * 24 * 60 * 60;
 /// Maximum length of the stored outcome of an attempt, in characters.
 const MAX_ANSWER_LENGTH: usize = 500;
 /// Factor that separates the sequence numbers of repeated deliveries of events that were created
-/// within the same ms. The numbers have at most 19 digits, and those of DynamoDB at least 21, so
-/// repeated deliveries precede all others.
+/// within the same ms. Sequence numbers of repeated deliveries have at most 19 digits, and those of
+/// DynamoDB's stream at least 21, so repeated deliveries sort before all others.
 const NUMBERS_PER_MS: u128 = 1_000_000;
 
 /// The queue that a delivery belongs to: a webhook, and the model that its events are about.
@@ -182,8 +182,8 @@ impl StoredDelivery {
         table.delete(&self.key, &Condition::Always).await
     }
 
-    /// Moves the delivery to those that have failed for good. If this is interrupted, the delivery is
-    /// attempted again.
+    /// Moves the delivery to the deliveries that have failed for good. If the move is interrupted,
+    /// the delivery is attempted again.
     ///
     /// # Errors
     /// Returns an error if the table cannot be written.

@@ -138,8 +138,8 @@ impl StoredEvent {
         read().ok_or_else(|| unreadable(item, "an event"))
     }
 
-    /// Returns the body of the event's deliveries. Takes no request, or one or more if the body has
-    /// parts. Returns `None` if a part is missing.
+    /// Returns the body of the event's deliveries. Returns `None` if a part of the body is missing.
+    /// Takes no request unless the body has parts.
     ///
     /// # Errors
     /// Returns an error if the table cannot be read.

@@ -37,7 +37,8 @@ impl WorkspaceDeletionMode {
     }
 }
 
-/// The names of the contents of one kind, with MLflow's name of the database table for this kind.
+/// The names of a workspace's entities of one kind, with MLflow's name of the database table for
+/// this kind.
 struct WorkspaceContents {
     table: &'static str,
     names: Vec<String>,

@@ -10,7 +10,7 @@ use table::UsageMeter;
 use crate::ledger::cost::{Budget, CostWithBackgroundWork, MeteredCost, figure};
 use crate::ledger::metered_processes::MeteredProcesses;
 
-/// The metered rows, and those that exceed their budget.
+/// A page that is being generated: the metered rows, and the calls that exceed their budget.
 #[derive(Debug, Default)]
 pub struct CostLedger {
     rows: String,
@@ -110,15 +110,16 @@ impl CostLedger {
         );
     }
 
-    /// Adds a row to a table of calls with background work. The row has the average consumption of
-    /// one of `calls`, with its budget of requests, write units and read units, and the consumption
-    /// including the background work, with its budget of write units.
+    /// Adds a row to a table of calls with background work. `costs` is the consumption of `calls`
+    /// equal calls, and the row shows the average. `own` is the budget of a call without background
+    /// work: requests, write units and read units. `all_in` is the budget of write units including
+    /// the background work.
     pub fn all_in(&mut self, call: &str, own: [f64; 3], all_in: f64, calls: u32, costs: &CostWithBackgroundWork) {
         self.all_in_times(call, own, all_in, 1.0 / f64::from(calls), costs);
     }
 
-    /// Adds a row with the metered consumption multiplied by `times`. An infinite budget means that
-    /// there is no limit.
+    /// Adds a row like [`all_in`](Self::all_in), with the metered consumption multiplied by
+    /// `times`. An infinite budget means that there is no limit.
     pub fn all_in_times(&mut self, call: &str, own: [f64; 3], all_in: f64, times: f64, costs: &CostWithBackgroundWork) {
         let [own_cost, following] =
             [&costs.own, &costs.following].map(|usage| MeteredCost::scaled(usage, |units| units * times));
