@@ -117,12 +117,12 @@ pub trait ArtifactBackend: Send + Sync {
         refused("Multipart upload")
     }
 
-    /// Joins the uploaded parts into a file of at most `longest` bytes. The file becomes visible
-    /// only now. Completing an upload again is a no-op.
+    /// Joins the uploaded parts into a file of at most `longest` bytes, which is not visible
+    /// before. Completing an upload again is a no-op.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` if a part is missing, or if there are too many parts or they are
-    /// too long; `RESOURCE_DOES_NOT_EXIST` if the upload does not exist.
+    /// `INVALID_PARAMETER_VALUE` if a part is missing, if there are too many parts, or if the parts
+    /// exceed `longest` bytes; `RESOURCE_DOES_NOT_EXIST` if the upload does not exist.
     fn complete_upload(
         &self,
         path: ArtifactPath,

@@ -232,7 +232,7 @@ mod tests {
         stream::iter(parts.to_vec()).map(|part| Ok(part.into())).boxed()
     }
 
-    /// A directory of artifacts with a file, and with entries that are neither files nor
+    /// Returns a directory of artifacts with a file, and with entries that are neither files nor
     /// directories.
     fn directory() -> (tempfile::TempDir, ArtifactDirectory) {
         let parent = tempfile::tempdir().unwrap();

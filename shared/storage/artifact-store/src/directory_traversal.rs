@@ -11,8 +11,8 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-/// Without `NONBLOCK`, opening a pipe would wait for a writer. Without `NOCTTY`, a terminal could
-/// become the controlling terminal of this process.
+/// Flags for opening a file. Without `NONBLOCK`, opening a pipe would wait for a writer. Without
+/// `NOCTTY`, a terminal could become the controlling terminal of this process.
 const FILE_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 /// Maximum number of times that a directory is created again after another process has deleted it.

@@ -368,7 +368,7 @@ mod tests {
         }
     }
 
-    /// None of these calls sends a request to the bucket.
+    /// An upload with too many parts is refused before a request is sent to the bucket.
     #[tokio::test]
     async fn uploads_of_too_many_parts_are_refused() {
         let place = BucketPrefix::of_uri("s3://b/p").unwrap();

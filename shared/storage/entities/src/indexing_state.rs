@@ -95,8 +95,8 @@ pub struct IndexingState<'a> {
     pub journal_marks: Option<i64>,
     /// Whether logging calls rely on the mark.
     pub reliance: Reliance,
-    /// Number of times that points had been packed when the run was last indexed. `None` if none
-    /// were.
+    /// Number of times that points had been packed when the run was last indexed. `None` if no
+    /// points had been packed.
     pub packed: Option<i64>,
 }
 

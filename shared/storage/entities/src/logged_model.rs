@@ -292,7 +292,8 @@ mod tests {
         ModelPoint::new(1, step, 0.5, "r", None)
     }
 
-    /// A crash while points are being sealed leaves them in the metrics document and in a segment.
+    /// After a crash, points that were being sealed may be both in the metrics document and in a
+    /// segment.
     #[test]
     fn a_point_that_stands_in_two_places_is_one() {
         let at = at(1);

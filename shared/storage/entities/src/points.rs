@@ -1,8 +1,8 @@
 //! Points of a metric: their two orders, and their packed forms.
 //!
 //! A point that waits for a segment is an element of a set of byte strings in a document, and takes
-//! 15 to 26 bytes. Because it is a set, the order of calls does not matter, and a call may be
-//! repeated. Once there are enough points, they are packed into a segment.
+//! 15 to 26 bytes. Because the points are in a set, the order of calls does not matter, and a call
+//! may be repeated. Once there are enough points, they are packed into a segment.
 
 use std::cmp::Ordering;
 
@@ -33,7 +33,8 @@ impl Point {
         Self { timestamp, step, value }
     }
 
-    /// Returns the value that comparisons use. MLflow stores NaN as 0 with a flag.
+    /// Returns the value that comparisons use. NaN compares like 0, because MLflow stores NaN as 0
+    /// with a flag.
     fn comparable(&self) -> f64 {
         if self.value.is_nan() { 0.0 } else { self.value }
     }

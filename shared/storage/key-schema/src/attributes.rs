@@ -384,7 +384,8 @@ pub const RUN_INFO: &[AttributeDescription] = attributes! {
     STAGE_VERSION: Count "the version of the experiment's stage when the run's own stage was set",
 };
 
-/// Attributes of a dataset that the lists of evaluation datasets repeat, unless its texts are long.
+/// Attributes of an evaluation dataset that the rows which list the dataset repeat, unless its
+/// texts are long.
 pub const LISTED_DATASET: &[AttributeDescription] = attributes! {
     NAME: Text "name",
     CREATED: Number "when it was created, in ms, if its id does not begin with this time",

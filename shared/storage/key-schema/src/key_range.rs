@@ -10,8 +10,9 @@ const LAST_CHARACTER: char = '\u{10FFFF}';
 /// A character that sorts before every other character of a key.
 const FIRST_CHARACTER: char = '\u{1}';
 
-/// Returns a text that sorts after all keys with this prefix, and before all later keys. It ends in
-/// `$`, the successor of `#`, if the prefix ends in `#`, as every segment but the last does.
+/// Returns a text that sorts after all keys with this prefix, and before all later keys. A prefix
+/// ends in `#`, unless it ends with the last segment. The text then ends in `$`, the successor of
+/// `#`.
 fn end_of(beginning: &str) -> String {
     match beginning.strip_suffix('#') {
         Some(segments) => format!("{segments}$"),

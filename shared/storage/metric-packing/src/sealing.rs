@@ -1,4 +1,5 @@
-//! Sealing turns the waiting points of a metric into segments, except for the latest point.
+//! Sealing turns the waiting points of a metric into segments. The latest point also stays in the
+//! metrics document.
 
 use std::collections::HashSet;
 

@@ -36,7 +36,8 @@ pub struct ListWalker {
 enum WalkStage {
     /// Reads the rest of a segment.
     Segment { segment: usize, rest: KeyRange },
-    /// Reads a group of more than a page separately and forwards, and then the rest of the segment.
+    /// Reads a group that is larger than a page, separately and forwards, and then the rest of the
+    /// segment.
     Group { segment: usize, group: ListCursor, rest: KeyRange },
     /// Continues with the runs that have no value for the first term of the order, after this
     /// position.

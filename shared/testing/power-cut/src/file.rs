@@ -33,6 +33,8 @@ pub(crate) unsafe fn below(file: *mut sqlite3_file) -> *mut sqlite3_file {
     unsafe { file.cast::<WatchedFile>().add(1).cast() }
 }
 
+/// Returns the path of a file, or `None` if the file is not watched.
+///
 /// # Safety
 /// `file` must have been opened by this layer, and not be closed.
 unsafe fn watched<'a>(file: *mut sqlite3_file) -> Option<&'a PathBuf> {

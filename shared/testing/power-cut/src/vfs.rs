@@ -55,9 +55,11 @@ unsafe fn path(name: *const c_char) -> Option<PathBuf> {
     Some(OsStr::from_bytes(bytes).into())
 }
 
+/// Opens a file, and reports its content to the simulated disk if the file is watched.
+///
 /// # Safety
-/// Must be called by SQLite, with `layer` as it was registered, and room for a file of its
-/// `szOsFile`.
+/// Must be called by SQLite, with `layer` as it was registered, and with `szOsFile` bytes of memory
+/// for the file.
 unsafe extern "C" fn open(
     layer: *mut ffi::sqlite3_vfs,
     name: ffi::sqlite3_filename,
@@ -65,7 +67,8 @@ unsafe extern "C" fn open(
     flags: c_int,
     out_flags: *mut c_int,
 ) -> c_int {
-    // SAFETY: by the contract of this function. The underlying file gets the room after ours.
+    // SAFETY: by the contract of this function. The underlying file uses the memory after this
+    // layer's object.
     unsafe {
         let below: *mut ffi::sqlite3_vfs = (*layer).pAppData.cast();
         let Some(open) = (*below).xOpen else { return ffi::SQLITE_CANTOPEN };
@@ -85,6 +88,8 @@ unsafe extern "C" fn open(
     }
 }
 
+/// Deletes a file, and reports the deletion to the simulated disk.
+///
 /// # Safety
 /// Must be called by SQLite, with `layer` as it was registered.
 unsafe extern "C" fn delete(layer: *mut ffi::sqlite3_vfs, name: *const c_char, syncs_directory: c_int) -> c_int {

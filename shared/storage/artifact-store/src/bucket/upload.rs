@@ -81,7 +81,7 @@ impl Bucket {
     }
 
     /// Joins the parts into an object. Completing an upload again is a no-op as long as its object
-    /// exists. One or two requests.
+    /// exists. Takes one or two requests.
     pub async fn complete_upload(&self, key: &str, upload: &str, parts: &[UploadedPart]) -> Result<()> {
         let name = UploadName::read(upload)?;
         let body = xml::write("CompleteMultipartUpload", |scope| {

@@ -16,7 +16,7 @@ use crate::workspaces::store::Workspaces;
 const CONCURRENCY: usize = 8;
 
 impl Workspaces {
-    /// Moves everything that a workspace lists. One or two requests per entity.
+    /// Moves everything that a workspace lists. Takes one or two requests per entity.
     ///
     /// # Errors
     /// `INVALID_STATE` if a name is taken.
