@@ -1,9 +1,10 @@
 //! The addresses that may be connected to: global unicast addresses.
 //!
-//! The table contains the blocks of IANA's special-purpose address registries that are not globally
-//! reachable, the multicast blocks, and the IPv6 blocks whose addresses contain an IPv4 address,
-//! because a gateway would forward packets to that address. Blocks are refused as a whole, even if
-//! the registry lists a globally reachable exception in them. No public server has such an address.
+//! The table `BLOCKS` contains the blocks of IANA's special-purpose address registries that are not
+//! globally reachable, the multicast blocks, and the IPv6 blocks whose addresses contain an IPv4
+//! address, because a gateway would forward packets to that address. Blocks are refused as a whole,
+//! even if the registry lists a globally reachable exception in them, because no public server has
+//! one of these exceptional addresses.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -31,7 +32,8 @@ struct SpecialBlock {
     is_private: bool,
 }
 
-/// Name of the blocks of IPv6 that have not been allocated for unicast.
+/// Reason for refusing IPv6 addresses outside the blocks from which unicast addresses are
+/// allocated.
 const NOT_GLOBAL_UNICAST: &str = "not global unicast";
 
 const fn v4(octets: [u8; 4], prefix_length: u32, name: &'static str) -> SpecialBlock {
@@ -47,7 +49,7 @@ const fn private(block: SpecialBlock) -> SpecialBlock {
     SpecialBlock { is_private: true, ..block }
 }
 
-/// The blocks. An address belongs to the first one that contains it.
+/// All refused blocks. An address belongs to the first block that contains it.
 const BLOCKS: &[SpecialBlock] = &[
     v4([0, 0, 0, 0], 8, "this network"),
     private(v4([10, 0, 0, 0], 8, "private use")),
@@ -85,7 +87,7 @@ const BLOCKS: &[SpecialBlock] = &[
     v6(0x5f00 << 112, 16, "segment routing"),
     // AWS serves credentials and time at addresses of this block.
     v6(0xfd00_0ec2 << 96, 32, "instance metadata"),
-    // Google Cloud and Oracle Cloud.
+    // Google Cloud and Oracle Cloud serve metadata and credentials at these addresses.
     v6((0xfd20_00ce << 96) | 0x254, 128, "instance metadata"),
     v6((0xfd00_00c1 << 96) | 0xa9fe_a9fe, 128, "instance metadata"),
     private(v6(0xfc00 << 112, 7, "unique local")),

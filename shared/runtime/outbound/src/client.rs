@@ -18,7 +18,7 @@ use crate::resolver::{Resolver, SystemResolver};
 use crate::tls::Tls;
 use crate::url::{OutboundPolicy, OutboundUrl};
 
-/// Maximum number of addresses of a name that are tried.
+/// Maximum number of addresses of one host name that a request tries.
 const MAX_ADDRESSES: usize = 8;
 
 /// A client that connects only to addresses that its policy allows. Clones share the TLS
@@ -64,14 +64,15 @@ impl OutboundClient {
     /// The addresses of a name may change, so [`Self::send`] repeats the check.
     ///
     /// # Errors
-    /// An [`OutboundError`] if the name cannot be resolved within a duration, or if any of its
-    /// addresses is not allowed.
+    /// An [`OutboundError`] if the name cannot be resolved within the duration `within`, or if any
+    /// of its addresses is not allowed.
     pub async fn check(&self, url: &OutboundUrl, within: Duration) -> Result<(), OutboundError> {
         let checked = timeout(within, self.allowed_addresses(url)).await;
         checked.map_err(|_| OutboundError::TimedOut("resolving the host name"))?.map(drop)
     }
 
-    /// Sends a request, once. Redirects and error statuses are responses.
+    /// Sends a request, once. Redirects are not followed. Like error statuses, they are returned as
+    /// responses.
     ///
     /// # Errors
     /// An [`OutboundError`] if there is no response.
@@ -90,7 +91,7 @@ impl OutboundClient {
         answered.await.map_err(|_| OutboundError::TimedOut("waiting for the response"))?
     }
 
-    /// Resolves the host, once, and returns its addresses, all of which are allowed.
+    /// Resolves the host, once, and returns its addresses. Fails if any of them is not allowed.
     async fn allowed_addresses(&self, url: &OutboundUrl) -> Result<Vec<IpAddr>, OutboundError> {
         url.check(self.policy)?;
         if let Some(address) = url.literal() {

@@ -31,15 +31,15 @@ pub enum OutboundError {
     /// The connection was lost, or the response is malformed.
     #[error("the exchange failed: {0}")]
     Broken(String),
-    /// The request cannot be sent because of this process, not of the server: a header is invalid,
-    /// or the machine has no root certificates.
+    /// The request cannot be sent because of a problem in this process, not at the server: a header
+    /// is invalid, or the machine has no root certificates.
     #[error("the request cannot be sent: {0}")]
     Setup(String),
 }
 
 impl OutboundError {
     /// Checks whether the server could not be reached, or did not respond in time. Further requests
-    /// to it are likely to take as long.
+    /// to the server are likely to fail in the same way, after the same time.
     #[must_use]
     pub fn is_unresponsive(&self) -> bool {
         matches!(self, Self::Unresolvable(_) | Self::Unreachable(_) | Self::TimedOut(_))

@@ -18,7 +18,7 @@ use crate::message::{MAX_BODY_BYTES, OutboundRequest, OutboundResponse};
 const MAX_HEADER_BYTES: usize = 32 << 10;
 /// Maximum number of a response's headers.
 const MAX_HEADERS: usize = 100;
-/// Headers that describe the connection, which callers cannot set.
+/// Connection-specific headers. The client sets them itself, so callers cannot.
 const OF_CONNECTION: [HeaderName; 7] = [CONNECTION, CONTENT_LENGTH, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
 
 /// Sends a request over a connection, and reads the response. The connection is closed afterwards,
@@ -32,7 +32,8 @@ pub(crate) async fn exchange(
     builder.max_buf_size(MAX_HEADER_BYTES).max_headers(MAX_HEADERS);
     let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
     let driver = async {
-        // Its errors are also returned to the sender or to the body.
+        // The result can be ignored: an error of the connection is also returned by the pending
+        // `send_request` or by reading the body.
         let _ = connection.await;
         std::future::pending::<()>().await;
     };

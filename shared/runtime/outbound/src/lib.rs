@@ -1,11 +1,12 @@
 //! Requests to addresses that users choose, such as those of webhooks.
 //!
-//! A user who chooses an address must not reach what only this process can reach: other services of
-//! the machine, of the private network, or the credentials that a cloud serves to its machines.
-//! Checking the URL alone is not sufficient, because its name may resolve to another address when
-//! the request is sent. [`OutboundClient`] therefore resolves the name itself, once per attempt,
-//! checks every address, and connects to one that it has checked. It follows no redirect, uses no
-//! proxy, and bounds the time of an attempt and the size of a response.
+//! A user who chooses an address must not reach servers that only this process can reach: other
+//! services of the machine, servers of the private network, and the servers at which a cloud
+//! provides credentials to its machines. Checking the URL alone is not sufficient, because its name
+//! may resolve to another address when the request is sent. [`OutboundClient`] therefore resolves
+//! the name itself, once per attempt, checks every address, and connects to one that it has
+//! checked. It follows no redirect, uses no proxy, and bounds the time of an attempt and the size
+//! of a response.
 //!
 //! Begin reading with `address_rules.rs`, which lists the refused addresses, and `client.rs`.
 //!

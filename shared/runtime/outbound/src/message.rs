@@ -17,8 +17,8 @@ pub struct OutboundRequest<'a> {
     pub method: Method,
     /// The URL.
     pub url: &'a OutboundUrl,
-    /// Headers. Those that describe the connection or the body's length are set by the client, and
-    /// so is `Accept-Encoding`.
+    /// Headers. Connection-specific headers, the body's length and `Accept-Encoding` are set by the
+    /// client, which overrides values that are given here.
     pub headers: HeaderMap,
     /// The body.
     pub body: Bytes,

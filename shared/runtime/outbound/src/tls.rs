@@ -20,7 +20,7 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Trusts these root certificates instead of those of the machine.
+    /// Returns a configuration that trusts these root certificates instead of those of the machine.
     pub(crate) fn trusting(roots: &[CertificateDer<'static>]) -> Result<Self, OutboundError> {
         Ok(Self { config: OnceLock::from(config(roots)?) })
     }

@@ -50,7 +50,7 @@ pub enum UrlError {
     /// The URL cannot be parsed.
     #[error("the URL is malformed: {0}")]
     Malformed(url::ParseError),
-    /// The scheme is not allowed. Empty if the URL has none.
+    /// The scheme is not allowed, or the URL has none.
     #[error("the URL's scheme {scheme:?} is not allowed")]
     Scheme {
         /// The scheme in lower case. Empty if the URL has none.
@@ -67,8 +67,9 @@ pub enum UrlError {
     Address(#[from] RefusedAddress),
 }
 
-/// A URL that satisfies an [`OutboundPolicy`]. A host that is an IP address, in any spelling, is
-/// allowed by the policy. The addresses of a host name are checked by [`crate::OutboundClient`].
+/// A URL that satisfies an [`OutboundPolicy`]. If the host is an IP address, in any spelling, the
+/// policy allows the address. If it is a name, [`crate::OutboundClient`] checks the addresses that
+/// it resolves to.
 ///
 /// The path and the query may be secret, so `Debug` does not print them.
 #[derive(Clone, PartialEq, Eq)]
@@ -95,7 +96,7 @@ impl OutboundUrl {
         Ok(url)
     }
 
-    /// Checks the URL against a policy, which may differ from the policy it was parsed with.
+    /// Checks the URL against a policy, which may differ from the policy that it was parsed with.
     pub(crate) fn check(&self, policy: OutboundPolicy) -> Result<(), UrlError> {
         let url = &self.url;
         if !policy.schemes.names().contains(&url.scheme()) {

@@ -1,7 +1,7 @@
 //! The entity that a secret belongs to.
 
 /// The entity that a secret belongs to. A secret can only be opened with the context that it was
-/// sealed with. All parts are visible in logs of KMS.
+/// sealed with. All fields are visible in KMS's logs, so they must not be confidential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SecretContext<'a> {
     /// The kind of the entity, such as `webhook`.

@@ -63,7 +63,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Encrypts a secret with a data key, which nothing else is encrypted with.
+/// Encrypts a secret with a data key. Each data key encrypts only one secret.
 pub(crate) fn seal(
     secret: &Secret,
     key: &Key,
@@ -90,7 +90,7 @@ fn authenticated_data(kind: KeyKind, context: &SecretContext<'_>) -> Vec<u8> {
     data
 }
 
-/// Encrypts with a random nonce, which precedes the result.
+/// Encrypts bytes with a random nonce. Returns the nonce, followed by the encrypted bytes.
 pub(crate) fn encrypt(key: &Key, clear: &[u8], authenticated: &[u8]) -> Result<Vec<u8>, SecretError> {
     let key = RandomizedNonceKey::new(&AES_256_GCM, &**key).map_err(|_| SecretError::Encryption)?;
     // The capacity includes the tag: reallocation would leave a copy of the clear text behind.
@@ -101,7 +101,7 @@ pub(crate) fn encrypt(key: &Key, clear: &[u8], authenticated: &[u8]) -> Result<V
     Ok([nonce.as_ref().as_slice(), &buffer].concat())
 }
 
-/// Decrypts what [`encrypt`] returned.
+/// Decrypts the output of [`encrypt`].
 pub(crate) fn decrypt(key: &Key, encrypted: &[u8], authenticated: &[u8]) -> Result<Vec<u8>, SecretError> {
     let key = RandomizedNonceKey::new(&AES_256_GCM, &**key).map_err(|_| SecretError::Encryption)?;
     let (nonce, encrypted) = encrypted.split_first_chunk::<NONCE_LEN>().ok_or(SecretError::Tampered)?;

@@ -15,9 +15,9 @@ use crate::context::SecretContext;
 use crate::envelope::{KEY_BYTES, Key, decrypt, encrypt, random_key};
 use crate::error::{KeyFileError, SecretError};
 
-/// Maximum size of a key file in bytes. A key takes 44, and a line break.
+/// Maximum size of a key file in bytes. A key takes 44 bytes, and may be followed by a line break.
 const MAX_FILE_BYTES: u64 = 256;
-/// Access modes of users other than the owner.
+/// Permission bits of users other than the owner.
 const OF_OTHERS: u32 = 0o077;
 /// The name of the layer that contains the data key.
 const KEY_LAYER: &str = "mlflow-serverless data key";
@@ -27,8 +27,8 @@ const ID_BYTES: usize = 8;
 /// A key that was read from a file. It wraps data keys.
 pub struct KeyFile {
     key: Key,
-    /// The beginning of a keyed hash. It distinguishes a secret that was sealed with another key
-    /// from one that was changed.
+    /// Identifies the key: the beginning of a hash that is keyed with it. With this id, a secret
+    /// that was sealed with another key can be distinguished from a secret that was changed.
     id: [u8; ID_BYTES],
 }
 
@@ -44,7 +44,8 @@ impl KeyFile {
             return Err(io(io::Error::other("it is not a file")));
         }
         let file = File::open(path).map_err(io)?;
-        // Of the open file, which may have replaced the one that was checked above.
+        // The permissions of the open file are checked, because it may have replaced the file at
+        // this path after the check above.
         let permissions = file.metadata().map_err(io)?.permissions();
         if permissions.mode() & OF_OTHERS != 0 {
             return Err(KeyFileError::Permissions { path: path.to_owned() });
@@ -71,7 +72,8 @@ impl KeyFile {
         text.push('\n');
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(io)?;
         if let Err(source) = file.write_all(text.as_bytes()).and_then(|()| file.sync_all()) {
-            // Nothing was sealed with the key. A file that remains is reported when it is read.
+            // The file can be deleted, because no secret was sealed with the key yet. If deleting
+            // it fails as well, an incomplete file is reported when it is read.
             let _ = fs::remove_file(path);
             return Err(io(source));
         }

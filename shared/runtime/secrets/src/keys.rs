@@ -26,11 +26,11 @@ impl SecretKeys {
         !matches!(self, Self::None)
     }
 
-    /// Seals a secret of an entity, with a data key that is used for nothing else.
+    /// Seals a secret of an entity, with a new data key.
     ///
     /// # Errors
-    /// A [`SecretError`] if no key is configured, if the key cannot be used, or if the secret is too
-    /// long.
+    /// A [`SecretError`] if no key is configured, if the key cannot be used, or if the secret is
+    /// too long.
     pub async fn seal(&self, secret: &Secret, context: &SecretContext<'_>) -> Result<SealedSecret, SecretError> {
         envelope::check_length(secret)?;
         let (kind, (key, wrapped)) = match self {

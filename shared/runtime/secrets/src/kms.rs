@@ -63,8 +63,9 @@ struct Decrypted {
 }
 
 impl KmsKey {
-    /// Returns a key by its ARN, in the region and with the credentials of the environment. They are
-    /// read at the first request. The endpoint can be overridden with `AWS_ENDPOINT_URL_KMS`.
+    /// Returns a key by its ARN. Its requests use the region and the credentials of the
+    /// environment, which are read at the first request. The endpoint can be overridden with
+    /// `AWS_ENDPOINT_URL_KMS`.
     #[must_use]
     pub fn new(id: String) -> Self {
         Self { id, client: OnceCell::new() }

@@ -22,7 +22,7 @@ fn kms(server: &FakeKms) -> SecretKeys {
     SecretKeys::Kms(KmsKey::over("arn:key", server.clone()))
 }
 
-/// Each kind of key that is configured.
+/// Returns one key of each kind that can be configured.
 fn configured() -> [SecretKeys; 2] {
     [key_file(), kms(&FakeKms::default())]
 }
@@ -76,7 +76,8 @@ async fn every_flipped_bit_is_noticed() {
                 let mut changed = sealed.clone();
                 changed[place] ^= 1 << bit;
                 let error = keys.open(&SealedSecret::from(changed), &WEBHOOK).await.unwrap_err();
-                // The kind and the id of the key are part of the bytes.
+                // Changing the kind or the id of the key, which are in bytes 1 to 11, looks as if
+                // the secret was sealed with another key.
                 let names_other_key = matches!(error, SecretError::KeyUnavailable(_)) && (1..12).contains(&place);
                 assert!(error == SecretError::Tampered || names_other_key, "{place} {bit}: {error}");
             }
@@ -97,7 +98,7 @@ async fn every_cut_and_every_addition_is_noticed() {
     }
 }
 
-/// A wrapped data key of one secret with the encrypted part of another.
+/// The wrapped data key of one secret does not open the encrypted part of another one.
 #[tokio::test]
 async fn parts_of_two_secrets_are_no_secret() {
     for keys in configured() {

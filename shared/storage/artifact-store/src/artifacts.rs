@@ -15,7 +15,8 @@ use crate::download::Download;
 use crate::path::ArtifactPath;
 use crate::prefix::BucketPrefix;
 
-/// The artifacts of a server. Cheap to clone; all functions share it.
+/// The artifacts of a server: the backend that stores them. Cheap to clone; clones share the
+/// backend.
 #[derive(Clone, Debug, Default)]
 pub struct ArtifactStore {
     kept: Option<Backend>,
@@ -30,8 +31,8 @@ enum Backend {
 
 impl ArtifactStore {
     /// Returns the artifacts below an artifact root that is a local directory (a path, or a `file:`
-    /// URI) or an S3 URI. For any other root, the server cannot access artifacts. No requests to
-    /// the bucket.
+    /// URI) or an S3 URI. For any other root, the server cannot access artifacts. Sends no requests
+    /// to the bucket.
     #[must_use]
     pub fn below(root: &str) -> Self {
         if let Some(prefix) = BucketPrefix::of_uri(root) {
@@ -41,8 +42,8 @@ impl ArtifactStore {
     }
 
     /// Returns the artifacts of a function: below `ARTIFACTS_DESTINATION` of its environment, or
-    /// below the artifact root if that is not set. `ARTIFACTS_PRESIGNED_ONLY=true` makes clients
-    /// use only presigned URLs.
+    /// below the artifact root if this variable is not set. With `ARTIFACTS_PRESIGNED_ONLY=true`,
+    /// clients are told to use only presigned URLs.
     #[must_use]
     pub fn from_environment(artifact_root: &str) -> Self {
         let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -82,26 +83,27 @@ impl ArtifactStore {
         Self { kept, ..self }
     }
 
-    /// Whether clients that support it must use only presigned URLs. Always `false` if the backend
-    /// has none.
+    /// Returns whether clients that support it must use only presigned URLs. Always `false` if the
+    /// backend has no presigned URLs.
     #[must_use]
     pub fn is_presigned_only(&self) -> bool {
         self.is_presigned_only && self.has_urls()
     }
 
-    /// Whether clients may transfer files directly to and from the backend by presigned URLs.
+    /// Returns whether clients may transfer files directly to and from the backend by presigned
+    /// URLs.
     #[must_use]
     pub fn has_urls(&self) -> bool {
         matches!(self.kept, Some(Backend::Bucket(_)))
     }
 
-    /// Whether the server stores artifacts.
+    /// Returns whether the server stores artifacts.
     #[must_use]
     pub fn are_kept(&self) -> bool {
         self.kept.is_some()
     }
 
-    /// Returns the directory, if the artifacts are in one.
+    /// Returns the artifact directory, if the artifacts are in a local directory.
     #[must_use]
     pub fn directory(&self) -> Option<&ArtifactDirectory> {
         match &self.kept {
@@ -110,7 +112,7 @@ impl ArtifactStore {
         }
     }
 
-    /// Returns the prefix of a bucket, if the artifacts are below one.
+    /// Returns the prefix of the bucket that the artifacts are in, if they are in a bucket.
     #[must_use]
     pub fn prefix(&self) -> Option<&BucketPrefix> {
         match &self.kept {
@@ -242,7 +244,7 @@ impl Location {
         self.place.download(self.below.join(path)).await
     }
 
-    /// Whether clients may read files by presigned URLs.
+    /// Returns whether clients may read files by presigned URLs.
     #[must_use]
     pub fn has_urls(&self) -> bool {
         self.place.has_urls()

@@ -75,8 +75,9 @@ pub trait ArtifactBackend: Send + Sync {
     /// Lists a directory, sorted by name. The path of each entry is its name. The list is empty if
     /// the path is a file or does not exist.
     ///
-    /// # Errors `INVALID_PARAMETER_VALUE` if the directory has more entries than one response can
-    /// list. Like every method of this trait, returns an internal error if the backend fails.
+    /// # Errors
+    /// `INVALID_PARAMETER_VALUE` if the directory has more entries than one response can list. Like
+    /// every method of this trait, returns an internal error if the backend fails.
     fn list(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Vec<FileInfo>>>;
 
     /// Opens a file for a client, or returns a URL from which the client reads it.
@@ -86,7 +87,7 @@ pub trait ArtifactBackend: Send + Sync {
     fn download(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Download>>;
 
     /// Writes or replaces a file and returns its length in bytes. The write is atomic, and durable
-    /// once this returns.
+    /// once this method returns.
     ///
     /// # Errors
     /// The error of the chunks, in which case nothing is written; `INVALID_PARAMETER_VALUE` if the
@@ -100,8 +101,8 @@ pub trait ArtifactBackend: Send + Sync {
     /// `INVALID_PARAMETER_VALUE` for the root.
     fn delete(&self, path: ArtifactPath) -> BoxFuture<'static, Result<()>>;
 
-    /// Whether the backend supports multipart uploads and presigned URLs. If not, the methods for
-    /// them return `NOT_IMPLEMENTED`.
+    /// Returns whether the backend supports multipart uploads and presigned URLs. If not, the
+    /// methods for them return `NOT_IMPLEMENTED`.
     fn has_urls(&self) -> bool {
         false
     }
@@ -116,11 +117,12 @@ pub trait ArtifactBackend: Send + Sync {
         refused("Multipart upload")
     }
 
-    /// Joins the uploaded parts into a file of at most `longest` bytes. The file becomes visible
-    /// only now. Completing an upload again is a no-op.
+    /// Joins the uploaded parts into a file of at most `longest` bytes, which is not visible
+    /// before. Completing an upload again is a no-op.
     ///
-    /// # Errors `INVALID_PARAMETER_VALUE` if a part is missing, or if there are too many parts or
-    /// they are too long; `RESOURCE_DOES_NOT_EXIST` if the upload does not exist.
+    /// # Errors
+    /// `INVALID_PARAMETER_VALUE` if a part is missing, if there are too many parts, or if the parts
+    /// exceed `longest` bytes; `RESOURCE_DOES_NOT_EXIST` if the upload does not exist.
     fn complete_upload(
         &self,
         path: ArtifactPath,

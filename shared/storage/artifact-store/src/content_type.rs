@@ -61,8 +61,8 @@ pub(crate) fn content_type(name: &str) -> &'static str {
 }
 
 /// Returns a content type that is safe for a file that a browser loads directly from the backend.
-/// There, no other header restricts what the browser may do with the file, so types that could run
-/// scripts are replaced with plain bytes.
+/// The backend sends no other header that restricts what the browser may do with the file, so types
+/// that could run scripts are replaced with plain bytes.
 pub(crate) fn inert_type(name: &str) -> &'static str {
     match content_type(name) {
         "text/html" | "image/svg+xml" => "application/octet-stream",

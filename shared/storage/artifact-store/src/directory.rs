@@ -42,7 +42,8 @@ impl ArtifactDirectory {
     /// Deletes the leftovers of interrupted uploads and deletions, and returns their number. Files
     /// that a running server is working on are kept.
     ///
-    /// # Errors An internal error if the disk fails.
+    /// # Errors
+    /// An internal error if the disk fails.
     pub async fn remove_leftovers(&self) -> Result<usize> {
         self.blocking(|root| staging::remove_leftovers(root).map_err(Error::internal)).await
     }
@@ -162,7 +163,8 @@ fn stored_file(name: String, file: File) -> io::Result<StoredFile> {
     Ok(StoredFile { content_type: content_type(&name), name, length, tag, read: Box::new(read) })
 }
 
-/// A file, the position to seek to if that has not been done, and the number of bytes left to read.
+/// A file, the position to seek to before the next read (`None` if the file is already there), and
+/// the number of bytes left to read.
 type ReadState = (File, Option<u64>, u64);
 
 /// Reads the next chunk of a file. Returns it with the state for reading the chunk after it, or
@@ -177,7 +179,7 @@ fn chunk((mut file, begin, left): ReadState, mut bytes: BytesMut) -> io::Result<
     Ok((length > 0).then(|| (bytes.freeze(), (file, None, left))))
 }
 
-/// Rejects a path that cannot be a file, before its content is read.
+/// Rejects a path that cannot be a file. Called before the content of the file is received.
 fn check_target(root: &Path, path: &ArtifactPath) -> Result<()> {
     let Some((name, parents)) = path.split_last() else { return Err(no_file_there(path)) };
     let Some(opened) = directory_traversal::root(root).map_err(Error::internal)? else { return Ok(()) };
@@ -204,7 +206,8 @@ fn publish(root: &Path, path: &ArtifactPath, staged: StagedFile) -> Result<()> {
     })
 }
 
-/// Returns the part of a path below the root.
+/// Returns the part of a path that follows the root. Returns `None` if the path is not below the
+/// root.
 pub(crate) fn below(root: &Path, path: &Path) -> Option<PathBuf> {
     path.strip_prefix(root).ok().map(Path::to_path_buf)
 }
@@ -229,7 +232,7 @@ mod tests {
         stream::iter(parts.to_vec()).map(|part| Ok(part.into())).boxed()
     }
 
-    /// A directory of artifacts with a file, and with entries that are neither files nor
+    /// Returns a directory of artifacts with a file, and with entries that are neither files nor
     /// directories.
     fn directory() -> (tempfile::TempDir, ArtifactDirectory) {
         let parent = tempfile::tempdir().unwrap();

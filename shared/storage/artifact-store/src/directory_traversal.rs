@@ -11,8 +11,8 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-/// Without `NONBLOCK`, opening a pipe would wait for a writer. Without `NOCTTY`, a terminal could
-/// become the controlling terminal of this process.
+/// Flags for opening a file. Without `NONBLOCK`, opening a pipe would wait for a writer. Without
+/// `NOCTTY`, a terminal could become the controlling terminal of this process.
 const FILE_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 /// Maximum number of times that a directory is created again after another process has deleted it.
@@ -38,7 +38,7 @@ fn child(directory: BorrowedFd<'_>, name: &str) -> rustix::io::Result<OwnedFd> {
     rustix::fs::openat(directory, name, DIRECTORY_FLAGS | OFlags::NOFOLLOW, Mode::empty())
 }
 
-/// Opens the directory at a path.
+/// Opens the directory at a path below `from`.
 pub(crate) fn directory(from: OwnedFd, parts: &[String]) -> io::Result<Option<OwnedFd>> {
     let mut at = from;
     for part in parts {
@@ -50,8 +50,8 @@ pub(crate) fn directory(from: OwnedFd, parts: &[String]) -> io::Result<Option<Ow
     Ok(Some(at))
 }
 
-/// Opens the directory at a path, and creates missing directories so that they survive a power cut.
-/// Returns `None` if a path component is invalid, or is not a directory.
+/// Opens the directory at a path below `from`. Missing directories are created so that they survive
+/// a power cut. Returns `None` if a path component is invalid, or is not a directory.
 pub(crate) fn make_directory(from: OwnedFd, parts: &[String]) -> io::Result<Option<OwnedFd>> {
     let mut at = from;
     for part in parts {
@@ -109,7 +109,7 @@ pub(crate) fn file(directory: BorrowedFd<'_>, name: &str) -> io::Result<Option<F
     }
     let Some(file) = present(rustix::fs::openat(directory, name, FILE_FLAGS, Mode::empty()))? else { return Ok(None) };
     let file = File::from(file);
-    // The file may have been replaced in the meantime.
+    // The file may have been replaced after its type was checked.
     Ok(file.metadata()?.is_file().then_some(file))
 }
 

@@ -27,8 +27,8 @@ pub struct OffloadedResponse {
 
 impl BucketPrefix {
     /// Stores a response next to the artifacts and returns a presigned URL, from which anyone can
-    /// read it for a few minutes. One request if the same response was offloaded before on this
-    /// day, otherwise two.
+    /// read it for a few minutes. Takes one request if the same response was offloaded before on
+    /// this day, otherwise two.
     ///
     /// # Errors
     /// An internal error if the bucket fails.
@@ -80,7 +80,8 @@ mod tests {
 
     use super::*;
 
-    /// A bucket that records the lengths of its objects, and its requests.
+    /// A simulated bucket that records the lengths of its objects, and the requests that it
+    /// receives.
     #[derive(Clone, Debug, Default)]
     struct Kept(Arc<Mutex<State>>);
 

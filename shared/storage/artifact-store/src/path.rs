@@ -28,13 +28,13 @@ pub(crate) fn is_hidden(path: &ArtifactPath) -> bool {
 pub struct ArtifactPath(Vec<String>);
 
 impl ArtifactPath {
-    /// Parses a path from a client in MLflow's way ([`artifact_path::decode_and_check`]). Layers of
+    /// Parses a path from a client, like MLflow ([`artifact_path::decode_and_check`]). Layers of
     /// percent-encoding are removed before validation, and `.` and empty parts are dropped. The
     /// empty path is the backend or the location itself.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` for an absolute path, for one with `..`, a backslash, a drive or a
-    /// fragment in any encoding, for one that is too long, and for reserved names.
+    /// `INVALID_PARAMETER_VALUE` for a path that is absolute, is too long, contains a reserved
+    /// name, or contains `..`, a backslash, a drive or a fragment in any encoding.
     pub fn parse(sent: &str) -> Result<Self> {
         let invalid = || Error::invalid("Invalid path");
         if sent.len() > 3 * MAX_PATH_BYTES {
@@ -76,8 +76,8 @@ impl ArtifactPath {
 
     /// Parses the path of a file to be written, like [`ArtifactPath::to_write`].
     ///
-    /// # Errors The errors of [`ArtifactPath::to_write`], and an error for a path that cannot name
-    /// a file.
+    /// # Errors
+    /// The errors of [`ArtifactPath::to_write`], and an error for a path that cannot name a file.
     pub fn of_new_file(sent: &str) -> Result<Self> {
         let path = Self::of_file(sent)?;
         Self::to_write(sent).map(|_| path)
@@ -95,13 +95,13 @@ impl ArtifactPath {
         Ok(path)
     }
 
-    /// Returns the path `below` relative to this one.
+    /// Returns the path that consists of this path and, below it, the path `below`.
     #[must_use]
     pub fn join(&self, below: &Self) -> Self {
         Self(self.0.iter().chain(&below.0).cloned().collect())
     }
 
-    /// Returns this path below the given directories.
+    /// Returns the path that consists of the given directories and, below them, this path.
     #[must_use]
     pub fn below(&self, directories: &[&str]) -> Self {
         Self(directories.iter().map(|part| (*part).to_owned()).chain(self.0.iter().cloned()).collect())

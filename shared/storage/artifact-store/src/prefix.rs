@@ -65,8 +65,8 @@ impl BucketPrefix {
     }
 
     /// Returns the path of a location below this prefix, or `None` for any other location. Also
-    /// returns `None` for a location that this server would decode, because clients use the key as
-    /// it is written.
+    /// returns `None` for a location that changes when it is parsed as a path, for example because
+    /// it is percent-encoded: clients would use it as a key without decoding it.
     pub(crate) fn below(&self, location: &str) -> Option<ArtifactPath> {
         let (bucket, path) = split(location)?;
         if bucket != self.bucket.name() {
@@ -76,7 +76,8 @@ impl BucketPrefix {
         ArtifactPath::parse(below).ok().filter(|parsed| parsed.to_string() == below)
     }
 
-    /// Returns the key of a file, or `None` if it would be too long.
+    /// Returns the key of a file. Returns `None` for a path that cannot be a file's: the empty
+    /// path, the path of an offloaded response, and a path whose key would be too long.
     fn key(&self, path: &ArtifactPath) -> Option<String> {
         let key = self.key_of(&path.to_string());
         (key.len() <= MAX_KEY_BYTES && !path.parts().is_empty() && !is_hidden(path)).then_some(key)
@@ -96,7 +97,7 @@ impl BucketPrefix {
         if path.parts().is_empty() { self.prefix.clone() } else { format!("{}{path}/", self.prefix) }
     }
 
-    /// Returns key and length of a file. One request, and one more if it does not exist.
+    /// Returns key and length of a file. Takes one request, and one more if it does not exist.
     async fn find(&self, path: &ArtifactPath) -> Result<(String, u64)> {
         if path.parts().is_empty() {
             return Err(is_directory(path));
@@ -163,9 +164,9 @@ impl BucketPrefix {
         }
     }
 
-    /// Returns the total length of the parts in bytes. Each part must match the bucket's list by
-    /// number and ETag. Otherwise a part that was replaced after the list was read, and whose
-    /// length is unknown, would be joined as well.
+    /// Returns the total length of the parts in bytes. Each part must match an entry of the
+    /// bucket's list by number and ETag. Otherwise, a part that was replaced after the list was
+    /// read would be joined, although its length is unknown.
     async fn length_of(&self, key: &str, id: &str, parts: &[UploadedPart]) -> Result<u64> {
         let sent = match self.bucket.uploaded_parts(key, id).await {
             // If there are no parts to list, the upload may already be complete.
@@ -367,7 +368,7 @@ mod tests {
         }
     }
 
-    /// None of these calls sends a request to the bucket.
+    /// An upload with too many parts is refused before a request is sent to the bucket.
     #[tokio::test]
     async fn uploads_of_too_many_parts_are_refused() {
         let place = BucketPrefix::of_uri("s3://b/p").unwrap();
@@ -408,7 +409,7 @@ mod tests {
         for (number, etag, longest, expected) in [
             (1, "\"e\"", 5, Ok(vec!["GET", "POST"])),
             (1, "e", 5, Ok(vec!["GET", "POST"])),
-            // Parts that replace or follow the listed part after the list has been read.
+            // A part that replaces the listed part, or follows it, after the list has been read.
             (1, "\"longer\"", 5, Err(not_those_parts())),
             (2, "\"e\"", 5, Err(not_those_parts())),
             (1, "\"e\"", 4, Err(too_large(4))),

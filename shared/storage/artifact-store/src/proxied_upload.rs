@@ -1,6 +1,6 @@
 //! Uploads through the server into a bucket. Regardless of the size of the files, only a few
-//! megabytes are in memory at a time. If many clients send slowly, each of them takes 5 MB, and the
-//! number of concurrent uploads is limited (`upload_limits.rs`).
+//! megabytes are in memory at a time. If many clients send slowly, each of their uploads takes 5
+//! MB. The number of concurrent uploads is therefore limited (`upload_limits.rs`).
 
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// content exceeds one part. The object becomes visible as a whole or not at all.
 ///
 /// # Errors
-/// The errors of the chunks and of the bucket; `RESOURCE_EXHAUSTED` if there are too many
-/// concurrent uploads for too long, in which case nothing is written.
+/// The errors of the chunks and of the bucket; `RESOURCE_EXHAUSTED` if the upload has waited too
+/// long for other uploads to finish, in which case nothing is written.
 pub(crate) async fn write(bucket: &Bucket, key: &str, mut chunks: Chunks) -> Result<u64> {
     let _room = match UploadPermit::take(ADMISSION_TIMEOUT).await {
         Ok(room) => room,

@@ -16,7 +16,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::directory_traversal;
 
-/// Prefix of reserved names. MLflow's client writes temporary files under such names.
+/// Prefix of names that are reserved, because MLflow's client uses them for temporary files.
 pub(crate) const RESERVED_PREFIX: &str = ".artifact.uploading.";
 const STAGING_DIRECTORY: &str = ".artifact.uploading.here";
 

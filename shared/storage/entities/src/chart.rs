@@ -26,7 +26,7 @@ pub const MAX_ROW_POINTS: usize = 256;
 /// Number of rows that are combined into one row of the next level.
 pub const ROWS_PER_PARENT: u32 = 4;
 
-/// A point and the number of points of the history that it represents.
+/// A point, with the number of points of the history that it represents.
 pub type WeightedPoint = (Point, u64);
 
 /// Position of a row among those of a metric: its level, starting at 1, and its number there,
@@ -212,8 +212,8 @@ impl ChartRow {
 }
 
 /// Samples points that are in step order: takes the first point of each of `count` evenly filled
-/// buckets, and the very last point. Buckets are filled like those of SQL's `NTILE`. If that
-/// already gives `count` points, the very last point replaces the point of the last bucket. A
+/// buckets, and the very last point. Buckets are filled like those of SQL's `NTILE`. If the buckets
+/// alone already give `count` points, the very last point replaces the point of the last bucket. A
 /// weighted point fills its bucket as much as all the points that it represents.
 #[must_use]
 pub fn sample(points: &[WeightedPoint], count: usize) -> Vec<Point> {

@@ -43,8 +43,8 @@ impl ChartProgress {
     }
 }
 
-/// Stores the progress of a document's metrics, in the order of their names. Adds no attribute if
-/// none of the metrics has segments.
+/// Adds the progress of a document's metrics to the document, in the order of the metrics' names.
+/// Adds no attribute if none of the metrics has segments.
 #[must_use]
 pub fn with_charted<'a>(document: Item, metrics: impl IntoIterator<Item = (&'a String, ChartProgress)>) -> Item {
     let metrics: BTreeMap<_, _> = metrics.into_iter().collect();
@@ -52,7 +52,8 @@ pub fn with_charted<'a>(document: Item, metrics: impl IntoIterator<Item = (&'a S
         return document;
     }
     let mut packed = Vec::new();
-    // Metrics that are logged together are packed together, so their differences are small.
+    // A metric's time and step are stored as differences from those of the previous metric. The
+    // differences are small, because metrics that are logged together are packed together.
     let (mut timestamp, mut step) = (0_i64, 0_i64);
     for charted in metrics.values() {
         write_signed(&mut packed, signed(charted.left.saturating_mul(2)) | i64::from(charted.is_kept));

@@ -1,5 +1,5 @@
-//! Lookup of traces by the IDs that clients gave their requests. Uses an index, which is eventually
-//! consistent.
+//! Lookup of traces by client request ID, an ID that a client gave its own request. Uses a global
+//! index, which is eventually consistent.
 
 use key_schema::index::TraceOfClientRequest;
 use key_schema::{IndexKey, Segment};
@@ -8,17 +8,17 @@ use table::{Query, Result, Table};
 
 use crate::trace::StoredTrace;
 
-/// Returns the index entry of a trace of a client's request. A request ID that is too long for a
-/// key is hashed.
+/// Returns the index key under which a trace is found by its client request ID. An ID that is too
+/// long for a key is hashed.
 #[must_use]
 pub fn client_request_entry(request: &str, experiment: ExperimentId, trace: &TraceId) -> IndexKey {
     TraceOfClientRequest::key(&request.into(), &experiment, trace)
 }
 
-/// Returns the traces of an experiment that the index lists for a client's request, or `None` if
-/// there are more than `most`. Callers have to check the result against the documents, because an
-/// index entry is deleted later than its trace changes. One request, half a read unit per 20
-/// entries.
+/// Returns the traces of an experiment that the index lists for a client request ID, or `None` if
+/// there are more than `most`. An index entry may be deleted some time after its trace has changed,
+/// so callers have to check the result against the documents. Takes one request, which costs half a
+/// read unit per 20 entries.
 pub async fn traces_of_client_request(
     table: &Table,
     request: &str,
@@ -33,8 +33,9 @@ pub async fn traces_of_client_request(
     Ok(Some(page.items.iter().filter_map(|item| Some(item.entry::<TraceOfClientRequest>()?.trace)).collect()))
 }
 
-/// Checks whether the index already contains the entry of a trace's client request ID. Takes one
-/// request of half a read unit, and none if the trace has no such ID.
+/// Checks whether the index already contains a trace's entry for its client request ID. Takes one
+/// request, which costs half a read unit. If the trace has no client request ID, takes no request
+/// and returns `true`.
 pub async fn is_found_by_client_request(table: &Table, trace: &StoredTrace) -> Result<bool> {
     let Some(request) = trace.client_request() else { return Ok(true) };
     let place = trace.id().text();

@@ -80,8 +80,8 @@ impl ExperimentFieldPatterns {
 }
 
 impl IndexedFieldsSetting {
-    /// Reads a table's setting, or returns the default if the table has none. One request, one read
-    /// unit per 4 KB.
+    /// Reads a table's setting, or returns the default if the table has none. Takes one request and
+    /// one read unit per 4 KB.
     ///
     /// # Errors
     /// Returns [`Failure::Unreadable`] if the setting cannot be read.
@@ -89,7 +89,7 @@ impl IndexedFieldsSetting {
         Self::among(&table.query(Query::of(all_rows())).await?)
     }
 
-    /// Finds this setting among all settings of a table.
+    /// Reads this setting from the rows of all settings of a table.
     ///
     /// # Errors
     /// Returns [`Failure::Unreadable`] if the setting cannot be read.
@@ -125,7 +125,8 @@ impl IndexedFieldsSetting {
     /// Returns the fields that a search across these experiments may rely on.
     #[must_use]
     pub fn searched_in<'a>(&self, experiments: impl IntoIterator<Item = &'a ExperimentId>) -> CommonFields {
-        // Few of the experiments, of which there may be thousands, have fields of their own.
+        // There may be thousands of experiments, but only a few have fields of their own. The
+        // server's fields, which all others share, are therefore added once.
         let (mut each, mut has_others) = (Vec::new(), false);
         for experiment in experiments {
             match self.own.get(experiment) {
@@ -148,7 +149,7 @@ impl IndexedFieldsSetting {
     }
 
     /// Writes the server's setting, unless it has changed since `before` was read. Settings of
-    /// experiments are not written. One request.
+    /// experiments are not written. Takes one request.
     ///
     /// # Errors
     /// Returns [`Failure::Refused`] if the setting has been changed in the meantime, and other
@@ -157,7 +158,7 @@ impl IndexedFieldsSetting {
         let item =
             Item::new(key()).with(INDEXED, text(to_json(&self.indexed))).with(SEARCHED, text(to_json(&self.searched)));
         let is_as_read = says(to_json(&before.indexed), to_json(&before.searched));
-        // A missing row stands for the default.
+        // If the setting was the default when it was read, its row may also be missing.
         let is_default = [&before.indexed, &before.searched].iter().all(|fields| **fields == IndexedFields::default());
         let is_as_read =
             if is_default { Condition::Any(vec![Condition::item_missing(), is_as_read]) } else { is_as_read };
@@ -177,7 +178,7 @@ impl ExperimentFieldsSetting {
         self.indexed.is_empty() && self.searched.is_empty()
     }
 
-    /// Deletes an experiment's own setting, so that the server's applies. One request.
+    /// Deletes an experiment's own setting, so that the server's applies. Takes one request.
     ///
     /// # Errors
     /// Returns failures of the table.
@@ -186,7 +187,7 @@ impl ExperimentFieldsSetting {
     }
 
     /// Writes an experiment's own setting, unless it has changed since `before` was read. An empty
-    /// setting is deleted instead. One request.
+    /// setting is deleted instead. Takes one request.
     ///
     /// # Errors
     /// Returns [`Failure::Refused`] if the setting has been changed in the meantime, and other

@@ -78,7 +78,7 @@ pub struct IndexingState<'a> {
     pub is_marked: bool,
     /// Counter of the changes that matter to the index.
     pub revision: Option<i64>,
-    /// Revision that was last indexed, if the mark was kept at that time.
+    /// Revision that was last indexed, if the run kept its mark at that time.
     pub processed_revision: Option<i64>,
     /// Name of the last completed indexing.
     pub indexing: Option<&'a str>,
@@ -95,8 +95,8 @@ pub struct IndexingState<'a> {
     pub journal_marks: Option<i64>,
     /// Whether logging calls rely on the mark.
     pub reliance: Reliance,
-    /// Number of times that points had been packed when the run was last indexed. `None` if none
-    /// were.
+    /// Number of times that points had been packed when the run was last indexed. `None` if no
+    /// points had been packed.
     pub packed: Option<i64>,
 }
 
@@ -105,10 +105,10 @@ pub struct IndexingState<'a> {
 pub enum Reliance {
     /// No reliance: each call marks the run itself.
     None,
-    /// Calls rely on the mark.
+    /// Calls rely on the mark, and do not write to the document.
     Open,
-    /// Calls must no longer rely on the mark, and mark the run again. Calls that still rely on it,
-    /// because they have not noticed, end by this time, in ms.
+    /// Calls must no longer rely on the mark, and mark the run again. Calls that have not noticed
+    /// this yet may still rely on the mark, but end before this time, in ms.
     Closing(i64),
 }
 
@@ -168,9 +168,9 @@ impl<'a> IndexingState<'a> {
         self.reliance != Reliance::None
     }
 
-    /// Checks whether the run has to be indexed at once, because it has ended, because that was
-    /// requested explicitly, or because calls have begun to rely on its mark since it was last
-    /// indexed.
+    /// Checks whether the run has to be indexed at once: because the run has ended, because
+    /// indexing was requested explicitly, or because calls have begun to rely on the run's mark
+    /// since it was last indexed.
     #[must_use]
     pub fn is_urgent(&self) -> bool {
         let begins_to_be_relied_on = self.is_relied_on() && self.due.is_none();
@@ -261,9 +261,9 @@ pub struct IndexingResult {
 
 impl IndexingResult {
     /// Returns the last write of an indexing. It is refused if the run has changed since it was
-    /// read. `packed` is the number of times that points of the run were packed. `closing` is a
-    /// time in ms. It is stored if this write announces that calls must stop relying on the mark,
-    /// and no call relies on the mark from this time on.
+    /// read. `packed` is the number of times that points of the run were packed. `closing` is the
+    /// time, in ms, after which no call may rely on the mark. It is only stored if this write
+    /// announces that calls must stop relying on the mark.
     #[must_use]
     pub fn update(&self, at: &RunLocation, packed: i64, closing: i64) -> Update {
         let update = Update::new(at.key()).set(INDEXED, text(&self.indexing)).remove(REBUILD).remove(OVERDUE);
@@ -297,7 +297,7 @@ mod tests {
         RunId::parse("run").unwrap()
     }
 
-    /// A document with these numeric attributes.
+    /// Returns a document with these numeric attributes.
     fn document(numbers: &[(Attribute<Number>, i64)]) -> Item {
         let at = RunLocation { experiment: ExperimentId::DEFAULT, run: run() };
         numbers.iter().fold(Item::new(at.key()), |item, (name, value)| item.with(*name, number(*value)))

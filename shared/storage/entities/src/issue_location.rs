@@ -6,9 +6,10 @@ use table::Table;
 
 use crate::attributes::EXPERIMENT;
 
-/// Returns the experiment of the issue with an id. Takes no request for an id in this server's
-/// format, and one request for any other ID. Returns `None` if no issue has such an id. Otherwise,
-/// the issue may not exist either, which only reading it shows.
+/// Returns the experiment of the issue with this id, or `None` if it is certain that no such issue
+/// exists. Ids that this server generated contain the experiment, so they take no request. Other
+/// ids take one request. In both cases, the issue may have been deleted, which is only discovered
+/// when it is read.
 pub async fn locate_issue(table: &Table, issue: &IssueId) -> Result<Option<ExperimentId>> {
     if let Some(experiment) = issue.experiment() {
         return Ok(Some(experiment));

@@ -232,7 +232,7 @@ pub fn is_tail(key: &Key) -> bool {
     rows::MetricJournal::parse(key).is_some() || is_call(key)
 }
 
-/// Checks whether a key belongs to a tail with a single call, which is never added to.
+/// Checks whether a key belongs to an item with a single call, which no other calls are added to.
 #[must_use]
 pub fn is_call(key: &Key) -> bool {
     rows::JournalCall::parse(key).is_some()

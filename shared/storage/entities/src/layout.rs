@@ -66,7 +66,8 @@ impl From<Failure> for LayoutError {
     }
 }
 
-/// Checks whether a table is in use, that is, not empty. One request if it is, two if it is empty.
+/// Checks whether a table has a layout that this version knows. Returns `true` if it has one, and
+/// `false` if the table is empty. Takes one request, or two for an empty table.
 ///
 /// # Errors
 /// Returns an error if the table's layout is unknown to this version.
@@ -83,7 +84,7 @@ pub async fn check(table: &Table) -> Result<bool, LayoutError> {
 }
 
 /// Reads the layout of a table, for a version that knows layouts up to `known`. Returns `None` for
-/// an empty table. One request, two if the table is empty.
+/// an empty table. Takes one request, or two if the table is empty.
 ///
 /// # Errors
 /// Returns an error if the layout is unknown or cannot be read.
@@ -92,7 +93,8 @@ pub async fn read(table: &Table, known: i64) -> Result<Option<i64>, LayoutError>
         // The default experiment is written together with the layout, so every table in use has it.
         let is_used = match table.get(&rows::Experiment::key(&ExperimentId::DEFAULT)).await {
             Ok(default) => default.is_some(),
-            // A copy that has just begun has written its key only.
+            // At the beginning of a copy, the item of the default experiment has nothing but its
+            // key, so it is unreadable.
             Err(Failure::Unreadable(_)) => true,
             Err(failure) => return Err(failure.into()),
         };
@@ -119,7 +121,7 @@ fn known_layout(setting: &Item, known: i64) -> Result<i64, LayoutError> {
 }
 
 /// Records that a table has the layout that follows `from`. Does nothing if another process has
-/// already recorded it. One request.
+/// already recorded it. Takes one request.
 ///
 /// # Errors
 /// Returns a failure if the table cannot be written.

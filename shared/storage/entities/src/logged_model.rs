@@ -149,8 +149,8 @@ pub async fn read_model_segments(
     table.query(Query::of(rows::LoggedModelSegment::all(&at.model))).await
 }
 
-/// Reads several logged models with all their items. Models that no longer exist are left out. One
-/// request per 50 models, and one more for each kind of row that a model has.
+/// Reads several logged models with all their items. Models that no longer exist are left out.
+/// Takes one request per 50 models, and one more for each kind of row that a model has.
 pub async fn read_models(table: &Table, places: &[ModelLocation]) -> table::Result<Vec<(ModelLocation, ModelItems)>> {
     let keys: Vec<Key> = places.iter().flat_map(|at| [at.key(), at.metrics_key()]).collect();
     let mut items = table.get_many(&keys).await?;
@@ -212,8 +212,8 @@ impl ModelRowKeys {
     }
 }
 
-/// Reads a logged model's rows other than its two documents. One request for each kind of row that
-/// it has, and one per MB of points.
+/// Reads a logged model's rows other than its two documents. Takes one request for each kind of row
+/// that it has, and one per MB of points.
 pub async fn read_model_items(
     table: &Table,
     at: &ModelLocation,
@@ -292,7 +292,8 @@ mod tests {
         ModelPoint::new(1, step, 0.5, "r", None)
     }
 
-    /// A crash while points are being sealed leaves them in the metrics document and in a segment.
+    /// After a crash, points that were being sealed may be both in the metrics document and in a
+    /// segment.
     #[test]
     fn a_point_that_stands_in_two_places_is_one() {
         let at = at(1);

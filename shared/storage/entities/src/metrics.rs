@@ -20,7 +20,7 @@ pub fn waiting(document: &Item, metric: &str) -> Result<Vec<Point>> {
 /// Returns the latest point of each metric in a document.
 ///
 /// # Errors
-/// A metric that cannot be read is an internal error, in place of its point.
+/// If a metric cannot be read, the iterator yields an internal error in place of its point.
 pub fn latest(document: &Item) -> impl Iterator<Item = Result<(&str, Point)>> {
     let metrics = document.0.iter().filter_map(|(name, value)| Some((metric_of(name)?, value)));
     metrics.map(|(name, set)| {

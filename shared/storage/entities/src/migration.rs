@@ -11,8 +11,8 @@ use crate::layout::{self, CURRENT_LAYOUT, FIRST_LAYOUT, LayoutError};
 use futures::future::BoxFuture;
 use table::{Failure, Table};
 
-/// A step, which changes the contents of the data table and of the access table, and is idempotent.
-/// The access table may not exist if there are no users.
+/// A migration step: a function of the data table and of the access table that changes their
+/// contents, and is idempotent. The access table may not exist if there are no users.
 pub type Migration = for<'a> fn(&'a Table, &'a Table) -> BoxFuture<'a, Result<(), Failure>>;
 
 /// All steps. The first one migrates from [`FIRST_LAYOUT`] to the next layout.

@@ -1,8 +1,8 @@
 //! Points of a metric: their two orders, and their packed forms.
 //!
 //! A point that waits for a segment is an element of a set of byte strings in a document, and takes
-//! 15 to 26 bytes. Because it is a set, the order of calls does not matter, and a call may be
-//! repeated. Once there are enough points, they are packed into a segment.
+//! 15 to 26 bytes. Because the points are in a set, the order of calls does not matter, and a call
+//! may be repeated. Once there are enough points, they are packed into a segment.
 
 use std::cmp::Ordering;
 
@@ -33,13 +33,14 @@ impl Point {
         Self { timestamp, step, value }
     }
 
-    /// Returns the value that comparisons use. MLflow stores NaN as 0 with a flag.
+    /// Returns the value that comparisons use. NaN compares like 0, because MLflow stores NaN as 0
+    /// with a flag.
     fn comparable(&self) -> f64 {
         if self.value.is_nan() { 0.0 } else { self.value }
     }
 
-    /// Compares points by step, timestamp and value. The greatest point in this order is the
-    /// metric's latest.
+    /// Compares points by step, then by timestamp, and then by value. The greatest point in this
+    /// order is the metric's latest.
     #[must_use]
     pub fn by_step(&self, other: &Self) -> Ordering {
         (self.step, self.timestamp).cmp(&(other.step, other.timestamp)).then_with(|| self.by_value(other))

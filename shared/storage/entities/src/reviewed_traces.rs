@@ -19,9 +19,10 @@ pub const MAX_REVIEWS_IN_TRANSACTION: usize = 20;
 /// transaction that changes the trace.
 const MAX_COUNTED_ISSUES: usize = 40;
 
-/// Returns the keys of the items of review queues that refer to each of these traces of an
-/// experiment. Traces that were never in a queue are left out. Sends one request if the experiment
-/// has no such traces at all, and otherwise one more per 100 traces.
+/// Returns, for each of these traces of an experiment, the keys of the review queue items that
+/// refer to the trace, and of the row that lists the trace's queues. Traces that were never in a
+/// queue are left out. Sends one request if no trace of the experiment was ever in a queue, and
+/// otherwise one more per 100 traces.
 pub async fn reviews_of_traces(
     table: &Table,
     experiment: ExperimentId,
@@ -45,10 +46,10 @@ pub async fn reviews_of_traces(
     Ok(reviews.collect())
 }
 
-/// Deletes the items of review queues that refer to traces which have been deleted. A request that
-/// added one of these traces to a queue while it was deleted may have written its item after the
-/// deletion has read them. Sends the same requests as [`reviews_of_traces`], and one more per 25
-/// items.
+/// Deletes the items of review queues that refer to deleted traces. Such items can exist if a
+/// request added a trace to a queue while the trace was being deleted, and wrote its item after the
+/// deletion had read the trace's items. Sends the same requests as [`reviews_of_traces`], and one
+/// more per 25 items.
 pub async fn remove_late_reviews(table: &Table, experiment: ExperimentId, traces: &[&TraceId]) -> Result<()> {
     let late = reviews_of_traces(table, experiment, traces).await?;
     table.write_many(Vec::new(), &late.into_values().flatten().collect::<Vec<_>>()).await

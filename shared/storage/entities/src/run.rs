@@ -35,7 +35,7 @@ pub fn run_info(experiment: ExperimentId, run: &RunId, item: &Item, state: &Expe
 
 /// Returns the artifact location of a run, even if the run is deleted. Returns `None` if the run
 /// does not exist. The location is stored in the run's own item, or follows from that of its
-/// experiment. One request of two read units.
+/// experiment. Takes one request of two read units.
 pub async fn run_artifact_uri(table: &Table, at: &RunLocation) -> Result<Option<String>> {
     let experiment = rows::Experiment::key(&at.experiment);
     let items = table.get_many(&[at.key(), experiment.clone()]).await?;

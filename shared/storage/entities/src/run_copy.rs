@@ -27,8 +27,8 @@ use crate::unreadable_item::unreadable;
 /// Entity type of runs in the index.
 pub const RUN_ENTITY_TYPE: &str = "run";
 
-/// Size limit of copies that include values. Above it, storing the values costs more than reading
-/// the run itself.
+/// Maximum size of copies that include values. For larger runs, storing the values costs more than
+/// reading the run itself.
 const MAX_BYTES: usize = 24 << 10;
 
 /// Attributes of a run's document that its copy stores in another form or omits.
@@ -180,7 +180,8 @@ impl RunCopy {
         self.0.get(INDEXED)
     }
 
-    /// Adds the facts that the next indexing of the run needs.
+    /// Adds the data that the next indexing of the run needs: the name of this indexing, the stale
+    /// entries, and the setting of indexed fields.
     #[must_use]
     pub fn of_indexing(self, indexing: &str, stale: &[Key], fields: Option<&str>) -> Self {
         let mut item = self.0.with(INDEXED, text(indexing));

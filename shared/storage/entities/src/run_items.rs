@@ -50,8 +50,9 @@ impl RunItems {
     }
 }
 
-/// Reads a run's rows other than its document. One request for each kind of row that it has.
-/// `metrics` is the first metrics document, if it was read together with the run or later.
+/// Reads a run's rows other than its document. Takes one request for each kind of row that the run
+/// has. If the caller has read the first metrics document, together with the run or later, it can
+/// pass it as `metrics` to save a request.
 ///
 /// # Errors
 /// Returns failures of the table.

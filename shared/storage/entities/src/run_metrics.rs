@@ -20,10 +20,10 @@ use crate::metrics::{latest, waiting};
 use crate::points::Point;
 use crate::run_location::RunLocation;
 
-/// Where the metrics of a run are stored that are not in the run's document.
+/// Where a run's metrics are stored, apart from those in the run's document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricsStorage {
-    /// The document has all metrics.
+    /// All metrics are in the run's document.
     Nowhere,
     /// In metrics documents.
     Documents,
@@ -153,8 +153,8 @@ impl RunMetrics {
 }
 
 /// Reads the metrics in a run's partition. `first` is the first metrics document, if it was read
-/// together with the run or later. No request if the run's document has all its points, or if
-/// `first` is the only metrics document. Otherwise one request.
+/// together with the run or later. Takes no request if the run's document has all points, or if
+/// `first` is the only metrics document. Otherwise takes one request.
 ///
 /// # Errors
 /// Returns failures of the table, and [`Failure::Unreadable`] if the journal cannot be read.
@@ -169,7 +169,8 @@ pub async fn read_run_metrics(
         MetricsStorage::Journal => read_journal_and_documents(table, at).await,
         MetricsStorage::Documents => {
             // `first` and the run's document may have been read at different times. If the run was
-            // packed after `first` was read, points are missing that have left the run's document.
+            // packed after `first` was read, `first` lacks points that are no longer in the run's
+            // document.
             match first.filter(|first| packed(first) >= packed(run)) {
                 Some(first) if !first.has(WIDE) => Ok(RunMetrics { documents: vec![first], ..RunMetrics::default() }),
                 _ => sorted(table.query(Query::of(documents(at))).await?),
@@ -179,7 +180,7 @@ pub async fn read_run_metrics(
 }
 
 /// Reads a run's journal and its metrics documents, even if the run's own document says that it has
-/// none. One request per MB.
+/// none. Takes one request per MB.
 ///
 /// # Errors
 /// Returns failures of the table, and [`Failure::Unreadable`] if the journal cannot be read.
@@ -187,9 +188,9 @@ pub async fn read_journal_and_documents(table: &Table, at: &RunLocation) -> tabl
     sorted(table.query(Query::of(ranges::journal_and_metrics(&at.run))).await?)
 }
 
-/// Reads those metrics in a run's partition that are needed for one metric. For a run with many
-/// metrics and without a journal, at most one further metrics document is read instead of all of
-/// them.
+/// Reads the part of [`read_run_metrics`]'s result that is needed for a single metric. For a run
+/// with many metrics and without a journal, this is the first metrics document, and at most one of
+/// the further documents.
 ///
 /// # Errors
 /// Returns failures of the table, and [`Failure::Unreadable`] if the journal cannot be read.

@@ -1,10 +1,10 @@
-//! Runs as search filters see them.
+//! Runs in the form in which search filters access them.
 
 use mlflow_api::inputs;
 use mlflow_api::tracking::{self, KeyValue};
 use search::{DatasetInputFields, RunFields, RunNumber, RunText};
 
-/// A run, as a search filter sees it.
+/// A run, in the form in which search filters access it.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchableRun<'a>(pub &'a tracking::Run);
 
@@ -46,7 +46,7 @@ impl RunFields for SearchableRun<'_> {
     }
 }
 
-/// Returns a run's dataset as a search filter sees it.
+/// Returns a run's dataset in the form in which search filters access it.
 #[must_use]
 pub fn searched_dataset(input: &inputs::DatasetInput) -> DatasetInputFields<'_> {
     DatasetInputFields { name: &input.dataset.name, digest: &input.dataset.digest, context: input.context() }

@@ -19,7 +19,7 @@ pub struct ExperimentState {
 
 impl ExperimentState {
     /// Returns the location at which the experiment stores a run's artifacts. A run's item does not
-    /// contain the location, because it never changes.
+    /// contain the location, because the location never changes.
     #[must_use]
     pub fn artifacts_of(&self, run: &RunId) -> String {
         location::append(&self.artifact_location, &format!("{run}/artifacts"))

@@ -1,4 +1,5 @@
-//! Traces that clients refer to before the traces themselves arrive.
+//! Stubs of traces. A stub stands for a trace that clients refer to before the trace itself
+//! arrives.
 //!
 //! Clients export traces in the background, so a client may link a trace to a run before the trace
 //! is stored. Such links are kept in a stub under the trace's own key. The request that creates the
@@ -52,7 +53,8 @@ impl TraceStub {
         &self.runs
     }
 
-    /// Returns the number of writes to the stub, counted up from a random number.
+    /// Returns the stub's edit counter. It starts at a random number, and each write to the stub
+    /// increments it.
     #[must_use]
     pub fn edits(&self) -> i64 {
         self.edits
@@ -87,7 +89,8 @@ impl TraceItem {
     }
 }
 
-/// Reads the item under a trace's key, if there is one. One request, one read unit per 4 KB.
+/// Reads the item under a trace's key, if there is one. Takes one request and one read unit per 4
+/// KB.
 pub async fn read_trace_item(table: &Table, id: &TraceId) -> Result<Option<TraceItem>> {
     table.get(&rows::Trace::key(id)).await?.map(TraceItem::of).transpose()
 }

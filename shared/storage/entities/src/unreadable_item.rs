@@ -6,8 +6,8 @@
 use mlflow_api::{Error, Result};
 use table::{Failure, Item};
 
-/// Returns the internal error for an item of which at least a part cannot have been written by this
-/// server. The log contains the item's key, but nothing of its content.
+/// Returns the internal error for an item that this server cannot have written, at least not
+/// completely. The log contains the item's key, but nothing of its content.
 #[must_use]
 pub fn unreadable(item: &Item, what: &str) -> Error {
     let key = item.key().map_or_else(|| "an item without a key".to_owned(), |key| format!("{} {}", key.pk, key.sk));

@@ -53,7 +53,7 @@ impl WorkspaceIdentity {
     }
 
     /// Reads the identity of a workspace. Returns `None` for a workspace without an item, such as
-    /// the default one. One request, one read unit.
+    /// the default one. Takes one request and one read unit.
     ///
     /// # Errors
     /// The table cannot be read.

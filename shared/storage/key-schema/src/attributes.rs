@@ -321,7 +321,8 @@ pub const WITH_PARAMS: &[AttributeDescription] = attributes! {
     PARAM_ROWS: Count "the number of transactions that have written rows of params: a writer of a param either checks it against all rows or notices this change",
 };
 
-/// Attributes that say how an entity was created.
+/// Attributes that record the origin of an entity: the request that created it, or the record that
+/// it was imported from.
 pub const CREATION: &[AttributeDescription] = attributes! {
     NONCE: Bytes "nonce, drawn by the request that created the item, to recognize it after a lost response",
     IMPORTED: Text "a hash of the record that it was imported from; missing if a client created it",
@@ -356,15 +357,15 @@ pub const KEY_VALUE: &[AttributeDescription] = attributes! {
     ROW_VALUE: Text required "the value",
 };
 
-/// Attributes that the indexer uses. The mark itself is an index key.
+/// Attributes with which the indexer keeps track of a changed run. The mark itself is an index key.
 pub const MARKED: &[AttributeDescription] = attributes! {
     REVISION: Number "counts the changes that are relevant to the index",
     INDEXED: Text "the id of the indexing that put the item into the index in its current state",
     DUE: Number "only if the run had not ended when it was indexed: time in ms before which it need not be indexed again",
 };
 
-/// Attributes of a long content. Rows declare its size themselves, because in some of them the
-/// content is optional.
+/// Attributes of a long content, except its size. Rows declare the size themselves, because some
+/// rows require a content and others do not.
 pub const LONG_CONTENT: &[AttributeDescription] = attributes! {
     CONTENT: Bytes "the content, compressed",
     CONTENT_ID: WideDigest "the hash that the parts are keyed by, if the content is too big for the item",
@@ -383,7 +384,8 @@ pub const RUN_INFO: &[AttributeDescription] = attributes! {
     STAGE_VERSION: Count "the version of the experiment's stage when the run's own stage was set",
 };
 
-/// Attributes of a dataset that the lists of evaluation datasets repeat, unless its texts are long.
+/// Attributes of an evaluation dataset that the rows which list the dataset repeat, unless its
+/// texts are long.
 pub const LISTED_DATASET: &[AttributeDescription] = attributes! {
     NAME: Text "name",
     CREATED: Number "when it was created, in ms, if its id does not begin with this time",

@@ -77,7 +77,7 @@ pub struct TableDefinition {
 /// The data table.
 pub const DATA: TableDefinition =
     TableDefinition { local_indexes: &LOCAL_INDEXES, global_indexes: &GLOBAL_INDEXES, has_stream: true };
-/// The access table. It has no stream, so that its content stays in the table.
+/// The access table. It has no stream, so that password hashes never leave the table.
 pub const ACCESS: TableDefinition = TableDefinition { local_indexes: &[], global_indexes: &[], has_stream: false };
 
 impl TableDefinition {

@@ -33,16 +33,17 @@ pub fn points_of_segment(sort_key: &str) -> Option<Digest> {
     Digest::read(points)
 }
 
-/// Returns the dataset of a row in a workspace's or an experiment's list of evaluation datasets.
-/// The name of the workspace or experiment may be truncated.
+/// Returns the dataset that a row lists, given the row's sort key in a workspace's or an
+/// experiment's list of evaluation datasets. The name of the workspace or experiment in the key may
+/// be truncated.
 #[must_use]
 pub fn listed_evaluation_dataset(sort_key: &str) -> Option<EvaluationDatasetId> {
     let of_workspace = WorkspaceEvaluationDataset::all(&Name::from("")).range();
     of_workspace.place(sort_key).and_then(EvaluationDatasetId::parse)
 }
 
-/// Returns the experiment of a row in a workspace's list of scorers. The names of the workspace and
-/// the scorer may be truncated.
+/// Returns the experiment of the scorer that a row lists, given the row's sort key in a workspace's
+/// list of scorers. The names of the workspace and the scorer in the key may be truncated.
 #[must_use]
 pub fn experiment_of_listed_scorer(sort_key: &str) -> Option<ExperimentId> {
     let scorers = WorkspaceScorer::all(&Name::from("")).range();

@@ -5,13 +5,14 @@ use std::marker::PhantomData;
 use crate::definition::{Index, PK, SK};
 use crate::{Key, Segment, TextSegment};
 
-/// Sorts after every other character of a key.
+/// A character that sorts after every other character of a key.
 const LAST_CHARACTER: char = '\u{10FFFF}';
-/// Sorts before every character of a key.
+/// A character that sorts before every other character of a key.
 const FIRST_CHARACTER: char = '\u{1}';
 
-/// Returns a text that sorts after all keys with this prefix, and before all later keys. It ends in
-/// `$`, the successor of `#`, if the prefix ends in `#`, as every segment but the last does.
+/// Returns a text that sorts after all keys with this prefix, and before all later keys. A prefix
+/// ends in `#`, unless it ends with the last segment. The text then ends in `$`, the successor of
+/// `#`.
 fn end_of(beginning: &str) -> String {
     match beginning.strip_suffix('#') {
         Some(segments) => format!("{segments}$"),
@@ -178,15 +179,15 @@ impl KeyRange {
     }
 }
 
-/// Returns the keys between two texts. In a range of whole keys, the first text may be empty. It is
-/// replaced then, because DynamoDB does not accept an empty string as a key.
+/// Returns the keys between two texts. If the range has no prefix, the first text may be empty. It
+/// is then replaced, because DynamoDB does not accept an empty string as a key.
 fn between(first: String, last: String) -> SortKeys {
     SortKeys::Between(if first.is_empty() { FIRST_CHARACTER.to_string() } else { first }, last)
 }
 
 /// The rows of one type in one partition, narrowed by the leading segments of their keys. For each
-/// further segment, a method narrows the rows more. Keys of other rows may share the prefix: for
-/// example, the keys of a run's params begin with the prefix of runs.
+/// of the following segments, a method narrows the rows further. Keys of other row types may share
+/// the prefix: for example, the keys of a run's params begin with the prefix of runs.
 #[derive(Clone, Debug)]
 pub struct Prefix<Row, const GIVEN: usize> {
     range: KeyRange,
@@ -213,7 +214,7 @@ impl<Row, const GIVEN: usize> Prefix<Row, GIVEN> {
         self.range
     }
 
-    /// Returns the range of rows after the one whose key ends with this segment.
+    /// Returns the range of the rows after the row whose key ends with this segment.
     #[must_use]
     pub fn after(self, segment: &impl Segment) -> KeyRange {
         self.range.after(&segment.text())

@@ -31,7 +31,7 @@ impl Kind {
     }
 }
 
-/// The type of an attribute, as rows and attributes name it.
+/// The type of an attribute, as declarations of rows and attributes name it.
 pub trait Typed {
     /// Description of the type, for checks.
     const KIND: Kind;

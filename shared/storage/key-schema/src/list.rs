@@ -33,10 +33,10 @@ impl Segment for ListKind {
     }
 }
 
-/// One of the partitions of a field's tokens. An entity has one value for a field, but one trigram
-/// for every two or three characters of the field's text. Trigrams are spread over partitions by a
-/// hash of their first character, so that a new entity writes only a few times to each partition.
-/// Tokens with the same first character are still adjacent and sorted.
+/// One of the partitions of a field's tokens. An entity has a single value for a field, but one
+/// trigram for every two or three characters of the field's text. Trigrams are spread over
+/// partitions by a hash of their first character, so that a new entity writes only a few entries to
+/// each partition. Tokens with the same first character are still adjacent and sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenPart {
     level: Level,
@@ -54,8 +54,8 @@ impl TokenPart {
         let mut character = [0; 4];
         let first = beginning.chars().next().unwrap_or_default().encode_utf8(&mut character);
         let [high, low] = halves(fnv1a_128(first.as_bytes()));
-        // FNV leaves the high bits of short texts nearly alike. The multiplication spreads them, as
-        // for a `Bucket`.
+        // FNV leaves the high bits of short texts nearly alike. As for a `Bucket`, a multiplication
+        // spreads them.
         let [.., spread] = ((high ^ low).wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes();
         Self { level, part: if level == Level::Value { 0 } else { spread % Self::SPREAD } }
     }
@@ -85,8 +85,8 @@ impl Segment for TokenPart {
 /// only copies of deleted entities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OwnStage {
-    /// Not deleted itself. The entity has the stage of its experiment, or is active regardless of
-    /// it.
+    /// Not deleted itself. The entity has the stage of its experiment, unless it was restored on
+    /// its own after the experiment was deleted: it is active then.
     Active,
     /// Deleted itself, independently of its experiment.
     Deleted,

@@ -6,8 +6,8 @@ use model::{ModelId, RunId};
 
 use crate::{Descending, Segment};
 
-/// Returns a position in a list that is sorted newest first, or the end of a position in a list by
-/// value. Positions are comparable across lists.
+/// Returns an entity's position in a list that is sorted newest first. In a list by value, this
+/// position follows the value. Positions of this form are comparable across lists.
 #[must_use]
 pub fn newest_first(time_ms: i64, id: &str) -> String {
     let mut place = time(time_ms);
@@ -36,19 +36,19 @@ pub fn of_value(value: &str) -> String {
     format!("{value}#")
 }
 
-/// Returns the run at the end of a key.
+/// Returns the run whose id a key ends with.
 #[must_use]
 pub fn run(key: &str) -> Option<RunId> {
     key.rsplit('#').next().and_then(RunId::read)
 }
 
-/// Returns the start time, in ms, and the run at the end of a key.
+/// Returns the start time, in ms, and the run that a key ends with.
 #[must_use]
 pub fn started_and_run(key: &str) -> Option<(i64, RunId)> {
     end(key)
 }
 
-/// Returns the creation time, in ms, and the logged model at the end of a key.
+/// Returns the creation time, in ms, and the logged model that a key ends with.
 #[must_use]
 pub fn created_and_model(key: &str) -> Option<(i64, ModelId)> {
     end(key)

@@ -178,7 +178,7 @@ macro_rules! written {
 }
 
 /// Parses the segments of a key into variables. Returns `None` from the enclosing function if the
-/// key has another form.
+/// key does not match the pattern.
 macro_rules! read {
     ($key:expr, $( $literal:literal $(< $field:ident : $type:ty >)? )+) => {
         let rest: &str = &$key;
@@ -196,7 +196,7 @@ macro_rules! read {
 }
 
 /// Checks whether a key has the form of a pattern. Returns `None` from the enclosing function if it
-/// has another form.
+/// does not.
 macro_rules! has_form {
     ($key:expr, $( $literal:literal $(< $field:ident >)? )+) => {
         let rest: &str = &$key;
@@ -224,7 +224,7 @@ macro_rules! attributes {
     };
 }
 
-/// Returns whether the keyword `required` is present.
+/// Expands to `true` if the keyword `required` is present, and to `false` otherwise.
 macro_rules! is_required {
     () => {
         false

@@ -20,7 +20,7 @@ pub fn rows_of_run(experiment: &ExperimentId, run: &RunId) -> KeyRange {
 
 /// Returns the range of a run's journal, the names used in it, and its metrics documents, in this
 /// order. Points move from the journal to the metrics documents, so a reader of the range never
-/// misses one.
+/// misses a point.
 #[must_use]
 pub fn journal_and_metrics(run: &RunId) -> KeyRange {
     MetricJournal::all(run).range().through(RunMetricsBucket::all(run))
@@ -93,22 +93,24 @@ pub fn experiments_deleted(workspace: &Name) -> KeyRange {
     ExperimentsByStage::all(workspace).range().beginning(Stage::DELETED)
 }
 
-/// Returns the range of the label schemas of an experiment that follow one of them, newest first.
+/// Returns the range of the label schemas that follow the given one in its experiment, newest
+/// first.
 #[must_use]
 pub fn label_schemas_after(schema: &LabelSchemaId) -> KeyRange {
     let place = format!("{}#{schema}", Descending(schema.created()).text());
     LabelSchema::all(&schema.experiment()).range().after(&place)
 }
 
-/// Returns the range of the review queues of an experiment that follow one of them, newest first.
+/// Returns the range of the review queues that follow the given one in its experiment, newest
+/// first.
 #[must_use]
 pub fn review_queues_after(queue: &ReviewQueueId) -> KeyRange {
     let place = format!("{}#{queue}", Descending(queue.created()).text());
     ReviewQueue::all(&queue.experiment()).range().after(&place)
 }
 
-/// Returns the range of the items of a review queue that follow the one of this trace, which was
-/// added at `created`, newest first.
+/// Returns the range of a review queue's items, newest first, that follow the item of the given
+/// trace. `created` is the time in ms at which that item was added.
 #[must_use]
 pub fn review_items_after(queue: &ReviewQueueId, created: i64, trace: &TraceId) -> KeyRange {
     ReviewItemsByTime::all(queue).range().after(&format!("{}#{trace}", Descending(created).text()))

@@ -6,7 +6,7 @@ use crate::rows::{ROWS, RowDescription};
 use crate::{Key, access_rows};
 
 impl RowDescription {
-    /// Returns the row whose form a key has, in either table.
+    /// Returns the row, of either table, whose form the key has.
     #[must_use]
     pub fn of(key: &Key) -> Option<&'static Self> {
         ROWS.iter().chain(access_rows::ROWS).find(|row| (row.has_form)(key))

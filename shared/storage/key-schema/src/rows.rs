@@ -1,8 +1,8 @@
-//! The data table: the rows of all domains. A row is declared by its partition key, a `/`, its sort
-//! key, and the attributes of its items in braces.
+//! The data table: the rows of all domains. The declaration of a row consists of its partition key,
+//! a `/`, its sort key, and the attributes of its items in braces.
 //!
-//! Rows of domains whose functions do not exist yet are declared here as well, so that their keys
-//! are decided once.
+//! The table also contains rows of domains whose functions do not exist yet, so that their keys are
+//! reserved.
 
 use model::{
     DatasetRecordId, EvaluationDatasetId, ExperimentId, IssueId, LabelSchemaId, McpServerName, McpVersion, ModelId,

@@ -166,7 +166,8 @@ impl Segment for SequenceNumber {
     }
 }
 
-/// The name of an MCP server contains no character that keys would have to escape.
+/// Names of MCP servers are not escaped, because they contain no character that has a meaning in
+/// keys.
 impl Segment for McpServerName {
     fn write(&self, key: &mut String) {
         key.push_str(self.as_str());
@@ -177,8 +178,9 @@ impl Segment for McpServerName {
     }
 }
 
-/// A version of an MCP server, smallest first. The version as it was written follows its precedence,
-/// because versions that differ only in build metadata have the same precedence.
+/// A version of an MCP server, smallest first. The key contains the version's precedence, followed
+/// by the version as it was written, because versions that differ only in build metadata have the
+/// same precedence.
 impl Segment for McpVersion {
     fn write(&self, key: &mut String) {
         key.push_str(&self.precedence_key());
@@ -251,7 +253,7 @@ fn read_hex(text: &str) -> Option<u64> {
     well_formed.then(|| u64::from_str_radix(text, 16).ok()).flatten()
 }
 
-/// A small number in ten digits, such as a model version or a count.
+/// A small number, such as a model version or a count, encoded with ten digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ordinal(pub u32);
 
@@ -413,8 +415,8 @@ impl Segment for ModelKind {
 /// version is current, so the version is part of the index key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Not deleted on its own. The run has the stage of its experiment, or is active regardless of
-    /// it.
+    /// Not deleted on its own. The run has the stage of its experiment, unless it was restored on
+    /// its own after the experiment was deleted: it is active then.
     Active,
     /// Deleted on its own, when the experiment's stage had this version.
     Deleted {

@@ -17,12 +17,12 @@ pub trait TextSegment: Segment {
     fn beginning(&self) -> String;
 }
 
-/// Marks a truncated text. It is greater than every escaped character, so that no complete text
-/// ends like a truncated one.
+/// Marks a truncated text. The mark sorts after every escaped character, and no complete text
+/// contains it.
 const TRUNCATION_MARK: &str = "$~";
 
-/// Defines a type of texts that users choose, with the maximum length of their encoding in bytes. A
-/// sort key can hold 1,024 bytes.
+/// Defines a type of texts that users choose. The number is the maximum length of an encoded text
+/// in bytes. It leaves room for the other segments of a sort key, which can hold 1,024 bytes.
 macro_rules! text_segment {
     ($(#[doc = $doc:literal])+ $name:ident, $longest:literal) => {
         $(#[doc = $doc])+
@@ -249,7 +249,8 @@ mod tests {
             assert_eq!(ModelKey::read(&key.text()), Some(key), "{workspace} {name}");
         }
         assert_eq!(ModelKey::read("default/m"), None);
-        // Keys of the default workspace are as they were before workspaces were introduced.
+        // Keys of the default workspace do not contain the workspace, so they are the same as
+        // before workspaces were introduced.
         assert_eq!(ModelKey::of(&here, "a b").text(), Name::from("a b").text());
         let long = "x".repeat(2_000);
         assert_eq!(ModelKey::of(&here, &long).text(), Name::from(long.as_str()).text());

@@ -2,10 +2,10 @@
 //!
 //! A row is written before the metrics document counts it. The write is conditional: it fails if a
 //! row with this number was already created from the present or a later state of that document. If
-//! a pass finds a row that was created from the present state, it continues after that row. Such a
-//! row exists if an earlier pass was interrupted before it wrote the document, or if another pass
-//! is running. The rows that a document counts are therefore always those that were created for it,
-//! no matter where a pass stops.
+//! a pass finds a row that was created from the present state, because an earlier pass was
+//! interrupted before it wrote the document or because another pass is running, the pass counts
+//! this row and continues after it. The rows that a document counts are therefore always those that
+//! were created for it, no matter where a pass stops.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,13 +18,13 @@ use table::{Condition, Failure, Item, Query, Result, Table, number};
 
 use crate::sealing::PackedMetric;
 
-/// How far in the future, in ms, a segment may begin to be included in rows. Including a segment
-/// with a wrong time would be costly, because segments that begin before the last one in rows count
-/// as late and need separate rows.
+/// Maximum time in ms between now and the start of a segment in the future that is included in
+/// rows. Including a segment with a wrong time would be costly, because all segments that begin
+/// before it would then count as late and need separate rows.
 const MAX_FUTURE_MS: i64 = 86_400_000;
 /// Maximum number of points further in the future than `MAX_FUTURE_MS` that are left out of rows.
-/// If there are more, they are not the mistake of a single call. The job's clock or time unit must
-/// be different.
+/// More points than this cannot be the mistake of a single call: the clock or the time unit of the
+/// job must be different, and its points are included.
 const MAX_FUTURE_POINTS: usize = 10_000;
 
 /// Creation of chart rows for a run that is being packed.
@@ -40,13 +40,13 @@ pub(crate) struct ChartRowCreation<'a> {
 }
 
 impl ChartRowCreation<'_> {
-    /// Puts a metric's segments into chart rows if enough of them are in no row yet, or if some are
-    /// late, which means that they begin before segments that are in rows. `packed` is the number
-    /// of times that points had been packed into the metric's document.
+    /// Puts a metric's segments into chart rows if the segments without a row have enough points,
+    /// or if some segments are late, which means that they begin before segments that are in rows.
+    /// `packed` is the number of times that points had been packed into the metric's document.
     ///
     /// Sends no request if neither is the case. Otherwise, sends one request per MB of segments
-    /// that are in no row, and one request, with four write units, per row of about 1,000 points.
-    /// The rows of higher levels add a third to that.
+    /// without a row, and one request, with four write units, per row of about 1,000 points. The
+    /// rows of higher levels add a third to the latter.
     ///
     /// # Errors
     /// Returns failures of the table, and [`Failure::Unexpected`] if another pass is packing the
@@ -113,8 +113,8 @@ impl MetricRows<'_> {
         }
     }
 
-    /// Adds the points of late segments, which begin before segments that are in rows. All their
-    /// points are kept, not a sample.
+    /// Adds the points of late segments, which begin before segments that are in rows. Rows of late
+    /// segments contain all of their points instead of a sample.
     async fn add_late(&mut self, metric: &PackedMetric) -> Result<()> {
         let Some(through) = self.charted.through() else { return Ok(()) };
         let is_late = |segment: &SegmentName| segment.place <= through && !self.digests.contains(&segment.digest.0);
@@ -138,8 +138,9 @@ impl MetricRows<'_> {
             rest.split_at_checked(rest.len().min(MAX_ROW_POINTS)).filter(|(row, _)| !row.is_empty())
         {
             rest = others;
-            // Only the last row of the late points has the digests. A pass that continues after
-            // this row therefore does not add the segments again.
+            // Only the last row of late points has the digests of their segments. If a pass is
+            // interrupted before it, the next pass adds the points again; if after it, the next
+            // pass finds the digests and does not.
             let digests = if rest.is_empty() { std::mem::take(&mut digests) } else { Vec::new() };
             let stands_for = u64::try_from(row.len()).unwrap_or(u64::MAX);
             self.add(row.to_vec(), stands_for, digests, through).await?;
@@ -180,8 +181,8 @@ impl MetricRows<'_> {
         if group.points.len() >= MIN_ROW_SOURCE_POINTS {
             self.add_group(std::mem::take(&mut group)).await?;
         }
-        // Segments in the future are not counted as left, because every pass would then read them
-        // again.
+        // Points of segments in the future are not included in this count. Otherwise every pass
+        // would read these segments again.
         self.charted.left = u64::try_from(group.points.len()).unwrap_or(u64::MAX);
         Ok(())
     }
@@ -268,7 +269,7 @@ impl MetricRows<'_> {
         let item: Item = row.item(self.at, self.name);
         let is_older = Condition::Any(vec![Condition::item_missing(), Condition::Below(PACKED.into(), number(packed))]);
         match self.table.put(item.clone(), &is_older).await {
-            // The response to an earlier attempt was lost.
+            // The response to an earlier attempt was lost, but the attempt has written this row.
             Err(Failure::Refused { item: Some(found), .. }) if found == item => Ok(()),
             Err(Failure::Refused { .. }) => Err(Failure::Unexpected("another pass is packing the run".to_owned())),
             outcome => outcome,

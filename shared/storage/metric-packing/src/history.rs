@@ -1,9 +1,9 @@
-//! Packs complete histories of a new run: the importer has all points of a metric in order, so they
-//! need no journal.
+//! Packs the complete histories of a new run, for the importer. It has all points of a metric in
+//! order, so they do not have to go through a journal.
 //!
-//! The result is what a pass over a journal with these points would leave: segments, chart rows, and
-//! metrics documents with the latest points. Nothing is read, and nothing but the last rows of each
-//! level is held in memory.
+//! The result is what a pass over a journal with these points would leave: segments, chart rows,
+//! and metrics documents with the latest points. Nothing is read. Only the latest rows of each
+//! level are held in memory.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -38,7 +38,7 @@ struct MetricHistory {
     latest: Option<Point>,
     is_sealed: bool,
     charted: ChartProgress,
-    /// The chart rows that rows of the next level will be made of.
+    /// Chart rows that have not been combined into a row of the next level yet.
     rows: HashMap<RowNumber, ChartRow>,
 }
 
@@ -70,8 +70,9 @@ impl<'a> HistoryPacker<'a> {
         std::mem::take(&mut self.ready)
     }
 
-    /// Returns the points, if they are so few that they belong into the run's own document: `bytes`
-    /// is how many bytes of points it holds, with names.
+    /// Returns all points if they fit into the run's own document. `bytes` is the number of bytes
+    /// that this document has for points and the names of their metrics. Returns `None` if they do
+    /// not fit, or if a metric has enough points for a segment.
     #[must_use]
     pub fn inline(&self, bytes: usize) -> Option<Vec<(&str, &[Point])>> {
         let is_short = |history: &MetricHistory| !history.is_sealed && history.waiting.len() < MIN_SEGMENT_POINTS;
@@ -128,18 +129,20 @@ fn document(key: Key, metrics: &BTreeMap<String, MetricHistory>) -> Item {
 }
 
 impl MetricHistory {
-    /// Returns the points in the metrics document: all that are in no segment, or the latest.
+    /// Returns the points that the metrics document contains: only the latest point if the metric
+    /// has segments, and all points otherwise.
     fn in_document(&self) -> Vec<Point> {
         if self.is_sealed { self.latest.into_iter().collect() } else { self.waiting.clone() }
     }
 
-    /// Turns all waiting points into segments, and those into chart rows if they are enough.
+    /// Turns all waiting points into segments, and the segments into chart rows if they have enough
+    /// points.
     fn seal_all(&mut self, at: &RunLocation, metric: &str, ready: &mut Vec<Item>) {
         self.seal(at, metric, usize::MAX, ready);
         self.charted.is_kept = true;
     }
 
-    /// Turns the first waiting points into segments.
+    /// Turns the first `most` waiting points into segments.
     fn seal(&mut self, at: &RunLocation, metric: &str, most: usize, ready: &mut Vec<Item>) {
         let rest = self.waiting.split_off(most.min(self.waiting.len()));
         let mut sealed = std::mem::replace(&mut self.waiting, rest);
@@ -148,9 +151,9 @@ impl MetricHistory {
         for (segment, item, points) in segments(at, metric, &sealed) {
             ready.push(item);
             self.charted.left += points.len() as u64;
-            // Each segment that is long enough becomes a row of its own. The last one of a metric
-            // usually is not, and is drawn from its points. If more than a segment of points have one
-            // timestamp and step, charts show only the first of them.
+            // Each segment that is long enough becomes a row of its own. The last segment of a
+            // metric usually is not long enough, so charts read its points. If a timestamp and step
+            // have more points than fit into a segment, charts show only the first segment of them.
             if points.len() < MIN_ROW_SOURCE_POINTS || self.charted.has_passed(segment.place) {
                 continue;
             }

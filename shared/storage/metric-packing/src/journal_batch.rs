@@ -12,11 +12,12 @@ use entities::journal::Journal;
 use entities::{ChartProgress, RunMetrics, SegmentStart, charted};
 use mlflow_api::Result;
 
-/// Maximum number of late points that a pass puts into chart rows. The points of the last tail are
-/// not counted.
+/// Number of late points after which a pass takes no further tails. The last tail that is taken may
+/// exceed it.
 const MAX_LATE_POINTS: usize = 50_000;
 
-/// Returns the portion of a run's metrics that is packed now, or `None` if it is all of them.
+/// Returns the metrics with the part of the journal that is packed now, or `None` if the whole
+/// journal is packed.
 ///
 /// # Errors
 /// Returns an internal error if the metrics cannot be read.
@@ -39,7 +40,8 @@ pub(crate) fn portion(metrics: &RunMetrics) -> Result<Option<RunMetrics>> {
     Ok(None)
 }
 
-/// Counts the points of a journal that arrived late.
+/// Counts the points of a journal that arrived late: their position in the history is already
+/// covered by chart rows.
 fn late(journal: &Journal, known: &BTreeMap<&str, ChartProgress>) -> usize {
     let is_late =
         |metric: &str, place: SegmentStart| known.get(metric).is_some_and(|charted| charted.has_passed(place));

@@ -63,8 +63,8 @@ struct MetricsDocument<'a> {
     metrics: BTreeMap<String, PackedMetric>,
 }
 
-/// Checks whether there is something to pack: a journal, or a metric whose document has enough
-/// points for a segment.
+/// Checks whether there is something to pack: a journal, or a metric with enough points in the
+/// run's own document for a segment.
 pub fn is_due(items: &RunItems) -> Result<bool> {
     if !items.metrics.tails.is_empty() {
         return Ok(true);
@@ -133,7 +133,7 @@ pub async fn pack(table: &Table, at: &RunLocation, items: &RunItems, now: i64) -
 
 async fn put(table: &Table, document: Item, condition: &Condition) -> table::Result<()> {
     match table.put(document.clone(), condition).await {
-        // The response to an earlier attempt was lost.
+        // The response to an earlier attempt was lost, but the attempt has written this document.
         Err(Failure::Refused { item: Some(found), .. }) if found == document => Ok(()),
         Err(Failure::Refused { .. }) => Err(Failure::Unexpected("another pass is packing the run".to_owned())),
         outcome => outcome,
@@ -189,8 +189,8 @@ fn plan<'a>(at: &RunLocation, run: &Item, metrics: &'a RunMetrics) -> Result<Pac
     for (name, points) in waiting {
         let attribute = metric_attribute(&name);
         let bucket = rows::RunMetricsBucket::key(&at.run, &Bucket::of(&name));
-        // A metric never moves to another document. Readers read the documents one after another,
-        // and could miss a metric that moves.
+        // A metric never moves from one document to another. A reader that reads the documents one
+        // after another could otherwise miss the metric.
         let is_in_bucket = || known.get(&bucket).is_some_and(|document| document.0.contains_key(&attribute));
         let is_in_first = first.is_some_and(|first| first.0.contains_key(&attribute)) || (room > 0 && !is_in_bucket());
         if is_in_first && !first.is_some_and(|first| first.0.contains_key(&attribute)) {

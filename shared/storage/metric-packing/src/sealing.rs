@@ -1,4 +1,5 @@
-//! Sealing turns the waiting points of a metric into segments, except for the latest point.
+//! Sealing turns the waiting points of a metric into segments. The latest point also stays in the
+//! metrics document.
 
 use std::collections::HashSet;
 
@@ -22,8 +23,8 @@ pub(crate) struct PackedMetric {
 }
 
 impl PackedMetric {
-    /// Creates a metric from its waiting points. `in_document` contains those that are already in
-    /// its document.
+    /// Creates a metric from its waiting points. `in_document` contains the waiting points that are
+    /// already in the metric's document.
     pub(crate) fn new(mut points: Vec<Point>, in_document: &[Point], charted: ChartProgress) -> Self {
         points::sort_by_time(&mut points);
         let known = if charted.is_kept { in_document.iter().copied().max_by(Point::by_step) } else { None };
@@ -59,7 +60,7 @@ impl PackedMetric {
         self.keep(latest);
     }
 
-    /// Returns the segments that the metric's document does not reflect yet.
+    /// Returns the segments that were created since the metric's document was last written.
     pub(crate) fn segments(&self) -> impl Iterator<Item = &SegmentName> {
         self.sealed.iter().map(|(segment, _)| segment).chain(&self.announced)
     }
@@ -72,7 +73,7 @@ impl PackedMetric {
     ) {
         let mut known: HashSet<_> = self.announced.iter().map(|segment| (segment.place, segment.digest.0)).collect();
         for segment in announced {
-            // If the segment is already known, a client has repeated the call.
+            // The segment is known already if a client has repeated the call.
             if known.insert((segment.place, segment.digest.0)) {
                 self.charted.left += count(segment);
                 self.announced.push(*segment);

@@ -52,7 +52,7 @@ fn ms_of(text: &str) -> Option<i64> {
             rest = behind;
         }
     }
-    // An empty age is most likely an oversight.
+    // An empty age is rejected, because it is most likely an oversight.
     (rest.is_empty() && !text.is_empty()).then_some(ms as i64)
 }
 

@@ -19,9 +19,9 @@ impl Retention {
     }
 }
 
-/// Returns the directory named after the entity's ID if the artifacts are stored inside such a
-/// directory, and otherwise `location`. This server creates locations of this form, and the
-/// directory then contains nothing else.
+/// Returns the directory named after the entity's ID if `location` is inside such a directory, and
+/// otherwise `location`. Locations that this server creates have this form, and their directories
+/// contain nothing else.
 fn directory<'a>(location: &'a str, id: &str) -> &'a str {
     let named = location
         .strip_suffix("/artifacts")
@@ -38,7 +38,7 @@ mod tests {
         for (location, expected) in [
             ("s3://b/1/r/artifacts", "s3://b/1/r"),
             ("mlflow-artifacts:/1/models/r/artifacts", "mlflow-artifacts:/1/models/r"),
-            // Locations that this server did not create.
+            // This server has not created these locations, so they are returned unchanged.
             ("s3://b/1/xr/artifacts", "s3://b/1/xr/artifacts"),
             ("s3://b/shared/artifacts", "s3://b/shared/artifacts"),
             ("r/artifacts", "r/artifacts"),

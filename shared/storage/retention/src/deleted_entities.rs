@@ -27,7 +27,8 @@ pub struct EntitiesToDelete {
     pub models: BTreeMap<ExperimentId, Vec<ModelId>>,
     /// Experiments, which are deleted with all their contents.
     pub experiments: Vec<ExperimentId>,
-    /// Workspaces of named experiments that are in a different workspace than the other entities.
+    /// Workspaces of the experiments that an operator has named. They may differ from the workspace
+    /// that is passed to the removal.
     pub(crate) elsewhere: BTreeMap<ExperimentId, Workspace>,
     /// Condition that an experiment or a logged model must still meet at the time when it is
     /// deleted.
@@ -37,8 +38,8 @@ pub struct EntitiesToDelete {
 }
 
 impl EntitiesToDelete {
-    /// Returns the entities to delete, without those that are only deleted as part of an
-    /// experiment.
+    /// Returns the entities to delete. Runs and models that are only deleted as part of an
+    /// experiment are not included.
     pub fn entities(&self) -> impl Iterator<Item = RemovedEntity> {
         let runs = self.runs.values().flatten().cloned().map(RemovedEntity::Run);
         let models = self.models.values().flatten().cloned().map(RemovedEntity::LoggedModel);
@@ -73,7 +74,8 @@ impl Retention {
         Ok(found)
     }
 
-    /// Returns everything in a deleted workspace. No request can refer to these entities any more.
+    /// Returns the entities of a workspace that was deleted with its contents. No request can refer
+    /// to these entities any more, so all of them are to be deleted.
     ///
     /// # Errors
     /// Returns failures of the table.
@@ -123,8 +125,8 @@ impl Retention {
         Ok((experiment, runs, models))
     }
 
-    /// Returns the keys of the items in a range that were deleted long enough ago, page by page.
-    /// The items themselves are only read if there is a minimum age.
+    /// Returns, page by page, the keys of those items in a range that were deleted long enough ago.
+    /// Reads the items only if there is a minimum age.
     async fn old(
         &self,
         range: KeyRange,

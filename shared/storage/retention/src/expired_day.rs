@@ -166,7 +166,7 @@ impl PartitionRemoval<'_> {
         }
     }
 
-    /// Deletes the traces with these keys that still exist, and returns their number.
+    /// Deletes those of the traces at these positions that still exist, and returns their number.
     async fn remove_traces(&self, places: &[TraceKey]) -> Result<u64> {
         let ids: Vec<_> = places.iter().map(|place| &place.trace).collect();
         let heads = read_traces(&self.retention.table, &ids).await?;
@@ -185,8 +185,8 @@ impl PartitionRemoval<'_> {
         Ok(removed.len() as u64)
     }
 
-    /// Deletes the trace with this key, given its document and its items in review queues. Returns
-    /// whether the trace existed.
+    /// Deletes the trace at this position, given its document and its items in review queues.
+    /// Returns whether the trace existed.
     async fn remove_trace(&self, place: &TraceKey, head: Option<&StoredTrace>, reviews: Vec<Key>) -> Result<bool> {
         let (experiment, mut was_there) = (self.partition.experiment, false);
         if let Some(head) = head.filter(|head| head.experiment() == experiment) {
@@ -195,8 +195,8 @@ impl PartitionRemoval<'_> {
                 return Ok(false);
             }
             if !self.remove_document(head, reviews).await? {
-                // The trace was changed in the meantime. Before the change, the writer has written
-                // a new mark, so the trace can still be found.
+                // The trace was changed in the meantime. The writer has put a new mark before the
+                // change, so the trace can still be found through this mark.
                 return Ok(false);
             }
             was_there = true;
@@ -208,9 +208,11 @@ impl PartitionRemoval<'_> {
         Ok(was_there)
     }
 
-    /// Deletes a document on condition that it has not changed since it was read, together with the
-    /// row that lists it as judging a session, its items in review queues, and its share in the
-    /// numbers of traces per issue. Returns whether the document is gone.
+    /// Deletes a document on condition that it has not changed since it was read. In the same
+    /// transaction, deletes the row that records that the trace may have an assessment of its
+    /// session, and the trace's items in review queues, and subtracts the trace from the numbers of
+    /// traces per issue. If there are too many items for a transaction, some are deleted before it.
+    /// Returns whether the document is gone.
     async fn remove_document(&self, head: &StoredTrace, reviews: Vec<Key>) -> Result<bool> {
         let (key, is_same) = (rows::Trace::key(head.id()), Condition::Equals(EDITS.into(), number(head.edits())));
         let mut others = reviews;
@@ -263,8 +265,8 @@ impl PartitionRemoval<'_> {
     }
 }
 
-/// Returns the key and the time of a mark that was not written recently. Returns `None` for a
-/// recent mark.
+/// Returns the position of a mark's trace, and the time in ms at which the mark was written.
+/// Returns `None` if the mark was written recently.
 fn quiet(mark: &Item) -> Option<(TraceKey, i64)> {
     let (place, put) = (TraceKey::of_key(&mark.key()?)?, mark.get(MARKED_AT).unwrap_or_default());
     (put <= now_ms().saturating_sub(QUIET_MARK_AGE)).then_some((place, put))

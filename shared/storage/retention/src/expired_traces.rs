@@ -25,7 +25,8 @@ pub struct ExpiredTraces {
 
 impl Retention {
     /// Returns the experiments of a workspace that still have expired traces, with the days on
-    /// which these traces began. Sends as many requests as a removal that finds nothing to delete.
+    /// which these traces began. Sends the same requests as [`Retention::remove_expired_traces`]
+    /// when there is nothing to delete.
     ///
     /// # Errors
     /// Returns failures of the table.
@@ -52,9 +53,10 @@ impl Retention {
     /// Returns the days on which all traces have expired, for all experiments of a workspace,
     /// whether or not the traces have been deleted.
     ///
-    /// Sends one request for the setting. If it does not keep all traces forever, sends one more
-    /// for the setting, one for the list of experiments, one per fifty experiments with a retention
-    /// tag, and one for the days of each experiment whose traces expire.
+    /// Sends one request for the setting. Unless the setting is the default, with which no traces
+    /// expire, sends another request for the setting, one for the list of experiments, one per
+    /// fifty experiments with a retention tag, and one for the days of each experiment whose traces
+    /// expire.
     async fn expired_days(&self, workspace: &Workspace) -> Result<Vec<ExpiredTraces>> {
         let mut expired = Vec::new();
         if TraceRetentionSetting::read(&self.table).await? == TraceRetentionSetting::default() {

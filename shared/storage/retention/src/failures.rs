@@ -7,7 +7,7 @@ use mlflow_api::{Error, Result};
 /// Number of failures after which a removal gives up, because the table itself may be the cause.
 const MAX_FAILURES: usize = 10;
 
-/// The failures so far.
+/// The failures of a removal so far.
 #[derive(Debug, Default)]
 pub(crate) struct RemovalFailures {
     first: Option<Error>,

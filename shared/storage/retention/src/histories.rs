@@ -35,9 +35,10 @@ const FULL_SCAN_INTERVAL_MS: i64 = 30 * 24 * 3_600_000;
 /// A scan of the runs of an experiment. Times are in ms.
 struct HistoryScan {
     experiment: ExperimentId,
-    /// End time of runs up to which earlier scans have deleted histories.
+    /// End time up to which earlier scans have deleted the histories of runs.
     forgotten: Option<i64>,
-    /// Start time of a scan of all runs, if it has to be recorded in the experiment's document.
+    /// Start time of this scan, if it scans all runs and the experiment's document does not record
+    /// it yet.
     looked: Option<i64>,
     /// Whether the scan records its progress.
     notes: bool,
@@ -93,7 +94,7 @@ impl Retention {
                 report.removed_histories(experiment, count);
             }
             for (at, outcome) in runs.iter().zip(removed) {
-                // After a failure, progress is no longer recorded, so that the next scan starts
+                // After a failure, no further progress is recorded, so that the next scan starts
                 // before the run that failed.
                 look.notes &= outcome.is_ok();
                 failures.note(format_args!("history of run {}", at.run), outcome.map(drop))?;
@@ -202,7 +203,7 @@ impl Retention {
     }
 
     /// Returns the experiments of a workspace that have runs with expired histories, with the
-    /// number of these runs. Sends the requests of a removal of all expired histories, except for
+    /// number of these runs. Sends the same requests as a removal of all expired histories, without
     /// the deletions.
     ///
     /// # Errors
@@ -242,7 +243,8 @@ impl Retention {
 }
 
 /// Returns the query for runs of an experiment that ended between two times in ms, ordered by end
-/// time. Returns `None` if the period is empty because the policy has been extended.
+/// time. Returns `None` if `since` is not before `before`, which happens after the policy has been
+/// extended.
 fn ended(experiment: ExperimentId, since: i64, before: i64) -> Option<Query> {
     let ended = RunsByEnd::all(&experiment, &OwnStage::Active, &RUN_ENTITY_TYPE.into()).range();
     let ended = ended.starting(&Ascending(since).text()).until(&Ascending(before).text());

@@ -6,12 +6,12 @@ use mlflow_api::ExperimentId;
 const HOURS_PER_DAY: u64 = 24;
 const HOUR_MS: i64 = 3_600_000;
 
-/// The runs that a removal of histories scans.
+/// The runs that a removal of expired histories scans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HistoryScans {
-    /// All runs.
+    /// All runs, at every removal.
     AtAll,
-    /// Runs of all experiments that ended since the last scan, and all runs once a month.
+    /// Runs that ended since the experiment's last scan. Once a month, all runs.
     AtNewOnes,
     /// Like `AtNewOnes`, but each experiment is scanned only during one hour of the day.
     InTurn,

@@ -13,7 +13,7 @@ use crate::deletion_condition::DeletionCondition;
 use crate::report::{RemovalReport, RemovedEntity};
 use crate::store::Retention;
 
-/// Number of models that share requests.
+/// Number of models whose documents are read, and whose `REMOVAL` rows are written, in one request.
 const BATCH_SIZE: usize = 25;
 /// Number of models whose artifacts and rows are deleted concurrently.
 const CONCURRENCY: usize = 8;

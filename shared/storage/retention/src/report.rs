@@ -26,7 +26,8 @@ impl fmt::Display for RemovedEntity {
     }
 }
 
-/// Receiver of the outcome for each entity. It is called as soon as the outcome is certain.
+/// A receiver of the outcome for each entity. Its methods are called as soon as an outcome is
+/// certain.
 pub trait RemovalReport: Send + Sync {
     /// Reports that an entity was deleted with everything that belonged to it.
     fn removed(&self, entity: RemovedEntity);

@@ -61,8 +61,9 @@ impl Retention {
             None => Item::new(row(at)),
         });
         let claim = self.claim_with(claims.collect()).await?;
-        // Read after the claim was written. A run that was restored before the claim is seen as
-        // restored here, and a later request to restore a run is rejected because of the claim.
+        // The runs are read after the claim was written. A run that was restored before the claim
+        // is therefore found to be restored here. A run cannot be restored after the claim, because
+        // restoring is rejected while the claim exists.
         let RunsByState { experiment, deleted, mut gone, restored } = self.sort(runs, which).await?;
         let mut kept: Vec<_> =
             restored.into_iter().map(|at| (at, "it was restored, or deleted again".to_owned())).collect();
@@ -71,8 +72,8 @@ impl Retention {
             let info = experiment.map(|item| run_info(at.experiment, &at.run, &run, &experiment_state(item)));
             let outcome = match info {
                 Some(info) => self.remove_artifacts(&info.artifact_uri, at.run.as_str()).await,
-                // The experiment was deleted manually, so the location of its artifacts is no
-                // longer known.
+                // The experiment's item is missing, because it was deleted manually. Without it,
+                // the location of the run's artifacts is unknown, so they are left in place.
                 None => Ok(()),
             };
             (at, outcome)
@@ -87,8 +88,8 @@ impl Retention {
         }
         let (removed, restored) = self.remove_documents(ready, which).await?;
         gone.extend(removed);
-        // These runs were restored together with an experiment that had been deleted in the
-        // meantime.
+        // These runs were active again because their experiment was deleted and then restored while
+        // their artifacts were being deleted.
         kept.extend(restored.into_iter().map(|at| (at, "it was restored while its artifacts were deleted".to_owned())));
 
         let cleared = gone.iter().map(|at| self.index.clear_up_run(at, started.get(at).copied()));

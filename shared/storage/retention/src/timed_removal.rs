@@ -1,5 +1,6 @@
-//! Runs the removals that the policies require for a limited time (a slice), so that a process can
-//! run them between other work. The next slice continues where the last one stopped.
+//! Runs the removals that the policies require in slices: each slice runs for a limited time, so
+//! that a process can do other work in between. The next slice continues where the last one
+//! stopped.
 //!
 //! When a slice runs out of time, its future is dropped at whatever point it has reached. This is
 //! safe, because every removal may stop at any point.
@@ -13,7 +14,7 @@ use runtime::clock::{Moment, now_ms};
 use crate::report::RemovalReport;
 use crate::store::Retention;
 
-/// Interval in ms after which a slice begins with another workspace.
+/// Interval in ms after which slices begin with another workspace.
 const TURN_MS: i64 = 3_600_000;
 
 impl Retention {
@@ -78,15 +79,16 @@ impl Retention {
         outcome
     }
 
-    /// Deletes the contents of a workspace that was deleted together with its contents.
+    /// Deletes all experiments of a workspace that was deleted with its contents, and then the
+    /// workspace's other contents.
     async fn remove_contents(&self, workspaces: &Workspaces, of: &Workspace, report: &dyn RemovalReport) -> Result<()> {
         let found = self.removed_with(of).await?;
         self.remove(of, &found, report).await?;
         self.remove_rest(workspaces, of).await
     }
 
-    /// Deletes what is left of a workspace that was deleted together with its contents, unless some
-    /// of its experiments are kept.
+    /// Deletes the contents, other than experiments, of a workspace that was deleted together with
+    /// its contents. If no experiment is left, also deletes the row that lists the workspace.
     ///
     /// # Errors
     /// Returns failures of the table.
@@ -99,7 +101,7 @@ impl Retention {
     }
 }
 
-/// Runs the work for at most this time. Returns whether it was completed.
+/// Runs `work` for at most `longest`. Returns whether it was completed.
 async fn within(longest: Duration, work: impl Future<Output = Result<()>>) -> Result<bool> {
     match tokio::time::timeout(longest, work).await {
         Ok(outcome) => outcome.map(|()| true),

@@ -15,8 +15,8 @@ use crate::store::Retention;
 const MARK_BATCH_SIZE: usize = 100;
 /// Number of blocks that are read at a time. Each has about 30 KB.
 const BLOCK_BATCH_SIZE: usize = 10;
-/// Pause before a partition that is being packed is checked again, and the number of such pauses.
-/// Together they are longer than a lock, which lasts a minute and a half.
+/// Pause before a partition that is being packed is checked again, and the maximum number of
+/// pauses. All pauses together are longer than a lock, which lasts a minute and a half.
 pub(crate) const PACKER_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) const MAX_PACKER_PAUSES: usize = 100;
 
@@ -55,7 +55,8 @@ impl Retention {
             return self.remove_marked(partition).await.map(|()| 0);
         }
         self.wait_for_packer(partition).await?;
-        // Marks first, because they refer to traces that have changed since their block was packed.
+        // Marks are processed before blocks. They refer to traces that have changed since they were
+        // packed, or that are in no block yet.
         self.remove_marked(partition).await?;
         if let unreadable @ 1.. = self.remove_packed(partition).await? {
             return Ok(unreadable);

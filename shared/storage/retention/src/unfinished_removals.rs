@@ -14,9 +14,9 @@ use crate::report::RemovalReport;
 use crate::store::Retention;
 
 impl Retention {
-    /// Finishes removals that another process began. That process may have been stopped, or may
-    /// still be running, in which case working concurrently is harmless. Sends three requests if
-    /// there are none.
+    /// Finishes removals that another process began. That process may have been stopped. If it is
+    /// still running, working concurrently is harmless. Sends three requests if there are no
+    /// unfinished removals.
     ///
     /// # Errors
     /// Returns failures of the table, after all other removals have been tried.
@@ -46,8 +46,8 @@ impl Retention {
             failures.note(format_args!("logged models of experiment {experiment}"), removed.map(drop))?;
         }
         for (experiment, workspace) in experiments {
-            // An experiment that was moved to this workspace because its own workspace was deleted
-            // was not itself deleted.
+            // In a workspace that is being removed with its contents, experiments were not deleted
+            // individually. They are removed unconditionally.
             let which = if workspace.is_for_removal() { DeletionCondition::All } else { DeletionCondition::default() };
             let removed = self.remove_experiment(&workspace, experiment, which, report).await;
             failures.note(format_args!("experiment {experiment}"), removed)?;

@@ -18,8 +18,8 @@ pub struct Candidate {
     /// The run's copy, if the list contains copies.
     pub item: Option<Arc<Item>>,
     rank: CandidateRank,
-    /// Whether the candidate comes after all runs that have a value for the first term of the
-    /// order.
+    /// Whether the run has no value for the first term of the order, so that it comes after all
+    /// runs that have one.
     pub is_without_value: bool,
 }
 
@@ -31,7 +31,8 @@ pub(crate) struct CandidateRank {
     /// First value of the candidate in the order of the search, encoded as in keys. The candidates
     /// of a group have the same first value, and are adjacent.
     pub(crate) group: String,
-    /// Whether the runs of a group, which are newest first, are in the order of the search.
+    /// Whether newest first, the order in which the runs of a group are read, is also their order
+    /// in the search.
     pub(crate) is_exact: bool,
     /// Position within the group.
     pub(crate) place: String,
@@ -45,7 +46,7 @@ impl Candidate {
     }
 
     /// Creates a candidate from lists that were read completely. All candidates form a single
-    /// group, whose order may or may not be the order of the search.
+    /// group. `is_exact` is whether newest first is the order of the search.
     #[must_use]
     pub fn gathered(entry: ListEntry, is_exact: bool) -> Self {
         Self::new(entry, 0, String::new(), is_exact)
@@ -57,7 +58,7 @@ impl Candidate {
         Self { is_without_value: true, ..self }
     }
 
-    /// Returns the candidate's position in the order newest first.
+    /// Returns the candidate's position in a list that is sorted newest first.
     #[must_use]
     pub fn place(&self) -> &str {
         &self.rank.place

@@ -17,7 +17,7 @@ pub const HEAD_ENTRIES: usize = ListHead::MAX_ENTRIES;
 /// Maximum number of entries on a page. More would exceed 1 MB, the limit of a DynamoDB response.
 pub(crate) const MAX_PAGE_ENTRIES: usize = 8_192;
 
-/// A page of a list.
+/// A page of a list that was read.
 #[derive(Debug)]
 pub(crate) struct EntriesPage {
     pub(crate) entries: Vec<ListEntry>,
@@ -74,7 +74,7 @@ pub struct ListCursor {
     experiment: ExperimentId,
     range: KeyRange,
     buffer: VecDeque<ListEntry>,
-    /// Whether the buffer contains the last entries.
+    /// Whether the end of the list has been read into the buffer.
     is_done: bool,
     next_page: usize,
     /// Number of entries that were taken or skipped.
@@ -91,8 +91,8 @@ impl ListCursor {
         Self { experiment, range, buffer: VecDeque::new(), is_done: false, next_page, taken: 0 }
     }
 
-    /// Sets the size of the next page to an estimate. `times` is the number of entries that are
-    /// still to be taken, divided by the number that has been taken.
+    /// Sets the size of the next page to the estimated number of entries that are still needed.
+    /// `times` is the estimate divided by the number of entries that have been taken.
     pub(crate) fn foresee(&mut self, times: f64) {
         #[allow(
             clippy::cast_possible_truncation,
@@ -115,7 +115,7 @@ impl ListCursor {
         std::mem::take(&mut self.buffer)
     }
 
-    /// Checks whether the buffer contains the last entries.
+    /// Checks whether the end of the list has been read into the buffer.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.is_done

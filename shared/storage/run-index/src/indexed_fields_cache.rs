@@ -1,4 +1,4 @@
-//! The fields in the index that searches may rely on.
+//! A cache of the indexed fields that searches may rely on.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

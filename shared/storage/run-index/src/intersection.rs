@@ -1,4 +1,5 @@
-//! Lists that are read completely, for selective filters and for orders that no list provides.
+//! Intersects lists by reading them completely. Used for selective filters, and for orders that no
+//! list provides.
 
 use std::collections::HashMap;
 

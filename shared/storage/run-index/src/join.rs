@@ -1,4 +1,4 @@
-//! Intersection of lists that are sorted newest first.
+//! Intersects lists that are sorted newest first, page by page.
 
 use futures::future::try_join_all;
 use key_schema::list_positions;
@@ -54,9 +54,9 @@ impl ListJoin {
         }
     }
 
-    /// Estimates how much further each list will be read, assuming that each run takes as many
-    /// entries as so far. While few runs have been taken, the estimate is unreliable. It is then
-    /// reduced, at the risk of needing another page.
+    /// Estimates how much further each list will be read, assuming that each further run takes as
+    /// many entries as the average so far. The estimate is unreliable while few runs have been
+    /// taken. It is then reduced, at the risk of needing another page.
     fn foresee(&mut self) {
         if self.cursors.len() > 1 && (1..self.wanted).contains(&self.taken) {
             let margin = if self.taken * 3 < self.wanted { 0.7 } else { 1.03 };

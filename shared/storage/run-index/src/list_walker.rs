@@ -12,8 +12,8 @@ use crate::candidate::Candidate;
 use crate::cursor::{HEAD_ENTRIES, ListCursor, MAX_PAGE_ENTRIES, read_page};
 use crate::lists::{ListEntry, RunLists, number};
 
-/// Maximum number of runs with a value that are remembered while runs without one are read. Their
-/// keys fit into memory.
+/// Maximum number of runs with a value that are remembered while runs without a value are read. The
+/// keys of this many runs fit into memory.
 const MAX_LISTED_RUNS: usize = 100_000;
 
 /// A walk through the lists of one partition.
@@ -36,7 +36,8 @@ pub struct ListWalker {
 enum WalkStage {
     /// Reads the rest of a segment.
     Segment { segment: usize, rest: KeyRange },
-    /// Reads a group of more than a page separately and forwards, and then the rest of the segment.
+    /// Reads a group that is larger than a page, separately and forwards, and then the rest of the
+    /// segment.
     Group { segment: usize, group: ListCursor, rest: KeyRange },
     /// Continues with the runs that have no value for the first term of the order, after this
     /// position.
@@ -88,8 +89,8 @@ impl ListWalker {
         if self.walk.missing_follow { WalkStage::BeforeWithoutValue { after } } else { WalkStage::End }
     }
 
-    /// Returns the stage at which the next page begins, given the sort key of the last run of the
-    /// previous page.
+    /// Returns the stage at which a page begins, given the sort key of the last run of the previous
+    /// page.
     fn stage_after(&self, after: &SortKey) -> WalkStage {
         let place = after.started_and_id().filter(|_| self.ties_are_exact && !self.by_time);
         let place = place.map(|(started, id)| list_positions::newest_first(started, id));
@@ -100,7 +101,7 @@ impl ListWalker {
         let range = self.lists.range(list);
         let group = if self.by_time { time_group(value) } else { value_group(list, value) };
         let Some(group) = group else {
-            // The whole list is one group.
+            // The whole list is a single group.
             return WalkStage::Segment { segment, rest: behind(range, place.as_deref()) };
         };
         let is_whole = self.is_whole_text(list, &group);
@@ -114,9 +115,9 @@ impl ListWalker {
         WalkStage::Group { segment, group: ListCursor::new(&self.lists, rest_of_group, HEAD_ENTRIES), rest }
     }
 
-    /// Returns the next run of the walk. Sends one request for each page of a list. Before the runs
-    /// without a value, the keys of all lists are read in addition, at 25 read units per 1,000
-    /// keys.
+    /// Returns the next run of the walk. Sends one request for each page of a list. Before it
+    /// returns the first run without a value, it reads the keys of all lists of the walk, at 25
+    /// read units per 1,000 keys.
     pub(crate) async fn next(&mut self, table: &Table) -> Result<Option<Candidate>> {
         loop {
             if let Some(candidate) = self.buffer.pop_front() {
@@ -143,7 +144,7 @@ impl ListWalker {
                 WalkStage::WithoutValue { all, listed } => match all.next(table).await? {
                     Some(entry) if listed.contains(&entry.at) => {}
                     Some(entry) => {
-                        // All runs without a value form one group.
+                        // All runs without a value form a single group.
                         let segment = self.walk.segments.len();
                         let candidate = Candidate::new(entry, segment, String::new(), self.ties_are_exact);
                         return Ok(Some(candidate.without_value()));
@@ -155,8 +156,8 @@ impl ListWalker {
         }
     }
 
-    /// Returns the runs in the lists of the walk, up to [`MAX_LISTED_RUNS`]. A run that is in the
-    /// result does not have to be read later to find out that it has a value.
+    /// Returns the runs in the lists of the walk, up to [`MAX_LISTED_RUNS`]. The runs in the result
+    /// are known to have a value, so they need not be read to find this out.
     async fn listed(&self, table: &Table) -> Result<HashSet<RunLocation>> {
         let mut listed = HashSet::new();
         for list in &self.walk.segments {
@@ -188,8 +189,8 @@ impl ListWalker {
             None => self.stage_of(segment + 1),
             Some(end) if !backwards => WalkStage::Segment { segment, rest: rest.after(&end) },
             Some(end) => {
-                // The group at the end of the page continues on the next page. Its entries there
-                // come before the ones on this page.
+                // The group at the end of this page continues on the next page. Because the list is
+                // read backwards, the entries on the next page come before the ones on this page.
                 let unfinished = self.group_of(list, &end);
                 let of_group = list_positions::of_value(unfinished);
                 if entries.first().is_some_and(|first| self.group_of(list, &first.place) == unfinished) {
@@ -236,7 +237,7 @@ impl ListWalker {
         if self.has_groups(list) { list_positions::value(place) } else { "" }
     }
 
-    /// Checks whether the text of a group is complete. If not, it may have been truncated.
+    /// Checks whether the text of a group is complete. Otherwise, it may have been truncated.
     fn is_whole_text(&self, list: &RunList, group: &str) -> bool {
         self.by_time || group.len() < uncut(list)
     }
@@ -264,15 +265,15 @@ fn time_group(value: FirstValue<'_>) -> Option<String> {
     Some(list_positions::time(time))
 }
 
-/// Encodes a value as a group of the list by that value. Returns `None` if the list is a single
-/// group.
+/// Encodes a value as a group in the list that is sorted by this value. Returns `None` if the whole
+/// list is a single group.
 fn value_group(list: &RunList, value: FirstValue<'_>) -> Option<String> {
     match (list, value) {
         (list, _) if list.is_newest_first() => None,
         (_, FirstValue::Float(value)) => Some(number(value)),
         (_, FirstValue::NotANumber) => Some(number(f64::NAN)),
         (RunList::ByText { column, .. }, FirstValue::Text(text)) => Some(RunLists::text(column, text)),
-        // A time other than the start time of runs.
+        // The end time of runs. `time_group` handles the start time.
         (RunList::ByText { .. }, FirstValue::Integer(time)) => Some(Ascending(time).text()),
         _ => None,
     }

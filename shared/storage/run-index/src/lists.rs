@@ -76,7 +76,7 @@ impl RunLists {
     }
 
     fn by_text(&self, column: &RunColumn, range: &TextRange) -> KeyRange {
-        // Returns the entries of runs whose text equals the operand, or starts with it.
+        // The range of the entries whose text equals the operand, or starts with it.
         let beginning = |all: KeyRange, text: &str| all.beginning(&Self::text(column, text));
         match column {
             RunColumn::Status => {

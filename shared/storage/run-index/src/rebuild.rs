@@ -106,8 +106,8 @@ impl RunIndex {
         Ok(marked.into_iter().flatten().collect())
     }
 
-    /// Removes from `runs` those without a mark, which have been indexed or deleted. One request per
-    /// MB of marks.
+    /// Removes from `runs` the runs without a mark, which have been indexed or deleted. Takes one
+    /// request per MB of marks.
     pub async fn drop_unmarked(&self, experiment: ExperimentId, runs: &mut HashSet<RunId>) -> Result<()> {
         // Many other runs may be marked as well, so the query only covers the span between the
         // first and the last of `runs`.
@@ -120,9 +120,10 @@ impl RunIndex {
         Ok(())
     }
 
-    /// Removes from `runs` those that have been indexed again since they were marked. One request
-    /// per MB of marks, and one per 100 of some runs that still carry a mark, because a run that is
-    /// being written to is marked again most of the time.
+    /// Removes from `runs` those that have been indexed again since they were marked. A run that is
+    /// being written to usually carries a mark, even if it has been indexed again. For up to 1,000
+    /// of the runs with a mark, the document is therefore read as well. Takes one request per MB of
+    /// marks, and one per 100 documents.
     pub async fn drop_rebuilt(&self, experiment: ExperimentId, runs: &mut HashSet<RunId>) -> Result<()> {
         self.drop_unmarked(experiment, runs).await?;
         let some: Vec<_> = runs.iter().take(BATCH_SIZE).cloned().collect();
@@ -136,8 +137,8 @@ impl RunIndex {
         Ok(())
     }
 
-    /// Deletes entries of an experiment that belong to no run as it was last indexed, and returns
-    /// their number. `held_at_once` is the maximum number of entries in memory, which is
+    /// Deletes the entries of an experiment that do not follow from the copy of their run, and
+    /// returns their number. `held_at_once` is the maximum number of entries in memory, which is
     /// [`MAX_ENTRIES_IN_MEMORY`] except in tests. The entries of one page of copies may exceed it.
     /// Reads the experiment's copies once, and all its lists once per `held_at_once` entries. Sends
     /// one transaction for each entry that is deleted.
@@ -214,7 +215,8 @@ impl RunIndex {
     async fn sweep_entry(&self, experiment: ExperimentId, entry: Key) -> Result<bool> {
         let Some((started, run)) = list_positions::started_and_run(&entry.sk) else { return Ok(false) };
         let at = RunLocation { experiment, run };
-        // A deleted run has no copy here. All its entries are about to be deleted.
+        // If the run was deleted, it has no copy under this key, and its entries may all be
+        // deleted.
         let key = RunCopy::key(&at, started, OwnStage::Active);
         let copy = self.table.get(&key).await?.map(RunCopy);
         if let Some(copy) = &copy
@@ -222,7 +224,8 @@ impl RunIndex {
         {
             return Ok(false);
         }
-        // If the run is being indexed at the same time, its copy is written before the entries.
+        // The deletion is conditional on the copy. If the run is being indexed at the same time,
+        // its new copy is written before the new entries, so the deletion is refused.
         let unchanged = match copy.as_ref().and_then(RunCopy::indexing) {
             Some(indexing) => Condition::Equals(INDEXED.into(), text(indexing)),
             None => Condition::item_missing(),
@@ -239,13 +242,14 @@ impl RunIndex {
 /// Position of a run among the copies, which are sorted newest first.
 type CopyPosition = (Reverse<i64>, RunId);
 
-/// The entries of all runs between two positions, according to their copies.
+/// The entries of all runs between two positions in the order of copies, according to their copies.
 struct KnownEntries {
-    /// Hashes of the entries. Because of a collision, a stray entry may be kept, which is harmless.
+    /// Hashes of the entries. If a stray entry has the hash of another entry, it is kept, which is
+    /// harmless.
     entries: HashSet<u64>,
-    /// Last position before these runs. `None` if they begin with the first run.
+    /// Position of the last run before these runs. `None` if these are the first runs.
     after: Option<CopyPosition>,
-    /// Position of the last of these runs. `None` if they end with the last run.
+    /// Position of the last of these runs. `None` if no runs follow.
     until: Option<CopyPosition>,
 }
 

@@ -32,8 +32,8 @@ impl RunIndex {
         }
         self.delete_range(ranges::rows_of_run(&at.experiment, &at.run), None).await?;
         self.delete_range(ranges::journal_and_metrics(&at.run), None).await?;
-        // Model versions that refer to the run are kept. The list through which the run's versions
-        // are found belongs to the registry.
+        // Model versions that refer to the run are kept, and so is the list of these versions,
+        // because it belongs to the registry.
         self.delete_range(ranges::charts_and_segments(&at.run), None).await
     }
 
@@ -144,9 +144,9 @@ fn counterpart(item: &Item, workspace: Option<&Workspace>) -> Option<Key> {
     Some(rows::DatasetLink::key(&row.experiment, &row.dataset, &row.run))
 }
 
-/// Returns the partition that stores the overflow of an item that is too big, or the items of a
-/// review queue. No other item uses this partition, because its key contains the ID of a model, of a
-/// queue, or of the experiment that is being deleted.
+/// Returns the partition with the overflow of an item, or with the items of a review queue. No
+/// other item uses this partition, because its key contains the ID of a model, of a queue, or of
+/// the experiment that is being deleted.
 fn partition_of(key: &Key) -> Option<KeyRange> {
     if let Some(row) = rows::LoggedModel::parse(key) {
         return Some(rows::LoggedModelSegment::partition(&row.model));

@@ -42,8 +42,8 @@ impl Table {
     }
 
     /// Reads items with eventual consistency, for half the read units. The result may be slightly
-    /// stale, so use it only for immutable items, or where the caller handles an item that is
-    /// missing.
+    /// stale: an item that was written recently may be missing, or may have its old content. Use it
+    /// only for items that never change, and only if the caller handles missing items.
     pub async fn get_many_eventually(&self, keys: &[Key]) -> Result<HashMap<Key, Item>> {
         self.get_all(keys, false).await
     }
@@ -191,8 +191,9 @@ impl Table {
         }
     }
 
-    /// Pauses before the unprocessed items of a batch are sent again. Gives up after as many
-    /// consecutive rounds without progress as the retry policy allows throttled attempts.
+    /// Pauses before the unprocessed items of a batch are sent again. `idle_rounds` is the number
+    /// of consecutive rounds in which no item was processed. Gives up when it reaches the policy's
+    /// limit for throttled attempts.
     async fn rest(&self, idle_rounds: u32) -> Result<()> {
         if self.retry.gives_up_throttled(idle_rounds) {
             return Err(Failure::Throttled("a batch stayed unprocessed".to_owned()));

@@ -52,7 +52,8 @@ impl CollectionSizes {
     }
 }
 
-/// Returns the partition and the lower bound of its size in GB, if it is nearly full.
+/// Returns the partition and the lower bound of its size in GB. Returns `None` if the partition is
+/// not nearly full.
 fn nearly_full(metrics: &ItemCollectionMetrics) -> Option<(&str, f64)> {
     let at_least =
         metrics.size_estimate_range_gb().first().copied().filter(|gigabytes| *gigabytes >= NEARLY_FULL_GB)?;

@@ -57,7 +57,8 @@ impl Table {
             Err(failure) if lost => match is_made.await {
                 Ok(true) => Ok(()),
                 Ok(false) if matches!(failure, Failure::Cancelled(_)) => Err(failure),
-                // An attempt may still be in flight.
+                // The entity was not found or could not be read. An attempt may still be in flight
+                // and create it, so the outcome is unknown.
                 outcome => {
                     let cause = format!("{failure:?}; looking for the entity afterwards: {outcome:?}");
                     tracing::error!(cause, "the outcome of a creation is unknown");
@@ -86,7 +87,8 @@ impl Table {
             // A condition refused the last attempt. It would also refuse an earlier attempt that is
             // still in flight.
             Ok(_) if matches!(failure, Failure::Cancelled(_)) => Err(failure),
-            // The item is missing, but an attempt may still be in flight.
+            // The item was not found or could not be read. An attempt may still be in flight and
+            // create it, so the outcome is unknown.
             outcome => {
                 let cause = format!("{failure:?}; looking for {key:?} afterwards: {}", looked(&outcome));
                 tracing::error!(cause, "the outcome of a creation is unknown");

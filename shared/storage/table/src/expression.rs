@@ -200,7 +200,7 @@ impl Update {
         &self.key
     }
 
-    /// Whether the update changes nothing.
+    /// Returns whether the update changes nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.set.is_empty() && self.add.is_empty() && self.delete.is_empty() && self.remove.is_empty()

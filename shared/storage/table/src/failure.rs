@@ -73,8 +73,8 @@ pub enum WriteRefusal {
 }
 
 impl From<Failure> for Error {
-    /// Returns the error for the client, for failures that the caller of the table does not
-    /// translate itself.
+    /// Returns the error that the client receives if the caller of the table does not translate the
+    /// failure itself.
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Throttled(cause) => Self::throttled(cause),
@@ -87,7 +87,8 @@ impl From<Failure> for Error {
                  reached its limit of 10 GB. Runs of the experiment can still be ended. Delete runs or the whole experiment and remove \
                  them permanently with `mlflow-serverless gc`, or log to another experiment.",
             ),
-            // The refusal was not handled: concurrent requests kept changing the same item.
+            // The caller of the table usually retries refused writes. A refusal gets here if all
+            // attempts were refused, because concurrent requests kept changing the same item.
             Failure::Refused { .. } | Failure::Cancelled(_) => Self::unavailable("a condition kept being refused"),
             Failure::Unreadable(what) => Self::internal(format!("{what} cannot be read")),
             Failure::Inaccessible(cause) | Failure::Unexpected(cause) => Self::internal(cause),
@@ -95,7 +96,7 @@ impl From<Failure> for Error {
     }
 }
 
-/// The outcome of a failed attempt, as far as retries are concerned.
+/// The outcome of a failed attempt, which determines whether the request is retried.
 pub(crate) enum Outcome {
     /// A retry would not help.
     Final(Failure),

@@ -30,14 +30,14 @@ impl Item {
         Self(Map::from([(PK.to_owned(), Value::S(key.pk)), (SK.to_owned(), Value::S(key.sk))]))
     }
 
-    /// Returns the item with an additional attribute.
+    /// Adds an attribute, and returns the item.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: Value) -> Self {
         self.0.insert(name.into(), value);
         self
     }
 
-    /// Returns the item with its key in an index.
+    /// Adds the attributes that put the item into an index, and returns the item.
     #[must_use]
     pub fn indexed(mut self, key: IndexKey) -> Self {
         self.0.extend(key.0.into_iter().map(|(attribute, place)| (attribute.to_owned(), Value::S(place))));
@@ -51,7 +51,7 @@ impl Item {
         self.key_text(T::INDEX.sort).and_then(T::parse)
     }
 
-    /// Whether the item is in an index.
+    /// Returns whether the item is in an index.
     #[must_use]
     pub fn is_in(&self, index: &Index) -> bool {
         self.0.contains_key(index.sort)
@@ -105,7 +105,7 @@ impl Item {
         self.0.get(attribute.name())
     }
 
-    /// Whether the item has the attribute.
+    /// Returns whether the item has the attribute.
     #[must_use]
     pub fn has<T: ?Sized>(&self, attribute: Attribute<T>) -> bool {
         self.value(attribute).is_some()

@@ -14,7 +14,8 @@ use crate::{Failure, Item, Result, Value};
 /// [`Failure::Unreadable`] for the first item that lacks a required attribute, or has an attribute
 /// of another type than its row declares.
 pub(crate) fn check<'a>(items: impl IntoIterator<Item = &'a Item>) -> Result<()> {
-    // The items of a page belong to a few kinds of rows, and usually to only one.
+    // The row of the previous item is tried first, because most items of a page belong to the same
+    // row.
     let mut row: Option<&RowDescription> = None;
     for item in items {
         let Some(key) = item.key() else { return Err(Failure::Unreadable("an item without a key".to_owned())) };

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use aws_sdk_dynamodb::types::{Capacity, ConsumedCapacity};
 
 tokio::task_local! {
-    /// The meter that counts this task's requests to all tables while it handles one client
-    /// request.
+    /// The meter of the client request that this task is handling. It counts the task's requests to
+    /// all tables.
     static TASK_METER: UsageMeter;
 }
 
-/// A counter of consumed requests and capacity units. It counts the requests through one
+/// A counter of requests and consumed capacity units. It counts the requests through one
 /// [`crate::Table`] handle ([`crate::Table::metered`]), or all requests during a future
 /// ([`UsageMeter::counting`]).
 #[derive(Clone, Debug, Default)]
@@ -21,8 +21,8 @@ pub struct UsageMeter(
     Arc<Mutex<ConsumedUnits>>,
 );
 
-/// Consumption of a number of requests. The capacity units are those of DynamoDB: a write unit is 1
-/// KB written, and a read unit is 4 KB read with strong consistency.
+/// The consumption of one or more requests. The capacity units are those of DynamoDB: a write unit
+/// is 1 KB written, and a read unit is 4 KB read with strong consistency.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ConsumedUnits {
     /// Requests sent, including retries.

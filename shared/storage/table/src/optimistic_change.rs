@@ -21,20 +21,21 @@ pub enum ChangePlan<T> {
     Again,
 }
 
-/// Why the previous attempt was refused: one reason per write, in the order of the writes. Empty on
-/// the first attempt.
+/// The reasons why the writes of the previous attempt were refused, in the order of the writes.
+/// Empty on the first attempt.
 #[derive(Clone, Debug, Default)]
 pub struct RefusedWrites(pub Vec<WriteRefusal>);
 
 impl RefusedWrites {
-    /// Whether the write at this position was refused because its condition did not hold.
+    /// Returns whether the write at this position was refused because its condition did not hold.
     #[must_use]
     pub fn is_of(&self, write: usize) -> bool {
         matches!(self.0.get(write), Some(WriteRefusal::Refused(_)))
     }
 
-    /// Returns the current item that the write at this position was refused for, if its condition
-    /// did not hold and the item exists. Planning from it saves a read.
+    /// Returns the current item at the key of the write at this position. Returns `None` unless the
+    /// write was refused because its condition did not hold, and the item exists. Planning the next
+    /// attempt from this item saves a read.
     #[must_use]
     pub fn item(self, write: usize) -> Option<Item> {
         match self.0.into_iter().nth(write) {

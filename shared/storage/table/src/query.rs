@@ -10,7 +10,7 @@ use crate::expression::Expressions;
 use crate::meter::CapacityKind;
 use crate::{Item, Result, Table, Value, text};
 
-/// A range of one partition, with options for reading it.
+/// A query for a range of one partition.
 #[derive(Clone, Debug)]
 pub struct Query {
     range: KeyRange,
@@ -117,7 +117,8 @@ impl Table {
             .await?;
         self.consumed(CapacityKind::Read, answer.consumed_capacity.as_slice());
         let items: Vec<_> = answer.items.unwrap_or_default().into_iter().map(Item).collect();
-        // Indexes project only keys, so there is nothing to check.
+        // Items of a query that reads only an index have nothing but keys, so there is nothing to
+        // check.
         if (index.is_none() || query.whole) && !query.for_removal {
             self.take(&items)?;
         } else {

@@ -6,8 +6,9 @@ use crate::{Item, Query, Result, Table};
 
 impl Table {
     /// Deletes all items of a range, including unreadable ones, page by page. It can be interrupted
-    /// and repeated. Sends two requests per page of up to 25 items, and one more per further 25
-    /// items. Each item costs a write unit per KB, at least one, in addition to the read units.
+    /// and repeated. For each page, sends one request to read it, and one per 25 items to delete
+    /// them. Each deleted item costs a write unit per KB, at least one, in addition to the read
+    /// units.
     ///
     /// # Errors
     /// Any [`Failure`](crate::Failure). Some items may have been deleted by then.

@@ -68,8 +68,8 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Returns the limits for background work, where every attempt may be throttled before the call
-    /// gives up.
+    /// Returns the limits for background work. They allow as many throttled attempts as attempts
+    /// that fail for other reasons.
     #[must_use]
     pub fn in_background(self) -> Self {
         Self { throttled_attempts: self.attempts, ..self }
@@ -81,7 +81,7 @@ impl RetryPolicy {
         self.wait(self.first_pause, next).await;
     }
 
-    /// Whether to give up after this number of throttled attempts.
+    /// Returns whether to give up after this number of throttled attempts.
     pub(crate) fn gives_up_throttled(&self, throttled: u32) -> bool {
         throttled >= self.throttled_attempts.min(self.attempts)
     }

@@ -168,8 +168,8 @@ impl Table {
         Ok(item)
     }
 
-    /// Updates one item without returning it. This saves the embedded engine serializing the item
-    /// as JSON.
+    /// Updates one item without returning it. This saves the embedded engine from serializing the
+    /// item as JSON.
     ///
     /// # Errors
     /// See [`Table::update`].
@@ -236,7 +236,8 @@ impl Table {
         Ok(())
     }
 
-    /// Returns which details of the consumed capacity to request. `None` unless a meter needs them.
+    /// Returns the level of detail at which DynamoDB is to report consumed capacity. `None` if no
+    /// meter counts the request.
     pub(crate) fn wanted(&self) -> Option<ReturnConsumedCapacity> {
         match &self.meter {
             Some(_) => Some(ReturnConsumedCapacity::Indexes),
@@ -244,7 +245,8 @@ impl Table {
         }
     }
 
-    /// Returns the partition size metrics to request.
+    /// Returns the value that makes DynamoDB report the sizes of partitions. `None` unless this
+    /// handle warns about full partitions.
     pub(crate) fn sizes_wanted(&self) -> Option<ReturnItemCollectionMetrics> {
         self.collection_sizes.as_ref().map(|_| ReturnItemCollectionMetrics::Size)
     }
@@ -255,7 +257,8 @@ impl Table {
         }
     }
 
-    /// Checks the partition sizes in a response that lists them by table.
+    /// Logs warnings for nearly full partitions, given the sizes in a response that lists them by
+    /// table.
     pub(crate) fn look_at_sizes_of(&self, metrics: Option<&HashMap<String, Vec<ItemCollectionMetrics>>>) {
         self.look_at_sizes(metrics.into_iter().flat_map(|of_tables| of_tables.values().flatten()));
     }

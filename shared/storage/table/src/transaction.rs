@@ -22,13 +22,13 @@ pub enum Write {
     Delete(Key, Condition),
     /// Checks a condition without writing.
     Check(Key, Condition),
-    /// A write to another table of the same account, by its name.
+    /// A write to the table with this name in the same account.
     OtherTable(String, Box<Write>),
 }
 
 impl Write {
-    /// Returns the name of the table that a write is for, and the write without its table. `here`
-    /// is the table of the transaction.
+    /// Returns the name of the table that a write is for, and the write without its wrapper
+    /// `OtherTable`. `here` is the name of the transaction's own table.
     fn of<'a>(&'a self, here: &'a str) -> (&'a str, &'a Self) {
         match self {
             Self::OtherTable(table, write) => write.of(table),

@@ -60,8 +60,8 @@ impl Block {
         &self.end
     }
 
-    /// If this block is the older half of a block that was split after `since`, in ms, returns the
-    /// position where the newer half ends.
+    /// Returns the position where the newer half of a split block ends, if this block is the older
+    /// half, and the block was split after `since`, in ms.
     #[must_use]
     pub fn behind(&self, since: i64) -> Option<TraceKey> {
         let written = self.item.get(WRITTEN)?;
@@ -80,7 +80,7 @@ impl Block {
         self.count
     }
 
-    /// Returns the number that identifies this version of the block.
+    /// Returns the version of the block, a number that differs between versions.
     #[must_use]
     pub fn edits(&self) -> i64 {
         self.item.get(EDITS).unwrap_or_default()

@@ -71,8 +71,8 @@ pub struct BlockItems {
     pub spans: Vec<Item>,
 }
 
-/// Returns the number of bytes that a trace takes in a block. The sum is limited to
-/// [`MAX_BLOCK_BYTES`].
+/// Returns the number of uncompressed bytes that a trace takes in a block. The sum over all traces
+/// of a block is limited to [`MAX_BLOCK_BYTES`].
 ///
 /// # Errors
 /// Returns an internal error if the trace's document cannot be read.
@@ -130,7 +130,7 @@ pub fn pack(
 }
 
 /// Groups spans, and returns the groups newest first. Groups are formed beginning with the oldest
-/// trace, so that new traces at the newer end leave older groups unchanged.
+/// trace. New traces are added at the newer end, and therefore leave older groups unchanged.
 fn in_groups(
     partition: &TracePartition,
     oldest_first: impl Iterator<Item = TraceToPack>,

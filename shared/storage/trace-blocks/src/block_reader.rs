@@ -106,7 +106,7 @@ async fn read_groups<T>(
     for (block, trace) in wanted {
         of_blocks.entry(block.key()).or_insert_with(|| (block, BTreeSet::new())).1.insert(trace);
     }
-    // Maps the key of each item with spans to the wanted traces that it contains.
+    // For the key of each item with spans, the wanted traces that it contains.
     let mut of_items: HashMap<Key, BTreeSet<TraceId>> = HashMap::new();
     for (block, traces) in of_blocks.into_values() {
         let core = block.core().map_err(failed)?;
@@ -122,8 +122,8 @@ async fn read_groups<T>(
             }
         }
     }
-    // The key of an item contains the hash of its content, so an eventually consistent read returns
-    // the right content.
+    // An eventually consistent read is sufficient, because the items never change: the key contains
+    // the hash of the content.
     let keys: Vec<_> = of_items.keys().cloned().collect();
     let items = table.get_many_eventually(&keys).await?;
     let mut found = HashMap::new();

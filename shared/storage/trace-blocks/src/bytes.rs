@@ -51,7 +51,7 @@ impl<'a> ByteReader<'a> {
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
             let bits = u64::from(byte & 0x7f);
-            // The tenth byte has room for a single bit.
+            // At the tenth byte, only one of the 64 bits of a number is left.
             if bits.checked_shl(shift).is_none_or(|shifted| shifted >> shift != bits) {
                 return None;
             }

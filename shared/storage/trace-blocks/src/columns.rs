@@ -58,7 +58,7 @@ pub(crate) fn write(traces: &[TraceColumns]) -> Vec<u8> {
     put_count(&mut written, traces.len());
     let mut last = 0_i64;
     for trace in traces {
-        // The difference may overflow and wrap. Decoding wraps it back.
+        // The difference may overflow, in which case it wraps around. Decoding reverses this.
         put_signed(&mut written, trace.place.time.wrapping_sub(last));
         last = trace.place.time;
     }

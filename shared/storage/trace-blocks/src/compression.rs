@@ -5,14 +5,14 @@ use std::io;
 
 use crate::bytes::{ByteReader, put_count};
 
-/// First byte of everything that is compressed here. Another format would have another number.
+/// First byte of all compressed data. A future format would use another number.
 const FORMAT: u8 = 1;
 
 /// Compression level. A high level pays off because blocks are highly repetitive and packing
 /// happens in the background.
 const COMPRESSION_LEVEL: i32 = 9;
 
-/// Maximum number of bytes before compression. No caller compresses more than this together.
+/// Maximum number of bytes before compression. No caller compresses more than this in one call.
 const MAX_UNCOMPRESSED_BYTES: usize = 1 << 20;
 
 pub(crate) fn compress(content: &[u8]) -> io::Result<Vec<u8>> {
@@ -22,7 +22,7 @@ pub(crate) fn compress(content: &[u8]) -> io::Result<Vec<u8>> {
     Ok(packed)
 }
 
-/// Decompresses bytes. Returns `None` if they have another format.
+/// Decompresses bytes. Returns `None` if they do not have this module's format.
 pub(crate) fn decompress(packed: &[u8]) -> Option<Vec<u8>> {
     let mut reader = ByteReader(packed);
     if reader.byte()? != FORMAT {

@@ -15,7 +15,7 @@ pub(crate) fn put(written: &mut Vec<u8>, trace: &StoredTrace) -> Option<()> {
     put_map(written, &trace.item().0, |name| name != PK && name != SK)
 }
 
-/// Reads the documents of the traces with these IDs, in their order.
+/// Reads the documents of the traces with these IDs. They are stored in the order of the IDs.
 pub(crate) fn read<'a>(written: &[u8], ids: impl Iterator<Item = &'a TraceId>) -> Option<Vec<StoredTrace>> {
     let mut reader = ByteReader(written);
     let documents = ids.map(|id| {

@@ -41,7 +41,7 @@ pub(crate) fn read(written: &[u8]) -> Option<Vec<SpanGroup>> {
     Some(groups)
 }
 
-/// Encodes a trace's spans, given as a message, as a member of a group.
+/// Encodes the spans of a trace as a member of a group. `message` contains the spans.
 pub(crate) fn packed(trace: &TraceId, message: &[u8]) -> Vec<u8> {
     let mut packed = Vec::new();
     put_bytes(&mut packed, trace.as_str().as_bytes());
@@ -49,7 +49,7 @@ pub(crate) fn packed(trace: &TraceId, message: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// Joins the encoded members of a group into its content, and returns the content's digest as well.
+/// Joins the encoded members of a group. Returns the digest of the joined content, and the content.
 pub(crate) fn content(messages: &[Vec<u8>]) -> (WideDigest, Vec<u8>) {
     let mut content = Vec::new();
     put_count(&mut content, messages.len());
@@ -59,8 +59,8 @@ pub(crate) fn content(messages: &[Vec<u8>]) -> (WideDigest, Vec<u8>) {
     (WideDigest::of_bytes(&content), content)
 }
 
-/// Calls `make` for each wanted trace of a group, one after another, with the trace's message and
-/// its spans. Returns `None` if the group cannot be read.
+/// Calls `make` for each wanted trace of a group with the trace, its encoded spans, and its decoded
+/// spans. The spans of one trace at a time are decoded. Returns `None` if the group cannot be read.
 pub(crate) fn of_traces<T>(
     content: &[u8],
     is_wanted: impl Fn(&TraceId) -> bool,

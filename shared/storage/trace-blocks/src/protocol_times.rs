@@ -11,8 +11,8 @@ const MAX_CLOCK_SKEW_MS: i64 = 60_000;
 
 /// Maximum age of a mark that a new request may rely on.
 pub const MAX_RELIABLE_MARK_AGE: i64 = 60_000;
-/// Age after which no request relies on a mark. The mark is then called quiet, and its trace may be
-/// packed or expire.
+/// Age after which no request relies on a mark. A mark of this age is called quiet, and its trace
+/// may be packed or expire.
 pub const QUIET_MARK_AGE: i64 = 180_000;
 /// Age after which no request in flight relies on a span. If a mark is quiet, the spans of its
 /// trace are older than this, so deleting the mark leaves no spans behind.

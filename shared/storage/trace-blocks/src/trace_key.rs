@@ -47,7 +47,8 @@ impl TraceKey {
         Self { time: trace.request_time(), trace: trace.id().clone() }
     }
 
-    /// Returns the position of a mark, or the end of a block's range.
+    /// Returns the position in the key of a mark or a block. The position of a block is the end of
+    /// its range.
     #[must_use]
     pub fn of_key(key: &Key) -> Option<Self> {
         if let Some(row) = rows::TraceMark::parse(key) {
@@ -161,7 +162,8 @@ impl TracePartition {
         rows::TraceBlock::all(&self.experiment, &self.day(), &self.shard()).range()
     }
 
-    /// Returns the range of the blocks' ends in an index that contains only keys.
+    /// Returns the range of the blocks' ends. It is a range of an index that contains only keys, so
+    /// reading it is cheap.
     #[must_use]
     pub fn block_ends(&self) -> KeyRange {
         key_schema::index::TraceBlocks::all(&self.experiment, &self.day(), &self.shard()).range()

@@ -105,11 +105,11 @@ pub async fn read_few_spans(
     if !items.read_on(table, most).await? {
         return Ok(None);
     }
-    // Spans that were sent several times add to the size several times.
+    // If spans were sent several times, each copy counts towards the size.
     Ok(unpacked(items, most.saturating_add(most / 2)).await?.0)
 }
 
-/// The items of a trace's spans, as far as they have been read.
+/// The items with a trace's spans that have been read so far.
 struct SpanItems {
     read: Vec<Item>,
     size: usize,
@@ -138,7 +138,8 @@ impl SpanItems {
     }
 }
 
-/// Unpacks the spans in these items, if they have at most `most` bytes. Returns the items as well.
+/// Unpacks the spans in these items, and returns them with the items. Returns `None` in place of
+/// the spans if they have more than `most` bytes unpacked.
 async fn unpacked(items: SpanItems, most: usize) -> table::Result<(Option<Vec<Span>>, SpanItems)> {
     let read = runtime::clock::aside_from(items.size, move || (read(&items.read, most), items)).await;
     let (spans, items) = read.map_err(|error| Failure::Unexpected(error.to_string()))?;
@@ -206,7 +207,7 @@ mod tests {
 
     use super::*;
 
-    /// Waits for its turn, and then holds a large trace in memory for `seconds`.
+    /// Waits until it may read a large trace, and then holds the trace in memory for `seconds`.
     async fn hold(turn: &LargeTraceTurn, seconds: u64) -> Result<()> {
         let _alone = turn.alone().await?;
         sleep(Duration::from_secs(seconds)).await;
@@ -219,16 +220,16 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (one, other) = (LargeTraceTurn::default(), LargeTraceTurn::default());
         let all = async {
-            // Requests of one turn succeed, even though the last one waits longer than another
-            // request could.
+            // Reads that share a turn wait for each other without a time limit, so they succeed,
+            // although the last one waits longer than another request may wait.
             let own = futures::join!(hold(&one, 8), hold(&one, 8), hold(&one, 8));
             assert!(own.0.and(own.1).and(own.2).is_ok());
             let (long, refused) = futures::join!(hold(&one, 11), hold(&other, 0));
             assert_eq!(refused.unwrap_err().code, ErrorCode::ResourceExhausted);
             assert!(long.and(hold(&other, 0).await).is_ok());
         };
-        // Advances step by step. `drive` would wake waiting tasks at the same time as the tasks
-        // that they wait for.
+        // Advances the clock step by step. `SimulatedClock::drive` would wake waiting tasks at the
+        // same time as the tasks that they wait for.
         let clock = async {
             while simulation.advance() {
                 tokio::task::yield_now().await;

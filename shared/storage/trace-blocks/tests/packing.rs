@@ -38,7 +38,7 @@ fn span(name: &str) -> Span {
     Span { name: name.to_owned(), trace_id: vec![1; 16], span_id: vec![2; 8], ..Span::default() }
 }
 
-/// Documents of traces with different IDs, all from one day.
+/// Returns documents of traces with different IDs, all from one day.
 fn documents() -> impl Strategy<Value = Vec<StoredTrace>> {
     let entries = || prop::collection::hash_map("(|mlflow.traceName|mlflow.trace.session|.{0,5})", ".{0,30}", 0..4);
     let state = prop::sample::select(vec!["OK", "ERROR", "IN_PROGRESS", "STATE_UNSPECIFIED"]);
@@ -182,15 +182,15 @@ async fn spans_are_found_by_block_and_trace() {
     let one = read_block_spans(&table, &[(&block, traces[5].id())]).await.unwrap();
     assert_eq!(one, HashMap::from([(traces[5].id().clone(), spans_of(5))]));
 
-    // Packing spans again that were read from a block results in the same items.
+    // Spans that were read from a block are packed into the same items again.
     let read = read_spans_to_pack(&table, &wanted).await.unwrap();
     let (_, same) = packed(&traces, |at| read.get(id_of(at)).cloned().unwrap_or(SpansToPack::Elsewhere));
     assert_eq!(same, spans);
     let large = [span(&"x".repeat(400 << 10))];
     assert!(matches!(SpansToPack::of(id_of(0), &large), SpansToPack::Elsewhere));
 
-    // Traces whose spans are not in the block are missing in the result, and unreadable spans are
-    // an error.
+    // If an item with spans is missing, the traces whose spans it contained are missing in the
+    // result. An unreadable item is an error.
     let key = spans[0].key().unwrap();
     table.write_many(Vec::new(), std::slice::from_ref(&key)).await.unwrap();
     let found = read_block_spans(&table, &wanted).await.unwrap();

@@ -4,7 +4,7 @@ use crate::image::DiskImage;
 use crate::state::{self, DiskState, disks};
 use crate::vfs;
 
-/// A directory whose SQLite files are watched until this is dropped.
+/// A directory whose SQLite files are watched until this value is dropped.
 #[derive(Debug)]
 pub struct WatchedDisk {
     directory: PathBuf,
@@ -41,14 +41,14 @@ impl WatchedDisk {
         self.state(|state| state.syncs)
     }
 
-    /// Reports that a file of the directory was synced by other code than SQLite. The sync is
-    /// treated like one by SQLite.
+    /// Records that code other than SQLite has synced a file of the directory. The sync is treated
+    /// like one by SQLite.
     pub fn sync(file: &Path) {
         state::synced(file);
     }
 
     /// Makes all further syncs have no effect on the disk. A test can use this to show that it
-    /// fails with such a disk.
+    /// detects lost data.
     pub fn lose_what_is_synced(&self) {
         self.state(|state| state.loses_what_was_synced = true);
     }

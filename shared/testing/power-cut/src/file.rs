@@ -19,8 +19,8 @@ pub(crate) struct WatchedFile {
     pub(crate) path: *mut Option<PathBuf>,
 }
 
-/// Size of the object in bytes. It consists of pointers, so the object of the underlying file is
-/// aligned.
+/// Size of this layer's object in bytes. The object consists of pointers only, so the object of the
+/// underlying file, which follows it in memory, is aligned.
 #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "two pointers")]
 pub(crate) const WATCHED_FILE_BYTES: c_int = size_of::<WatchedFile>() as c_int;
 
@@ -33,6 +33,8 @@ pub(crate) unsafe fn below(file: *mut sqlite3_file) -> *mut sqlite3_file {
     unsafe { file.cast::<WatchedFile>().add(1).cast() }
 }
 
+/// Returns the path of a file, or `None` if the file is not watched.
+///
 /// # Safety
 /// `file` must have been opened by this layer, and not be closed.
 unsafe fn watched<'a>(file: *mut sqlite3_file) -> Option<&'a PathBuf> {
@@ -129,7 +131,8 @@ unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
     }
 }
 
-/// Version 2, which has no memory mapping: that would bypass the writes.
+/// The functions of a file, in version 2 of SQLite's interface. Later versions support memory
+/// mapping, whose writes would bypass this layer.
 pub(crate) static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
     iVersion: 2,
     xClose: Some(close),

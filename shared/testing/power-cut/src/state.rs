@@ -9,7 +9,8 @@ use rand::{RngExt, SeedableRng};
 
 use crate::image::{DiskImage, FileChange, FileContents};
 
-/// Number of writes per image that is taken before a write.
+/// Average number of writes per image that is taken before a write. (Images are also taken before
+/// each sync.)
 const WRITES_PER_IMAGE: u32 = 64;
 
 /// The watched disks, by directory.
@@ -43,7 +44,7 @@ fn with_file(path: &Path, work: impl FnOnce(&mut DiskState, &str)) {
     }
 }
 
-/// Whether a file is watched.
+/// Returns whether a file is watched.
 pub(crate) fn is_watched(path: &Path) -> bool {
     path.parent().is_some_and(|directory| disks().contains_key(directory))
 }
@@ -111,8 +112,8 @@ impl DiskState {
         }
     }
 
-    /// Applies pending deletions. When SQLite creates a file, it syncs the directory, which
-    /// includes deletions.
+    /// Applies pending deletions. Called when SQLite syncs a new file, because SQLite then syncs
+    /// the directory as well.
     fn sync_deletions(&mut self) {
         for (name, changes) in &mut self.pending {
             if let Some(last) = changes.iter().rposition(|change| matches!(change, FileChange::Delete)) {

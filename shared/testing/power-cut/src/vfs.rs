@@ -1,5 +1,5 @@
-//! The layer as SQLite's default file system. It differs from the underlying one in how it opens
-//! and deletes files.
+//! Registers the layer as SQLite's default file system. The layer differs from the underlying file
+//! system in how it opens and deletes files.
 
 use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
@@ -12,8 +12,8 @@ use rusqlite::ffi;
 use crate::file::{self, WatchedFile};
 use crate::state;
 
-/// Flags of temporary files. They end with the process, so nothing is left of them after a power
-/// cut.
+/// Flags of temporary files. SQLite does not open these files again, so their content does not
+/// matter after a power cut.
 const TEMPORARY: c_int = ffi::SQLITE_OPEN_TEMP_DB
     | ffi::SQLITE_OPEN_TEMP_JOURNAL
     | ffi::SQLITE_OPEN_TRANSIENT_DB
@@ -55,9 +55,11 @@ unsafe fn path(name: *const c_char) -> Option<PathBuf> {
     Some(OsStr::from_bytes(bytes).into())
 }
 
+/// Opens a file, and reports its content to the simulated disk if the file is watched.
+///
 /// # Safety
-/// Must be called by SQLite, with `layer` as it was registered, and room for a file of its
-/// `szOsFile`.
+/// Must be called by SQLite, with `layer` as it was registered, and with `szOsFile` bytes of memory
+/// for the file.
 unsafe extern "C" fn open(
     layer: *mut ffi::sqlite3_vfs,
     name: ffi::sqlite3_filename,
@@ -65,7 +67,8 @@ unsafe extern "C" fn open(
     flags: c_int,
     out_flags: *mut c_int,
 ) -> c_int {
-    // SAFETY: by the contract of this function. The underlying file gets the room after ours.
+    // SAFETY: by the contract of this function. The underlying file uses the memory after this
+    // layer's object.
     unsafe {
         let below: *mut ffi::sqlite3_vfs = (*layer).pAppData.cast();
         let Some(open) = (*below).xOpen else { return ffi::SQLITE_CANTOPEN };
@@ -85,6 +88,8 @@ unsafe extern "C" fn open(
     }
 }
 
+/// Deletes a file, and reports the deletion to the simulated disk.
+///
 /// # Safety
 /// Must be called by SQLite, with `layer` as it was registered.
 unsafe extern "C" fn delete(layer: *mut ffi::sqlite3_vfs, name: *const c_char, syncs_directory: c_int) -> c_int {

@@ -1,5 +1,6 @@
-//! Tests of creations with faults at their requests and responses. If a response makes the client
-//! retry, the request must have had no effect, so that nothing is created twice.
+//! Tests of creations with faults at their requests to the table and at the responses. If the
+//! client retries after a response, the request must have had no effect, so that nothing is created
+//! twice.
 
 use embedded_engine::faults::InjectedFault;
 use serde_json::Value;
@@ -9,14 +10,15 @@ use crate::{TableDump, TestClient, TestEnvironment, TestResponse, all_troubles};
 /// Numbers of consecutive requests that fail: only one, two, or all from the first failing one on.
 const FAULT_LENGTHS: [u64; 3] = [1, 2, u64::MAX];
 
-/// A site for trying a creation.
+/// The environment in which a creation is tried once.
 #[derive(Debug)]
 pub struct CreationSetup {
-    /// The site itself.
+    /// The table, and the injection of faults into requests to it.
     pub site: TestEnvironment,
-    /// A server whose requests are subject to the faults, and that gives up soon.
+    /// A server whose requests to the table are subject to the faults. It gives up after a few
+    /// attempts.
     pub faulty: TestClient,
-    /// A server whose requests are not subject to faults.
+    /// A server whose requests to the table are not subject to faults.
     pub other: TestClient,
     /// The body of the request.
     pub body: Value,
@@ -25,7 +27,7 @@ pub struct CreationSetup {
 /// A kind of creation.
 #[derive(Clone, Copy, Debug)]
 pub struct Creation {
-    /// Path that it is posted to, below `/api/`.
+    /// Path of the route that creates the entity, below `/api/`.
     pub path: &'static str,
     /// Counts the created entities of each kind.
     pub count: fn(&TableDump) -> Vec<usize>,
@@ -34,9 +36,10 @@ pub struct Creation {
 }
 
 impl Creation {
-    /// Tries the creation with each kind of fault at each of its requests, each time on a new site.
-    /// A fault affects one request, two, or all that follow. If all faults are enabled, each fault
-    /// is tried in all three ways, otherwise in one of them, by turns.
+    /// Tries the creation with each kind of fault at each of its requests to the table, each time
+    /// in a new environment. A fault affects one request, two, or all from the first affected one
+    /// on. If all faults are enabled, each fault is tried with all three lengths at each request.
+    /// Otherwise, it is tried with one of them, which varies from request to request.
     pub async fn check(self, ground: impl AsyncFn() -> CreationSetup) {
         let rounds = if all_troubles() { FAULT_LENGTHS.len() } else { 1 };
         let troubles = [InjectedFault::Throttled, InjectedFault::Disconnected, InjectedFault::AnswerLost];
@@ -60,8 +63,8 @@ impl Creation {
         (self.count)(&site.dump().await)
     }
 
-    /// Injects a fault into `calls` requests, starting with the `nth` one. Returns whether that
-    /// many requests were made.
+    /// Injects a fault into `calls` requests, starting with the `nth` one. Returns whether at least
+    /// `nth` requests were sent.
     async fn meets(&self, ground: CreationSetup, trouble: InjectedFault, nth: u64, calls: u64) -> bool {
         let CreationSetup { site, faulty, other, body } = ground;
         let before = self.count(&site).await;

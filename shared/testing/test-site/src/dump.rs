@@ -30,9 +30,9 @@ fn undeclared(item: &Value) -> Vec<String> {
     RowDescription::undeclared(&key_of(item), attributes.iter().map(|(name, code)| (name.as_str(), code.as_str())))
 }
 
-/// Returns the items without differences that have no meaning. Sets are sorted, because they have
-/// no order. Counters of writes are left out, because they also count repeated writes, and nonces
-/// are left out, because they are random.
+/// Returns the items by key, without differences that have no meaning. Sets are sorted, because
+/// they have no order. Counters of writes are left out, because they also count repeated writes,
+/// and nonces are left out, because they are random.
 pub(crate) fn dump(items: Vec<Value>) -> TableDump {
     let items = items.into_iter().map(|mut item| {
         let Key { pk, sk } = key_of(&item);

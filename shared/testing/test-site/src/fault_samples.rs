@@ -1,25 +1,26 @@
 //! The faults that tests inject. `make test-slow` tries all of them. `make test` tries one fault at
-//! a quarter of the requests that write, and at a sixteenth of the requests that read, because
-//! those are merely retried.
+//! a quarter of the requests that write, and at a sixteenth of the requests that read. Reads are
+//! sampled less, because a failed read is merely retried.
 
 use embedded_engine::faults::InjectedFault;
 
-/// Environment variable that enables all troubles.
+/// Environment variable that enables all faults.
 const ALL_FAULTS_VARIABLE: &str = "ALL_TROUBLES";
 
-/// Whether all troubles are tried.
+/// Returns whether all faults are enabled.
 pub fn all_troubles() -> bool {
     std::env::var_os(ALL_FAULTS_VARIABLE).is_some()
 }
 
-/// Whether an operation writes.
+/// Returns whether a DynamoDB operation writes.
 pub fn writes(operation: &str) -> bool {
     ["PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"].contains(&operation)
 }
 
-/// Selects some of the faults that can affect a request: all of them if all faults are enabled,
-/// otherwise one fault for some of the request numbers. The selected numbers are not periodic,
-/// because reads and writes may alternate.
+/// Selects the faults to try at a request, among the faults that can affect it. Returns all of them
+/// if all faults are enabled. Otherwise, returns one fault for some of the request numbers, and
+/// none for the others. The selected numbers are not periodic, because reads and writes may
+/// alternate.
 pub fn sample<T>(number: u64, operation: &str, mut met: Vec<T>) -> Vec<T> {
     if all_troubles() || met.is_empty() {
         return met;
@@ -45,7 +46,7 @@ pub const BACKGROUND_FAULTS: [(InjectedFault, u64); 6] = [
     (InjectedFault::Halved, 1),
 ];
 
-/// Selects the troubles of a list that are tried at a request.
+/// Selects the faults to try at a request, among a list of faults.
 pub fn tried(request: u64, operation: &str, troubles: &[(InjectedFault, u64)]) -> Vec<(InjectedFault, u64)> {
     let met = troubles.iter().filter(|(trouble, _)| trouble.is_met_by(operation)).copied().collect();
     sample(request, operation, met)

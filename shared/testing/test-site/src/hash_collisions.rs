@@ -1,4 +1,5 @@
-//! Texts with equal 128-bit FNV-1a hashes, computed with lattices. Keys have to distinguish them.
+//! Texts with equal 128-bit FNV-1a hashes, found by lattice reduction. Tests check that keys of
+//! these texts differ nevertheless.
 
 /// Returns two names that are too long for a key, have the same beginning, and have the same FNV
 /// hash.
@@ -7,13 +8,14 @@ pub fn names() -> [String; 2] {
     ends.map(|end| format!("{}{end}", "é".repeat(400)))
 }
 
-/// Two names of datasets with the same digest. Prefixed with their lengths, they have the same FNV
-/// hash.
+/// Two names of datasets with the same digest. If each text is prefixed with its length, as
+/// `WideDigest::of` does, they have the same FNV hash.
 pub const COLLIDING_DATASETS: [&str; 2] =
     ["SsRxC.C46k-3UD7C.mF5U447vRYT.Sr-1S3_", "j53I835xN45.qLFz8.qhM38zviF-4Tpl5u5T"];
 
-/// Two names of datasets of the experiments 1 and 2. Together with the experiments, prefixed with
-/// their lengths, they have the same FNV hash.
+/// Two names of datasets, with the experiments 1 and 2 that they belong to. If the experiment, the
+/// name and the digest are prefixed with their lengths and joined, both results have the same FNV
+/// hash.
 pub const COLLIDING_DATASETS_OF_TWO_EXPERIMENTS: [(&str, &str); 2] =
     [("1", "i2-5019LN50f-.6zK_Li_.lQ-z-y10.8cis5RYo4RkYy"), ("2", "75-M120Vv-P34Z4-FA4m.s.j-b-b1Q58n81Ksxh4RkYy")];
 

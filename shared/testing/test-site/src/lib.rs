@@ -1,5 +1,5 @@
-//! A test environment: a table in the test's own process, faults in front of it, and requests to a
-//! router over it. Also an authorizer that refuses requests by a rule.
+//! A test environment: a table in the test's own process, the injection of faults into requests to
+//! it, a client for routers over the table, and an authorizer whose decisions the test defines.
 //!
 //! This crate does not depend on any function: each test provides the routers and their content.
 #![expect(

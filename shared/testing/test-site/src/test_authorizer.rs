@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use mlflow_api::Result;
 use table::Write;
 
-/// Returns an authorizer that refuses nothing.
+/// Returns an authorizer that allows everything.
 pub fn everybody() -> Arc<dyn Authorizer> {
     Arc::new(AllowAll)
 }
@@ -29,8 +29,8 @@ pub struct TestAuthorizer {
 }
 
 impl TestAuthorizer {
-    /// Returns an authorizer with these visible entities for lists. All other questions are decided
-    /// individually, by action and guard.
+    /// Returns an authorizer for which lists show the entities in `visible`, and `may` decides all
+    /// other checks, given their action and guard.
     pub fn new(visible: Visibility, may: impl Fn(&(Action, Guard)) -> bool + Send + Sync + 'static) -> Self {
         Self::of_asks(visible, move |ask| may(&(ask.action, ask.guard.clone())))
     }
@@ -47,14 +47,15 @@ impl TestAuthorizer {
         Self { identity, ..self }
     }
 
-    /// Makes the table's items of guards available to the decisions.
+    /// Makes the server read the stored items of guards for this authorizer, as it does for
+    /// authorizers that check them.
     #[must_use]
     pub fn looking(self) -> Self {
         Self { looks: true, ..self }
     }
 
-    /// Sets a separate decision for entities that turn out to be affected while a request is
-    /// processed.
+    /// Sets a separate decision for entities whose involvement is only discovered while a request
+    /// is processed.
     #[must_use]
     pub fn further(self, may: impl Fn(&AccessCheck) -> bool + Send + Sync + 'static) -> Self {
         Self { may_further: Arc::new(may), ..self }

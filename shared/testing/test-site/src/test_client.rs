@@ -11,8 +11,8 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tower::ServiceExt;
 
-/// Maximum total size in bytes of the request bodies that are processed concurrently. A single
-/// longer body is processed alone.
+/// Maximum total size in bytes of the request bodies that are processed concurrently. A body that
+/// exceeds this size is processed alone.
 const MAX_BODY_BYTES_IN_FLIGHT: usize = 16 << 20;
 /// Minimum size, in bytes, of the bodies that count towards the total in flight.
 const MIN_COUNTED_BODY_BYTES: u64 = 64 << 10;
@@ -22,7 +22,7 @@ const MIN_COUNTED_BODY_BYTES: u64 = 64 << 10;
 /// a timeout keeps a slow test from making others fail.
 static FREE_BODY_BYTES: Semaphore = Semaphore::const_new(MAX_BODY_BYTES_IN_FLIGHT);
 
-/// A router, as its clients use it.
+/// A client that sends requests directly to a router.
 #[derive(Clone, Debug)]
 pub struct TestClient(pub Router);
 
@@ -36,7 +36,7 @@ pub struct TestResponse {
 }
 
 impl TestClient {
-    /// Posts to a path below `/api/2.0/mlflow/`.
+    /// Sends a `POST` request to a path below `/api/2.0/mlflow/`.
     pub async fn post(&self, path: &str, body: Value) -> TestResponse {
         self.call("POST", path, body).await
     }
@@ -54,8 +54,8 @@ impl TestClient {
     /// Sends a body to a path.
     pub async fn call_at(&self, method: &str, path: &str, body: String) -> TestResponse {
         let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
-        // Requests with spans name the experiment in a header. Tests may give it in the query of
-        // the path instead, which the server ignores.
+        // Exports of spans name their experiment in a header. Tests may give the experiment as a
+        // query of the path, from which it is copied into the header. The server ignores the query.
         let request = match path.strip_prefix("/v1/traces") {
             Some(rest) => request.header("x-mlflow-experiment-id", rest.strip_prefix("?experiment=").unwrap_or("0")),
             None => request,
@@ -63,12 +63,12 @@ impl TestClient {
         self.send(request.body(Body::from(body)).unwrap()).await
     }
 
-    /// Gets a path below `/api/2.0/mlflow/`.
+    /// Sends a `GET` request to a path below `/api/2.0/mlflow/`.
     pub async fn get(&self, path: &str, arguments: &[(&str, &str)]) -> TestResponse {
         self.get_at(&format!("/api/2.0/mlflow/{path}"), arguments).await
     }
 
-    /// Gets a path.
+    /// Sends a `GET` request to a path.
     pub async fn get_at(&self, path: &str, arguments: &[(&str, &str)]) -> TestResponse {
         let arguments: Vec<_> =
             arguments.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect();
@@ -119,7 +119,7 @@ impl TestResponse {
         assert!(message.ends_with("must be in the 'active' state. Current state is deleted."), "{message}");
     }
 
-    /// Whether MLflow's clients retry the request automatically.
+    /// Returns whether MLflow's clients retry the request automatically.
     pub fn is_repeated(&self) -> bool {
         matches!(self.status, 408 | 429 | 500 | 502 | 503 | 504)
     }

@@ -11,30 +11,30 @@ use crate::dump::{self, TableChanges, TableDump};
 
 /// Artifact root of functions in tests.
 pub const ROOT: &str = "s3://bucket/artifacts";
-/// Name of the table of every site.
+/// Name of the table in every test environment.
 pub const TABLE: &str = "mlflow";
 
-/// A private table in memory.
+/// A private table in memory, with the means to inject faults into requests to it.
 #[derive(Clone, Debug)]
 pub struct TestEnvironment {
-    /// The engine that has the table.
+    /// The engine that stores the table.
     pub engine: Engine,
     /// Injects faults into requests through [`faulty`](Self::faulty) and
     /// [`impatient`](Self::impatient).
     pub faults: FaultInjector,
-    /// A handle to the table without faults.
+    /// A handle to the table that is not subject to faults.
     pub table: Table,
 }
 
 impl TestEnvironment {
-    /// Returns a site with an empty table without a stream.
+    /// Creates an environment with an empty table that has no stream.
     pub async fn new() -> Self {
         let site = Self::with_stream().await;
         site.engine.end_stream(TABLE).await.unwrap();
         site
     }
 
-    /// Returns a site with an empty table and a readable stream.
+    /// Creates an environment with an empty table and a readable stream.
     pub async fn with_stream() -> Self {
         let engine = Engine::memory().unwrap();
         let table = Table::new(engine.client(), TABLE);
@@ -43,7 +43,7 @@ impl TestEnvironment {
         Self { engine, faults, table }
     }
 
-    /// Returns a copy of the current state, without any faults.
+    /// Returns a copy of the environment in its current state, without any faults.
     #[must_use]
     pub fn copy(&self) -> Self {
         let engine = self.engine.snapshot().unwrap();
@@ -52,8 +52,9 @@ impl TestEnvironment {
     }
 
     /// Returns a handle to the table whose requests are subject to the injected faults. Throttled
-    /// requests are retried as often as requests with other failures, because among many concurrent
-    /// requests, one request can be the failing `n`th request repeatedly.
+    /// requests are retried as often as requests with other failures. Otherwise, many concurrent
+    /// requests could fail: if every `n`th request is throttled, one of them may be hit several
+    /// times in a row.
     pub fn faulty(&self) -> Table {
         let retry = RetryPolicy {
             first_throttled_pause: RetryPolicy::default().first_pause,
@@ -62,7 +63,8 @@ impl TestEnvironment {
         Table::new(self.faults.client(), TABLE).with_retry(retry)
     }
 
-    /// Returns a faulty handle that gives up after two attempts.
+    /// Returns a handle to the table whose requests are subject to the injected faults, and give up
+    /// after two attempts.
     pub fn impatient(&self) -> Table {
         let pause = Duration::from_millis(1);
         self.faulty().with_retry(RetryPolicy {
@@ -81,7 +83,7 @@ impl TestEnvironment {
         items
     }
 
-    /// Returns all items by their keys, without values that differ when a write is repeated.
+    /// Returns all items by their keys, without values that differ if a write is repeated.
     pub async fn dump(&self) -> TableDump {
         dump::dump(self.items().await)
     }

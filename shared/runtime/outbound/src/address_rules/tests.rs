@@ -59,7 +59,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("ff00::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "multicast"),
 ];
 
-/// The addresses next to blocks, and addresses of public servers.
+/// Allowed addresses: the neighbors of refused blocks, and addresses of public servers.
 const ALLOWED: &[&str] = &[
     "1.0.0.0",
     "8.8.8.8",
@@ -160,7 +160,7 @@ fn private_peers_do_not_include_credentials_of_machines() {
 }
 
 proptest! {
-    /// Compares with the classification of the standard library, as far as it is stable.
+    /// No allowed address is special according to the stable methods of the standard library.
     #[test]
     fn allowed_ipv4_addresses_are_public(bits in any::<u32>()) {
         let address = Ipv4Addr::from_bits(bits);
@@ -173,7 +173,8 @@ proptest! {
 
     #[test]
     fn allowed_ipv6_addresses_are_global_unicast(bits in any::<u128>()) {
-        // Also of addresses that begin like those of public servers.
+        // A random address rarely begins with the bits of global unicast addresses, so a second
+        // address with these bits is checked as well.
         for bits in [bits, bits >> 3 | 1 << 125] {
             let address = Ipv6Addr::from_bits(bits);
             if check(IpAddr::V6(address), false).is_ok() {
@@ -183,7 +184,8 @@ proptest! {
         }
     }
 
-    /// No form of IPv6 that contains an IPv4 address is allowed, whatever it contains.
+    /// IPv6 addresses that contain an IPv4 address are refused, whatever the IPv4 address is. The
+    /// exception is `::1`, this machine, which is allowed because the test allows private peers.
     #[test]
     fn embedded_ipv4_addresses_are_refused(bits in any::<u32>(), rest in any::<u128>()) {
         let embedded = u128::from(bits);

@@ -1,4 +1,4 @@
-//! The client against servers on the loopback interface, which answer with scripted bytes.
+//! Tests of the client against servers on the loopback interface, which send scripted bytes.
 
 mod servers;
 mod tls;
@@ -81,7 +81,8 @@ async fn a_name_is_resolved_once_per_attempt() {
     let asked = resolver.asked();
     let client = OutboundClient::new(RELAXED).with_resolver(resolver);
     let url = url(&format!("http://rebinding.test:{}/", server.port()));
-    // The second answer of the name would be refused, but nothing asks for it.
+    // The resolver returns a forbidden address the second time. The request succeeds because it
+    // resolves the name only once.
     assert_eq!(client.send(request(&url, PATIENT)).await.unwrap().status, 200);
     assert_eq!(asked.load(Ordering::SeqCst), 1);
     let refused = client.send(request(&url, PATIENT)).await.unwrap_err();
@@ -121,7 +122,8 @@ async fn public_addresses_pass_the_check() {
     assert!(matches!(failing, OutboundError::Unresolvable(_)), "{failing}");
 }
 
-/// Also without a name, and with a URL that another policy has allowed.
+/// The address is refused whether the URL contains it or a name that resolves to it, and even if
+/// the URL was parsed with a policy that allows it.
 #[tokio::test]
 async fn a_strict_client_sends_nothing_to_this_machine() {
     let server = Server::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
@@ -229,7 +231,7 @@ async fn endless_headers_are_an_error() {
     }
 }
 
-/// A small compressed body may stand for a very large one.
+/// A small compressed body may decompress to a very large one.
 #[tokio::test]
 async fn compressed_bodies_are_not_decompressed() {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());

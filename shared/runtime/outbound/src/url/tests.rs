@@ -51,7 +51,8 @@ fn credentials_are_refused() {
     for text in ["https://user@example.com", "https://user:pw@example.com", "https://:pw@example.com"] {
         assert_eq!(refusal(text), UrlError::Credentials, "{text}");
     }
-    // The host of each is the one that a browser would show.
+    // Browsers read the first two URLs in this way: the text before `\` or `#` is the host. In the
+    // third one, `example.com` is a user name.
     let url = OutboundUrl::parse("https://example.com\\@127.0.0.1/", STRICT).unwrap();
     assert_eq!(url.host(), "example.com");
     assert_eq!(OutboundUrl::parse("https://example.com#@127.0.0.1/", STRICT).unwrap().host(), "example.com");
@@ -75,7 +76,7 @@ fn long_urls_are_refused() {
     assert_eq!(refusal(&text(MAX_URL_BYTES + 1)), UrlError::TooLong);
 }
 
-/// Every spelling of an address is the address.
+/// However an address is spelled, it is checked like any other address.
 #[test]
 fn addresses_are_refused_in_every_spelling() {
     for (expected, spellings) in [
@@ -132,7 +133,7 @@ fn private_peers_are_an_option() {
     assert!(OutboundUrl::parse("http://127.1:5000/hook", RELAXED).is_ok());
     assert!(OutboundUrl::parse("https://[::1]/", RELAXED).is_ok());
     assert!(matches!(OutboundUrl::parse("http://169.254.169.254/", RELAXED), Err(UrlError::Address(_))));
-    // A URL that one policy allowed is checked against another.
+    // A URL that was parsed with one policy can be checked against another.
     let url = OutboundUrl::parse("http://127.0.0.1/", RELAXED).unwrap();
     assert_eq!(url.check(STRICT), Err(UrlError::Scheme { scheme: "http".to_owned() }));
 }
@@ -158,7 +159,7 @@ proptest! {
         if let Ok(url) = OutboundUrl::parse(&format!("{begin}{text}"), STRICT) {
             prop_assert!(url.is_tls() && !url.host().is_empty() && url.target().starts_with('/'));
             prop_assert!(url.literal().is_none_or(|address| check(address, false).is_ok()));
-            // Whatever is parsed twice has the same host.
+            // Parsing the normalized URL again results in the same host.
             prop_assert!(OutboundUrl::parse(url.as_str(), STRICT).is_ok_and(|again| again.host() == url.host()));
         }
     }

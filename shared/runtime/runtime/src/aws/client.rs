@@ -17,11 +17,13 @@ use crate::aws::error::AwsError;
 use crate::aws::retries::RetryAttempts;
 use crate::aws::signature::Signer;
 
-/// Maximum size of a response in bytes, which is what an invoked function may respond with.
+/// Maximum size of a response in bytes. The largest responses are those of invoked Lambda
+/// functions, which are limited to 6 MB.
 const MAX_RESPONSE_BYTES: usize = 7 << 20;
 /// Maximum number of characters of a service's error message that are kept.
 const MAX_MESSAGE_CHARS: usize = 1000;
-/// Error codes of requests that were refused before they were executed, because there were too many.
+/// Error codes that mean that the service refused a request before executing it, because there were
+/// too many requests.
 const THROTTLING: [&str; 3] = ["RequestLimitExceeded", "ThrottlingException", "TooManyRequestsException"];
 
 /// Which failures of a request are retried.
@@ -188,8 +190,8 @@ impl SignedClient {
     }
 }
 
-/// Returns the code and the message of an error. Services send the code in a header or in the body,
-/// with a namespace or a URL around it.
+/// Returns the code and the message of an error response. Services send the code in a header or in
+/// the body. The namespace or URL that may surround the code is removed.
 fn error_of(response: &AwsResponse) -> (String, String) {
     let body: serde_json::Value = serde_json::from_slice(&response.body).unwrap_or_default();
     let text = |name: &str| body.get(name).and_then(serde_json::Value::as_str);

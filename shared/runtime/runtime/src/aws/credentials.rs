@@ -1,4 +1,5 @@
-//! A cache of credentials, because those of instances and roles are requested over the network.
+//! A cache of credentials. Without it, each request could require another one to obtain the
+//! credentials of an instance or a role.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -6,10 +7,10 @@ use std::time::{Duration, SystemTime};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 
-/// How long before their expiration credentials are renewed.
+/// Remaining lifetime at which credentials are renewed.
 const RENEWAL_MARGIN: Duration = Duration::from_mins(10);
 
-/// Credentials that are requested again before they expire.
+/// A cache of a provider's credentials, which are requested again before they expire.
 #[derive(Debug)]
 pub struct CachedCredentials {
     provider: SharedCredentialsProvider,

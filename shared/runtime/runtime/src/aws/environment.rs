@@ -75,7 +75,7 @@ impl AwsEnvironment {
     }
 }
 
-/// Returns the domain of AWS's host names in a region.
+/// Returns the domain of AWS's host names in a region, for example `amazonaws.com`.
 #[must_use]
 pub(crate) fn domain(region: &str) -> &'static str {
     if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" }

@@ -19,7 +19,7 @@ pub enum AwsError {
         /// The service's message.
         message: String,
     },
-    /// The request failed, or was throttled, as often as it was attempted.
+    /// All attempts failed with transient errors, or were throttled.
     #[error("{service} did not answer: {cause}")]
     Unavailable {
         /// Name of the service.

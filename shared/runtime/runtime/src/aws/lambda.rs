@@ -12,8 +12,8 @@ use crate::aws::error::AwsError;
 
 /// Maximum size of the payload of a synchronous invocation in bytes.
 pub const MAX_PAYLOAD_BYTES: usize = 6 << 20;
-/// Maximum size of the payload of an asynchronous invocation in bytes. Lambda's limit has been
-/// larger since 2025, but servers that implement its API may still have this one.
+/// Maximum size of the payload of an asynchronous invocation in bytes. AWS raised its limit in
+/// 2025, but other servers with Lambda's API may still have this one.
 pub const MAX_ASYNC_PAYLOAD_BYTES: usize = 256 << 10;
 /// Timeout of an attempt to invoke a function asynchronously. Lambda responds when it has queued the
 /// event.

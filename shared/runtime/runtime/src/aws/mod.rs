@@ -1,8 +1,9 @@
 //! Signed requests to AWS services that are used without an SDK: S3, Lambda and KMS.
 //!
-//! An SDK for each service would take longer to build than the rest of the functions that use it,
-//! for two or three operations. [`SignedClient`] sends such requests. The bucket, whose requests
-//! differ in how they are signed and retried, uses the parts of this module only.
+//! Only a few operations of each service are needed, and building its SDK would take longer than
+//! building the rest of the functions that use it. [`SignedClient`] sends requests to Lambda and
+//! KMS. Requests to S3 are signed and retried differently, so the crate `artifact-store` sends them
+//! itself, and uses only parts of this module.
 
 mod client;
 mod credentials;

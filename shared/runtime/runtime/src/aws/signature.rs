@@ -88,7 +88,8 @@ impl Signer<'_> {
         Ok(sign(request, &params).map_err(AwsError::broken)?.into_parts().0)
     }
 
-    /// S3 signs the path as it is sent. Other services encode it again, and normalize it.
+    /// Returns the settings of the signature. S3 signs the path as it is sent. Other services
+    /// percent-encode the path once more and normalize it.
     fn settings(&self) -> SigningSettings {
         let mut settings = SigningSettings::default();
         if self.service == AwsService::S3 {

@@ -14,16 +14,16 @@ thread_local! {
     static CLOCK: RefCell<Option<Clock>> = const { RefCell::new(None) };
 }
 
-/// Offset of the start within a second. DynamoDB does not store trailing zeros of a number, so a
-/// time in ms that ends in zero takes one byte less. If the times of a thousand items ended in
-/// zero, one unit less would be metered for them.
+/// Time past a full second at which simulations start. DynamoDB does not store trailing zeros of a
+/// number, so a time in ms that ends in zero takes one byte less. If the times of a thousand items
+/// ended in zero, one unit less would be metered for them.
 const START_OFFSET: Duration = Duration::from_millis(123);
 
 struct Clock {
     begin: Moment,
     elapsed: Duration,
-    /// Sleeping tasks, by the time at which they wake up, then in the order in which they fell
-    /// asleep.
+    /// Wakers of sleeping tasks, by the time at which the tasks wake up, and then in the order in
+    /// which they fell asleep.
     sleepers: BTreeMap<(Duration, u64), Waker>,
     asleep: u64,
     /// The task that advances the clock when a task falls asleep.
@@ -70,7 +70,8 @@ impl SimulatedClock {
             let later = clock.sleepers.split_off(&(clock.elapsed, u64::MAX));
             Some(std::mem::replace(&mut clock.sleepers, later))
         });
-        // Not while the clock is borrowed, because a woken task may read it.
+        // Tasks are woken after the borrow of the clock has ended, because a woken task may read
+        // the clock.
         let is_any = woken.is_some();
         woken.into_iter().flatten().for_each(|(_, waker)| waker.wake());
         is_any
@@ -94,8 +95,8 @@ impl SimulatedClock {
 
 impl Drop for SimulatedClock {
     fn drop(&mut self) {
-        // The wakers are dropped after the borrow ends, because dropping the last waker of a task
-        // drops its sleepers, too.
+        // The wakers are dropped after the borrow of the clock has ended. Dropping the last waker
+        // of a task drops the task and its `Sleep`s, which borrow the clock themselves.
         let ended = CLOCK.with_borrow_mut(Option::take);
         drop(ended);
     }
@@ -146,8 +147,8 @@ impl Drop for Sleep {
     fn drop(&mut self) {
         let Some(number) = self.number else { return };
         let forget = |clock: &RefCell<Option<Clock>>| {
-            // The clock may be borrowed already, but only if the simulation ends and drops its
-            // sleepers: tasks are never woken while the clock is borrowed.
+            // The clock can only be borrowed already if the simulation is ending and drops its
+            // sleepers, because tasks are never woken while the clock is borrowed.
             let mut clock = clock.try_borrow_mut().ok()?;
             clock.as_mut()?.sleepers.remove(&(self.until, number))
         };

@@ -2,9 +2,9 @@
 //!
 //! A machine usually has root certificates; an empty container has none. With the feature
 //! `built-in-roots`, the program contains Mozilla's list, and uses it if the machine has no
-//! certificates. The machine's own certificates take precedence, since they may include that of a
-//! proxy. The table, the bucket and the lookup of credentials all use the clients of this crate, so
-//! they trust the same certificates.
+//! certificates. The machine's own certificates take precedence, since they may include the
+//! certificate of a proxy. The table, the bucket and the lookup of credentials all use the clients
+//! of this crate, so they trust the same certificates.
 
 #[cfg(feature = "built-in-roots")]
 mod built_in_roots;

@@ -5,7 +5,7 @@ use rustls_pki_types::CertificateDer;
 /// Returns the root certificates of the machine. If it has none, returns the built-in ones, which
 /// only programs with the feature `built-in-roots` have.
 ///
-/// Reading the machine's certificates takes some ms, so the caller keeps them.
+/// Reading the machine's certificates takes some ms, so callers should cache the result.
 #[must_use]
 pub fn root_certificates() -> Vec<CertificateDer<'static>> {
     let of_machine = rustls_native_certs::load_native_certs();

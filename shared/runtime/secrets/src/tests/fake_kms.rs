@@ -17,9 +17,9 @@ pub(crate) struct FakeKms {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Data keys with their contexts, by their wrapped form.
+    /// Data keys and the contexts that they were created with, by their wrapped form.
     keys: HashMap<String, (String, Value)>,
-    /// Targets and bodies.
+    /// The requests so far: operation (`X-Amz-Target`) and body.
     requests: Vec<(String, String)>,
     response: Option<(u16, String)>,
 }
@@ -29,13 +29,13 @@ impl FakeKms {
         self.state.lock().unwrap().requests.clone()
     }
 
-    /// Responds to all requests with an error.
+    /// Makes all further requests fail with this status and error code.
     pub(crate) fn fail(&self, status: u16, code: &str) {
         let body = json!({"__type": code, "message": "no"}).to_string();
         self.state.lock().unwrap().response = Some((status, body));
     }
 
-    /// Responds to all requests with this body.
+    /// Makes all further requests succeed with this body.
     pub(crate) fn respond_with(&self, body: &str) {
         self.state.lock().unwrap().response = Some((200, body.to_owned()));
     }

@@ -2,7 +2,8 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Characters that are not percent-encoded in signatures and URLs (RFC 3986, unreserved).
+/// The characters that are percent-encoded in signatures and URLs: all but the unreserved ones of
+/// RFC 3986.
 const UNRESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 const UNRESERVED_IN_PATH: AsciiSet = UNRESERVED.remove(b'/');
 

@@ -19,7 +19,7 @@ pub enum BucketFailure {
         /// S3's message.
         message: String,
     },
-    /// The request failed repeatedly, or was throttled repeatedly.
+    /// Every attempt failed or was throttled.
     #[error("the bucket did not answer: {0}")]
     Unavailable(String),
     /// No credentials or no region are configured, or a response is malformed.
@@ -38,8 +38,8 @@ impl BucketFailure {
         matches!(self, Self::Refused { status: 404, code, .. } if code != "NoSuchBucket")
     }
 
-    /// Checks whether the bucket rejected the parts of an upload. Other errors are not the fault of
-    /// the client that sent them.
+    /// Checks whether the bucket rejected the parts of an upload, which is the fault of the client
+    /// that sent them.
     #[must_use]
     pub fn is_of_parts(&self) -> bool {
         let of_parts =
@@ -66,8 +66,8 @@ impl BucketFailure {
     }
 }
 
-/// Errors of the parts that requests to other AWS services share: missing credentials, a missing
-/// region, and signatures.
+/// Converts errors of the code that all requests to AWS services share: missing credentials, a
+/// missing region, and failed signatures.
 impl From<AwsError> for BucketFailure {
     fn from(error: AwsError) -> Self {
         Self::broken(error)

@@ -30,7 +30,7 @@ pub struct ObjectPage {
 impl Bucket {
     /// Lists up to `most` keys (at most 1,000) with a prefix, starting at a previous page's token.
     /// With `by_directory`, keys with a slash after the prefix are grouped by their prefix up to
-    /// that slash. One request, strongly consistent.
+    /// that slash. Takes one request, which is strongly consistent.
     ///
     /// # Errors
     /// Any [`crate::bucket::BucketFailure`].

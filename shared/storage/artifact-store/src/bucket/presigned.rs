@@ -12,16 +12,17 @@ use crate::bucket::upload::id_of;
 /// expire.
 pub const MAX_EXPIRATION: Duration = Duration::from_hours(1);
 
-/// Number of URLs that are signed before the task yields to other tasks. A small request of a
-/// hundred bytes can ask for ten thousand URLs.
+/// Number of URLs that are signed before the task yields to other tasks. This matters because a
+/// request of a hundred bytes can request ten thousand URLs.
 const BATCH_SIZE: u32 = 64;
 
 impl Bucket {
-    /// Returns a URL for reading an object. `sent_with` overrides the headers with which the object
-    /// was stored, by the names of S3's query parameters, such as `response-content-type`.
+    /// Returns a URL for reading an object. `sent_with` overrides headers of the response. It
+    /// contains S3's query parameters for them, such as `response-content-type`, with their values.
     ///
-    /// # Errors A [`crate::bucket::BucketFailure`] if there are no credentials to sign with. This
-    /// applies to all methods that create presigned URLs.
+    /// # Errors
+    /// A [`crate::bucket::BucketFailure`] if there are no credentials to sign with. This applies to
+    /// all methods that create presigned URLs.
     pub async fn presigned_get(&self, key: &str, sent_with: &[(&str, &str)], expiration: Duration) -> Result<String> {
         let connection = self.connection().await?;
         let url = connection.address.url(key, sent_with);

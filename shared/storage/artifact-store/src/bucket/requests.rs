@@ -84,7 +84,8 @@ impl Bucket {
     /// Returns scheme and host of the bucket's URLs. Sends no request to the bucket, but may
     /// request credentials.
     ///
-    /// # Errors [`BucketFailure::Broken`] if no region or no credentials are configured.
+    /// # Errors
+    /// [`BucketFailure::Broken`] if no region or no credentials are configured.
     pub async fn origin(&self) -> Result<String> {
         let connection = self.connection().await?;
         connection.signer().await?;
@@ -95,9 +96,10 @@ impl Bucket {
         self.inner.connection.get_or_try_init(|| Connection::from_environment(&self.inner.name)).await
     }
 
-    /// Returns the metadata of an object, or `None` if it does not exist. One request.
+    /// Returns the metadata of an object, or `None` if it does not exist. Takes one request.
     ///
-    /// # Errors Any [`BucketFailure`], as for all methods that send requests.
+    /// # Errors
+    /// Any [`BucketFailure`], as for all methods that send requests.
     pub async fn head(&self, key: &str) -> Result<Option<ObjectMetadata>> {
         let reply = match self.connection().await?.send(BucketRequest::new("HEAD", key)).await {
             // A response to a HEAD request has no body, so a missing object and a missing bucket
@@ -113,7 +115,7 @@ impl Bucket {
         Ok(Some(ObjectMetadata { length, upload: reply.header(UPLOAD_HEADER).map(str::to_owned) }))
     }
 
-    /// Writes or replaces an object. One request.
+    /// Writes or replaces an object. Takes one request.
     pub async fn put(&self, key: &str, content: Bytes) -> Result<()> {
         let request = BucketRequest { body: content, ..BucketRequest::new("PUT", key) };
         let reply = self.connection().await?.send(request).await?;
@@ -123,7 +125,7 @@ impl Bucket {
         Ok(())
     }
 
-    /// Deletes an object. Deleting one that does not exist is a no-op. One request.
+    /// Deletes an object. Deleting one that does not exist is a no-op. Takes one request.
     pub async fn delete(&self, key: &str) -> Result<()> {
         match self.connection().await?.send(BucketRequest::new("DELETE", key)).await {
             Err(failure) if failure.is_missing() => Ok(()),
@@ -131,7 +133,7 @@ impl Bucket {
         }
     }
 
-    /// Deletes objects. One request per thousand keys, and one for each key that XML cannot
+    /// Deletes objects. Takes one request per thousand keys, and one for each key that XML cannot
     /// represent.
     pub async fn delete_all(&self, keys: &[String]) -> Result<()> {
         let (plain, strange): (Vec<_>, Vec<_>) = keys.iter().partition(|key| !key.contains(char::is_control));

@@ -30,7 +30,8 @@ mod tests {
 
     use super::*;
 
-    /// The caller, the bucket and the time of the examples in AWS's documentation of S3 signatures.
+    /// Returns the signer of the examples in AWS's documentation of S3 signatures: their
+    /// credentials, region and time.
     fn example() -> Signer<'static> {
         let credentials = Credentials::builder()
             .access_key_id("AKIAIOSFODNN7EXAMPLE")

@@ -129,7 +129,7 @@ async fn a_completion_whose_answer_was_lost_is_told_from_one_that_never_was() {
         assert!(asked[0].starts_with(&format!("POST https://b.s3.r.amazonaws.com/k?uploadId=id {body}")), "{asked:?}");
         assert!(asked[2].starts_with("HEAD "));
     }
-    // The upload name was not created by this server.
+    // None of these names has the form of the names that this server gives to uploads.
     let (bucket, _) = bucket(&[]);
     for name in ["", "id", "nonce."] {
         assert!(bucket.complete_upload("k", name, &[part()]).await.unwrap_err().is_missing(), "{name}");
@@ -192,7 +192,7 @@ async fn presigned_urls_are_for_one_key_one_method_and_an_hour_at_most() {
     assert!(urls.len() == 2 && urls[1].contains("?partNumber=2&uploadId=i&"), "{urls:?}");
 }
 
-/// A bucket that never finishes joining parts, and counts its requests.
+/// A simulated bucket that never responds, and counts the requests that it receives.
 #[derive(Clone, Debug, Default)]
 struct Joiner(Arc<Mutex<usize>>);
 

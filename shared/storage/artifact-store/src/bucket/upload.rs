@@ -21,7 +21,8 @@ pub struct UploadedPart {
     pub etag: String,
 }
 
-/// The name of an upload, which consists of this server's nonce and the bucket's id.
+/// The name of an upload: a nonce that this server has drawn, and the id that the bucket has
+/// assigned.
 struct UploadName<'a> {
     nonce: &'a str,
     id: &'a str,
@@ -46,10 +47,10 @@ pub(crate) fn id_of(upload: &str) -> Result<&str> {
 
 impl Bucket {
     /// Starts an upload and returns its name. If the response is lost, an upload without parts may
-    /// remain, which the bucket's lifecycle rules remove. One request.
+    /// remain, which the bucket's lifecycle rules remove. Takes one request.
     ///
     /// # Errors
-    /// Any [`BucketFailure`]. Applies to the methods below, too.
+    /// Any [`BucketFailure`]. This also applies to the following methods.
     pub async fn create_upload(&self, key: &str) -> Result<String> {
         let nonce = format!("{:032x}", rand::random::<u128>());
         let headers = [(UPLOAD_HEADER, nonce.clone())];
@@ -68,7 +69,7 @@ impl Bucket {
         Ok(format!("{nonce}.{id}"))
     }
 
-    /// Uploads a part, or replaces the part with this number. One request.
+    /// Uploads a part, or replaces the part with this number. Takes one request.
     pub async fn put_part(&self, key: &str, upload: &str, number: u32, content: Bytes) -> Result<UploadedPart> {
         let query = [("partNumber", &*number.to_string()), ("uploadId", id_of(upload)?)];
         let request = BucketRequest { query: &query, body: content, ..BucketRequest::new("PUT", key) };
@@ -80,7 +81,7 @@ impl Bucket {
     }
 
     /// Joins the parts into an object. Completing an upload again is a no-op as long as its object
-    /// exists. One or two requests.
+    /// exists. Takes one or two requests.
     pub async fn complete_upload(&self, key: &str, upload: &str, parts: &[UploadedPart]) -> Result<()> {
         let name = UploadName::read(upload)?;
         let body = xml::write("CompleteMultipartUpload", |scope| {
@@ -114,7 +115,7 @@ impl Bucket {
     }
 
     /// Aborts an upload and discards its parts. Aborting an upload that does not exist is a no-op.
-    /// One request.
+    /// Takes one request.
     pub async fn abort_upload(&self, key: &str, upload: &str) -> Result<()> {
         let query = [("uploadId", id_of(upload)?)];
         let request = BucketRequest { query: &query, ..BucketRequest::new("DELETE", key) };
@@ -124,8 +125,8 @@ impl Bucket {
         }
     }
 
-    /// Lists the parts that have been uploaded, ordered by number, with their sizes in bytes. One
-    /// request per thousand parts.
+    /// Lists the parts that have been uploaded, ordered by number, with their sizes in bytes. Takes
+    /// one request per thousand parts.
     pub async fn uploaded_parts(&self, key: &str, upload: &str) -> Result<Vec<(UploadedPart, u64)>> {
         let id = id_of(upload)?;
         let mut parts = Vec::new();

@@ -76,7 +76,7 @@ pub(crate) fn error(document: &str) -> Option<(String, String)> {
     read.is_ok().then_some((code, message))
 }
 
-/// Writes a document.
+/// Writes a document with this root element. `content` writes the children of the root.
 pub(crate) fn write(root: &str, content: impl FnOnce(&mut ScopeWriter<'_, '_>)) -> String {
     let mut document = String::new();
     {

@@ -26,7 +26,7 @@ fn row(number: u32, steps: Range<i64>) -> ChartRow {
     }
 }
 
-/// The sample that MLflow's SQL takes.
+/// Returns the sample that MLflow's SQL query takes.
 fn plain(points: &[Point], count: usize) -> Vec<Point> {
     let Some(last) = points.last() else { return Vec::new() };
     let buckets = count.min(points.len());
@@ -94,8 +94,8 @@ proptest! {
         prop_assert_eq!((row.after, row.through), (None, (from - 1, 0)));
         prop_assert_eq!((row.points[0].step, row.points.last().unwrap().step), (0, from - 1));
         prop_assert!(row.points.len() <= MAX_ROW_POINTS && row.points.is_sorted_by(|one, other| one.step < other.step));
-        // On each level, a point may be moved by as many steps as a point of the level below
-        // represents.
+        // Sampling a level displaces each point by at most as many steps as a point of the level
+        // below represents.
         let widest = row.points.windows(2).map(|pair| pair[1].step - pair[0].step).max().unwrap_or(0);
         prop_assert!(widest <= 3 * (from / 256), "{} of {}", widest, from);
     }

@@ -13,7 +13,8 @@ use crate::documents::document::{Document, DocumentChange, MAX_INLINE_VALUE_BYTE
 use crate::documents::entries::{MAX_MAPS_BYTES, last_of_each, maps_size};
 use crate::documents::plan::{DocumentPlan, MAX_UPDATE_ENTRIES, plan_change};
 
-/// Size limit of optimistic changes in bytes. A larger change is planned from the document.
+/// Maximum size, in bytes, of changes that are first tried without reading the document. A larger
+/// change is planned from the document.
 const MAX_OPTIMISTIC_BYTES: usize = 16 << 10;
 /// Maximum number of params for which an optimistic update checks that an existing value equals the
 /// new one. With more params, the update only checks that the params are new, because an expression
@@ -32,7 +33,7 @@ impl DocumentChange {
     }
 }
 
-/// Changes a document and returns its new state. One request if no condition refuses it.
+/// Changes a document and returns its new state. Takes one request if no condition refuses it.
 ///
 /// # Errors
 /// Returns the document's own errors, and an error for params that have other values already.
@@ -43,7 +44,7 @@ pub async fn change(table: &Table, document: &impl Document, change: DocumentCha
 
 /// Changes a document and sends other writes in the transaction that completes the change, even if
 /// the document already is in the requested state. Without other writes, this is [`change()`]. With
-/// them, the change takes one request more.
+/// other writes, the change takes one request more.
 ///
 /// # Errors
 /// Returns the errors of [`change()`].

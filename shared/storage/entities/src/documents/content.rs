@@ -119,8 +119,8 @@ pub fn unpack(item: &Item, part_keys: &[Key], found: &HashMap<Key, Item, impl Bu
         let parts: Option<Vec<_>> = part_keys.iter().map(|key| found.get(key).and_then(held)).collect();
         parts.map(|parts| parts.concat())
     };
-    // A truncated compressed text can be decompressed up to its end, so the size is compared as
-    // well.
+    // A truncated compressed text decompresses without an error to the beginning of the content, so
+    // the size is compared as well.
     decompress(&bytes?).filter(|content| content.len() == size(item))
 }
 
@@ -155,7 +155,7 @@ pub async fn read_with_item(
             _ => return Ok(None),
         }
     }
-    // Only a bug can cause this.
+    // The current item refers to missing or unreadable parts, which only a bug can cause.
     Err(Error::internal(format!("the content of an item cannot be read: {:?}", item.key())))
 }
 

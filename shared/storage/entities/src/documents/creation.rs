@@ -14,7 +14,8 @@ pub fn new_document(item: Item, tags: &[(String, String)], row_key: impl Fn(&Nam
     new_document_with(MAX_INLINE_VALUE_BYTES, item, tags, row_key)
 }
 
-/// Builds a new document with another limit for inline values ([`Document::inline_value`]).
+/// Builds a new document whose limit for inline values ([`Document::inline_value`]) is not the
+/// default.
 #[must_use]
 pub fn new_document_with(
     inline_value: usize,

@@ -18,14 +18,14 @@ pub trait Document {
     }
     /// Returns the key of a tag's row.
     fn tag_row(&self, tag: &Name) -> Key;
-    /// Maximum size, in bytes, of a tag's value that is stored in the document itself. Once the
-    /// document is full, new tags are stored in rows whatever their size.
+    /// Returns the maximum size, in bytes, of a tag's value that is stored in the document itself.
+    /// Once the document is full, new tags are stored in rows whatever their size.
     fn inline_value(&self) -> usize {
         MAX_INLINE_VALUE_BYTES
     }
     /// Returns the condition under which the document may be written.
     fn writable(&self) -> Condition;
-    /// Adds the changes that accompany every change of the document to an update.
+    /// Adds to an update the changes that accompany every change of the document.
     fn finished(&self, update: Update) -> Update {
         update
     }

@@ -103,7 +103,7 @@ fn value_len(value: &Value) -> usize {
     value.as_s().map_or(0, String::len)
 }
 
-/// Checks that rows can hold entries of this size. Entries of runs and experiments never exceed it,
+/// Checks that each of these entries fits into a row. Entries of runs and experiments always do,
 /// because MLflow's own limits are lower.
 pub fn check_sizes(entries: &[(String, String)]) -> Result<()> {
     let is_too_large = |(key, value): &(String, String)| key.len() + value.len() > MAX_ENTRY_BYTES;

@@ -10,8 +10,8 @@ use table::{Condition, Failure, Item, Table, Update, Write, number, text};
 use crate::documents::{Document, row};
 
 /// Adds an element to the list in a document's tag. An element that is already in the list is not
-/// added again, so the call may be repeated. Two requests, or four if the document has rows of
-/// tags.
+/// added again, so the call may be repeated. Takes two requests, or four if the document has rows
+/// of tags.
 ///
 /// # Errors
 /// Returns the document's own errors.
@@ -35,7 +35,7 @@ pub async fn append_to_tag(table: &Table, document: &impl Document, tag: &str, e
 
 /// Returns the writes that add an element to the list in a document's tag, on condition that the
 /// tag has not been changed in the meantime. Returns no writes if the element is already in the
-/// list, and one or two otherwise. One request, or two if the document has rows of tags.
+/// list, and one or two otherwise. Takes one request, or two if the document has rows of tags.
 ///
 /// # Errors
 /// Returns the document's own errors, and `INVALID_PARAMETER_VALUE` if the tag's value is not a
@@ -81,8 +81,8 @@ fn swapped(document: &impl Document, item: &Item, tag: &str, old: Option<&str>, 
     }
     let update = if held { update.remove(path()) } else { update };
     let row_unchanged = match old {
-        // The tag is in the document, and a value in the document takes precedence over that of a
-        // row.
+        // The tag is in the document, so its row does not matter: a value in the document takes
+        // precedence.
         _ if held => Condition::Always,
         Some(old) => Condition::Equals(ROW_VALUE.into(), text(old)),
         None => Condition::item_missing(),

@@ -35,7 +35,8 @@ impl Document for LoggedModelDocument<'_> {
         item.map(|_| ()).ok_or_else(|| self.at.not_found())
     }
 
-    /// MLflow reports the conflict as a violated constraint of its database table.
+    /// Returns the error for changed params. MLflow reports them as a violated constraint of its
+    /// database table.
     fn params_differ(&self, conflicts: &[ParamConflict]) -> Error {
         let message = format!(
             "Params of the logged model with ID '{}' have other values already: {}",

@@ -8,7 +8,8 @@ use table::{ChangePlan, Condition, Failure, Item, Table, Update, Write};
 
 use crate::documents::document::Document;
 
-/// Removes a tag, and returns whether it existed. One request if the document has no rows of tags.
+/// Removes a tag, and returns whether it existed. Takes one request if the document has no rows of
+/// tags.
 pub async fn remove_tag(table: &Table, document: &impl Document, key: &str) -> Result<bool> {
     let name = entry_name(key);
     let path = || (TAGS, name.as_ref());
@@ -44,8 +45,8 @@ pub async fn remove_tag(table: &Table, document: &impl Document, key: &str) -> R
 }
 
 /// Removes a tag, if it exists, and sends other writes in the same transaction, which is sent even
-/// if the tag does not exist. Takes two requests. `item` is the document, if it has just been read,
-/// which saves one.
+/// if the tag does not exist. Takes two requests, or one if the caller has just read the document
+/// and passes it as `item`.
 pub async fn remove_tag_with(
     table: &Table,
     document: &impl Document,

@@ -7,8 +7,8 @@ use table::{Query, Result, Table};
 
 use crate::trace_retention::TraceRetentionSetting;
 
-/// Deletes the settings of an experiment that is being permanently deleted. One request, and one
-/// for each setting that mentions the experiment.
+/// Deletes the settings of an experiment that is being permanently deleted. Takes one request, and
+/// one for each setting that mentions the experiment.
 ///
 /// # Errors
 /// Returns failures of the table, and [`table::Failure::Unreadable`] if a setting cannot be read.

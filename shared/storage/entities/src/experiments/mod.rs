@@ -1,11 +1,11 @@
-//! Experiments as every domain needs them: whether an experiment exists and is active, and whether
-//! its runs may be written to.
+//! The data about experiments that every domain needs: whether an experiment exists and is active,
+//! and whether its runs may be written to.
 //!
 //! Deleting or restoring an experiment with any number of runs changes a single item, the
-//! experiment's, and increments its **stage version**. A run's item only records what happened to
-//! the run itself, and at which version. If that version is older than the experiment's, the
-//! experiment's stage overrides the run's. A run's stage therefore depends on two items, and every
-//! write to a run has to know the experiment's.
+//! experiment's, and increments its **stage version**. A run's item only records the run's own
+//! stage, and the version at which that stage was set. If that version is older than the
+//! experiment's, the experiment's stage overrides the run's. A run's stage therefore depends on two
+//! items, and every write to a run requires the experiment's stage version.
 //!
 //! Reading the experiment for each write would double the requests of the most frequent call,
 //! `log-metric`. Instead, a process may rely on "active, version n" for the duration of a
@@ -30,7 +30,8 @@ use table::{Condition, Item, Table, number, text};
 
 pub use experiment_settings::forget_settings;
 
-/// How long a process may rely on an experiment's lifecycle stage after it began to read it.
+/// How long a process may rely on an experiment's lifecycle stage after it began to read the
+/// experiment.
 pub const LEASE_DURATION: Duration = Duration::from_millis(300);
 
 /// Capacity of the lease cache. When it is full, expired leases are dropped, and then all leases if
@@ -53,8 +54,8 @@ impl ExperimentLeases {
         Self { table, leases: Arc::new(LeaseCache { length: lease, held: Mutex::default() }) }
     }
 
-    /// Returns the experiment's state, from a lease or from the table. At most one request, one
-    /// read unit per 4 KB of the experiment.
+    /// Returns the experiment's state, from a lease or from the table. Takes at most one request,
+    /// which costs one read unit per 4 KB of the experiment.
     pub async fn state(&self, experiment: ExperimentId) -> Result<Option<ExperimentState>> {
         if let Some(state) = self.leases.get(experiment) {
             return Ok(Some(state));
@@ -70,8 +71,8 @@ impl ExperimentLeases {
         self.leases.get(experiment)
     }
 
-    /// Returns the states of several experiments. Experiments that do not exist are left out. One
-    /// request per 100 experiments without a lease.
+    /// Returns the states of several experiments. Experiments that do not exist are left out. Takes
+    /// one request per 100 experiments without a lease.
     pub async fn states(&self, experiments: &[ExperimentId]) -> Result<Vec<(ExperimentId, ExperimentState)>> {
         let leased: Vec<_> = experiments.iter().map(|id| (*id, self.leases.get(*id))).collect();
         let unknown = leased.iter().filter(|(_, state)| state.is_none());
@@ -94,7 +95,7 @@ impl ExperimentLeases {
         state
     }
 
-    /// Waits until no process relies on an earlier state of the experiment.
+    /// Waits until the leases of all processes on an earlier state of the experiment have expired.
     pub async fn wait_out(&self, experiment: ExperimentId) {
         self.leases.forget(experiment);
         runtime::clock::sleep(self.leases.length).await;

@@ -7,14 +7,14 @@ use serde::Serialize;
 
 use crate::listing::{FirstEntities, ReadBudget, ResponsePage};
 
-/// Maximum number of entities that are completed at a time.
+/// Maximum number of entities that are completed for the response at a time.
 const BATCH_SIZE: usize = 100;
 
 /// The part of a search that reads the candidates of a list.
 pub trait Candidates: Sync {
     /// An entity's entry in the list.
     type Listed: Sync;
-    /// An entity as the search sees it.
+    /// An entity as it is read for the search. It need not have all parts that the client receives.
     type Found: Send;
     /// An entity as it is returned to the client.
     type Entity: Serialize + Send;
@@ -23,7 +23,8 @@ pub trait Candidates: Sync {
     /// the order of the list. Each has its sort key and its approximate size as JSON in bytes.
     fn read(&self, listed: &[Self::Listed]) -> impl Future<Output = Result<Vec<(SortKey, Self::Found, usize)>>> + Send;
 
-    /// Completes entities for the response.
+    /// Reads the parts of entities that the response needs in addition to those that the search has
+    /// read.
     fn complete(&self, found: Vec<Self::Found>) -> impl Future<Output = Result<Vec<Self::Entity>>> + Send;
 }
 

@@ -37,7 +37,7 @@ mod tests {
 
     use super::*;
 
-    /// On a single thread, other tasks only run when this one yields.
+    /// The test has a single thread, so the other task only runs when this one yields.
     #[tokio::test]
     async fn others_have_a_turn_after_a_long_one_and_not_before() {
         let turns = Arc::new(AtomicUsize::new(0));
@@ -52,7 +52,8 @@ mod tests {
         let mut pace = CooperativeYield { since: long_ago };
         pace.keep().await;
         assert_eq!(turns.load(Ordering::Relaxed), 1);
-        // The computation has an hour left, longer than the operating system suspends the test.
+        // The computation may continue for another hour before it yields. The test is not suspended
+        // for that long, so the result does not depend on the load of the machine.
         let mut pace = CooperativeYield { since: Instant::now() + Duration::from_hours(1) };
         pace.keep().await;
         assert_eq!(turns.load(Ordering::Relaxed), 1);

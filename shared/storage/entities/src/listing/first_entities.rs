@@ -90,7 +90,7 @@ impl<K: Ord, T> FirstEntities<K, T> {
         self.bytes = self.found.iter().map(|entry| entry.bytes).sum();
     }
 
-    /// Drops all entities after `dropped`.
+    /// Records that `dropped` is not on the page, and drops all entities after it.
     fn end_before(&mut self, dropped: K) {
         if self.end.as_ref().is_none_or(|end| dropped < *end) {
             self.found.retain(|entry| entry.key < dropped);
@@ -130,7 +130,8 @@ mod tests {
             let found = top.finish();
             prop_assert_eq!(found.has_more(), found.entities.len() < all.len());
             prop_assert_eq!(&found.entities, &all[..found.entities.len()]);
-            // The next entity must not have fit.
+            // If entities were dropped, the kept ones together with the next one must exceed a
+            // limit.
             let next = all.get(..=found.entities.len()).unwrap_or_default();
             let bytes: usize = next.iter().map(|(.., bytes)| bytes).sum();
             prop_assert!(!found.has_more() || next.len() > items || bytes > 20);

@@ -120,10 +120,11 @@ mod tests {
         let few = vec!["x".to_owned(); 3];
         assert_eq!(taken(3, &few), (3, false));
         assert_eq!(taken(2, &few), (2, true));
-        // Sizes are multiplied by 4/3, so four entities of 1 MB count as 5.3 MB.
+        // In base64, a response takes 4/3 of its size, so four entities of 1 MB take 5.3 MB.
         assert_eq!(taken(10, &vec![megabyte.clone(); 4]), (4, false));
         assert_eq!(taken(10, &vec![megabyte; 5]), (4, true));
-        // A quote counts as four bytes in a text, and as eight in a text within a text.
+        // As JSON, a quote takes two bytes: a backslash and the quote. In a Lambda's response, the
+        // JSON is itself a string, in which both are escaped, so the quote takes four bytes.
         assert_eq!(taken(10, &vec!["\"".repeat(1_000_000); 5]), (1, true));
     }
 

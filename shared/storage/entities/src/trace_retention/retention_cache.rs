@@ -63,9 +63,9 @@ impl TraceRetentionCache {
         Self { table, known: Arc::default() }
     }
 
-    /// Returns which traces of these experiments are kept now. Takes at most one request per
-    /// minute. If experiments may override the setting with a tag, one more request per minute is
-    /// sent for every fifty of them.
+    /// Returns which traces of these experiments are kept now. Takes at most one request per minute
+    /// for the setting, and one more per minute for every fifty experiments that may override the
+    /// setting with a tag.
     ///
     /// # Errors
     /// Returns failures of the table. While it is unknown whether a trace has to be hidden, no
@@ -141,8 +141,8 @@ impl TraceRetentionCache {
     }
 }
 
-/// Returns the text of the retention tag of all experiments that have the tag. One request for the
-/// setting, and one per fifty experiments that the setting lists.
+/// Returns the text of the retention tag of all experiments that have the tag. Takes one request
+/// for the setting, and one per fifty experiments that the setting lists.
 ///
 /// # Errors
 /// Returns failures of the table.

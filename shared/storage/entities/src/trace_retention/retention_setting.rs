@@ -32,7 +32,7 @@ fn key() -> Key {
 }
 
 impl TraceRetentionSetting {
-    /// Reads the setting. One request.
+    /// Reads the setting. Takes one request.
     ///
     /// # Errors
     /// Returns [`Failure::Unreadable`] if the setting cannot be read, and other failures of the
@@ -41,14 +41,14 @@ impl TraceRetentionSetting {
         Self::among(table.get(&key()).await?.as_slice())
     }
 
-    /// Finds this setting among all settings of a table.
+    /// Reads this setting from the rows of all settings of a table.
     pub(crate) fn among(settings: &[Item]) -> table::Result<Self> {
         let item = settings.iter().find(|item| item.key() == Some(key()));
         let read = item.map_or_else(|| Some(Self::default()), Self::of);
         read.ok_or_else(|| Failure::Unreadable(format!("{KEPT_FOR} or {OWN} of the setting {SETTING_NAME}")))
     }
 
-    /// Returns the text of the retention as the administrator entered it. One request.
+    /// Returns the text of the retention as the administrator entered it. Takes one request.
     ///
     /// # Errors
     /// Returns failures of the table.
@@ -68,7 +68,7 @@ impl TraceRetentionSetting {
         Some(Self { kept, own })
     }
 
-    /// Sets the retention of traces whose experiment does not override it, or removes it. One
+    /// Sets the retention of traces whose experiment does not override it, or removes it. Takes one
     /// request.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl TraceRetentionSetting {
     }
 
     /// Lists an experiment in the setting. Must be called before the experiment gets its own tag.
-    /// One request, or two if the experiment is not listed yet.
+    /// Takes one request, or two if the experiment is not listed yet.
     ///
     /// # Errors
     /// Returns `INVALID_PARAMETER_VALUE` if too many experiments are listed, and failures of the
@@ -107,7 +107,8 @@ impl TraceRetentionSetting {
     }
 
     /// Removes an experiment that is being permanently deleted from the list in the setting. No
-    /// other experiment can be removed safely, because it may be about to get the tag. One request.
+    /// other experiment can be removed safely, because it may be about to get the tag. Takes one
+    /// request.
     ///
     /// # Errors
     /// Returns failures of the table.

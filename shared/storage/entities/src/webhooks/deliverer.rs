@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DelivererFailure(pub String);
 
-/// Requests that pending deliveries of one webhook are attempted.
+/// A request to attempt the pending deliveries of one webhook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeliveryRequest {
     /// Name of the webhook's workspace.
@@ -22,7 +22,7 @@ pub struct DeliveryRequest {
     pub models: Vec<String>,
 }
 
-/// Requests a single attempt to send an event to a webhook.
+/// A request to send one event to a webhook, in a single attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestRequest {
     /// Name of the webhook's workspace.
@@ -50,11 +50,11 @@ pub struct TestOutcome {
 
 /// Invokes the function that delivers events.
 pub trait WebhookDeliverer: Debug + Send + Sync {
-    /// Starts attempts to deliver what is pending, and does not wait for their outcome.
+    /// Starts attempts of the pending deliveries, and does not wait for their outcome.
     ///
     /// # Errors
-    /// Returns an error if the function cannot be invoked. The pending deliveries are attempted when
-    /// a tick finds them.
+    /// Returns an error if the function cannot be invoked. The pending deliveries are attempted
+    /// when a tick finds them.
     fn deliver(&self, request: DeliveryRequest) -> BoxFuture<'_, Result<(), DelivererFailure>>;
 
     /// Makes a single attempt, and returns its outcome.

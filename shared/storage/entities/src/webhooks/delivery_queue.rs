@@ -1,9 +1,10 @@
 //! The rows that announce queues with pending deliveries.
 //!
-//! A queue is created when a delivery is added, and removed when no delivery is left. One process at
-//! a time delivers from a queue: it leases the queue. `added` is incremented after a delivery was
-//! added, so a process that has read the deliveries after it leased the queue can remove the queue
-//! without reading again, on condition that `added` is unchanged.
+//! A queue is created when a delivery is added, and removed when no delivery is left. A process
+//! that delivers from a queue leases it, so that no other process delivers from it at the same
+//! time. The counter `added` is incremented after each added delivery. A process that reads the
+//! deliveries after it has leased the queue can therefore remove the queue without reading again,
+//! on condition that `added` is unchanged.
 
 use std::time::Duration;
 
@@ -19,9 +20,9 @@ use crate::{in_workspace, now_ms, unreadable, workspace_named};
 pub struct StoredQueue {
     /// The queue.
     pub id: QueueId,
-    /// When its next attempt is due, in ms.
+    /// Time in ms at which the next attempt is due.
     pub due: i64,
-    /// Until when it is leased, in ms.
+    /// Time in ms until which a process leases the queue.
     pub leased_until: Option<i64>,
 }
 
@@ -40,14 +41,15 @@ impl StoredQueue {
         read().ok_or_else(|| unreadable(item, "a queue of deliveries"))
     }
 
-    /// Checks whether an attempt is due, and no process delivers.
+    /// Checks whether an attempt is due, and no process leases the queue.
     #[must_use]
     pub fn is_due(&self, now: i64) -> bool {
         self.due <= now && self.leased_until.is_none_or(|until| until < now)
     }
 
-    /// Announces that a delivery was added. If the queue waits for a time, it continues to do so.
-    /// Costs one write unit, and two if the queue exists already.
+    /// Announces that a delivery was added. If the queue exists already, its due time stays the
+    /// same, so a queue that waits after a failed attempt continues to wait. Costs one write unit,
+    /// or two if the queue exists already.
     ///
     /// # Errors
     /// Returns an error if the table cannot be written.
@@ -70,7 +72,8 @@ impl StoredQueue {
         }
     }
 
-    /// Reads a page of all queues.
+    /// Reads the page of all queues that follows `last`, or the first one. Returns `None` if `last`
+    /// is the last page.
     ///
     /// # Errors
     /// Returns an error if the table cannot be read.
@@ -97,7 +100,7 @@ fn is_due(now: i64) -> Condition {
     Condition::Below(DUE.into(), number(now.saturating_add(1))).and(Condition::Any(is_free))
 }
 
-/// The right of one process to deliver from a queue, for some time.
+/// The exclusive right of a process to deliver from a queue for a limited time.
 #[derive(Clone, Debug)]
 pub struct QueueLease {
     queue: QueueId,
@@ -128,7 +131,7 @@ impl QueueLease {
         Ok(item.value(ADDED).map(|added| Self { queue: queue.clone(), holder, added: added.clone() }))
     }
 
-    /// Ends the lease. The next attempt is due at a time in ms.
+    /// Ends the lease. The next attempt is due at the time `due`, in ms.
     ///
     /// # Errors
     /// Returns an error if the table cannot be written.

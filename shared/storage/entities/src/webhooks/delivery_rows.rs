@@ -15,8 +15,8 @@ const DEAD_RETENTION_SECONDS: i64 = 14 * 24 * 60 * 60;
 /// Maximum length of the stored outcome of an attempt, in characters.
 const MAX_ANSWER_LENGTH: usize = 500;
 /// Factor that separates the sequence numbers of repeated deliveries of events that were created
-/// within the same ms. The numbers have at most 19 digits, and those of DynamoDB at least 21, so
-/// repeated deliveries precede all others.
+/// within the same ms. Sequence numbers of repeated deliveries have at most 19 digits, and those of
+/// DynamoDB's stream at least 21, so repeated deliveries sort before all others.
 const NUMBERS_PER_MS: u128 = 1_000_000;
 
 /// The queue that a delivery belongs to: a webhook, and the model that its events are about.
@@ -57,11 +57,11 @@ pub struct StoredDelivery {
     pub event: WebhookEventId,
     /// The number of attempts so far.
     pub attempts: u32,
-    /// Since when the delivery is attempted, in ms.
+    /// Time in ms at which the delivery became pending.
     pub pending_since: i64,
     /// The outcome of the last attempt, if there was one.
     pub answer: Option<String>,
-    /// When the delivery failed for good, in ms. `None` if it is pending.
+    /// Time in ms at which the delivery failed for good. `None` if it is pending.
     pub died: Option<i64>,
 }
 
@@ -98,8 +98,9 @@ impl StoredDelivery {
         }
     }
 
-    /// Adds a delivery for a record of the stream. Repeating this has no further effect unless the
-    /// delivery has completed in the meantime. Costs one write unit for names of usual length.
+    /// Adds a delivery of an event that a record of the stream reports. A repeated call has no
+    /// further effect, unless the delivery has completed in the meantime. Costs one write unit for
+    /// names of usual length.
     ///
     /// # Errors
     /// Returns an error if the table cannot be written.
@@ -181,8 +182,8 @@ impl StoredDelivery {
         table.delete(&self.key, &Condition::Always).await
     }
 
-    /// Moves the delivery to those that have failed for good. If this is interrupted, the delivery is
-    /// attempted again.
+    /// Moves the delivery to the deliveries that have failed for good. If the move is interrupted,
+    /// the delivery is attempted again.
     ///
     /// # Errors
     /// Returns an error if the table cannot be written.

@@ -38,11 +38,11 @@ pub struct NewEvent<'a> {
     pub model: &'a ModelKey,
     /// The event.
     pub event: WebhookEvent,
-    /// The webhooks that subscribe to it. There must be at least one.
+    /// The webhooks that subscribe to the event, at least one.
     pub webhooks: &'a [WebhookId],
     /// The body of the deliveries.
     pub body: &'a str,
-    /// When the call was received, in ms.
+    /// Time in ms at which the call was received.
     pub created: i64,
 }
 
@@ -101,9 +101,9 @@ pub struct StoredEvent {
     pub model: ModelKey,
     /// The event. `None` if a later version has stored an event that this version does not know.
     pub event: Option<WebhookEvent>,
-    /// The webhooks that subscribed to it.
+    /// The webhooks that subscribed to the event when it was written.
     pub webhooks: Vec<WebhookId>,
-    /// When the call was received, in ms.
+    /// Time in ms at which the call was received.
     pub created: i64,
     body: Option<String>,
     parts: u32,
@@ -138,8 +138,8 @@ impl StoredEvent {
         read().ok_or_else(|| unreadable(item, "an event"))
     }
 
-    /// Returns the body of the event's deliveries. Takes no request, or one or more if the body has
-    /// parts. Returns `None` if a part is missing.
+    /// Returns the body of the event's deliveries. Returns `None` if a part of the body is missing.
+    /// Takes no request unless the body has parts.
     ///
     /// # Errors
     /// Returns an error if the table cannot be read.

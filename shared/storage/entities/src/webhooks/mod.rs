@@ -1,6 +1,6 @@
-//! Webhooks in the table: the webhooks of a workspace, who subscribes to which event, the rows of
-//! events, their pending deliveries, and the invocation of the function that delivers them.
-//! `docs/design/webhooks.md` describes the way of an event.
+//! Webhooks in the table: the webhooks of a workspace, their subscriptions, the rows of events,
+//! their pending deliveries, and the invocation of the function that delivers them.
+//! `docs/design/webhooks.md` describes how an event gets from a call to the receivers.
 
 mod deliverer;
 mod delivery_queue;

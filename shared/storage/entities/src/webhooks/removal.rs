@@ -7,10 +7,11 @@ use table::{Result, Table};
 use super::WorkspaceSubscriptions;
 
 /// Removes all webhooks of a workspace, with their deliveries that have failed for good. Safe to
-/// repeat. Pending deliveries are removed without being sent when they are due, because their webhook
-/// no longer exists.
+/// repeat. Pending deliveries are removed without being sent when they are due, because their
+/// webhook no longer exists.
 ///
-/// Takes one request for the subscriptions, and those of [`Table::delete_range`] for the others.
+/// Takes one request to delete the subscriptions. For webhooks and failed deliveries, takes the
+/// requests of [`Table::delete_range`].
 ///
 /// # Errors
 /// Returns an error if the table cannot be written.

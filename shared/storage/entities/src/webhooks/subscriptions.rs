@@ -1,9 +1,9 @@
-//! Who subscribes to which event.
+//! The webhooks that subscribe to each event.
 //!
-//! Every call of the model registry that may send an event needs to know this. The subscriptions of
-//! a workspace are one row, which a process reads at most once per second. A change of a webhook is
-//! answered only after this second, so that no call that starts after the response relies on an
-//! earlier state.
+//! Every call of the model registry that may send an event needs the subscriptions of its
+//! workspace. They are one row, which a process reads at most once per second. A change of a
+//! webhook is answered only after this second, so that no call that starts after the response
+//! relies on an earlier state.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -56,8 +56,8 @@ impl Subscriptions {
         Self::with_lease(table, SUBSCRIPTION_LEASE)
     }
 
-    /// Creates an empty cache whose entries are valid for another time. For tests that do not change
-    /// webhooks.
+    /// Creates an empty cache whose entries are valid for another duration. For tests that do not
+    /// change webhooks.
     #[must_use]
     pub fn with_lease(table: Table, lease: Duration) -> Self {
         Self { table, lease, cache: Arc::default() }

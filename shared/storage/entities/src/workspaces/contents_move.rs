@@ -16,7 +16,7 @@ use crate::workspaces::store::Workspaces;
 const CONCURRENCY: usize = 8;
 
 impl Workspaces {
-    /// Moves everything that a workspace lists. One or two requests per entity.
+    /// Moves everything that a workspace lists. Takes one or two requests per entity.
     ///
     /// # Errors
     /// `INVALID_STATE` if a name is taken.
@@ -31,7 +31,8 @@ impl Workspaces {
         self.move_rows(datasets, |row| self.move_dataset(row, from, to)).await?;
         self.move_rows(rows::WorkspaceScorer::all(&here).range(), |row| self.move_scorer(row, to)).await?;
         self.move_rows(rows::McpServer::all(&here).range(), |row| self.move_mcp_server(row, from, to)).await?;
-        // Versions that are still to be removed are removed from the other workspace.
+        // The rows of deleted MCP servers whose versions are still to be removed are moved as well,
+        // so that the versions are removed from the destination.
         self.move_rows(rows::McpServerRemoval::all(&here).range(), |row| self.move_mcp_removal(row, to)).await
     }
 
@@ -188,6 +189,7 @@ impl Workspaces {
 
     /// Executes the transaction that moves an entity. The first write is the entity's item, the
     /// second one the new list row, and the third one the deletion of the old list row at `old`.
+    /// `taken` returns the error for a name that exists in the destination.
     async fn moved(&self, writes: &[Write], old: &Key, taken: impl FnOnce() -> Error) -> Result<()> {
         match self.table.transact(writes).await {
             Ok(()) => Ok(()),
@@ -205,7 +207,7 @@ impl Workspaces {
     }
 }
 
-/// Returns an update that changes an item's workspace from one to the other.
+/// Returns an update that changes an item's workspace to `to`, on condition that it is `from`.
 fn says(key: Key, from: &Workspace, to: &Workspace) -> Update {
     let is = if *from == Workspace::default() {
         Condition::Missing(WORKSPACE.into())

@@ -37,7 +37,8 @@ impl WorkspaceDeletionMode {
     }
 }
 
-/// The names of the contents of one kind, with MLflow's name of the database table for this kind.
+/// The names of a workspace's entities of one kind, with MLflow's name of the database table for
+/// this kind.
 struct WorkspaceContents {
     table: &'static str,
     names: Vec<String>,
@@ -46,8 +47,8 @@ struct WorkspaceContents {
 impl Workspaces {
     /// Starts to delete a workspace: checks that this is possible, and closes the workspace to all
     /// writes. If the deletion has already begun, it is resumed. Returns after `lease`, when no
-    /// process relies on an earlier read of the workspace any more. A few requests per thousand
-    /// names.
+    /// process relies on an earlier read of the workspace any more. Takes a few requests per
+    /// thousand names.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST` if the workspace does not exist. `INVALID_STATE` if it has
@@ -99,7 +100,7 @@ impl Workspaces {
         }
     }
 
-    /// Moves the contents of a workspace, and deletes it. One request per entity.
+    /// Moves the contents of a workspace, and deletes it. Takes one request per entity.
     ///
     /// # Errors
     /// The table cannot be read or written, in which case the call may be repeated. `INVALID_STATE`

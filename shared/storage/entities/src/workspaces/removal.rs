@@ -11,8 +11,8 @@ use table::{Condition, Failure, Item, Query, Write, text};
 use crate::workspaces::store::{Workspaces, listed_key};
 
 impl Workspaces {
-    /// Removes the registered models, the evaluation datasets and the MCP servers of a workspace. A
-    /// few requests per entity. An interrupted call may be repeated.
+    /// Removes the registered models, the evaluation datasets and the MCP servers of a workspace.
+    /// Takes a few requests per entity. An interrupted call may be repeated.
     ///
     /// # Errors
     /// The table cannot be read or written.

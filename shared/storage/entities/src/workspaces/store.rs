@@ -32,12 +32,13 @@ fn new_item(name: &Workspace, new: &WorkspaceChange, is_former: bool) -> Item {
     let item = Item::new(key_of(name)).with(ID, text(&id)).with(CREATED, number(now_ms())).with(BY_ID, number(1));
     let said = new.attributes().filter(|(_, value)| !value.is_empty());
     let item = said.fold(item, |item, (attribute, value)| item.with(attribute, text(value)));
-    // An empty description is stored as well.
+    // Unlike other empty texts, which stand for missing values, an empty description is stored.
     let item = match new.description.as_deref() {
         Some("") => item.with(DESCRIPTION, text("")),
         _ => item,
     };
-    // Names of workspaces cannot contain a dot, so the directory is unique.
+    // The name of the new directory contains a dot and a unique id. It cannot be the directory of
+    // another workspace, because names of workspaces contain no dot.
     if is_former { item.with(DIRECTORY, text(format!("{name}.{id}"))) } else { item }
 }
 
@@ -48,7 +49,7 @@ impl Workspaces {
         Self { table }
     }
 
-    /// Creates a workspace. Two requests, six write units.
+    /// Creates a workspace. Takes two requests and six write units.
     ///
     /// # Errors
     /// `RESOURCE_ALREADY_EXISTS`.
@@ -89,7 +90,7 @@ impl Workspaces {
             .await
     }
 
-    /// Returns a workspace. One request, one read unit.
+    /// Returns a workspace. Takes one request and one read unit.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.
@@ -101,8 +102,8 @@ impl Workspaces {
         }
     }
 
-    /// Returns all workspaces that requests can name, ordered by name. One request, and one more
-    /// per hundred workspaces.
+    /// Returns all workspaces that requests can name, ordered by name. Takes one request, and one
+    /// more per hundred workspaces.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -119,7 +120,7 @@ impl Workspaces {
     }
 
     /// Returns the names of all workspaces, the default one first, including those whose contents
-    /// are to be removed. One request per MB of names.
+    /// are to be removed. Takes one request per MB of names.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -128,7 +129,7 @@ impl Workspaces {
     }
 
     /// Returns the names of all workspaces except the default one, including those whose contents
-    /// are to be removed. One request per MB of names.
+    /// are to be removed. Takes one request per MB of names.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -138,7 +139,8 @@ impl Workspaces {
         crate::read_all(&rows, "the name of a workspace", name)
     }
 
-    /// Changes a workspace. One request. If the default workspace has no item, one is created.
+    /// Changes a workspace. Takes one request. If the default workspace has no item, one is
+    /// created.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.
@@ -162,8 +164,8 @@ impl Workspaces {
 
     /// Returns the artifact root of new experiments in a workspace, given the server's root. This
     /// is the workspace's own root, if it has one. Otherwise, it is the workspace's directory below
-    /// the server's root, or, for the default workspace, the server's root itself. One request, and
-    /// none for the default workspace.
+    /// the server's root, or, for the default workspace, the server's root itself. Takes one
+    /// request, and none for the default workspace.
     ///
     /// # Errors
     /// The table cannot be read.

@@ -31,7 +31,7 @@ fn numbers(map: Option<&Map>) -> BTreeMap<QuotaKind, i64> {
 }
 
 impl Workspaces {
-    /// Returns the usage of all days since `from`. One request.
+    /// Returns the usage of all days since `from`. Takes one request.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -46,7 +46,7 @@ impl Workspaces {
         Ok(days)
     }
 
-    /// Adds to the counters of a day. One request.
+    /// Adds to the counters of a day. Takes one request.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -56,7 +56,7 @@ impl Workspaces {
         Ok(self.table.apply(&update).await?)
     }
 
-    /// Returns the quota of a workspace. One request.
+    /// Returns the quota of a workspace. Takes one request.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -65,7 +65,7 @@ impl Workspaces {
         Ok(numbers(item.as_ref().and_then(|item| item.map(QUOTAS))))
     }
 
-    /// Sets the quota of a workspace. One request, and those of
+    /// Sets the quota of a workspace. Takes one request, and those of
     /// [`hold_to_quota`](Self::hold_to_quota).
     ///
     /// # Errors
@@ -86,8 +86,8 @@ impl Workspaces {
         }
     }
 
-    /// Enforces the quotas of all workspaces. One request per MB of names, and two or three for
-    /// each workspace with a quota.
+    /// Enforces the quotas of all workspaces. Takes one request per MB of names, and two or three
+    /// for each workspace with a quota.
     ///
     /// # Errors
     /// The table cannot be read or written. Reported after all workspaces have been processed.

@@ -116,8 +116,8 @@ proptest! {
     }
 }
 
-/// The groups of row types listed here share a key prefix, so that a query for all rows of one type
-/// also returns rows of the others in its group. There are no other such groups.
+/// Each line of `expected` is a group of row types that share a key prefix, so that a query for all
+/// rows of the first type also returns rows of the others. There are no other groups of this kind.
 #[test]
 fn only_rows_of_one_entity_begin_alike() {
     let literal = |pattern: &'static str| pattern.split_once('<').map_or(pattern, |(literal, _)| literal);

@@ -30,12 +30,12 @@ pub struct CostWithBackgroundWork {
 pub(crate) struct MeteredCost {
     /// Requests, write units and read units.
     pub(crate) units: [f64; 3],
-    /// The part of the write units that went to indexes.
+    /// The part of the write units that indexes consumed.
     pub(crate) of_indexes: f64,
 }
 
 impl MeteredCost {
-    /// Returns the average of `calls` equal calls with this total consumption.
+    /// Returns the average cost of a call, given the total consumption of `calls` equal calls.
     pub(crate) fn mean(usage: &ConsumedUnits, calls: u32) -> Self {
         Self::scaled(usage, |units| units / f64::from(calls))
     }

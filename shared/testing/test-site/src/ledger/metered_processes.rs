@@ -2,7 +2,7 @@
 
 use table::{Table, UsageMeter};
 
-/// A table, with the processes that use it.
+/// A table, and the processes that use it.
 pub struct MeteredProcesses<S> {
     /// A process whose requests are not counted. It creates the entities that calls act on.
     pub store: S,
@@ -11,7 +11,7 @@ pub struct MeteredProcesses<S> {
 }
 
 impl<S> MeteredProcesses<S> {
-    /// Returns a bench for a table. `process` creates the store of a newly started process.
+    /// Creates the processes of a table. `process` creates the store of a newly started process.
     #[must_use]
     pub fn new(table: Table, process: impl Fn(Table) -> S + Send + Sync + 'static) -> Self {
         Self { store: process(table.clone()), table, process: Box::new(process) }
@@ -28,7 +28,7 @@ impl<S> MeteredProcesses<S> {
         (self.process)(self.table.metered(meter.clone()))
     }
 
-    /// Creates two equal entities: one for the cold call, one for the warm call.
+    /// Creates two equal entities: one for the cold call, and one for the warm call.
     pub async fn two<T>(&self, make: impl AsyncFn(&S) -> T) -> [T; 2] {
         [make(&self.store).await, make(&self.store).await]
     }

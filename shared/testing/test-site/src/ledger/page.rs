@@ -10,14 +10,14 @@ use table::UsageMeter;
 use crate::ledger::cost::{Budget, CostWithBackgroundWork, MeteredCost, figure};
 use crate::ledger::metered_processes::MeteredProcesses;
 
-/// The metered rows, and those that exceed their budget.
+/// A page that is being generated: the metered rows, and the calls that exceed their budget.
 #[derive(Debug, Default)]
 pub struct CostLedger {
     rows: String,
     over_budget: Vec<String>,
-    /// Whether long sections were skipped.
+    /// Whether long sections were skipped, so that the page is incomplete.
     is_sample: bool,
-    /// Titles of the sections whose long remaining rows were skipped.
+    /// Titles of the sections whose [`LedgerSection::LongRest`] was skipped.
     cut: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ pub enum LedgerSection {
     /// with `WHOLE_LEDGERS`.
     Long(Meters),
     /// Further rows of the preceding short section, without a heading of their own. They keep a
-    /// core busy for long, so they are only metered when a long section would be.
+    /// core busy for long, so they are only metered together with the long sections.
     LongRest(Meters),
 }
 
@@ -45,7 +45,8 @@ impl CostLedger {
     /// Meters the parts of a page concurrently, each on its own thread and runtime, and
     /// concatenates their rows.
     ///
-    /// # Panics Metering a part panics.
+    /// # Panics
+    /// Metering a part panics.
     #[must_use]
     pub fn of(sections: &[LedgerSection]) -> Self {
         let is_whole =
@@ -109,15 +110,16 @@ impl CostLedger {
         );
     }
 
-    /// Adds a row to a table of calls with background work. The row has the average consumption of
-    /// one of `calls`, with its budget of requests, write units and read units, and the consumption
-    /// including the background work, with its budget of write units.
+    /// Adds a row to a table of calls with background work. `costs` is the consumption of `calls`
+    /// equal calls, and the row shows the average. `own` is the budget of a call without background
+    /// work: requests, write units and read units. `all_in` is the budget of write units including
+    /// the background work.
     pub fn all_in(&mut self, call: &str, own: [f64; 3], all_in: f64, calls: u32, costs: &CostWithBackgroundWork) {
         self.all_in_times(call, own, all_in, 1.0 / f64::from(calls), costs);
     }
 
-    /// Adds a row with the metered consumption multiplied by `times`. An infinite budget means that
-    /// there is no limit.
+    /// Adds a row like [`all_in`](Self::all_in), with the metered consumption multiplied by
+    /// `times`. An infinite budget means that there is no limit.
     pub fn all_in_times(&mut self, call: &str, own: [f64; 3], all_in: f64, times: f64, costs: &CostWithBackgroundWork) {
         let [own_cost, following] =
             [&costs.own, &costs.following].map(|usage| MeteredCost::scaled(usage, |units| units * times));
@@ -136,8 +138,9 @@ impl CostLedger {
         let _ = writeln!(self.rows, "{row}");
     }
 
-    /// Adds a row with the consumption of a call. The first call of a process acts on the first of
-    /// `on`, and another call of the same process on the second.
+    /// Adds a row with the consumption of a call, as the first call of a process and as a later
+    /// one. The first call acts on the first entity in `on`, and the later call of the same process
+    /// on the second.
     pub async fn row<S, T>(
         &mut self,
         call: &str,
@@ -149,8 +152,8 @@ impl CostLedger {
         self.mean(call, budget, bench, on, 1, async |store, on, _| act(store, on).await).await;
     }
 
-    /// Adds a row with the average consumption of `calls`. Each call gets its number. In the cold
-    /// case, each call is the first of a process.
+    /// Adds a row with the average consumption of `calls` calls. Each call gets its number. For the
+    /// cold figures, each call is the first one of a new process.
     pub async fn mean<S, T>(
         &mut self,
         call: &str,
@@ -205,7 +208,7 @@ impl CostLedger {
     }
 }
 
-/// The text before the title of a section.
+/// The text before the title of each section.
 const BEFORE_TITLE: &str = "\n## ";
 
 /// Returns the title of a section, which is its first line.

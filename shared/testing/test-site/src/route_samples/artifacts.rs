@@ -1,5 +1,5 @@
-//! Samples of artifacts, which the server keeps in a directory. A directory has no presigned URLs,
-//! so requests for these are refused.
+//! Samples of artifacts, which the server stores in a directory. A directory has no presigned URLs,
+//! so requests for presigned URLs are refused.
 
 use serde_json::{Value, json};
 
@@ -8,8 +8,8 @@ use crate::route_samples::tracking::run;
 
 const PROXY: &str = "/api/2.0/mlflow-artifacts";
 
-/// Creates a run whose artifacts the server keeps. Returns its id, and the path of its experiment's
-/// artifacts.
+/// Creates a run whose artifacts the server stores. Returns its id, and the path of its
+/// experiment's artifacts.
 async fn kept(walk: &mut SampleClient, name: &str) -> (String, String) {
     let new = json!({ "name": name, "artifact_location": format!("mlflow-artifacts:/{name}") });
     let experiment = text(&walk.post("experiments/create", new).await, "/experiment_id");
@@ -25,7 +25,7 @@ pub(crate) async fn writes(walk: &mut SampleClient) {
         let body = json!({ "run_id": run, "path": "x" });
         walk.send_with(&format!("POST {V2}/artifacts/{endpoint}"), &[], "", body, 400).await;
     }
-    // Artifacts of the default experiment.
+    // Sends requests for an artifact of the default experiment.
     let proxied = format!("{PROXY}/artifacts/{{*artifact_path}}");
     walk.send(&format!("PUT {proxied}"), &["0/sample/x"], json!("file")).await;
     walk.send(&format!("GET {proxied}"), &["0/sample/x"], json!({})).await;

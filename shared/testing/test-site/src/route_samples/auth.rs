@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::route_samples::sample_client::{SampleClient, V2, V3};
 
-/// The user who sends the requests of a walk. A router that serves walks must authenticate every
+/// Name of the user who sends the samples. A router that serves samples must authenticate every
 /// caller as this user.
 pub const SAMPLE_USER: &str = "walker";
 
@@ -17,7 +17,7 @@ fn number(value: &Value, pointer: &str) -> u64 {
 pub(crate) async fn writes(walk: &mut SampleClient) {
     let create = format!("POST {V2}/users/create");
     walk.send(&create, &[], json!({ "username": "leaver", "password": PASSWORD })).await;
-    // A page with a form, whose body is not JSON.
+    // The page with the sign-up form, which is HTML, and the route that the form posts to.
     walk.answered("GET /signup", &[], json!({})).await;
     walk.answered("POST /api/2.0/mlflow/users/create-ui", &[], json!({})).await;
     let other = "other password of the walk";

@@ -7,8 +7,7 @@ use crate::route_samples::tracking::run;
 
 /// Queries each root of the schema, and the entities that are reachable from a run.
 pub(crate) async fn reads(walk: &mut SampleClient) {
-    // The server itself stores the artifacts of this experiment, because of the experiment's
-    // location.
+    // The location of this experiment makes the server store the experiment's artifacts itself.
     let new = json!({ "name": "queried", "artifact_location": "mlflow-artifacts:/queried" });
     let experiment = text(&walk.post("experiments/create", new).await, "/experiment_id");
     let run = run(walk, &experiment).await;

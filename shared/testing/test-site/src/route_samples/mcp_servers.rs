@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::route_samples::sample_client::{SampleClient, V3, text};
 
-/// Returns the body that creates a version. The content of a large one has parts.
+/// Returns the body of a request that creates a version. If `is_large`, the version is so large
+/// that it is stored in parts.
 fn version(server: &str, version: &str, status: &str, is_large: bool) -> Value {
     let noise = |number: u32| char::from(b'a' + u8::try_from(number * number % 25).unwrap());
     let filler: String = (0..if is_large { 60_000_u32 } else { 0 }).map(noise).collect();

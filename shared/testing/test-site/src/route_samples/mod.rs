@@ -1,7 +1,7 @@
 //! Requests to every route of every domain, for tests.
 //!
-//! All walks over the routes share one list of samples per domain. The walks check which
-//! permissions a call needs, which partitions it touches, what it costs, how it behaves under
+//! Several tests send requests to all routes, and share one list of samples per domain. They check
+//! which permissions a call needs, which partitions it touches, what it costs, how it behaves under
 //! faults and throttling, and how it reports unreadable data. A sample creates the entities that it
 //! acts on, so the samples of a domain do not depend on those of others.
 #![expect(
@@ -39,8 +39,8 @@ pub struct DomainSamples {
     pub domain: &'static str,
     /// Sends at least one request to each route that writes.
     pub writes: Steps,
-    /// Sends at least one request to each route that reads. The data remains, and
-    /// [`SampleClient::reads`] holds the requests.
+    /// Creates entities, and sends at least one request to each route that reads. The entities
+    /// remain, and [`SampleClient::reads`] holds the requests, so that they can be sent again.
     pub reads: Steps,
 }
 

@@ -68,8 +68,8 @@ pub(crate) async fn reads(walk: &mut SampleClient) {
     sources(walk).await;
 }
 
-/// Creates versions with each kind of source (a run, another version, a logged model), and reads
-/// the file of one.
+/// Creates versions with each kind of source (a run, another version, a logged model), and reads a
+/// file of one of them.
 async fn sources(walk: &mut SampleClient) {
     let experiment = experiment(walk, "sources").await;
     let run = run(walk, &experiment).await;

@@ -70,7 +70,7 @@ pub(crate) async fn writes(walk: &mut SampleClient) {
     for id in [id.as_str(), "iss-chosen"] {
         walk.send(&format!("PATCH {all}/{{issue_id}}"), &[id], update.clone()).await;
     }
-    // The numbers of traces per issue change with assessments and traces.
+    // Changes to assessments and traces update the number of traces of an issue.
     let said = json!({ "assessment_id": "a-issue", "assessment_name": id, "issue": { "issue_name": "wrong" } });
     let assessments = format!("POST {V3}/traces/{{trace_id}}/assessments");
     for trace in &traces {

@@ -1,4 +1,4 @@
-//! Sending requests one after another.
+//! A client that sends the samples.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use tower::ServiceExt;
 
 /// Artifact root of functions in tests.
 pub const ROOT: &str = "s3://bucket/artifacts";
-/// Prefixes of version 2.0 of the API, and of 3.0.
+/// Prefixes of versions 2.0 and 3.0 of the API.
 pub(crate) const V2: &str = "/api/2.0/mlflow";
 pub(crate) const V3: &str = "/api/3.0/mlflow";
-/// Prefix of version 2.0 for the user interface.
+/// Prefix of version 2.0 of the API, as the user interface uses it.
 pub(crate) const AJAX_V2: &str = "/ajax-api/2.0/mlflow";
 
 /// A client that sends requests one after another, and records which routes they used.
@@ -23,7 +23,7 @@ pub struct SampleClient {
     pub router: Router,
     /// Method and canonical path of the routes that were requested, as in the lists of routes.
     pub endpoints: BTreeSet<String>,
-    /// Requests that read, which can be sent again.
+    /// Requests that read. They can be sent again, because they change nothing.
     pub reads: Vec<ReadRequest>,
 }
 
@@ -46,7 +46,7 @@ impl ReadRequest {
 }
 
 impl SampleClient {
-    /// Returns a walk that has not sent any request.
+    /// Returns a client that has not sent any request.
     pub fn new(router: Router) -> Self {
         Self { router, endpoints: BTreeSet::new(), reads: Vec::new() }
     }
@@ -82,8 +82,8 @@ impl SampleClient {
     }
 
     /// Sends requests that read and must succeed, and records them. Each consists of a route and a
-    /// body. Parameters `{x}` of the route are given with their values, as `{x=y}`. A query may
-    /// follow the path.
+    /// body. Parameters of the route are given with their values: `{x=y}` stands for the parameter
+    /// `{x}` with the value `y`. A query may follow the path.
     pub async fn read(&mut self, requests: Vec<(String, Value)>) {
         for (request, body) in requests {
             let (method, filled) = request.split_once(' ').unwrap();
@@ -98,14 +98,15 @@ impl SampleClient {
     }
 }
 
-/// Returns a path, with ids in place of the parameters.
+/// Returns the path of a route, with these ids in place of its parameters.
 fn filled(template: &str, ids: &[&str]) -> String {
     let mut ids = ids.iter();
     let part = |part: &str| if part.starts_with('{') { (*ids.next().unwrap()).to_owned() } else { part.to_owned() };
     template.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
-/// Splits a path whose parameters are given with values into the route and the actual path.
+/// Splits a path with parameters of the form `{x=y}` into the route, which contains `{x}`, and the
+/// actual path, which contains `y`.
 fn parted(filled: &str) -> (String, String) {
     let (path, query) =
         filled.split_once('?').map_or((filled, String::new()), |(path, query)| (path, format!("?{query}")));
@@ -121,7 +122,7 @@ fn parted(filled: &str) -> (String, String) {
 /// Sends a request. Returns status and body of the response.
 pub(crate) async fn ask(router: &Router, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
-    // Requests with spans name the experiment in a header.
+    // Exports of spans name their experiment in a header.
     let request = if path == "/v1/traces" { request.header("x-mlflow-experiment-id", "0") } else { request };
     let request = request.body(Body::from(body.to_string())).unwrap();
     let answer = router.clone().oneshot(request).await.unwrap();

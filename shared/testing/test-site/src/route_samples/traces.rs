@@ -69,7 +69,7 @@ pub(crate) async fn writes(walk: &mut SampleClient) {
     walk.send(&format!("PATCH {assessments}/{{assessment_id}}"), &second, change).await;
     walk.send(&format!("DELETE {assessments}/{{assessment_id}}"), &second, json!({})).await;
     let run = run(walk, "0").await;
-    // The second trace has not arrived yet. The link to it is stored until then.
+    // The second trace has not arrived yet, so the link to it is stored in a stub.
     let awaited = format!("tr-{:032x}", 77);
     walk.post("traces/link-to-run", json!({ "run_id": run, "trace_ids": [trace, awaited] })).await;
     let prompts = json!([{ "name": "p", "version": "1" }]);

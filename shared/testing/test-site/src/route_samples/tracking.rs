@@ -21,7 +21,7 @@ pub(crate) async fn writes(walk: &mut SampleClient) {
 
 async fn of_a_run(walk: &mut SampleClient, run: &str) {
     walk.post("runs/update", json!({ "run_id": run, "status": "FINISHED", "end_time": 2, "run_name": "two" })).await;
-    // Ten points of a metric are enough for a segment.
+    // Logs more points of a metric than the ten that are enough for a segment.
     for step in 0..12 {
         let point = json!({ "run_id": run, "key": "loss", "value": 0.5, "timestamp": step, "step": step });
         walk.post("runs/log-metric", point).await;

@@ -1,4 +1,5 @@
-//! Samples of webhooks. The host of their URL is an address, so that no name is resolved.
+//! Samples of webhooks. The host of the webhooks' URL is an IP address, so that no name is
+//! resolved.
 
 use serde_json::{Value, json};
 

@@ -18,13 +18,13 @@ use crate::resolver::Resolver;
 #[derive(Clone)]
 struct Script {
     begin: Vec<u8>,
-    /// Is sent repeatedly, after each pause.
+    /// Bytes that are sent repeatedly after `begin`, and the pause before each repetition.
     again: Option<(Vec<u8>, Duration)>,
     is_silent: bool,
 }
 
-/// A server that accepts any number of connections, with a request each. It stops when it is
-/// dropped.
+/// A server that accepts any number of connections, and reads one request from each. It stops when
+/// it is dropped.
 pub(super) struct Server {
     port: u16,
     connections: Arc<AtomicUsize>,
@@ -40,24 +40,24 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Sends these bytes, and closes the connection.
+    /// Starts a server that sends these bytes, and then closes the connection.
     pub(super) async fn answering(bytes: &[u8]) -> Self {
         Self::start(Script { begin: bytes.to_vec(), again: None, is_silent: false }).await
     }
 
-    /// Sends a part of a response slowly, forever.
+    /// Starts a server that sends `begin`, and then `piece` every 20 ms, forever.
     pub(super) async fn dripping(begin: &[u8], piece: &[u8]) -> Self {
         let again = Some((piece.to_vec(), Duration::from_millis(20)));
         Self::start(Script { begin: begin.to_vec(), again, is_silent: false }).await
     }
 
-    /// Sends a part of a response as fast as possible, forever.
+    /// Starts a server that sends `begin`, and then `piece` as fast as possible, forever.
     pub(super) async fn endless(begin: &[u8], piece: &[u8]) -> Self {
         let again = Some((piece.to_vec(), Duration::ZERO));
         Self::start(Script { begin: begin.to_vec(), again, is_silent: false }).await
     }
 
-    /// Sends nothing.
+    /// Starts a server that sends nothing.
     pub(super) async fn silent() -> Self {
         Self::start(Script { begin: Vec::new(), again: None, is_silent: true }).await
     }
@@ -135,7 +135,7 @@ async fn serve(stream: &mut TcpStream, script: &Script, received: &Mutex<String>
     stream.shutdown().await
 }
 
-/// A resolver that returns these answers, one after the other, and then fails.
+/// A resolver that returns one of these answers per call, in order, and then fails.
 pub(super) struct FixedResolver {
     answers: Mutex<VecDeque<Vec<IpAddr>>>,
     asked: Arc<AtomicUsize>,
@@ -154,7 +154,7 @@ impl FixedResolver {
         Self { is_silent: true, ..Self::answering(&[]) }
     }
 
-    /// Returns the number of names that have been resolved.
+    /// Returns the counter of the names that have been resolved.
     pub(super) fn asked(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.asked)
     }

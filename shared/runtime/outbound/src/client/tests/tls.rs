@@ -51,7 +51,8 @@ async fn server(issuer: &Issuer, params: CertificateParams) -> u16 {
     port
 }
 
-/// Returns the body of a response of the server, which is the name that the client has indicated.
+/// Sends a request to a host, and returns the body of the response. The test server puts the name
+/// that the client indicated in the TLS handshake (SNI) into the body.
 async fn fetch(host: &str, port: u16, roots: &[CertificateDer<'static>]) -> Result<String, OutboundError> {
     let client = OutboundClient::new(RELAXED).with_roots(roots).unwrap();
     let client = client.with_resolver(FixedResolver::answering(&[&["127.0.0.1"]]));
@@ -64,7 +65,8 @@ async fn a_certificate_must_be_valid_for_the_name() {
     let issuer = issuer();
     let roots = [issuer.der().clone()];
     let port = server(&issuer, for_name("receiver.test")).await;
-    // The connection goes to an address, the certificate and the indicated name belong to the host.
+    // The client connects to an IP address. The certificate has to be valid for the host name,
+    // which is also the name that the client indicates.
     assert_eq!(fetch("receiver.test", port, &roots).await.unwrap(), "receiver.test");
     for host in ["other.test", "sub.receiver.test", "127.0.0.1"] {
         let error = fetch(host, port, &roots).await.unwrap_err();
@@ -96,7 +98,7 @@ async fn a_fully_qualified_name_is_the_name_of_the_certificate() {
     assert_eq!(response.body, "receiver.test");
 }
 
-/// Resolves names with a trailing dot.
+/// A resolver that requires a trailing dot in names, and resolves them to the loopback address.
 struct Dotted;
 
 impl crate::resolver::Resolver for Dotted {
@@ -110,7 +112,8 @@ impl crate::resolver::Resolver for Dotted {
 async fn there_is_no_fallback_to_plain_http() {
     let server = Server::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
     let issuer = issuer();
-    // The server waits for a request, and the client for the server's part of the handshake.
+    // The handshake never completes: the server waits for an HTTP request, and the client waits for
+    // the server's part of the handshake.
     let client = OutboundClient::new(RELAXED).with_roots(&[issuer.der().clone()]).unwrap();
     let url = url(&format!("https://127.0.0.1:{}/", server.port()));
     let error = client.send(request(&url, super::IMPATIENT)).await.unwrap_err();
