@@ -35,7 +35,7 @@ pub struct SenderResponse {
     pub body: Vec<u8>,
 }
 
-/// The reason why there was no response. `cause` contains no part of the URL or the body.
+/// The reason why there was no response. The texts contain no part of the URL or the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SendFailure {
     /// The receiver could not be reached, or did not respond in time.
