@@ -84,12 +84,13 @@ const MAX_DURATION: Duration = Duration::from_secs(90);
 /// How long a call keeps starting to pack further partitions of traces.
 const MAX_PACKING_DURATION: Duration = Duration::from_secs(20);
 
-/// The indexer of one table. Cheap to clone. Clones share the records of postponed runs and of
-/// failed records.
+/// The indexer of one table. Cheap to clone. Clones share the cache of postponed runs and the
+/// counters of failed records.
 ///
 /// The stream delivers an experiment's changes to one indexer at a time, and only the indexer
-/// writes the experiment's index entries. If two indexers run nevertheless, neither processes runs
-/// that the other one is indexing ([`run_ownership`]). `reindex` and `gc` delete some entries.
+/// writes the experiment's index entries, except that `reindex` and `gc` delete some of them. If
+/// two indexers run nevertheless, neither processes runs that the other one is indexing
+/// ([`run_ownership`]).
 #[derive(Clone, Debug)]
 pub struct Indexer {
     table: Table,

@@ -83,7 +83,7 @@ impl TwoIndexers {
         assert!(self.site.sort_keys("DUE#").await.is_empty());
     }
 
-    /// Returns the index that a single indexer creates from these changes.
+    /// Returns the index that a single indexer creates from the changes that these tests make.
     async fn undisturbed() -> Vec<(String, Value)> {
         let two = Self::new().await;
         two.other_indexes().await;

@@ -33,7 +33,7 @@ pub struct NewVersion {
 }
 
 impl NewVersion {
-    /// Returns the content of the event about its creation.
+    /// Returns the content of the event about the version's creation.
     fn event_data<'a>(&'a self, name: &'a str, version: u32, source: &'a ResolvedSource) -> EventData<'a> {
         let Self { tags, description, .. } = self;
         if self.is_prompt {
