@@ -30,7 +30,8 @@ pub(crate) enum Outcome {
         /// attempts are likely to run into the timeout as well.
         is_unresponsive: bool,
     },
-    /// The attempt failed, and another one would fail as well, so none is made.
+    /// The attempt failed for a reason that another attempt would not change, so the delivery is
+    /// given up.
     Final(String),
 }
 
@@ -55,7 +56,7 @@ impl Outcome {
     }
 }
 
-/// Why an attempt has no response.
+/// The reason why an attempt has no response.
 #[derive(Debug)]
 pub(crate) enum AttemptFailure {
     /// The secret cannot be opened. Nothing is sent, because a delivery without a signature could be

@@ -33,7 +33,7 @@ pub enum DelivererEvent {
     Deliver(DeliveryRequest),
 }
 
-/// Delivers events. Cheap to clone.
+/// The function that delivers events and tests webhooks. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Deliverer {
     context: Context,

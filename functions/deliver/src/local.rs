@@ -16,7 +16,7 @@ const MAX_INVOCATIONS: u32 = 4;
 /// a running invocation are removed.
 const MAX_COUNTED: usize = 1_000;
 
-/// Runs the deliverer in tasks of this process.
+/// A replacement for the Lambda function that runs the deliverer in tasks of this process.
 #[derive(Clone, Debug)]
 pub struct LocalDeliverer {
     deliverer: Deliverer,

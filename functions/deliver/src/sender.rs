@@ -46,7 +46,7 @@ pub enum SendFailure {
     Broken(String),
 }
 
-/// Sends requests to receivers.
+/// An interface for sending requests to receivers.
 pub trait Sender: Debug + Send + Sync {
     /// Sends a request once.
     ///
@@ -59,7 +59,7 @@ pub trait Sender: Debug + Send + Sync {
     fn shows_responses(&self) -> bool;
 }
 
-/// Sends requests over the network.
+/// A sender that sends requests over the network.
 #[derive(Clone, Debug)]
 pub struct OutboundSender(pub OutboundClient);
 

@@ -259,8 +259,8 @@ impl Indexer {
         let begin_packing = Moment::now();
         let packings = work.traces_to_pack().map(|(partition, from)| async move {
             let packed = if begin_packing.age() > MAX_PACKING_DURATION || begin.age() > MAX_DURATION {
-                // The partition is requested again instead of being packed now. The stream delivers
-                // the new request after its other records.
+                // The time for packing is over, so packing of the partition is requested again. The
+                // stream delivers the new request after its other records.
                 self.table.put(packing_request(&partition, from.as_ref()), &Condition::Always).await
             } else {
                 self.pack_or_postpone(partition, from.as_ref()).await

@@ -144,7 +144,7 @@ impl Endpoint for GetDownloadUri {
     }
 }
 
-/// Sends a file of a version whose artifacts are managed by this server. As in MLflow, the
+/// A request for a file of a version whose artifacts are managed by this server. As in MLflow, the
 /// arguments are read from the query string instead of a message.
 pub(crate) struct GetArtifact {
     name: RegisteredModelName,

@@ -15,7 +15,7 @@ use table::{Item, Write};
 
 use super::Store;
 
-/// Writes of an event in the transaction of its call.
+/// Number of writes that an event takes in the transaction of its call.
 const EVENT_WRITES: usize = 1;
 
 /// The events that a call may send. The id and the time of the event are chosen once, so that every

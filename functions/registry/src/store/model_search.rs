@@ -52,7 +52,8 @@ impl Store {
         Ok(SearchModelsResponse { registered_models, next_page_token })
     }
 
-    /// Returns a page of all models of some kinds whose names may match the filter.
+    /// Searches all models of these kinds whose names may match the filter, and returns a page of
+    /// them.
     async fn models_of_names(
         &self,
         wanted: &ModelCriteria<'_>,

@@ -55,7 +55,7 @@ pub struct ModelItems {
     pub document: Item,
     /// Rows of tags that are too large for the document.
     pub tags: Vec<Item>,
-    /// The row that says which model the home belongs to.
+    /// The row with the name of the model that the home belongs to.
     pub home: Item,
     /// The row in the workspace's lists.
     pub listed: Item,
@@ -187,7 +187,7 @@ pub fn listed_model_key(workspace: &Workspace, name: &str, kind: ModelKind) -> K
     list_key(workspace, name, kind)
 }
 
-/// Returns the key of the row that says which model a home belongs to.
+/// Returns the key of the row with the name of the model that a home belongs to.
 #[must_use]
 pub fn model_home_key(home: &ModelKey) -> Key {
     home_key(home)

@@ -299,9 +299,9 @@ struct VersionCriteria<'a> {
     visible: Visibility,
 }
 
-/// The versions of one model that pass, among those that have been examined. If one version is a
-/// version of a prompt, all versions of the model are treated as such, and only searches for
-/// prompts find them.
+/// The examined versions of one model that match the search. If any of its examined versions is a
+/// version of a prompt, the model counts as a prompt, and only searches for prompts find its
+/// versions.
 struct ModelVersionsFilter<'a> {
     wanted: &'a VersionCriteria<'a>,
     top: FirstEntities<SortKey, MatchingVersion>,

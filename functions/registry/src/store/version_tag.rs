@@ -95,8 +95,8 @@ impl Store {
         let document = VersionDocument { name, home, version: &version };
         let tags = vec![(key.to_owned(), value.to_owned())];
         let change = DocumentChange { tags, set: vec![(UNSEEN.name(), number(0))], ..DocumentChange::default() };
-        // The change is planned from the current document. If the document turns out to be full, it
-        // is marked as such.
+        // The change is planned from the current document. If the document turns out to be full,
+        // this is recorded in the document.
         entities::documents::change_with(&self.table, &document, change, event).await?;
         Ok(())
     }

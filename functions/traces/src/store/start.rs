@@ -180,8 +180,8 @@ pub(super) fn merge_numbers(
     }
 }
 
-/// Returns the numbers of a metadata entry, updated with those that the new value contains. `None`
-/// if there are none.
+/// Returns the numbers of a metadata entry, updated with those that the new value contains. Returns
+/// `None` if neither contains a number.
 fn merged_numbers(
     known: Option<&str>,
     value: &str,

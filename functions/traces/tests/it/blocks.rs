@@ -15,7 +15,7 @@ const HOUR: u64 = 3_600_000;
 /// Number of traces per test.
 const TRACES: u32 = 45;
 
-/// Whether tests run all searches, as in `make test-slow`, or a sample of them.
+/// Returns whether tests run all searches, as in `make test-slow`, or only a sample of them.
 pub(crate) fn all_searches() -> bool {
     std::env::var_os("ALL_SEARCHES").is_some()
 }

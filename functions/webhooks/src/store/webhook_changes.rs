@@ -91,7 +91,8 @@ impl Store {
     }
 
     /// Creates a webhook, and returns it a second later. Takes two requests and costs four write
-    /// units for up to 1 KB, in addition to those that the URL and the secret require.
+    /// units for up to 1 KB. Checking the URL and sealing the secret take requests to other
+    /// services.
     pub async fn webhook_create(&self, workspace: &Workspace, new: NewWebhook) -> Result<WebhookEntry> {
         check_name(&new.name)?;
         check_url(&self.outbound, &new.url).await?;
@@ -135,7 +136,7 @@ impl Store {
     }
 
     /// Changes a webhook, and returns it a second later. Takes three requests and costs four write
-    /// units for up to 1 KB, in addition to those that a URL and a secret require.
+    /// units for up to 1 KB. Checking a URL and sealing a secret take requests to other services.
     pub async fn webhook_update(&self, workspace: &Workspace, id: &str, change: WebhookChange) -> Result<WebhookEntry> {
         let found = match self.webhook_find(workspace, id).await {
             Ok(found) => found,

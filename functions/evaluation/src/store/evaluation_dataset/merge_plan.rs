@@ -38,9 +38,8 @@ pub(super) struct MergeTransaction {
 }
 
 impl Store {
-    /// Plans the writes of the next transaction, for the first of the wanted records. Reads those
-    /// records that exist already: as many as one transaction can write, and as fit into the limit
-    /// of `MAX_CONTENT_BYTES`.
+    /// Plans the next transactions, for the first of the wanted records. Reads those of these
+    /// records that exist already, as long as their contents do not exceed `MAX_CONTENT_BYTES`.
     pub(super) async fn dataset_plan(
         &self,
         merge: &MergeRequest<'_>,
@@ -120,9 +119,8 @@ impl Store {
     }
 }
 
-/// Returns the first of the wanted records, from which the next transaction is planned: at most 99
-/// that exist already, which is the most that a transaction can write, and at most `BATCH_SIZE` in
-/// total.
+/// Returns the first of the wanted records, for which the next transactions are planned: up to
+/// `BATCH_SIZE` records, including no more existing ones than one transaction can write.
 fn transaction_records(wanted: &[InputsGroup]) -> &[InputsGroup] {
     let known = wanted.iter().enumerate().filter(|(_, wanted)| wanted.known.is_some());
     let too_many = known.map(|(place, _)| place).nth(MAX_TRANSACTION_WRITES - 1);

@@ -21,7 +21,7 @@ pub(super) struct SentRecord {
     pub(super) user: UserTag,
 }
 
-/// What the tags of a record say about the record's user.
+/// The user of a record, according to the record's tags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum UserTag {
     /// The tag is missing.
