@@ -27,7 +27,7 @@
 //!
 //! The indexer also removes leftovers with the crate `run-index`: the data of runs, logged models
 //! and experiments that were permanently deleted, and of evaluation datasets that a client deleted.
-//! Only links to traces that have not arrived are removed by DynamoDB's time to live.
+//! Links to traces that have not arrived are removed by DynamoDB's time to live instead.
 
 mod access_errors;
 mod declaration;
@@ -317,7 +317,7 @@ impl Indexer {
             return Ok(());
         };
         if matches!(failure, Failure::Inaccessible(_)) {
-            // Postponing the partition failed as well, so the failure is returned.
+            // Postponing the partition would fail as well, so the failure is returned.
             return Err(failure);
         }
         tracing::error!(?failure, ?partition, "traces could not be packed, and are put off");

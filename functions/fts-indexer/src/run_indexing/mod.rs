@@ -57,8 +57,9 @@ impl Indexer {
             checks.extend(check.map(|time| (run.at.clone(), time)));
         }
         for at in &batch.deleted {
-            // If the run was deleted in the meantime, the stream contains a separate record of the
-            // deletion, and its entries are removed then.
+            // The run was deleted in the meantime. Its copy and its entries cannot be found without
+            // its start time, so they are deleted when the stream delivers the record of the
+            // deletion.
             self.index.clear_up_run(at, None).await?;
         }
         let mut plans = self.write_copies(plans).await?;
