@@ -422,8 +422,8 @@ impl UnfinishedWork {
         Self { undone: undone.collect(), failed: Vec::new() }
     }
 
-    /// Records the outcome for subjects. If the failure concerns the table ([`has_to_wait`]), the
-    /// subjects remain to be done.
+    /// Records the outcome of the work for these subjects. If the table cannot be accessed
+    /// ([`has_to_wait`]), the error is returned, and the subjects remain to be done.
     fn record_outcome(
         &mut self,
         subjects: impl IntoIterator<Item = RecordSubject>,

@@ -83,9 +83,9 @@ impl WebhookQueues {
         Self { table, deliverer: None, queued: Arc::default() }
     }
 
-    /// Queues events, and returns each with its outcome. If an event of a model cannot be queued,
-    /// all later events of the model have the same outcome, because they must not be delivered
-    /// before it.
+    /// Queues events, and returns each with its outcome. If an event of a model cannot be queued, no
+    /// later event of the model is queued, because it must not be delivered before the first one.
+    /// The later events are returned with the same error.
     pub(crate) async fn add<'a>(&self, events: &[&'a AnnouncedEvent]) -> Vec<(&'a AnnouncedEvent, Result<()>)> {
         let mut by_model = BTreeMap::<_, Vec<_>>::new();
         for event in events {

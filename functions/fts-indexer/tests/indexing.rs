@@ -421,7 +421,7 @@ async fn a_run_that_is_gone_leaves_nothing() {
     }
     let other = site.run(2, "stays").await;
     assert!(site.handle([changed(&at), changed(&other)].concat()).await.is_empty());
-    // The directory is kept, because it is data of the experiment.
+    // The directory of lists is kept, because it belongs to the experiment and not to the run.
     let stays = |key: &str| key.contains(other.run.as_str()) || key.contains(" IX#");
     let of_other: Vec<_> = site.dump().await.into_iter().filter(|(key, _)| stays(key)).collect();
 

@@ -1,8 +1,8 @@
 //! Indexes runs.
 //!
-//! The entries that a run currently has in the index are derived from its copy, and the entries
-//! that it should have from its documents. Indexing may be interrupted anywhere and repeated,
-//! because its steps have this order:
+//! The index contains a copy of each run. The entries that a run currently has in the index are
+//! derived from this copy, and the entries that it should have are derived from its documents.
+//! Indexing may be interrupted anywhere and repeated, because its steps have this order:
 //!
 //! 1. The run's journal is packed (the crate `metric-packing`).
 //! 2. The new copy is written, with a list of stale entries. From then on it is known what the

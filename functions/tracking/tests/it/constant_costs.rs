@@ -95,7 +95,8 @@ async fn a_page_of_a_long_experiment_that_is_not_indexed_is_not_the_whole() {
     assert!(newest_rare < whole_rare + 240.0, "{newest_rare} units, and {whole_rare}");
 }
 
-/// One process writes. Another process, which has cached nothing, reads immediately afterwards.
+/// What one process writes is visible to another process at once, even if no global index has been
+/// updated.
 #[tokio::test]
 async fn another_process_sees_everything_at_once() {
     let site = Site::new().await;

@@ -146,7 +146,7 @@ impl SearchRun<'_> {
         Ok(())
     }
 
-    /// Fills the page for any other order, in which case all traces have to be read.
+    /// Fills the page in an order other than newest first, for which all traces have to be read.
     async fn sort(
         &self,
         walks: &mut MergedPlaces,
