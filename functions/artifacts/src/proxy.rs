@@ -14,7 +14,8 @@ use service::{BodyStream, Endpoint, EndpointResponse, Upload};
 use crate::proxy_paths::{may_list, path_in_workspace, resolve_read, with_runs};
 use crate::store::Store;
 
-/// `GET mlflow-artifacts/artifacts`: the files in a directory, each with its name as the path.
+/// The response to `GET mlflow-artifacts/artifacts`: the files in a directory. The path of each
+/// file is its name without the directory.
 #[derive(Serialize)]
 pub(crate) struct Files {
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -161,8 +161,8 @@ impl Endpoint for Get {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<EffectivePermissionResponse> {
-        // Users may query their own permissions, and administrators of the server those of all
-        // users. Administrators of the resource's workspace may query them, too
+        // Users may query their own permissions, and administrators of the server may query the
+        // permissions of all users. Administrators of the resource's workspace may do so, too
         // (`validate_can_get_user_permission`).
         if let VisibleRoles::InWorkspaces(administered) = VisibleRoles::of(scope, store, self.user.text()).await? {
             let workspace = scope.workspace();

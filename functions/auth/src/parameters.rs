@@ -39,7 +39,7 @@ impl Parameters {
     /// Returns a required parameter.
     ///
     /// # Errors
-    /// Returns `INVALID_PARAMETER_VALUE`.
+    /// Returns `INVALID_PARAMETER_VALUE` if the parameter is missing.
     pub(crate) fn required(&self, name: &str) -> Result<&Value> {
         self.0.get(name).ok_or_else(|| {
             Error::invalid(format!(

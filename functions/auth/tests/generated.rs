@@ -212,9 +212,9 @@ async fn in_workspaces(ledger: &mut CostLedger) {
             let item = entities::in_workspace(Item::new(rows::Experiment::key(&experiment())), &of);
             data.put(item, &Condition::Always).await.unwrap();
             let by = arrived(&[(AUTHORIZATION, &word), (WORKSPACE_HEADER, workspace)]);
-            // The requests and units for the user are those of the previous sections. Reading the
-            // workspace takes one more unit. If users sign in, it is always read, because roles
-            // refer to a workspace by its id.
+            // The workspace does not change the requests and units that the previous sections show
+            // for the user, except that reading the workspace takes one more unit. If users sign
+            // in, the workspace is always read, because roles refer to a workspace by its id.
             let elsewhere = f64::from(u8::from(workspace != "default"));
             let kinds = [
                 ("reads an experiment", &reading, 1.0, 0.0, 4.0 + elsewhere),

@@ -16,20 +16,22 @@ use crate::sender::{Message, SendFailure, Sender, SenderResponse};
 /// Statuses after which MLflow retries.
 const RETRIED_STATUSES: [u16; 5] = [429, 500, 502, 503, 504];
 
-/// The outcome of an attempt. The texts are stored, and shown to operators. They contain nothing
-/// that the receiver has sent except its status.
+/// The outcome of an attempt. The texts are stored and shown to operators. They contain the status
+/// that the receiver responded with, but nothing else that it has sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The receiver has accepted the event.
     Delivered,
-    /// The attempt failed, and is repeated.
+    /// The attempt failed, and another one will be made later.
     Retry {
         why: String,
         retry_after: Option<Duration>,
-        /// Whether the receiver did not respond, so that other attempts are likely to take as long.
+        /// Whether the receiver could not be reached or did not respond in time, so that further
+        /// attempts are likely to run into the timeout as well.
         is_unresponsive: bool,
     },
-    /// The attempt failed for good.
+    /// The attempt failed for a reason that another attempt would not change, so the delivery is
+    /// given up.
     Final(String),
 }
 
@@ -54,7 +56,7 @@ impl Outcome {
     }
 }
 
-/// Why an attempt has no response.
+/// The reason why an attempt has no response.
 #[derive(Debug)]
 pub(crate) enum AttemptFailure {
     /// The secret cannot be opened. Nothing is sent, because a delivery without a signature could be
@@ -63,7 +65,7 @@ pub(crate) enum AttemptFailure {
     Sending(SendFailure),
 }
 
-/// Sends a body to a webhook, once.
+/// Makes one attempt to send a body to a webhook.
 pub(crate) async fn attempt(
     (sender, keys): (&dyn Sender, &SecretKeys),
     workspace: &Workspace,
@@ -101,7 +103,8 @@ pub(crate) fn delivery_id(event: WebhookEventId, webhook: WebhookId) -> String {
     uuid(sha256_128(&[event.bits().to_be_bytes(), webhook.bits().to_be_bytes()].concat()))
 }
 
-/// Returns a UUID of version 8, whose other bits are free.
+/// Returns a UUID of version 8 with these bits, except those that the version and the variant
+/// occupy. Version 8 leaves the meaning of all other bits to the application.
 pub(crate) fn uuid(bits: u128) -> String {
     let bits = bits & !(0xf << 76) & !(0x3 << 62) | (0x8 << 76) | (0x2 << 62);
     let text = format!("{bits:032x}");
@@ -113,7 +116,8 @@ pub(crate) fn uuid(bits: u128) -> String {
 mod tests {
     use super::*;
 
-    /// The expected value was computed with Python's `hmac`, as MLflow does.
+    /// The expected signature was computed by Python's `hmac` in the same way as MLflow computes
+    /// it.
     #[test]
     fn signatures_are_those_of_mlflow() {
         let secret = Secret::from("s3cret".to_owned());

@@ -1,4 +1,4 @@
-//! What an attempt needs.
+//! What an attempt to deliver an event needs: the table, the sender and the keys.
 
 use std::sync::Arc;
 

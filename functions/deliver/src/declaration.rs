@@ -14,9 +14,11 @@ pub const FUNCTION: Function = Function {
     }),
     key_prefixes: &["HOOK#"],
     settings: &[EnvironmentSetting::OpensSecrets],
-    // The function waits for receivers most of the time.
+    // Little memory, and thus little CPU, because the function waits for receivers most of the
+    // time.
     memory: 256,
-    // Timeout in seconds: attempts start within 80 seconds, and an attempt takes up to 30.
+    // Timeout in seconds. An invocation starts attempts during its first 80 seconds, and the last
+    // attempt takes up to 30.
     timeout: 120,
     ..Function::BASE
 };

@@ -1,4 +1,4 @@
-//! Handles an invocation.
+//! The entry points of the function: delivering pending events, and testing a webhook.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::sender::{SendFailure, Sender};
 
 /// Number of queues that an invocation delivers from concurrently.
 const CONCURRENCY: usize = 10;
-/// Timeout of the attempt of a test.
+/// Timeout for sending the event of a test.
 const TEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum length of the response that a test returns, in characters.
 const MAX_SHOWN_LENGTH: usize = 4_096;
@@ -29,11 +29,11 @@ const MAX_SHOWN_LENGTH: usize = 4_096;
 pub enum DelivererEvent {
     /// A test of a webhook.
     Test(TestRequest),
-    /// Deliveries that may be due.
+    /// A webhook, and the models whose events may be due for delivery to it.
     Deliver(DeliveryRequest),
 }
 
-/// Delivers events. Cheap to clone.
+/// The function that delivers events and tests webhooks. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Deliverer {
     context: Context,
@@ -46,12 +46,12 @@ impl Deliverer {
         Self { context: Context { table: table.in_background(), sender, keys } }
     }
 
-    /// Delivers what is due in the queues of a webhook. The events of a queue are delivered in order,
-    /// and queues do not wait for each other.
+    /// Delivers the events that are due in the queues of a webhook. The events of a queue are
+    /// delivered in order, and queues do not wait for each other.
     ///
     /// # Errors
-    /// Returns the first failure to access the table, after all queues were tried. A tick finds the
-    /// queues whose delivery failed when their leases have expired.
+    /// Returns the first failure to access the table, after all queues were tried. A queue whose
+    /// delivery failed is delivered after a later tick, when its lease has expired.
     pub async fn deliver(&self, request: &DeliveryRequest) -> Result<()> {
         Box::pin(service::log_work("deliver", self.deliver_queues(request))).await
     }

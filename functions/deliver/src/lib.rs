@@ -1,12 +1,13 @@
 //! The function that sends events of the model registry to webhooks.
 //!
-//! The indexer invokes it when events have arrived, and when its tick finds deliveries that are due
-//! again. The function `webhooks` invokes it to test a webhook. It serves no routes, and reads
-//! neither the stream nor an index. Its permissions are limited to partitions that begin with
-//! `HOOK#`, because it is the only function that connects to addresses that users have chosen.
+//! The indexer invokes it when events have arrived, and when the scheduled tick finds that
+//! deliveries are due, for example after a failed attempt. The function `webhooks` invokes it to
+//! test a webhook. It serves no routes, and reads neither the stream nor an index. Its permissions
+//! are limited to partitions that begin with `HOOK#`, because it is the only function that connects
+//! to addresses that users have chosen.
 //!
 //! Begin reading with [`deliverer`](Deliverer). `docs/design/webhooks.md` describes the rows that
-//! it reads and writes, and the way of an event.
+//! it reads and writes, and how an event gets from the registry to a receiver.
 //!
 //! | module | what it does |
 //! |---|---|

@@ -9,13 +9,14 @@ use tokio::sync::Semaphore;
 
 use crate::Deliverer;
 
-/// Number of invocations of one webhook that run concurrently. Further ones are dropped, because a
-/// tick finds what they would deliver.
+/// Maximum number of concurrent invocations per webhook. Further requests to deliver are dropped,
+/// because their queues remain due and the next tick requests their delivery again.
 const MAX_INVOCATIONS: u32 = 4;
-/// Number of webhooks whose invocations are counted. When the map is full, idle webhooks are removed.
+/// Capacity of the map of running invocations, in webhooks. When the map is full, webhooks without
+/// a running invocation are removed.
 const MAX_COUNTED: usize = 1_000;
 
-/// Runs the deliverer in tasks of this process.
+/// A replacement for the Lambda function that runs the deliverer in tasks of this process.
 #[derive(Clone, Debug)]
 pub struct LocalDeliverer {
     deliverer: Deliverer,
@@ -23,7 +24,7 @@ pub struct LocalDeliverer {
 }
 
 impl LocalDeliverer {
-    /// Creates a local function that runs this deliverer.
+    /// Creates a local replacement for the Lambda function, which runs this deliverer.
     #[must_use]
     pub fn new(deliverer: Deliverer) -> Self {
         Self { deliverer, running: Arc::default() }
@@ -33,7 +34,8 @@ impl LocalDeliverer {
     pub async fn wait_until_idle(&self) {
         let running: Vec<_> = self.running.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
         for permits in running {
-            // The semaphore is never closed. All of its permits are free when no invocation runs.
+            // The semaphore is never closed, so this cannot fail. All permits are available only
+            // when no invocation runs.
             let _ = permits.acquire_many(MAX_INVOCATIONS).await;
         }
     }

@@ -14,24 +14,25 @@ use crate::retry_times::{MAX_AGE, delay, ms};
 
 /// Timeout of an attempt, as in MLflow.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long an invocation keeps starting attempts. The function's timeout is longer by an attempt
-/// and a few requests to the table.
+/// How long an invocation keeps starting attempts. The timeout of the function is longer than this
+/// by the duration of one attempt and of a few requests to the table.
 const MAX_DURATION: Duration = Duration::from_secs(80);
 /// How long a queue is leased: longer than the timeout of the function, 120 seconds, so that no
 /// other process delivers from the queue while this one may still do so.
 const LEASE: Duration = Duration::from_secs(150);
-/// How long queues of a webhook wait whose receiver has not responded to the event of another
-/// queue. Otherwise, the events of many models would occupy many processes for the length of a
-/// timeout each.
+/// How long the other queues of a webhook are postponed after its receiver has not responded to an
+/// event. Without this pause, the queues of many models would each occupy a process until an
+/// attempt times out.
 const UNRESPONSIVE_PAUSE: Duration = Duration::from_mins(1);
-/// Page size for pending deliveries. A page is read again after it has been delivered.
+/// Page size for pending deliveries. After all deliveries of a page were attempted, the oldest page
+/// is read again, because delivered ones have been removed from it.
 const PAGE_SIZE: usize = 50;
 
-/// An invocation, as its queues see it.
+/// The state that the queues of an invocation share.
 #[derive(Debug)]
 pub(crate) struct Invocation {
     begin: Moment,
-    /// Whether the receiver has not responded in this invocation.
+    /// Whether the receiver has failed to respond to any event in this invocation.
     is_unresponsive: AtomicBool,
 }
 
@@ -45,23 +46,24 @@ impl Invocation {
     }
 }
 
-/// What follows after an event.
+/// What to do with a queue after an event has been handled.
 enum Next {
-    /// The next event of the queue is delivered.
+    /// Continue with the next event of the queue.
     Event,
-    /// The queue waits until this time, in ms.
+    /// Postpone the queue until this time, in ms.
     Wait(i64),
 }
 
 impl Context {
-    /// Delivers the events of a queue, unless it is not due or another process does.
+    /// Delivers the events of a queue, unless the queue is not due or another process is delivering
+    /// from it.
     ///
     /// For one event of usual size, takes six requests, which cost three write units and three
     /// read units: to lease the queue, to read its deliveries, the webhook and the event, and to
     /// remove the delivery and the queue.
     pub(crate) async fn deliver_queue(&self, queue: &QueueId, invocation: &Invocation) -> Result<()> {
         if !invocation.has_time() {
-            // A tick finds the queue, which is still due.
+            // The queue remains due, so the next tick requests its delivery again.
             return Ok(());
         }
         if invocation.is_unresponsive.load(Ordering::Relaxed) {
@@ -110,7 +112,7 @@ impl Context {
             return Ok(Next::Event);
         }
         let Some(body) = event.body(&self.table).await? else {
-            // The parts of a body expire independently of the event's row.
+            // The parts of a large body expire independently of the event's row.
             tracing::warn!(event = %delivery.event, "the body of an event has expired before it was delivered");
             delivery.remove(&self.table).await?;
             return Ok(Next::Event);
@@ -144,7 +146,8 @@ impl Context {
                 }
                 if now.saturating_sub(delivery.pending_since) >= ms(MAX_AGE) {
                     self.give_up(queue, delivery, &why).await?;
-                    // An unresponsive receiver would occupy the process for another timeout.
+                    // The event is given up, but the queue still waits: the next event would occupy
+                    // the process for another timeout.
                     let pause = Next::Wait(now + ms(UNRESPONSIVE_PAUSE));
                     return Ok(if is_unresponsive { pause } else { Next::Event });
                 }
@@ -154,8 +157,8 @@ impl Context {
         }
     }
 
-    /// Postpones the queues of a webhook that have not been attempted yet, in this process and in
-    /// others.
+    /// Postpones those queues of a webhook whose next event has not been attempted yet, in this
+    /// process and in others, because the receiver does not respond.
     async fn pause_webhook(&self, queue: &QueueId, now: i64, invocation: &Invocation) -> Result<()> {
         if invocation.is_unresponsive.swap(true, Ordering::Relaxed) {
             return Ok(());
@@ -163,7 +166,7 @@ impl Context {
         let webhook = StoredWebhook::key(&queue.workspace, queue.webhook);
         let update = Update::new(webhook).set(POSTPONED_UNTIL, number(now + ms(UNRESPONSIVE_PAUSE)));
         match self.table.apply(&update).await {
-            // The webhook has been deleted in the meantime.
+            // A refused update means that the webhook has been deleted in the meantime.
             Ok(()) | Err(Failure::Refused { .. }) => Ok(()),
             Err(failure) => Err(failure),
         }

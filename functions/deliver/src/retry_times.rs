@@ -5,7 +5,8 @@ use std::time::Duration;
 const MINUTE: Duration = Duration::from_mins(1);
 /// Longest delay between two attempts, including delays that a receiver requests.
 const MAX_DELAY: Duration = Duration::from_hours(1);
-/// How long a delivery is attempted.
+/// How long after it became pending a delivery is still attempted. A delivery that fails after this
+/// time is given up.
 pub(crate) const MAX_AGE: Duration = Duration::from_hours(24);
 
 /// Returns the delay after a number of failed attempts: 1, 2, 4, 8, 16, 32 and 60 minutes, or the

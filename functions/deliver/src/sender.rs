@@ -35,7 +35,7 @@ pub struct SenderResponse {
     pub body: Vec<u8>,
 }
 
-/// The reason why there was no response. `cause` contains no part of the URL or the body.
+/// The reason why there was no response. The texts contain no part of the URL or the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SendFailure {
     /// The receiver could not be reached, or did not respond in time.
@@ -46,7 +46,7 @@ pub enum SendFailure {
     Broken(String),
 }
 
-/// Sends requests to receivers.
+/// An interface for sending requests to receivers.
 pub trait Sender: Debug + Send + Sync {
     /// Sends a request once.
     ///
@@ -59,7 +59,7 @@ pub trait Sender: Debug + Send + Sync {
     fn shows_responses(&self) -> bool;
 }
 
-/// Sends requests over the network.
+/// A sender that sends requests over the network.
 #[derive(Clone, Debug)]
 pub struct OutboundSender(pub OutboundClient);
 

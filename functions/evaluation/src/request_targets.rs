@@ -1,12 +1,12 @@
-//! Evaluation datasets, scorers, label schemas and review queues as requests refer to them.
+//! The evaluation datasets, scorers, label schemas and review queues that requests refer to.
 
 use access::{Action, Granted, Needs, Resource, Scope, Target};
 use mlflow_api::{EvaluationDatasetId, ExperimentId, LabelSchemaId, Request, Result, ReviewQueueId};
 
 use crate::store::{DatasetReference, ScorerName};
 
-/// The dataset id in a path. A text that is not a valid id refers to no dataset. Only some calls
-/// report that as an error.
+/// The dataset id in a path. A text that is not a valid id refers to no dataset. Only some
+/// endpoints return an error for such a text.
 #[derive(Clone, Debug)]
 pub(crate) struct DatasetTarget {
     text: String,
@@ -25,7 +25,7 @@ impl DatasetTarget {
         [self.id.clone().map_or(Target::Nothing(Resource::EvaluationDataset), Target::EvaluationDataset)]
     }
 
-    /// Returns the dataset, to which the scope has granted access. If the dataset is in another
+    /// Returns the dataset with the scope's grant of access. If the dataset is in another
     /// workspace, the result is a reference without a dataset.
     pub(crate) fn granted(self, scope: &Scope) -> Result<DatasetReference> {
         let dataset = self.id.as_ref().map(|id| scope.known_evaluation_dataset(id)).transpose()?.flatten();
@@ -52,14 +52,14 @@ impl ScorerTarget {
         Target::Scorer(self.experiment, self.name.clone())
     }
 
-    /// Returns the scorer, to which the scope has granted access.
+    /// Returns the scorer with the scope's grant of access.
     pub(crate) fn granted(self, scope: &Scope) -> Result<ScorerName> {
         let experiment = scope.scorer(self.experiment, &self.name)?;
         Ok(ScorerName { experiment, text: self.text, name: self.name })
     }
 
-    /// Returns the scorer, for a request whose scope has granted access to the experiment instead
-    /// of the scorer.
+    /// Returns the scorer, for a request that has been granted access to the experiment instead of
+    /// the scorer.
     pub(crate) fn granted_with_experiment(self, scope: &Scope) -> Result<ScorerName> {
         Ok(ScorerName { experiment: scope.experiment(self.experiment)?, text: self.text, name: self.name })
     }
@@ -91,14 +91,15 @@ macro_rules! target_in_experiment {
                 Needs::of_in(action, Resource::$resource, target)
             }
 
-            /// Returns the entity with its experiment, to which the scope has granted access, or
-            /// `None` if no entity can have the id. The entity does not have to exist.
+            /// Returns the entity's id, and its experiment with the scope's grant of access.
+            /// Returns `None` if the text is not a valid id, or if the caller may not read the
+            /// experiment. The entity does not have to exist.
             pub(crate) fn known(self, scope: &Scope) -> Result<Option<(Granted<ExperimentId>, $id)>> {
                 let Some(id) = self.id else { return Ok(None) };
                 Ok(scope.listed_experiment(id.experiment())?.map(|experiment| (experiment, id)))
             }
 
-            /// Returns the entity with its experiment, to which the scope has granted access. The
+            /// Returns the entity's id, and its experiment with the scope's grant of access. The
             /// entity does not have to exist.
             pub(crate) fn granted(self, scope: &Scope) -> Result<(Granted<ExperimentId>, $id)> {
                 let text = self.text.clone();

@@ -9,7 +9,7 @@ use entities::Moment;
 /// again several times per second.
 const INTERVAL: Duration = Duration::from_mins(1);
 
-/// Limits the lines about an inaccessible table to one per minute. Cheap to clone.
+/// A logger that writes at most one line per minute about an inaccessible table. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AccessErrors(Arc<Mutex<Option<Moment>>>);
 

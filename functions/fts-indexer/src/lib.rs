@@ -27,7 +27,7 @@
 //!
 //! The indexer also removes leftovers with the crate `run-index`: the data of runs, logged models
 //! and experiments that were permanently deleted, and of evaluation datasets that a client deleted.
-//! Only links to traces that have not arrived are removed by DynamoDB's time to live.
+//! Links to traces that have not arrived are removed by DynamoDB's time to live instead.
 
 mod access_errors;
 mod declaration;
@@ -84,12 +84,13 @@ const MAX_DURATION: Duration = Duration::from_secs(90);
 /// How long a call keeps starting to pack further partitions of traces.
 const MAX_PACKING_DURATION: Duration = Duration::from_secs(20);
 
-/// The indexer of one table. Cheap to clone. Clones share the records of postponed runs and of
-/// failed records.
+/// The indexer of one table. Cheap to clone. Clones share the cache of postponed runs and the
+/// counters of failed records.
 ///
 /// The stream delivers an experiment's changes to one indexer at a time, and only the indexer
-/// writes the experiment's index entries. If two indexers run nevertheless, neither processes runs
-/// that the other one is indexing ([`run_ownership`]). `reindex` and `gc` delete some entries.
+/// writes the experiment's index entries, except that `reindex` and `gc` delete some of them. If
+/// two indexers run nevertheless, neither processes runs that the other one is indexing
+/// ([`run_ownership`]).
 #[derive(Clone, Debug)]
 pub struct Indexer {
     table: Table,
@@ -258,8 +259,8 @@ impl Indexer {
         let begin_packing = Moment::now();
         let packings = work.traces_to_pack().map(|(partition, from)| async move {
             let packed = if begin_packing.age() > MAX_PACKING_DURATION || begin.age() > MAX_DURATION {
-                // The partition is requested again instead of being packed now. The stream delivers
-                // the new request after its other records.
+                // The time for packing is over, so packing of the partition is requested again. The
+                // stream delivers the new request after its other records.
                 self.table.put(packing_request(&partition, from.as_ref()), &Condition::Always).await
             } else {
                 self.pack_or_postpone(partition, from.as_ref()).await
@@ -316,7 +317,7 @@ impl Indexer {
             return Ok(());
         };
         if matches!(failure, Failure::Inaccessible(_)) {
-            // Postponing the partition failed as well, so the failure is returned.
+            // Postponing the partition would fail as well, so the failure is returned.
             return Err(failure);
         }
         tracing::error!(?failure, ?partition, "traces could not be packed, and are put off");
@@ -421,8 +422,8 @@ impl UnfinishedWork {
         Self { undone: undone.collect(), failed: Vec::new() }
     }
 
-    /// Records the outcome for subjects. If the failure concerns the table ([`has_to_wait`]), the
-    /// subjects remain to be done.
+    /// Records the outcome of the work for these subjects. If the table cannot be accessed
+    /// ([`has_to_wait`]), the error is returned, and the subjects remain to be done.
     fn record_outcome(
         &mut self,
         subjects: impl IntoIterator<Item = RecordSubject>,

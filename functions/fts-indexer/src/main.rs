@@ -16,7 +16,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Minimum interval, in seconds, between two indexings of a run that is being logged to.
 const INTERVAL_VARIABLE: &str = "RUN_INDEXING_INTERVAL";
-/// Whether there are workspaces other than the default one.
+/// Environment variable that is set if there are workspaces other than the default one.
 const WORKSPACES_VARIABLE: &str = "WORKSPACES";
 
 #[tokio::main(flavor = "current_thread")]

@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 /// Checks whether a record of the stream is for the indexer.
 ///
 /// An item that has changed since it was indexed carries a mark. Every item that can carry a mark
-/// has a revision, and so has every other item whose deletion matters. Marks of traces and requests
-/// to pack traces have a separate attribute, and events for webhooks another one. A deletion is recognized by the lack of a new image,
-/// because an event source mapping supports conditions only on `dynamodb`, and not on `eventName`.
+/// has the attribute with the revision, and so does every other item whose deletion the indexer has
+/// to process. Marks of traces and requests to pack traces have a separate attribute, and events
+/// for webhooks have another one. A deletion is recognized by the lack of a new image, because an
+/// event source mapping supports conditions only on `dynamodb`, and not on `eventName`.
 #[must_use]
 pub fn is_for_indexer(record: &Value) -> bool {
     let has = |image: &str, attribute: &str, kind: &str| record["dynamodb"][image][attribute].get(kind).is_some();

@@ -1,4 +1,5 @@
-//! Checks postponed runs once per minute, independently of the stream.
+//! Checks once per minute, independently of the stream, which postponed runs, partitions of traces
+//! and queues of events are due.
 //!
 //! A tick does not index or pack anything. It marks a run again and requests immediate indexing
 //! ([`MarkUpdate::marked_overdue`]). The stream delivers this change to its consumer, so that the
@@ -38,8 +39,9 @@ enum DueTime {
 }
 
 impl Indexer {
-    /// Processes all runs and partitions of traces that are due. Runs that still have to be indexed
-    /// are marked, and packing of the partitions is requested.
+    /// Processes all runs, partitions of traces and queues of events that are due. Runs that still
+    /// have to be indexed are marked, packing of the partitions is requested, and the delivery of
+    /// the events is invoked.
     ///
     /// Takes one request for each of a few shards. For every 50 due runs, takes one request to read
     /// them, one for each run to be indexed, and two to four to write and delete rows. Like other

@@ -73,8 +73,8 @@ impl AnnouncedEvent {
 pub(crate) struct WebhookQueues {
     table: Table,
     pub(crate) deliverer: Option<Arc<dyn WebhookDeliverer>>,
-    /// Events that this process has queued. If other records of their batch have to be delivered
-    /// again, the events are not queued, and sent, again.
+    /// The events that this process has queued most recently. If a batch is delivered again because
+    /// of other records, these events are skipped, so that they are not sent twice.
     queued: Arc<Mutex<VecDeque<WebhookEventId>>>,
 }
 
@@ -83,8 +83,9 @@ impl WebhookQueues {
         Self { table, deliverer: None, queued: Arc::default() }
     }
 
-    /// Queues events, and returns them with the outcome. If one of a model's events cannot be queued,
-    /// its later ones have the same outcome, because they must not be delivered before it.
+    /// Queues events, and returns each with its outcome. If an event of a model cannot be queued, no
+    /// later event of the model is queued, because it must not be delivered before the first one.
+    /// The later events are returned with the same error.
     pub(crate) async fn add<'a>(&self, events: &[&'a AnnouncedEvent]) -> Vec<(&'a AnnouncedEvent, Result<()>)> {
         let mut by_model = BTreeMap::<_, Vec<_>>::new();
         for event in events {
@@ -138,8 +139,8 @@ impl WebhookQueues {
         self.queued.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Invokes the delivery of all queues that are due. Takes one request, which costs a read unit
-    /// per 4 KB of queues, unless there are more than 1 MB of them.
+    /// Invokes the delivery of all queues that are due. Takes one request per MB of queues, which
+    /// costs one read unit per 4 KB.
     pub(crate) async fn deliver_due(&self, now: i64) -> Result<()> {
         if self.deliverer.is_none() {
             return Ok(());
@@ -157,8 +158,8 @@ impl WebhookQueues {
         Ok(())
     }
 
-    /// Invokes the delivery of queues, once per webhook and 100 queues. A failure is only logged,
-    /// because the next tick invokes the delivery again.
+    /// Invokes the delivery of queues, with at most 100 queues of one webhook per invocation. A
+    /// failure is only logged, because the next tick invokes the delivery again.
     async fn invoke(&self, queues: Vec<QueueId>) {
         let Some(deliverer) = &self.deliverer else { return };
         for request in requests(queues.into_iter()) {

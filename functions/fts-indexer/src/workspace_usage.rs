@@ -1,9 +1,9 @@
 //! Counts the usage of workspaces: runs that are created, traces that begin, and bytes of spans.
 //!
-//! The stream contains records of all of these anyway, so counting requires no additional records.
+//! The stream contains records of these events anyway, so counting requires no additional records.
 //! A batch that is delivered twice is counted twice. The bytes of an export are counted only if the
-//! export puts a mark, which the first export of a trace does, and later ones about once per
-//! minute. Imported runs and traces are not counted, because they were not created here.
+//! export writes a mark. The first export of a trace does so, and later ones about once per minute.
+//! Imported runs and traces are not counted, because they were not created here.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};

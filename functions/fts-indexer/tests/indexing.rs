@@ -23,7 +23,8 @@ use run_index::{MAX_ENTRIES_IN_MEMORY, RunIndex};
 use serde_json::{Value, json};
 use table::{Condition, Item, Map, RetryPolicy, Table, Update, map, number, text};
 
-/// Replaces libc's allocator, because such tests spent a fifth of their time in it.
+/// Replaces libc's allocator, because tests with an embedded engine spent a fifth of their time in
+/// it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -84,7 +85,7 @@ impl Site {
         RunIndex::new(self.table.clone())
     }
 
-    /// Writes a run like the tracking function.
+    /// Writes a run in the form in which the tracking function writes it.
     async fn run(&self, number_of_run: u64, name: &str) -> RunLocation {
         let experiment = ExperimentId::from_number(1).unwrap();
         let at = RunLocation { experiment, run: RunId::new(1_700_000_000_000 + number_of_run, experiment, 7) };
@@ -224,7 +225,8 @@ async fn a_batch_of_a_thousand_with_one_poison_record_loses_no_other() {
     Box::pin(no_other_is_lost(1_000)).await;
 }
 
-/// Indexes this many runs, with an unreadable record in the middle of their records.
+/// Indexes this many runs, with an unreadable record in the middle of their records, and checks
+/// that all other runs are indexed.
 async fn no_other_is_lost(runs: u64) {
     let site = Site::new().await;
     let mut records = Vec::new();
@@ -419,7 +421,7 @@ async fn a_run_that_is_gone_leaves_nothing() {
     }
     let other = site.run(2, "stays").await;
     assert!(site.handle([changed(&at), changed(&other)].concat()).await.is_empty());
-    // The directory is kept, because it is data of the experiment.
+    // The directory of lists is kept, because it belongs to the experiment and not to the run.
     let stays = |key: &str| key.contains(other.run.as_str()) || key.contains(" IX#");
     let of_other: Vec<_> = site.dump().await.into_iter().filter(|(key, _)| stays(key)).collect();
 
@@ -452,7 +454,7 @@ async fn leaves_nothing(workspace: &str, image: &Value) {
     assert_eq!(site.keys("C").await.len(), 2);
     let (digest, model) = (WideDigest::of(&["iris", "d1"]), ModelId::new(1_700_000_000_000, experiment, 7));
     let dataset = Item::new(rows::Dataset::key(&experiment, &digest));
-    // Too long for a key.
+    // The name of the scorer is so long that its key contains a hash instead of the whole name.
     let scorer = Name::from("ä".repeat(400).as_str());
     let other = ExperimentId::from_number(2).unwrap();
     let foreign = Item::new(rows::DatasetPart::key(&other, &digest, &digest, &Ordinal(0)));
@@ -537,7 +539,8 @@ async fn lists_are_in_the_directory_before_their_entries() {
     }
 }
 
-/// The longest names that this server generates have 20 characters.
+/// A name of the maximum length that this server generates, which is 20 characters, must result in
+/// only a few index entries.
 #[tokio::test]
 async fn a_default_name_makes_few_entries() {
     let site = Site::new().await;

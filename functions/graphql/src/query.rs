@@ -15,9 +15,9 @@ use crate::operation::{self, Response};
 use crate::query_limits;
 use crate::store::Store;
 
-/// Limits the number of concurrent queries. Each query occupies one blocking thread, and its calls
-/// need further blocking threads. If queries could occupy all blocking threads, they would
-/// deadlock.
+/// A semaphore that limits the number of concurrent queries. Each query occupies one blocking
+/// thread, and its calls need further blocking threads. If queries could occupy all blocking
+/// threads, they would deadlock.
 static QUERY_SLOTS: Semaphore = Semaphore::const_new(16);
 
 /// A query as it was sent.

@@ -22,8 +22,9 @@ const MAX_ROOT_FIELDS: usize = 10;
 const MAX_ALIASES: usize = 10;
 const MAX_DEPTH: usize = 10;
 const MAX_SELECTIONS: usize = 1_000;
-/// Maximum number of fragment spreads and inline fragments. A spread inside a fragment is counted
-/// once for each time that the fragment is spread. MLflow counts spreads as selections as well.
+/// Maximum number of fragment spreads and inline fragments. If a fragment contains a spread, the
+/// spread is counted once for each time that the fragment is spread. MLflow counts spreads as
+/// selections as well.
 const MAX_SPREADS: usize = 10_000;
 /// Maximum number of selections in an operation that queries the schema. It is low because the
 /// schema's types refer to each other without end.

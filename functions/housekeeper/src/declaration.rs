@@ -8,9 +8,9 @@ pub const FUNCTION: Function = Function {
     resource: "Housekeeper",
     description: "The housekeeper: deletes what the retention policies no longer keep, on a schedule.",
     table: Some(TableRights {
-        // The rights include writes with checks of other items. A run is deleted permanently only
-        // together with a check of its experiment, because restoring an experiment restores its
-        // runs without writing to them.
+        // The rights include transactions that check other items. A run is only deleted permanently
+        // in a transaction that also checks its experiment, because restoring an experiment
+        // restores its runs without writing to them.
         actions: TableActions::Write,
         // LSI1 contains deleted entities and blocks of traces. LSI2 contains all runs, by start and
         // by end time.
@@ -19,8 +19,8 @@ pub const FUNCTION: Function = Function {
     }),
     bucket: &[BucketRight::List, BucketRight::Delete],
     settings: &[EnvironmentSetting::Artifacts],
-    // The function gets a whole core, because a call should remove as much as possible within its
-    // limited time.
+    // The function gets a whole core, so that it deletes as much as possible within the time limit
+    // of a call.
     memory: Function::WHOLE_CORE_MB,
     timeout: 300,
     ..Function::BASE

@@ -13,12 +13,13 @@ use crate::request_targets::ServerTarget;
 use crate::response_visibility::{shows_versions, with_visibility};
 use crate::store::{Store, caller_name, endpoint_not_found, stored_endpoint_not_found, stored_server_not_found};
 
-/// Returns the needs of a request that names a version of the server, which then must not be denied.
+/// Adds the need to use the versions of the server if the request names a version or an alias, or
+/// searches by them.
 fn naming_version(needs: Needs, server: &ServerTarget, names_version: bool) -> Needs {
     if names_version { needs.and_in(Action::Use, Resource::McpServerVersion, [server.target()]) } else { needs }
 }
 
-/// Checks whether a search selects endpoints by their versions.
+/// Checks whether a search selects access endpoints by their version, its alias or its status.
 fn selects_version(targets: &EndpointTargets, search: &McpSearchParameters) -> bool {
     let is_set = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
     is_set(&targets.server_version) || is_set(&targets.server_alias) || search.filter.contains("status")

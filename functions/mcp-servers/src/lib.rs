@@ -6,15 +6,16 @@
 //!
 //! # How a server is stored
 //!
-//! A server is one document with its tags, its aliases, its access endpoints, and the facts about
+//! A server is one document with its tags, its aliases, its access endpoints, and those values of
 //! its latest version that lists show. The documents of a workspace share a partition, in the order
-//! of their names, so that a page of servers is one query. Versions are rows of a partition per
-//! server, in the order of SemVer, each with its content or a reference to parts of it.
+//! of their names, so that a page of servers is one query. The versions of a server are rows of one
+//! partition, in the order of SemVer. Each row has the content of the version, or refers to the
+//! rows with its parts.
 //!
 //! Every change of a server or of one of its versions that affects the latest version, the aliases
 //! or the access endpoints also writes the document, on condition that it has not changed since it
-//! was read. The latest version in the document is therefore always correct, and reading a list
-//! reads no versions, except those that access endpoints refer to.
+//! was read. The latest version in the document is therefore always correct. A list reads no
+//! versions, except those that access endpoints refer to.
 
 mod access_endpoints;
 mod aliases;

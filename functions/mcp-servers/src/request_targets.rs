@@ -1,4 +1,4 @@
-//! Servers as requests refer to them.
+//! The server that a request refers to.
 
 use access::{Granted, Resource, Scope, Target};
 use mlflow_api::{McpServerName, Request, Result};
@@ -22,8 +22,8 @@ impl ServerTarget {
         self.name.clone().map_or(Target::Nothing(Resource::McpServer), Target::McpServer)
     }
 
-    /// Returns the server, to which the scope has granted access, or `None` if no server can have
-    /// the name.
+    /// Returns the name with the scope's grant of access, or `None` if the text is not a valid
+    /// name.
     pub(crate) fn granted(&self, scope: &Scope) -> Result<Option<Granted<McpServerName>>> {
         Ok(self.name.as_ref().map(|name| scope.known_mcp_server(name)).transpose()?.flatten())
     }

@@ -1,12 +1,12 @@
-//! What responses about servers contain: versions only if the caller may read them, and the actions
-//! that the caller may perform.
+//! Adapts responses about servers to the caller: they contain versions only if the caller may read
+//! them, and list the actions that the caller may perform.
 
 use access::{Action, Guard, Needs, Resource, Scope};
 use mlflow_api::McpServerName;
 use mlflow_api::mcp_servers::{AccessEndpointSummary, AllowedAction, McpServer};
 
-/// Adds the need that reports what the caller may do with servers, and which versions the caller may
-/// read. Takes one more request, and none for administrators and on servers without users.
+/// Adds a need that loads the caller's permissions for servers and versions, which the response
+/// depends on. Takes one more request, except for administrators and on servers without users.
 pub(crate) fn with_visibility(needs: Needs) -> Needs {
     needs.and_all(Needs::list(Resource::McpServer))
 }
@@ -16,21 +16,23 @@ pub(crate) fn shows_versions(scope: &Scope, name: &McpServerName) -> bool {
     scope.visibility().shows_as(Resource::McpServerVersion, &Guard::McpServer(name.clone()))
 }
 
-/// Removes what the caller may not read from an access endpoint.
+/// Removes the resolved version from an access endpoint if the caller may not read it.
 pub(crate) fn visible_endpoint(scope: &Scope, name: &McpServerName, endpoint: &mut AccessEndpointSummary) {
     if !shows_versions(scope, name) {
         endpoint.resolved_version = None;
     }
 }
 
-/// Removes what the caller may not read from a server, and adds what the caller may do with it.
+/// Removes versions that the caller may not read from a server, and adds the actions that the
+/// caller may perform on it.
 pub(crate) fn visible_server(scope: &Scope, name: &McpServerName, server: &mut McpServer) {
     let guard = Guard::McpServer(name.clone());
     let may = |action: &AllowedAction| {
         let action = match action {
             AllowedAction::Use => Action::Use,
             AllowedAction::Update => Action::Update,
-            // Without the check of versions, as in MLflow.
+            // As in MLflow, permissions for versions are not considered here, although deleting a
+            // server also deletes its versions.
             AllowedAction::Delete | AllowedAction::Manage => Action::Manage,
         };
         scope.allows_listed(action, Resource::McpServer, &guard)

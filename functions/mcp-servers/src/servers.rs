@@ -30,7 +30,8 @@ impl Endpoint for Create {
     async fn act(self, scope: &Scope, store: &Store) -> Result<McpServer> {
         let mut server = store.server_create(&self.0, caller_name(scope)).await?;
         visible_server(scope, &self.0.name, &mut server);
-        // The creator's grant was written with the server.
+        // The creator's grant, which allows all actions, was written with the server, after the
+        // permissions of this request had been read.
         server.allowed_actions = mlflow_api::mcp_servers::AllowedAction::ALL.to_vec();
         Ok(server)
     }
@@ -164,7 +165,7 @@ impl Endpoint for DeleteTag {
         Ok(Self { server: ServerTarget::of(request), key: request.path_part("key").to_owned() })
     }
 
-    /// As in MLflow, deleting anything of a server requires the permission to delete the server.
+    /// As in MLflow, deleting a tag requires the permission to delete the server.
     fn needs(&self) -> Needs {
         Needs::of(Action::Delete, [self.server.target()])
     }

@@ -11,7 +11,7 @@ use service::Endpoint;
 use crate::request_targets::ServerTarget;
 use crate::store::{Store, caller_name};
 
-/// A version that a request refers to. It may be any text.
+/// The version that a request refers to. The text in the path has not been checked.
 struct VersionTarget {
     server: ServerTarget,
     version: String,
@@ -26,7 +26,8 @@ impl VersionTarget {
         Needs::of_in(action, Resource::McpServerVersion, self.server.target())
     }
 
-    /// Returns the name of the server, and the version.
+    /// Returns the name of the server with the scope's grant of access, and the text of the
+    /// version.
     fn granted(&self, scope: &Scope) -> Result<(access::Granted<McpServerName>, &str)> {
         let server = self.server.granted(scope)?;
         server

@@ -1,6 +1,7 @@
 //! Checks of the source of a model version, which is a URI. The source must not refer to another
-//! location than it appears to refer to. A path on the server's machine, or through the server,
-//! must belong to the run or to the logged model.
+//! location than it appears to refer to. A source that is a path on the server's machine, or that
+//! is accessed through the server, must belong to the run or the logged model that the version
+//! names.
 //!
 //! The rules are MLflow's (`_validate_source_run`, `_validate_source_model`). Any other location
 //! may be recorded, because clients load the model with their own credentials. The server itself

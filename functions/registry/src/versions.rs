@@ -62,8 +62,8 @@ impl Endpoint for Create {
     /// The permissions cover the model, the run, the logged model (whose tag lists its versions),
     /// and the version that is the source. The latter is needed because callers who may read the
     /// new version may read the files of its source. An invalid id is treated as the id of an
-    /// entity that does not exist. A version that the request declares to be a prompt's requires
-    /// the permissions for prompts as well, regardless of its model.
+    /// entity that does not exist. If the request declares the version to be a version of a prompt,
+    /// the permissions for prompts are required as well, regardless of the model.
     fn needs(&self) -> Needs {
         let VersionSource { run_id, model_id, .. } = &self.new.source;
         let model = Target::RegisteredModel(self.name.clone());
@@ -144,7 +144,7 @@ impl Endpoint for GetDownloadUri {
     }
 }
 
-/// Sends a file of a version whose artifacts are managed by this server. As in MLflow, the
+/// A request for a file of a version whose artifacts are managed by this server. As in MLflow, the
 /// arguments are read from the query string instead of a message.
 pub(crate) struct GetArtifact {
     name: RegisteredModelName,

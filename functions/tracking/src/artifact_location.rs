@@ -19,7 +19,8 @@ use crate::store::Store;
 pub(crate) async fn check_artifact_location(scope: &Scope, store: &Store, location: &str) -> Result<()> {
     location::check(location, store.artifact_root())?;
     let location = &location::absolute(location, store.working_directory())?;
-    // Clients ignore the case of the scheme, but this server does not.
+    // This server only accepts schemes in lower case, but clients accept any case. The check must
+    // not miss a location because of its case.
     let resolved = store.artifacts().at(&location::with_lower_scheme(location));
     let path = match &resolved {
         Ok(place) => place.path(),

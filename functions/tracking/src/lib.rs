@@ -37,9 +37,9 @@
 //! 3. If a condition fails, the response contains the document, and the next attempt is planned
 //!    from it. Params with equal values are dropped, and different values are an error. Large
 //!    values become rows in the transaction that updates the document.
-//! 4. Metrics are logged after the params and tags, in the way that a single metric is. If the
-//!    document has room for them, they are part of the update instead. Ten or more points of one
-//!    metric become segments immediately.
+//! 4. If the document has room for the metrics, they are part of the same update. Otherwise, they
+//!    are logged after the params and tags, like a single metric. Ten or more points of one metric
+//!    become segments immediately.
 //!
 //! # How experiments are listed
 //!

@@ -218,7 +218,8 @@ impl Endpoint for Search {
     }
 }
 
-/// Lists the artifacts of a model whose artifact location is managed by this server.
+/// A request for a list of the artifacts of a model whose artifact location is managed by this
+/// server.
 pub(crate) struct ListArtifacts {
     model: ModelId,
     path: ArtifactPath,
@@ -245,7 +246,7 @@ impl Endpoint for ListArtifacts {
     }
 }
 
-/// Sends an artifact of a model whose artifact location is managed by this server.
+/// A request for an artifact of a model whose artifact location is managed by this server.
 pub(crate) struct GetArtifact {
     model: ModelId,
     path: ArtifactPath,

@@ -1,6 +1,6 @@
-//! Responses to the MLflow UI's requests for features that this server does not have. Because of
-//! these responses, pages show an empty feature or none. With a 404, they would show an error
-//! (`docs/guide/ui.md`).
+//! Responses to the MLflow UI's requests for features that this server does not have. With these
+//! responses, pages show such a feature as empty, or do not show it at all. With a 404, they would
+//! show an error (`docs/guide/ui.md`).
 //!
 //! The placeholder routes are not endpoints: they are not in [`crate::routes`], count as missing in
 //! `docs/reference/coverage.md`, and are served only under `/ajax-api`. Under `/api`, a client that

@@ -8,8 +8,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Prefix of the paths of files whose names contain a digest of their content.
 const HASHED_FILES_PREFIX: &str = "/static-files/static/";
-/// Prefix of the paths of a page that shows a trace inside a notebook, where it is framed by
-/// another origin. The page requests only that trace from the API.
+/// Prefix of the paths of a page that shows a trace inside a notebook. The notebook, which has
+/// another origin, shows the page in a frame. The page requests only that trace from the API.
 const FRAMED_PAGE_PREFIX: &str = "/static-files/lib/notebook-trace-renderer/";
 
 /// Content security policy of the page. It allows what MLflow's build needs: workers and images

@@ -7,10 +7,10 @@ pub(crate) const STYLE_PATH: &str = "/static-files/absent.css";
 /// Path of the script.
 pub(crate) const SCRIPT_PATH: &str = "/static-files/absent.js";
 
-/// Hides buttons and links that would lead nowhere: the Assistant, demo data, and the pages of
-/// missing features.
+/// A style sheet that hides buttons and links that would lead nowhere: the Assistant, demo data,
+/// and the pages of missing features.
 pub(crate) const STYLE: &str = include_str!("absent.css");
 
-/// Keeps the Assistant from opening automatically, and hides a notice about telemetry, which is
-/// off.
+/// A script that keeps the Assistant from opening automatically, and hides a notice about
+/// telemetry, which is off.
 pub(crate) const SCRIPT: &str = include_str!("absent.js");

@@ -23,14 +23,14 @@ pub const DOMAIN: Domain = Domain::of::<Webhooks>(Function {
         "/ajax-api/2.0/mlflow/webhooks/{*path}",
     ],
     // The permissions are not limited to keys that begin with `HOOK#`, because the function also
-    // reads what the authorizer needs, and because it is not proven how DynamoDB applies such a limit
-    // to transactions (`docs/guide/unproven.md`).
+    // reads rows of users and grants for the authorizer, and because it is not proven how DynamoDB
+    // applies such a limit to transactions (`docs/guide/unproven.md`).
     table: Some(TableRights {
         actions: TableActions::Write,
         indexes: Indexes::None,
         why: "What the function does, and no Scan. It reads no index.",
     }),
-    // Sends the event of a test.
+    // The function `deliver` sends the events of tests.
     invokes: &["deliver"],
     settings: &[EnvironmentSetting::SealsSecrets],
     ..Function::BASE
@@ -56,7 +56,8 @@ impl DomainApi for Webhooks {
         })
     }
 
-    /// In AWS, tests are sent by another function of the stack.
+    /// Adds the deliverer in AWS, where the function `deliver` of the stack sends the events of
+    /// tests.
     async fn prepare(store: Store, around: &Environment) -> Result<Store, MountFailure> {
         if !around.is_lambda || around.deliverer.is_some() {
             return Ok(store);

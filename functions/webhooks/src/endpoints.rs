@@ -17,7 +17,7 @@ fn webhook_needs(action: Action) -> Needs {
     Needs::of(action, [Target::Any(Resource::Webhook)])
 }
 
-/// Returns the id in the path, as the client sent it. The store parses it.
+/// Returns the webhook's id as the path contains it. The store parses it.
 fn id_in_path(request: &Request) -> String {
     request.path_part("webhook_id").to_owned()
 }
@@ -152,7 +152,8 @@ impl Endpoint for Test {
         Ok(Self { id: id_in_path(request), event: event.map(WebhookEventMessage::event).transpose()? })
     }
 
-    /// A test sends a request to the webhook's address.
+    /// Testing requires the permission to update, because it sends a request to the webhook's
+    /// address.
     fn needs(&self) -> Needs {
         webhook_needs(Action::Update)
     }

@@ -5,17 +5,17 @@
 //! the [`store`], which accesses the table and contains no HTTP.
 //!
 //! A **webhook** is an address that receives events of the model registry. This function neither
-//! writes events nor sends them: the calls of the registry write them (`store/call_event.rs` in
-//! `functions/registry`), and the function `deliver` sends them. It also sends the event of a test,
-//! on behalf of this function (`entities::webhooks`).
+//! writes events nor sends them: calls of the registry write them (`store/call_event.rs` in
+//! `functions/registry`), and the function `deliver` sends them. For a test of a webhook, this
+//! function builds an example event and has `deliver` send it (`entities::webhooks`).
 //!
 //! # How a webhook is created
 //!
 //! `POST webhooks` → `endpoints::Create` → `Store::webhook_create` (`store/webhook_changes.rs`).
 //!
 //! 1. The name, the URL and the events are checked, in MLflow's order. The host of the URL is
-//!    resolved, and all of its addresses have to be public (`store/target_url.rs`). They are checked
-//!    again whenever an event is sent, because they may change.
+//! resolved, and all of its addresses have to be public (`store/target_url.rs`). The addresses are
+//! checked again whenever an event is sent, because the host may resolve to others by then.
 //! 2. The secret is sealed, bound to the workspace and the webhook (`store/sealing.rs`). No response
 //!    contains it.
 //! 3. One transaction puts the webhook and changes the row with the subscriptions of the workspace,

@@ -153,8 +153,9 @@ async fn artifacts_of_a_run_or_a_model_need_the_right_to_its_experiment() {
         let allowed = actions.iter().map(|action| (*action, mine.clone())).collect();
         guarded(&table, directory.path(), allowed)
     };
-    // The first statuses are those of endpoints that write, and the others those of endpoints that
-    // read. Presigned URLs exist only for files in a bucket, so the status is 400.
+    // Returns the statuses of endpoints that write, and those of endpoints that read. Presigned
+    // URLs exist only for files in a bucket, so their endpoints respond with 400 to permitted
+    // callers.
     let statuses = async |api: &TestClient, (_, run, model): &(String, String, String)| {
         let post = async |path: &str, body: serde_json::Value| api.post(path, body).await.status;
         let (of_run, of_model) = (json!({ "run_id": run, "path": "x" }), json!({ "model_id": model, "path": "x" }));

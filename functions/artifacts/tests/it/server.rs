@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use test_site::{TestClient, TestEnvironment, TestResponse};
 use tower::ServiceExt;
 
-/// Path of the proxy.
+/// Path of the endpoints that pass artifacts through the server.
 pub(crate) const PROXY: &str = "/api/2.0/mlflow-artifacts/artifacts";
 
 pub(crate) struct Server {

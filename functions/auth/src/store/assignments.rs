@@ -20,8 +20,9 @@ impl Store {
     /// Assigns a role to a user. Takes six requests.
     ///
     /// # Errors
-    /// Returns `RESOURCE_DOES_NOT_EXIST`, `RESOURCE_ALREADY_EXISTS`, and `INVALID_PARAMETER_VALUE`
-    /// if the user has the maximum number of roles.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the user or the role does not exist,
+    /// `RESOURCE_ALREADY_EXISTS` if the user has the role already, and `INVALID_PARAMETER_VALUE` if
+    /// the user has the maximum number of roles.
     pub(crate) async fn role_assign(&self, user: &UserName, role: &IntegerParameter) -> Result<RoleAssignment> {
         self.user_get(user).await?;
         self.role_get(role).await?;
@@ -63,7 +64,7 @@ impl Store {
     /// Removes a role from a user. Takes three requests.
     ///
     /// # Errors
-    /// Returns `RESOURCE_DOES_NOT_EXIST`.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the user does not exist or does not have the role.
     pub(crate) async fn role_unassign(&self, user: &UserName, role: &IntegerParameter) -> Result<()> {
         let found = self.user_get(user).await?;
         let id = role.id().filter(|id| found.user.roles.contains(id)).ok_or_else(|| {
@@ -75,7 +76,7 @@ impl Store {
     /// Returns the users of a role, in the order of their assignment. Takes two requests.
     ///
     /// # Errors
-    /// Returns `RESOURCE_DOES_NOT_EXIST`.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the role does not exist.
     pub(crate) async fn role_users(&self, role: &IntegerParameter) -> Result<Vec<RoleAssignment>> {
         let found = self.role_get(role).await?;
         let members = self.access.query(Query::of(access_rows::RoleMember::all(&Ordinal(found.id)))).await?;

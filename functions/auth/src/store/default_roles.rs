@@ -10,8 +10,8 @@ use super::Store;
 use super::integer_ids::IdKind;
 use super::roles::new_role;
 
-/// The roles of a new workspace. Each has an id and one grant for the workspace. Empty if users do
-/// not sign in.
+/// The roles of a new workspace. Each role has an id, and one grant for the workspace. The list is
+/// empty if users do not sign in.
 #[derive(Default)]
 pub(crate) struct DefaultRoles {
     access: Option<Table>,
@@ -26,8 +26,8 @@ struct DefaultRole {
 }
 
 impl Store {
-    /// Allocates the ids of a new workspace's roles, each given by name, level and description. Two
-    /// requests per role.
+    /// Allocates the ids of a new workspace's roles, each given by name, level and description.
+    /// Takes two requests per role.
     ///
     /// # Errors
     /// Returns an error if the table cannot be written.

@@ -71,7 +71,8 @@ impl Store {
                 Some((GrantedResource::Experiment(id), id.to_string()))
             }
             GrantType::McpServer => server.zip(text(ID)).and_then(|(server, id)| {
-                // Like the name of a model, that of a server may have been reused.
+                // The server's name may have been reused by another server since the request was
+                // authorized, so the id is checked.
                 let is_it = along.is_authorized_server(&server, &id);
                 is_it.then(|| (GrantedResource::McpServer(workspace.clone(), server), id))
             }),

@@ -1,7 +1,7 @@
 //! Users and roles that are imported from another server.
 //!
-//! A user or a role that is not complete yet has a mark, so that a repeated import completes it. One
-//! without the mark is left alone.
+//! While a user or a role is being imported, it is marked as incomplete. A repeated import
+//! completes only users and roles with this mark, and does not change others of the same name.
 
 use access::AuthorizerWrites;
 use key_schema::attributes::IMPORTED;
@@ -14,25 +14,25 @@ use table::{Failure, Update, text};
 use super::Store;
 use crate::parameters::IntegerParameter;
 
-/// The mark of a user or a role that is not complete yet.
+/// Value of the attribute `IMPORTED` of a user or a role whose import has not been completed.
 const INCOMPLETE: &str = "incomplete";
-/// The mark of a complete one.
+/// Value of the attribute `IMPORTED` of a user or a role whose import has been completed.
 const COMPLETE: &str = "complete";
 
-/// What an import does with a user or a role.
+/// The state of a user or a role when its import begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Imported<T> {
-    /// It was created, or an earlier import has not completed it.
+    /// It was created just now or by an interrupted import, so the import has to complete it.
     Incomplete(T),
-    /// It exists, and is left alone.
+    /// It existed before, so the import does not change it.
     Existing(T),
 }
 
 impl Store {
-    /// Creates a user without a password, as the start of its import. Three requests.
+    /// Creates a user without a password, as the start of its import. Takes three requests.
     ///
     /// # Errors
-    /// The table cannot be read or written.
+    /// Returns an error if the table cannot be read or written.
     pub async fn import_user(&self, name: &UserName, is_admin: bool) -> Result<Imported<User>> {
         if let Some(account) = Account::find(&self.access, name).await? {
             let user = super::StoredUser(account).answer();
@@ -47,10 +47,11 @@ impl Store {
         Ok(Imported::Incomplete(user))
     }
 
-    /// Creates a role without grants, as the start of its import. `known` has all roles that exist.
+    /// Creates a role without grants, as the start of its import. `known` contains all existing
+    /// roles.
     ///
     /// # Errors
-    /// The table cannot be read or written, or the workspace does not exist.
+    /// Returns an error if the table cannot be read or written, or if the workspace does not exist.
     pub async fn import_role(
         &self,
         known: &[Role],
@@ -71,10 +72,11 @@ impl Store {
         Ok(Imported::Incomplete(self.role_put(name, workspace, description, marked).await?.id))
     }
 
-    /// Adds a grant to a role, unless the role has it.
+    /// Adds a grant to a role, unless the role already has it.
     ///
     /// # Errors
-    /// The table cannot be read or written, or the role cannot have the grant.
+    /// Returns an error if the table cannot be read or written, or if the role cannot have the
+    /// grant.
     pub async fn import_role_grant(
         &self,
         role: u32,
@@ -84,18 +86,19 @@ impl Store {
         unless_exists(self.role_grant(&IntegerParameter(role.to_string()), kind, pattern, level).await.map(drop))
     }
 
-    /// Assigns a role to a user, unless the user has it.
+    /// Assigns a role to a user, unless the user already has it.
     ///
     /// # Errors
-    /// The table cannot be read or written, or the user has too many roles.
+    /// Returns an error if the table cannot be read or written, or if the user has the maximum
+    /// number of roles.
     pub async fn import_assignment(&self, user: &UserName, role: u32) -> Result<()> {
         unless_exists(self.role_assign(user, &IntegerParameter(role.to_string())).await.map(drop))
     }
 
-    /// Grants a permission to a user, unless the user has it.
+    /// Grants a permission to a user, unless the user already has it.
     ///
     /// # Errors
-    /// The table cannot be read or written, or the workspace does not exist.
+    /// Returns an error if the table cannot be read or written, or if the workspace does not exist.
     pub async fn import_grant(
         &self,
         user: &UserName,
@@ -110,18 +113,18 @@ impl Store {
         unless_exists(self.grant_in(&nothing, user, (&place, is_open), (kind, pattern), level).await)
     }
 
-    /// Marks a user as complete.
+    /// Marks the import of a user as completed.
     ///
     /// # Errors
-    /// The table cannot be written.
+    /// Returns an error if the table cannot be written.
     pub async fn import_user_end(&self, name: &UserName) -> Result<()> {
         self.complete(access_rows::User::key(name)).await
     }
 
-    /// Marks a role as complete.
+    /// Marks the import of a role as completed.
     ///
     /// # Errors
-    /// The table cannot be written.
+    /// Returns an error if the table cannot be written.
     pub async fn import_role_end(&self, role: u32) -> Result<()> {
         self.complete(access_rows::Role::key(&Ordinal(role))).await
     }
@@ -132,7 +135,7 @@ impl Store {
 
     async fn complete(&self, key: Key) -> Result<()> {
         match self.access.apply(&Update::new(key).set(IMPORTED, text(COMPLETE))).await {
-            // It was deleted in the meantime.
+            // A refused update means that the user or the role was deleted in the meantime.
             Ok(()) | Err(Failure::Refused { .. }) => Ok(()),
             Err(failure) => Err(Error::from(failure)),
         }

@@ -308,8 +308,8 @@ impl Store {
     /// Changes the name or the description of a role. Takes two requests.
     ///
     /// # Errors
-    /// Returns `RESOURCE_DOES_NOT_EXIST`, and `RESOURCE_ALREADY_EXISTS` if another role has the
-    /// name.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the role does not exist, and `RESOURCE_ALREADY_EXISTS`
+    /// if another role has the name.
     pub(crate) async fn role_change(
         &self,
         role: &IntegerParameter,
@@ -403,8 +403,9 @@ impl Store {
     /// Adds a grant to a role. Takes four requests, and one more to look up the resource.
     ///
     /// # Errors
-    /// Returns `RESOURCE_DOES_NOT_EXIST`, `RESOURCE_ALREADY_EXISTS`, and `INVALID_PARAMETER_VALUE`
-    /// if the role has the maximum number of grants.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the role or the resource does not exist,
+    /// `RESOURCE_ALREADY_EXISTS` if the role has a grant for the resource, and
+    /// `INVALID_PARAMETER_VALUE` if the role has the maximum number of grants.
     pub(crate) async fn role_grant(
         &self,
         role: &IntegerParameter,
@@ -456,7 +457,7 @@ impl Store {
     /// Removes a grant from its role. Takes three requests.
     ///
     /// # Errors
-    /// Returns `RESOURCE_DOES_NOT_EXIST`.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the grant does not exist.
     pub(crate) async fn role_revoke(&self, grant: &IntegerParameter) -> Result<()> {
         self.access
             .change("a role", async |_: RefusedWrites| {
@@ -471,8 +472,8 @@ impl Store {
     /// Changes the level of a role's grant. Takes three requests.
     ///
     /// # Errors
-    /// Returns `RESOURCE_DOES_NOT_EXIST`, and `INVALID_PARAMETER_VALUE` for a level that the
-    /// resource type does not support.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the grant does not exist, and `INVALID_PARAMETER_VALUE`
+    /// for a level that the resource type does not support.
     pub(crate) async fn role_change_grant(&self, grant: &IntegerParameter, level: &str) -> Result<RolePermission> {
         self.access
             .change("a role", async |_: RefusedWrites| {

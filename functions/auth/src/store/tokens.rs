@@ -73,8 +73,8 @@ impl Store {
         Ok((secret, token))
     }
 
-    /// Returns the tokens of a user that have not expired, in the order of their creation. Two
-    /// requests.
+    /// Returns the tokens of a user that have not expired, in the order of their creation. Takes
+    /// two requests.
     ///
     /// # Errors
     /// Returns `RESOURCE_DOES_NOT_EXIST` if the user does not exist.
@@ -94,7 +94,7 @@ impl Store {
     /// Revokes a token in every process. Takes three requests.
     ///
     /// # Errors
-    /// Returns `RESOURCE_DOES_NOT_EXIST`.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the user or the token does not exist.
     pub async fn token_revoke(&self, user: &UserName, id: u32) -> Result<()> {
         let tokens = self.tokens(user).await?;
         let token = tokens.iter().find(|token| token.id == id);

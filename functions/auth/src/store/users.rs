@@ -38,7 +38,7 @@ impl Store {
     /// Creates a user. Takes two requests, and about 30 ms of CPU time for the password hash.
     ///
     /// # Errors
-    /// Returns `RESOURCE_ALREADY_EXISTS`.
+    /// Returns `RESOURCE_ALREADY_EXISTS` if the name is in use.
     pub async fn user_create(&self, name: &UserName, password: String, is_admin: bool) -> Result<User> {
         let hash = self.passwords().hash(password).await?;
         self.user_put(name, Some(&hash), is_admin, |item| item).await
@@ -103,7 +103,7 @@ impl Store {
     /// Returns a user. Takes one request.
     ///
     /// # Errors
-    /// Returns `RESOURCE_DOES_NOT_EXIST`.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the user does not exist.
     pub async fn user_get(&self, name: &UserName) -> Result<StoredUser> {
         let account = Account::find(&self.access, name).await?;
         account.map(StoredUser).ok_or_else(|| UserName::not_found(name.as_str()))
@@ -139,7 +139,7 @@ impl Store {
     /// request.
     ///
     /// # Errors
-    /// Returns `RESOURCE_DOES_NOT_EXIST`.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the user does not exist.
     pub async fn user_set_password(&self, name: &UserName, password: String) -> Result<()> {
         let hash = self.passwords().hash(password).await?;
         let update = Update::new(access_rows::User::key(name));
@@ -150,11 +150,12 @@ impl Store {
         }
     }
 
-    /// Disables or enables a user. A disabled user has no access by password, session or token. Two
-    /// requests.
+    /// Disables or enables a user. A disabled user has no access by password, session or token.
+    /// Takes two requests.
     ///
     /// # Errors
-    /// Returns `RESOURCE_DOES_NOT_EXIST`, and `BAD_REQUEST` for the last administrator.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the user does not exist, and `BAD_REQUEST` if no
+    /// enabled administrator would be left.
     pub async fn user_set_disabled(&self, name: &UserName, is_disabled: bool) -> Result<()> {
         self.access
             .change("a user", async |refusal: table::RefusedWrites| {
@@ -209,8 +210,9 @@ impl Store {
     }
 
     /// Deletes a user's grants, sessions and tokens, and then the user. Afterwards, the password is
-    /// rejected in every process. If a call is interrupted, some of them have been deleted, and the
-    /// next call continues. Grants that are added in the meantime remain, but have no effect.
+    /// rejected in every process. If a call is interrupted, it may have deleted some of the grants,
+    /// sessions and tokens, and the next call deletes the rest. Grants that are added during the
+    /// call remain, but have no effect.
     ///
     /// # Errors
     /// Returns `RESOURCE_DOES_NOT_EXIST` if the user does not exist, and `BAD_REQUEST` for the last

@@ -37,8 +37,8 @@ impl WorkspaceStore {
         self.users.as_ref()
     }
 
-    /// Returns the workspace of an experiment, or `None` if the experiment does not exist. One
-    /// request.
+    /// Returns the workspace of an experiment, or `None` if the experiment does not exist. Takes
+    /// one request.
     ///
     /// # Errors
     /// Returns an error if the table cannot be read.

@@ -150,7 +150,8 @@ async fn a_flood_to_a_dead_receiver_does_not_delay_others() {
         }
         world.start().await;
         for round in 0..3 {
-            // The attempts of the dead receiver do not end before the others have their events.
+            // The attempts to reach the hanging receiver do not end before the live receiver has
+            // its events.
             let begin = now_ms();
             world.event("live", &round.to_string(), &[live.id]).await;
             world.start().await;
@@ -164,7 +165,8 @@ async fn a_flood_to_a_dead_receiver_does_not_delay_others() {
             world.tick().await;
         }
         world.end_hanging().await;
-        // In each round, up to four invocations make up to ten attempts each before they stop.
+        // In each round, up to four invocations make up to ten concurrent attempts each, and then
+        // stop.
         let attempts = world.receivers.received(DEAD).len();
         assert!((10..=4 * 40).contains(&attempts), "{attempts}");
     })

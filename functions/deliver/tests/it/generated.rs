@@ -29,7 +29,7 @@ const ACCEPTING: &str = "https://accepting.example/";
 /// The URL of the receiver that responds with 503.
 const FAILING: &str = "https://failing.example/";
 
-/// A process that runs both the indexer and the function.
+/// A process that runs both the indexer and the function `deliver`.
 struct Process {
     indexer: Indexer,
     local: LocalDeliverer,

@@ -1,4 +1,5 @@
-//! Events are delivered at least once and in order, wherever the indexer or the function stops.
+//! Tests that events are delivered at least once and in order, wherever the indexer or the function
+//! is interrupted.
 
 use std::collections::HashSet;
 
@@ -11,7 +12,8 @@ use crate::world::{World, simulated};
 const URL: &str = "https://receiver.test/hook";
 const MODELS: [&str; 2] = ["a", "b"];
 
-/// Checks that each model's events have arrived, and their first arrivals in order.
+/// Checks that all events of each model have arrived. Repeated deliveries are allowed, but the
+/// first arrivals have to be in order.
 fn check(bodies: &[String], context: &str) {
     for model in MODELS {
         let mut seen = HashSet::new();
@@ -54,8 +56,8 @@ async fn each_event_arrives_once_and_leaves_nothing_behind() {
     .await;
 }
 
-/// Stops all requests of the indexer or of the function from the `n`th on, for every `n` until
-/// nothing is stopped.
+/// Cuts the indexer or the function off from the table at its `n`th request, and checks that all
+/// events arrive nevertheless. Does so for every `n` until fewer than `n` requests are made.
 async fn stopped_at_each_request(is_indexer: bool) {
     for n in 1.. {
         let world = World::with(

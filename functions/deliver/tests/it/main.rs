@@ -7,6 +7,7 @@ mod interruptions;
 mod receiver;
 mod world;
 
-/// Replaces libc's allocator, because such tests spent a fifth of their time in it.
+/// Replaces libc's allocator, because tests with an embedded engine spent a fifth of their time in
+/// it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

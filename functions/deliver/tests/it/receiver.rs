@@ -17,13 +17,13 @@ pub(crate) enum Behaviour {
     Accepts,
     /// Responds with a status, and with `Retry-After` in seconds.
     Responds(u16, Option<u64>),
-    /// Does not respond until the timeout.
+    /// Sends no response, so that the attempt times out.
     IsSilent,
-    /// Does not respond until the test ends the attempt.
+    /// Sends no response. The attempt fails when the test calls `World::end_hanging`.
     Hangs,
 }
 
-/// A request that a receiver got.
+/// A request that a receiver has received.
 #[derive(Clone, Debug)]
 pub(crate) struct Received {
     pub(crate) url: String,

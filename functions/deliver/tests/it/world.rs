@@ -1,4 +1,4 @@
-//! A table with webhooks, the indexer, and the function, in simulated time.
+//! A table with webhooks, an indexer and the function `deliver`, in simulated time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ impl World {
         Self::with(|site| (site.table.clone(), site.table.clone()), SecretKeys::None).await
     }
 
-    /// Returns a world whose indexer and function access the table through these handles.
+    /// Returns a world whose indexer and function access the table through these two handles.
     pub(crate) async fn with(handles: impl FnOnce(&TestEnvironment) -> (Table, Table), keys: SecretKeys) -> Self {
         let site = TestEnvironment::with_stream().await;
         let receivers = Arc::new(Receivers::default());
@@ -100,14 +100,15 @@ impl World {
         records
     }
 
-    /// Has the indexer process the stream once, and waits until its invocations have ended.
+    /// Has the indexer process all records of the stream, and waits until the invocations of the
+    /// function that it caused have ended.
     pub(crate) async fn index(&self) {
         self.start().await;
         self.local.wait_until_idle().await;
     }
 
-    /// Has the indexer process the stream to its end, or until it reports a record, which is delivered
-    /// again by the next call.
+    /// Has the indexer process the stream to its end, or until the indexer reports a failed record.
+    /// The next call passes the failed batch to the indexer again.
     pub(crate) async fn start(&self) {
         loop {
             let mut records = self.stream.oldest(1_000).await.unwrap();
@@ -122,7 +123,7 @@ impl World {
         }
     }
 
-    /// Processes the stream, and lets a minute pass, at the end of which there is a tick.
+    /// Has the indexer process the stream, and then runs a tick one minute later.
     pub(crate) async fn minute(&self) {
         self.index().await;
         sleep(Duration::from_mins(1)).await;
@@ -130,12 +131,13 @@ impl World {
         self.local.wait_until_idle().await;
     }
 
-    /// Invokes what is due. The table may fail.
+    /// Runs a tick, which invokes the function for queues that are due. Failures are ignored,
+    /// because tests inject faults into the table.
     pub(crate) async fn tick(&self) {
         let _ = self.indexer.tick().await;
     }
 
-    /// Ends the attempts of receivers that hang, until no invocation runs.
+    /// Lets the attempts to reach hanging receivers fail until no invocation runs.
     pub(crate) async fn end_hanging(&self) {
         let release = async {
             loop {

@@ -28,7 +28,7 @@ impl IssueTarget {
         Needs::of(action, [target]).showing([Resource::Run])
     }
 
-    /// Returns the issue with its experiment, to which the scope has granted access.
+    /// Returns the issue, and its experiment with the scope's grant of access.
     pub(super) fn granted(self, scope: &Scope) -> Result<(Granted<ExperimentId>, IssueId)> {
         let id = self.id.ok_or_else(|| IssueId::not_found(&self.text))?;
         Ok((scope.issue(&id)?, id))

@@ -33,7 +33,8 @@ impl Endpoint for AddItems {
         self.queue.needs(Action::Update)
     }
 
-    /// The traces are in the queue's experiment, so the caller may refer to them.
+    /// Needs no permission on the traces, because the store only adds traces of the queue's
+    /// experiment.
     async fn act(self, scope: &Scope, store: &Store) -> Result<AddedItemsResponse> {
         let (experiment, queue) = self.queue.granted(scope)?;
         Ok(AddedItemsResponse { items: store.review_items_add(&experiment, &queue, &self.items).await? })
@@ -125,8 +126,8 @@ impl Endpoint for SetStatus {
         self.queue.needs(Action::Update)
     }
 
-    /// The status is always set in the name of the caller. Only on a server without users, the
-    /// request says who has set it.
+    /// The caller is recorded as the user who has set the status. Only on a server without users,
+    /// the user in the request is recorded instead.
     async fn act(self, scope: &Scope, store: &Store) -> Result<ReviewQueueItemResponse> {
         let completed_by = match user_name(scope) {
             Some(user) => (self.status != ReviewStatus::Pending).then(|| normalized_user(user)),

@@ -31,7 +31,7 @@ impl Endpoint for Create {
         Needs::create_in(Target::Experiment(self.experiment), Resource::ReviewQueue)
     }
 
-    /// The caller becomes the owner, whatever the request says.
+    /// The caller becomes the owner, even if the request names another user.
     async fn act(self, scope: &Scope, store: &Store) -> Result<ReviewQueueResponse> {
         let experiment = scope.experiment(self.experiment)?;
         if self.new.kind == ReviewQueueType::Custom {
@@ -91,7 +91,8 @@ impl Endpoint for Modify {
         self.queue.needs(Action::Update)
     }
 
-    /// Giving a queue to another owner requires the right to manage it, which owning it is not.
+    /// Changing the owner of a queue requires the right to manage queues. Other changes only
+    /// require owning the queue.
     async fn act(self, scope: &Scope, store: &Store) -> Result<ReviewQueueResponse> {
         let (experiment, queue) = self.queue.granted(scope)?;
         let stored = store.review_queue_get(&experiment, &queue).await?;
@@ -119,7 +120,8 @@ impl Endpoint for Delete {
         Ok(Self(ReviewQueueTarget::of(message.queue_id)))
     }
 
-    /// The owner of a custom queue may delete it, and needs no more than the right to change queues.
+    /// The right to change queues is sufficient, because the owner of a custom queue may delete it.
+    /// Whether the caller is the owner is checked later.
     fn needs(&self) -> Needs {
         self.0.needs(Action::Update)
     }

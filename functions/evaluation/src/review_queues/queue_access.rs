@@ -1,5 +1,5 @@
-//! What a caller may do with a review queue. This depends on the queue itself, so it is checked
-//! after the queue was read: a queue belongs to its owner, and is assigned to users.
+//! What a caller may do with a review queue. This depends on the queue's owner and on the users
+//! that it is assigned to, so it is checked after the queue has been read.
 
 use access::{Action, Needs, Resource, Scope, Target, User};
 use mlflow_api::review_queues::{ReviewQueue, ReviewQueueType};
@@ -12,8 +12,8 @@ pub(super) fn queue_needs(action: Action, experiment: ExperimentId) -> Needs {
     Needs::of_in(action, Resource::ReviewQueue, Target::Experiment(experiment))
 }
 
-/// Returns the caller, if the queue matters to what the caller may do. It does not for
-/// administrators, and on a server without users.
+/// Returns the caller if the caller's access depends on the owner and the users of a queue. Returns
+/// `None` for administrators and on a server without users, because they may access all queues.
 pub(super) fn restricted_user(scope: &Scope) -> Option<&User> {
     scope.caller().user().filter(|user| !user.is_admin)
 }
@@ -35,8 +35,8 @@ pub(super) async fn sees_all(scope: &Scope, store: &Store, experiment: Experimen
     }
 }
 
-/// Fails unless the caller may manage the queue, or owns it. The request has been authorized for
-/// changes of queues.
+/// Fails unless the caller owns the queue or may manage it. The request must already have been
+/// authorized to change queues.
 pub(super) async fn check_owns(
     scope: &Scope,
     store: &Store,
@@ -49,8 +49,8 @@ pub(super) async fn check_owns(
     }
 }
 
-/// Fails unless the caller may manage the queue, or owns it and it is a custom queue. The request
-/// has been authorized for changes of queues.
+/// Fails unless the caller owns the queue and it is a custom queue, or the caller may manage it.
+/// The request must already have been authorized to change queues.
 pub(super) async fn check_owns_custom(
     scope: &Scope,
     store: &Store,
@@ -71,8 +71,9 @@ pub(super) async fn check_manages(scope: &Scope, store: &Store, experiment: Expe
     scope.require(service::DomainStore::table(store), &queue_needs(Action::Manage, experiment)).await
 }
 
-/// Fails unless the queue is assigned to the caller, or the caller may change queues and owns it, or
-/// may manage it. The request has been authorized to read queues.
+/// Fails unless the caller may see the queue: because it is assigned to the caller, because the
+/// caller owns it and may change queues, or because the caller may manage it. The request must
+/// already have been authorized to read queues.
 pub(super) async fn check_sees(
     scope: &Scope,
     store: &Store,
@@ -90,8 +91,8 @@ pub(super) async fn check_sees(
     check_manages(scope, store, experiment).await
 }
 
-/// Fails unless the queue is assigned to the caller. Not even a caller who may manage the queue may
-/// review its items otherwise.
+/// Fails unless the queue is assigned to the caller. The right to manage the queue does not include
+/// reviewing its items.
 pub(super) fn check_reviews(scope: &Scope, experiment: ExperimentId, queue: &ReviewQueue) -> Result<()> {
     match restricted_user(scope) {
         Some(user) if !queue.has_user(user.name.as_str()) => {
@@ -101,8 +102,8 @@ pub(super) fn check_reviews(scope: &Scope, experiment: ExperimentId, queue: &Rev
     }
 }
 
-/// Rejects the name of a user as the name of a custom queue, because the user's own queue has it.
-/// Finds users with exactly this name, or with this name in lower case.
+/// Rejects the name of a user as the name of a custom queue, because it is reserved for the user's
+/// own queue. Checks for users with exactly this name, or with this name in lower case.
 pub(super) async fn check_is_no_user(scope: &Scope, name: &str, change: &str) -> Result<()> {
     let name = name.trim();
     let lower = name.to_lowercase();

@@ -46,7 +46,7 @@ impl Endpoint for List {
         let all = Needs::list(Resource::Scorer);
         match self {
             Self::Everything => all,
-            // If the request names a single experiment, a caller who may not read it gets an error.
+            // If the request names a single experiment, permission to read it is required.
             Self::Experiment(experiment) => all.and(Action::Read, [Target::Experiment(*experiment)]),
             Self::Experiments(experiments) => {
                 all.and_in(Action::List, Resource::Scorer, experiments.iter().copied().map(Target::Experiment))

@@ -1,4 +1,4 @@
-//! The store, and how it is configured.
+//! The store of the evaluation domain, and its configuration.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Searches of evaluation datasets, and what callers see of them.
+//! Searches of evaluation datasets, and which datasets a caller may find.
 
 use std::sync::Arc;
 

@@ -79,7 +79,7 @@ pub(crate) fn id(record: &Value) -> &str {
     record["dataset_record_id"].as_str().unwrap()
 }
 
-/// Returns the keys of rows that belong to evaluation datasets.
+/// Returns the keys of all rows of evaluation datasets and their records.
 pub(crate) async fn rows(site: &Site) -> Vec<String> {
     site.dump().await.into_keys().filter(|key| key.contains("EVAL") || key.contains("EDS#")).collect()
 }

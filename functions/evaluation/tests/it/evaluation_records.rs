@@ -14,8 +14,8 @@ async fn records_larger_than_an_item_are_merged_and_paged() {
     site.faults.lose_answer_every(5);
     let server = &site.server;
     let dataset = dataset(server, "big").await;
-    // Each of these two records has 3 MB, so both do not fit on one page. The other records
-    // together do not fit into one transaction.
+    // Each of the first two records has 3 MB, so that a page has room for only one of them. The
+    // other records together do not fit into one transaction.
     let sent: Vec<_> = (0..2_u64).map(|seed| json!({ "inputs": { "text": noise(seed, 3 << 20) } })).collect();
     for record in &sent {
         assert_eq!(counts(&merge(server, &dataset, &json!([record])).await.ok()), (1, 0));
@@ -49,8 +49,8 @@ async fn a_page_of_records_ends_by_what_the_answer_has() {
     let site = Site::new().await;
     let server = &site.server;
     let dataset = dataset(server, "quotes").await;
-    // Each quote is escaped with one backslash in the record. In the response, it takes three,
-    // because all records are one JSON string.
+    // In the stored record, each quote is escaped by one backslash. In the response, it is escaped
+    // by three, because all records are one JSON string.
     let quotes = "\"".repeat(100_000);
     let sent: Vec<_> = (0..40).map(|number| json!({ "inputs": { "n": number }, "outputs": quotes })).collect();
     merge(server, &dataset, &json!(sent)).await.ok();
@@ -125,7 +125,7 @@ async fn refused_merges_leave_no_parts() {
     assert_eq!(records(server, &dataset, 10).await[0]["outputs"], record(1)[0]["outputs"]);
     assert_eq!(parts(&site).await.len(), count);
 
-    // If a record is deleted while it is merged, no parts are left either.
+    // If a record is deleted while it is merged, none of its parts are left, either.
     let ids: Vec<_> = records(server, &dataset, 10).await.iter().map(|record| id(record).to_owned()).collect();
     let mut gate = site.faults.pause_before("TransactWriteItems", 1);
     let deletion = json!({ "dataset_record_ids": ids });

@@ -1,5 +1,5 @@
-//! The evaluation function as its clients see it, over an engine that throttles, loses responses
-//! and lags behind.
+//! Tests of the evaluation function through its HTTP API, over an engine that throttles requests,
+//! loses responses and delays changes of its indexes.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod creations;
@@ -13,6 +13,7 @@ mod reviews;
 mod scorers;
 mod server;
 
-/// Replaces libc's allocator, because such tests spent a fifth of their time in it.
+/// Replaces libc's allocator, because tests with an embedded engine spent a fifth of their time in
+/// it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

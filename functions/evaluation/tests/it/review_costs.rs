@@ -34,7 +34,7 @@ fn queue(name: &str) -> NewReviewQueue {
     NewReviewQueue::checked(ReviewQueueType::Custom, name, &["ann".to_owned(), "bob".to_owned()], &[]).unwrap()
 }
 
-/// Stores the documents of traces of an experiment, and returns their ids.
+/// Stores the documents of this many traces in an experiment, and returns the ids of the traces.
 async fn traces(store: &Store, experiment: ExperimentId, count: u32) -> Vec<String> {
     let empty = || map(Map::new());
     let document = |id: &TraceId| {

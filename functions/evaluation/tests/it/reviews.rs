@@ -98,7 +98,8 @@ async fn the_default_schema_needs_no_row() {
     for number in 0..3 {
         call(&site.server, "POST", "label-schemas/create", &schema(&experiment, &format!("q{number}"))).await.ok();
     }
-    // Every page size finds the three schemas and the default one, which is the last.
+    // With each page size, the list contains the three schemas and, as the last one, the default
+    // schema.
     for size in ["1", "2", "3", "4", "5"] {
         let (mut names, mut token) = (Vec::new(), String::new());
         loop {
@@ -179,7 +180,8 @@ async fn questions_are_locked_while_items_are_there() {
         let (changed, _) =
             futures::future::join(call(server, "POST", "review-queues/update", &change), add(server, &queue, &traces))
                 .await;
-        // Either the change came first, or it was refused.
+        // Either the questions of the queue were changed before the item was added, or the change
+        // was rejected.
         let stored = server.get_at("/api/3.0/mlflow/review-queues/get", &[("queue_id", &queue)]).await.ok();
         let has_schema = stored["review_queue"]["schema_ids"].as_array().is_some_and(|ids| ids.len() == 1);
         assert_eq!(changed.status == 200, has_schema);
@@ -194,7 +196,7 @@ async fn items_go_with_their_traces_and_queues() {
     let experiment = site.server.experiment("e").await;
     let (server, experiment) = (&site.server, experiment.as_str());
     let traces = join_all((0..30).map(|number| trace(server, experiment, number))).await;
-    // More queues than fit into the transaction that deletes a trace.
+    // Creates more queues than fit into the transaction that deletes a trace.
     let queues =
         join_all((0..25).map(|number| async move { queue(server, experiment, &format!("q{number}")).await })).await;
     join_all(queues.iter().map(|queue| add(server, queue, &traces[..2]))).await;

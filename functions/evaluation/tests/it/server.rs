@@ -9,7 +9,7 @@ use table::Table;
 use test_site::{ROOT, TestClient};
 pub(crate) use test_site::{TABLE, TestResponse};
 
-/// Length of the leases. It is short, because most tests wait for leases to expire.
+/// Length of the leases. It is short, because most tests wait until leases have expired.
 const LEASE: Duration = Duration::from_millis(20);
 
 /// One process of the server, with this function, the tracking function, which stores experiments,
@@ -40,7 +40,7 @@ impl Site {
         Self { base: site, server }
     }
 
-    /// Starts another process on the same table, whose requests are not subject to faults.
+    /// Starts another process on the same table, whose requests to the table always succeed.
     pub(crate) async fn other(&self) -> Server {
         Server::on(&self.table, LEASE).await
     }
@@ -51,7 +51,7 @@ impl Site {
         Server::on(&self.base.impatient(), LEASE).await
     }
 
-    /// Passes stream records to the indexer, which has to process all of them.
+    /// Passes stream records to the indexer, and checks that it has processed all of them.
     pub(crate) async fn index(&self, records: Vec<Value>) {
         let answer = Indexer::new(self.table.clone()).handle(StreamBatch { records }).await;
         assert!(answer.batch_item_failures.is_empty(), "{answer:?}");

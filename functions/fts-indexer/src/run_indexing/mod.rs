@@ -1,8 +1,8 @@
 //! Indexes runs.
 //!
-//! The entries that a run currently has in the index are derived from its copy, and the entries
-//! that it should have from its documents. Indexing may be interrupted anywhere and repeated,
-//! because its steps have this order:
+//! The index contains a copy of each run. The entries that a run currently has in the index are
+//! derived from this copy, and the entries that it should have are derived from its documents.
+//! Indexing may be interrupted anywhere and repeated, because its steps have this order:
 //!
 //! 1. The run's journal is packed (the crate `metric-packing`).
 //! 2. The new copy is written, with a list of stale entries. From then on it is known what the
@@ -57,8 +57,9 @@ impl Indexer {
             checks.extend(check.map(|time| (run.at.clone(), time)));
         }
         for at in &batch.deleted {
-            // If the run was deleted in the meantime, the stream contains a separate record of the
-            // deletion, and its entries are removed then.
+            // The run was deleted in the meantime. Its copy and its entries cannot be found without
+            // its start time, so they are deleted when the stream delivers the record of the
+            // deletion.
             self.index.clear_up_run(at, None).await?;
         }
         let mut plans = self.write_copies(plans).await?;

@@ -52,7 +52,7 @@ impl Packer<'_> {
             ));
             done.push(live.mark);
         }
-        // Oldest first.
+        // The entries are sorted from the oldest to the newest.
         entries.sort_by(|(one, _), (other, _)| other.cmp(one));
         let counts = block_sizes::split_evenly(
             &entries.iter().map(|(_, entry)| entry.packed_bytes).collect::<Vec<_>>(),

@@ -6,9 +6,10 @@
 //! its consumer, so that no other process packs the partition at the same time. [`packing_pass`]
 //! groups the partition's marks by the blocks whose ranges contain them ([`block_ends`]).
 //! [`new_blocks`] creates new blocks, and [`block_rewrite`] changes existing ones.
-//! [`trace_documents`] and [`span_reader`] read the traces, [`block_sizes`] calculates what fits,
-//! and [`write`] writes. [`mark_rate`] counts the marks that a partition receives, and
-//! [`add_partitions()`] gives a day more partitions.
+//! [`trace_documents`] and [`span_reader`] read the traces, [`block_sizes`] calculates how many of
+//! them fit into a block, and [`block_writer`] writes blocks and deletes marks. [`mark_rate`]
+//! counts the marks that a partition receives, and [`add_partitions()`] gives a day more
+//! partitions.
 //!
 //! One invariant holds at any moment, no matter where a pass is interrupted: for each trace, either
 //! there is a mark at its position in the time order, or the block whose range contains the

@@ -84,7 +84,8 @@ pub(crate) async fn pack_partition(
     Ok(again)
 }
 
-/// Whether a pass continues. It ends early if the experiment was deleted in the meantime.
+/// The outcome of a step of a pass: the pass either continues, or has ended because the experiment
+/// was deleted in the meantime.
 enum PassProgress {
     /// Marks that wait for more marks, because they are too few to fill a block.
     Left(Vec<Mark>),

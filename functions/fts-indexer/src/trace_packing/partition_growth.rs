@@ -1,5 +1,5 @@
 //! Adds partitions to a day that receives more traces than its partitions can handle
-//! ([`marked`](crate::trace_packing::mark_rate)).
+//! ([`mark_rate`](crate::trace_packing::mark_rate)).
 
 use std::collections::BTreeSet;
 

@@ -49,8 +49,8 @@ impl TwoIndexers {
         assert!(answer.batch_item_failures.is_empty(), "{answer:?}");
     }
 
-    /// Makes the first indexer run until its `nth` call of an operation. Returns `None` if it makes
-    /// no such call.
+    /// Starts the first indexer, and pauses it before its `nth` call of an operation. Returns
+    /// `None` if it makes fewer calls of the operation.
     async fn late_waits_before(&self, operation: &str, nth: u64) -> Option<(Gate, tokio::task::JoinHandle<()>)> {
         let mut gate = self.site.faults.pause_before(operation, nth);
         let (late, records) = (self.late.clone(), changed(&self.at));
@@ -83,7 +83,7 @@ impl TwoIndexers {
         assert!(self.site.sort_keys("DUE#").await.is_empty());
     }
 
-    /// Returns the index that a single indexer creates from these changes.
+    /// Returns the index that a single indexer creates from the changes that these tests make.
     async fn undisturbed() -> Vec<(String, Value)> {
         let two = Self::new().await;
         two.other_indexes().await;
@@ -133,9 +133,9 @@ async fn a_run_of_another_indexer_waits_for_its_turn() {
     assert!(after.len() == 1 && after != before, "{after:?}");
 }
 
-/// If an indexer knows that it is the only one, because a lock excludes other processes, it does
-/// not wait. A server that is restarted on a laptop continues immediately after one that was
-/// killed.
+/// An indexer that is declared to be the only one does not wait for others. A lock must exclude
+/// other processes. With such a lock, a server that is restarted on a laptop after it was killed
+/// continues indexing immediately.
 #[tokio::test]
 async fn an_indexer_that_is_alone_waits_for_nobody() {
     let two = TwoIndexers::new().await;

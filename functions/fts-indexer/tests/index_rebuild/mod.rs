@@ -47,8 +47,9 @@ async fn runs_are_marked_some_at_a_time() {
     assert!(site.rebuilding().mark_runs(&mut unmarked, 2).await.unwrap().is_empty());
 }
 
-/// A rebuild removes stray entries, no matter whether they are before the first run, between runs,
-/// of existing runs, or after the last run.
+/// A rebuild removes stray entries wherever they are in a list: before the entries of the first
+/// run, between the entries of two runs, after those of the last run, or under the key of an
+/// existing run.
 #[tokio::test]
 async fn a_sweep_in_parts_finds_every_stray_entry_and_no_other() {
     let site = Site::new().await;

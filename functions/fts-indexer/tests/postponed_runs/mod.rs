@@ -1,5 +1,5 @@
-//! A run that is being logged to is indexed at intervals, when it ends, and also when it is no
-//! longer logged to without having ended.
+//! When runs are indexed: at intervals while they are being logged to, immediately when they end,
+//! and eventually if they are no longer logged to but were never ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -53,7 +53,7 @@ impl TestIndexer {
         self.time.fetch_add(i64::try_from(time.as_millis()).unwrap(), Ordering::Relaxed);
     }
 
-    /// Delivers the records that are in the stream.
+    /// Delivers all records of the stream to an indexer.
     async fn carry_over(&self, indexer: &Indexer) {
         let records = self.stream.oldest(1_000).await.unwrap();
         let Some(last) = records.last() else { return };

@@ -50,7 +50,8 @@ async fn a_query_shows_what_its_caller_may_read() {
         made.push((id, run));
     }
     let open = Guard::Experiment(ExperimentId::parse(&made[0].0).unwrap());
-    // The caller may only read and list this experiment, and search model versions by their runs.
+    // The caller may read and list only this experiment. The permission for runs of the workspace
+    // is needed to search model versions by their runs.
     let open = Arc::new(HashSet::from([open]));
     let runs = Guard::Workspace(Resource::Run);
     let guard = TestAuthorizer::new(Visibility::Only(Arc::clone(&open)), move |(action, what)| {

@@ -104,7 +104,7 @@ async fn errors_are_texts_beside_the_data_of_the_other_roots() {
 }
 
 /// Each query occupies a blocking thread while it waits for the engine, which also needs a blocking
-/// thread. More queries than there are threads must not deadlock.
+/// thread. Even if more queries arrive than there are threads, they must not deadlock.
 #[test]
 fn more_queries_at_once_than_there_are_threads_end() {
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().max_blocking_threads(20).build().unwrap();
@@ -223,8 +223,8 @@ async fn operations_are_refused_as_mlflow_does() {
     }
 }
 
-/// Short queries that expand when they are processed: nested fragments, endless nesting, and fields
-/// that have to be merged.
+/// Short queries that become large when they are processed: by nested fragments, by endless
+/// nesting, or by fields that have to be merged.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_short_query_takes_long() {
     let server = Server::new().await;

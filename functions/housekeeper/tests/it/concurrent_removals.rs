@@ -6,7 +6,8 @@ use test_site::TABLE;
 
 use crate::test_server::{Outcome, TestServer, collect};
 
-/// Starts a task that removes everything that is deleted. A test can pause its requests.
+/// Starts a task that permanently removes everything that is deleted. Its requests to the table can
+/// be paused by the test.
 fn collecting(lab: &TestServer) -> tokio::task::JoinHandle<Outcome> {
     let retention = lab.retention_over(Table::new(lab.site.faults.client(), TABLE));
     tokio::spawn(async move { collect(&retention, None).await })

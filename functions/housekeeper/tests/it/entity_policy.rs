@@ -40,8 +40,8 @@ async fn a_policy_that_cannot_be_read_removes_nothing() {
     }
 }
 
-/// If a call of the removal runs out of time, it may stop anywhere, and the next calls continue.
-/// Until an entity is gone, it is complete.
+/// If a call of the removal runs out of time, it may stop at any point, and the next calls
+/// continue. Until an entity is removed, none of its rows are missing.
 #[tokio::test]
 async fn slices_that_run_out_of_time_come_to_an_end_together() {
     let lab = TestServer::new().await;

@@ -12,7 +12,8 @@ use tracing::subscriber::DefaultGuard;
 
 use crate::test_server::{TestServer, collect, remove_named, text};
 
-/// Limits the partition of the experiment to its current size.
+/// Limits the partition of the experiment to one byte, so that it is larger than allowed from now
+/// on.
 fn full(lab: TestServer, experiment: &str) -> (TestServer, Table) {
     let limits = EngineLimits::new(&lab.site.engine);
     let partition = format!("EXP#{experiment}");
@@ -53,7 +54,7 @@ async fn logging_is_refused_and_a_run_can_be_ended() {
     assert_eq!(lab.post("runs/search", running).await.get("runs"), None);
 }
 
-/// The log as text.
+/// A writer that collects the log as text.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -104,8 +105,8 @@ async fn the_log_tells_of_a_partition_that_is_nearly_full() {
     assert!(said[0].contains(&format!("EXP#{experiment}")) && said[0].contains("gigabytes=8"), "{said:?}");
 }
 
-/// Only the indexer writes to the partitions of lists, and only in batches. Their size must be
-/// logged too.
+/// Only the indexer writes to the partitions of lists, and only in batches. A warning must also be
+/// logged if one of these partitions is nearly full.
 #[tokio::test]
 async fn the_log_tells_of_a_list_that_is_nearly_full() {
     let lab = TestServer::new().await;

@@ -12,7 +12,8 @@ use test_site::{TABLE, all_troubles};
 
 use crate::test_server::{TestServer, remove_histories};
 
-/// Number of points of a history. It is so long that charts are read from chart rows.
+/// Number of points of the metric `loss` in a long history. It is large enough for charts to be
+/// read from chart rows.
 const LOSS: i64 = 11_500;
 
 /// Runs a test with a simulated clock that jumps to the next time that a task waits for.
@@ -70,8 +71,8 @@ async fn history(lab: &TestServer, run: &str) -> Vec<i64> {
     found["metrics"].as_array().into_iter().flatten().map(|point| point["step"].as_i64().unwrap()).collect()
 }
 
-/// Checks whether a history was shortened to its latest point, and some points that were not in a
-/// segment yet.
+/// Checks whether a history was shortened: only its latest point is left, and possibly some points
+/// that were not in a segment yet.
 fn is_short(history: &[i64], latest: i64) -> bool {
     history.len() < 10 && history.last() == Some(&latest)
 }
@@ -162,8 +163,8 @@ fn a_run_that_goes_on_again_keeps_its_history() {
     });
 }
 
-/// Points that are newer than the end of their run are kept. They exist because clients set the
-/// timestamps of points, and also the end time of a run.
+/// Points that are newer than the end of their run are kept. There may be such points, because
+/// clients set both the timestamps of points and the end time of a run.
 #[test]
 fn points_that_are_newer_than_the_end_of_their_run_stay() {
     timed(async {
@@ -208,8 +209,8 @@ fn it_may_stop_at_any_request_and_be_done_again() {
     });
 }
 
-/// Points are logged while the history is being deleted. New points must be kept. Old points may be
-/// deleted, but there must be no errors, and the latest point must be kept.
+/// Clients log points while the history is being deleted. New points must be kept. Old points may
+/// be deleted, but the latest point must be kept, and no request may fail.
 #[test]
 fn a_run_that_is_logged_to_and_packed_meanwhile_is_whole() {
     timed(async {
@@ -217,8 +218,9 @@ fn a_run_that_is_logged_to_and_packed_meanwhile_is_whole() {
         for (at, is_new, is_packed) in places
             .into_iter()
             .flat_map(|at| [(at, true, false), (at, true, true), (at, false, false), (at, false, true)])
-            // By default, only half of the cases run. At each place, they cover new and old points,
-            // and packed and unpacked ones.
+            // By default, only half of the cases run. For each of the two places where the removal
+            // is paused, these cases cover both new and old points, and both packed and unpacked
+            // points.
             .filter(|((operation, _), is_new, is_packed)| {
                 all_troubles() || (*is_new == *is_packed) == (*operation == "Query")
             })
@@ -226,15 +228,15 @@ fn a_run_that_is_logged_to_and_packed_meanwhile_is_whole() {
             let lab = TestServer::new().await;
             let run = ended(&lab, LOSS).await;
             set(&lab, "1h").await;
-            // The removal is paused before it queries the segments, or before it deletes those that
-            // it has found.
+            // The removal is paused before it queries the segments, or before it deletes the
+            // segments that it has found.
             let mut gate = lab.site.faults.pause_before(at.0, at.1);
             let retention = lab.retention_over(Table::new(lab.site.faults.client(), TABLE));
             let removing = tokio::spawn(async move { remove_histories(&retention).await });
             gate.reached().await;
             let (first, last) = (LOSS, LOSS + 1_000);
             log_from(&lab, &run, if is_new { now_ms() } else { 1_000 }, first..last).await;
-            // These points come before others that are represented by chart rows.
+            // These points have lower steps than existing points that chart rows represent.
             log_from(&lab, &run, if is_new { now_ms() } else { 500 }, 20..60).await;
             if is_packed {
                 lab.index().await;
@@ -264,8 +266,8 @@ fn a_segment_that_is_gone_stops_nobody() {
     timed(async {
         let lab = TestServer::new().await;
         let run = ended(&lab, LOSS).await;
-        // These points are late, because they come before others that are represented by chart
-        // rows.
+        // These points arrive late: they have lower steps than existing points that chart rows
+        // represent.
         log_from(&lab, &run, 500, 20..60).await;
         for key in segments(&lab, &run).await {
             lab.site.table.delete(&self::key(&key), &Condition::Always).await.unwrap();

@@ -85,7 +85,7 @@ async fn trace(lab: &TestServer, experiment: &str) {
     let mark = rows::TraceMark::key(&id, &day, &Ordinal(0), &Descending(time), &trace);
     let day = Item::new(rows::TraceDay::key(&id, &day)).with("shards", number(1));
     let mut items = vec![head.clone(), spans, Item::new(mark).with("marked", number(time)), day];
-    // Rows of another trace, which was packed, and leftovers of a packer that was interrupted.
+    // Rows of another trace, which was packed, and rows that an interrupted packer left behind.
     let partition = TracePartition { experiment: id, day: 3, shard: 0 };
     let key = Item::new(rows::Trace::key(&TraceId::new(8)));
     let packed = Item(head.0.into_iter().chain(key.0).collect());
@@ -195,7 +195,7 @@ async fn what_was_restored_stays() {
         lab.post(&format!("runs/{verb}"), json!({ "run_id": run })).await;
     }
     assert!(lab.items(DELETED_TIME.name()).await.is_empty(), "a run that is not deleted has no such time");
-    // The run was deleted individually, and becomes active again when its experiment is deleted and
+    // The run is deleted individually, but becomes active again when its experiment is deleted and
     // restored.
     lab.post("runs/delete", json!({ "run_id": of_kept })).await;
     for verb in ["delete", "restore"] {

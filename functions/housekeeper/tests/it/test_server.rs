@@ -27,7 +27,7 @@ pub(crate) struct TestServer {
     directory: TempDir,
 }
 
-/// The outcome that a removal has reported.
+/// The entities that a removal has reported as removed or kept.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) removed: BTreeSet<String>,

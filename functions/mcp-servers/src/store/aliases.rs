@@ -30,8 +30,8 @@ impl Store {
                 )));
             }
             server.aliases.insert(alias.clone(), version.clone());
-            // A deletion of the version also writes the document, so the version need not be checked
-            // again.
+            // If the version is deleted concurrently, the deletion also writes the document, and
+            // this write fails. Therefore, it needs no condition on the version.
             match self.table.transact(&[server.write()?]).await {
                 Ok(()) => return Ok(()),
                 Err(Failure::Cancelled(_)) => {}

@@ -19,12 +19,12 @@ use table::Query;
 use super::server_document::{StoredEndpoint, StoredServer};
 use super::store::Store;
 
-/// An access endpoint as a search sees it.
+/// An access endpoint with the fields that filters and orders use.
 struct SearchableEndpoint {
     server: Arc<StoredServer>,
     id: String,
     stored: StoredEndpoint,
-    /// Status of its version, if the caller may read versions.
+    /// Status of the endpoint's version, if the filter uses it and the caller may read versions.
     status: Option<McpStatus>,
 }
 
@@ -47,7 +47,7 @@ impl McpFields for SearchableEndpoint {
     }
 }
 
-/// A search of access endpoints while its candidates are read.
+/// The state of a search of access endpoints while it reads servers.
 struct EndpointSearch<'a, F> {
     store: &'a Store,
     targets: &'a EndpointTargets,
@@ -90,8 +90,8 @@ impl<'a, F: Fn(&McpServerName) -> bool> EndpointSearch<'a, F> {
         })
     }
 
-    /// Adds the endpoints of a server that pass. Takes one request for their versions if the filter
-    /// uses the status.
+    /// Adds the access endpoints of a server that match the search. Takes one request for their
+    /// versions if the filter uses the status.
     async fn add(&mut self, server: StoredServer) -> Result<()> {
         if server.endpoints.is_empty() {
             return Ok(());

@@ -24,7 +24,7 @@ use super::version_row::StoredVersion;
 const CONCURRENCY: usize = 4;
 
 impl Store {
-    /// Reads the versions with these texts, except deleted ones. Takes one request per 100 versions.
+    /// Reads these versions of a server, except deleted ones. Takes one request per 100 versions.
     pub(super) async fn version_rows<'a>(
         &self,
         server: &StoredServer,
@@ -79,9 +79,10 @@ impl Store {
         found.pop().map(AccessEndpoint::from).ok_or_else(|| endpoint_not_found(id))
     }
 
-    /// Checks that the version or the alias of an access endpoint exists. `what` is the operation in
-    /// the error message. Takes one request for a version, and none for an alias, because deleting
-    /// the version of an alias also deletes the alias.
+    /// Checks that the version or the alias of an access endpoint exists. `what` is the verb in the
+    /// error message, such as "create". Takes one request for a version. Takes none for an alias:
+    /// deleting a version also deletes its aliases, so an alias always refers to an existing
+    /// version.
     async fn check_target(
         &self,
         server: &StoredServer,
@@ -109,8 +110,9 @@ impl Store {
         }
     }
 
-    /// Creates an access endpoint. Takes two requests, one more if it names a version, and those of
-    /// [`endpoint_get`](Self::endpoint_get) for its version.
+    /// Creates an access endpoint. Takes two requests, and one more if it names a version. With
+    /// `with_version`, also takes the requests for the version that
+    /// [`endpoint_get`](Self::endpoint_get) takes.
     pub async fn endpoint_create(
         &self,
         name: &Granted<McpServerName>,
@@ -139,7 +141,8 @@ impl Store {
                 updated_by: user.map(str::to_owned),
             };
             server.endpoints.insert(id.clone(), endpoint);
-            // Before the write, because a failure after it would make clients create another endpoint.
+            // The response is built before the write, because a failure after the write would make
+            // clients retry and create a second endpoint.
             let answer = self.endpoint_answer(&server, &id, with_version).await?;
             let key = StoredServer::key(&server.workspace, &server.name);
             let is_made = async {
@@ -156,8 +159,8 @@ impl Store {
         }
     }
 
-    /// Reads an access endpoint. Takes one request. With `with_version`, takes one more for its
-    /// version, and one if that is large.
+    /// Reads an access endpoint. Takes one request. With `with_version`, takes one more for the
+    /// version, and another one if the version is large.
     pub async fn endpoint_get(
         &self,
         name: &Granted<McpServerName>,
@@ -168,8 +171,9 @@ impl Store {
         self.endpoint_answer(&server, id, with_version).await
     }
 
-    /// Changes an access endpoint. Takes two requests, one more if it names a version, and those of
-    /// [`endpoint_get`](Self::endpoint_get) for its version.
+    /// Changes an access endpoint. Takes two requests, and one more if it names a version. With
+    /// `with_version`, also takes the requests for the version that
+    /// [`endpoint_get`](Self::endpoint_get) takes.
     pub async fn endpoint_update(
         &self,
         name: &Granted<McpServerName>,

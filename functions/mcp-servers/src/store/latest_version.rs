@@ -1,5 +1,5 @@
-//! The latest version of a server: the greatest active one, or else the greatest one that is not
-//! deleted.
+//! Determination of the latest version of a server. It is the greatest active version or, if none
+//! is active, the greatest version that is not deleted.
 
 use std::cmp::Ordering;
 
@@ -13,8 +13,8 @@ use super::server_document::{LATEST_ALIAS, LatestVersion, StoredServer};
 use super::store::Store;
 use super::version_row::StoredVersion;
 
-/// The values that decide which version is the latest one. Among versions of the same precedence,
-/// this is the newest one.
+/// The values that decide which version is the latest one. Versions that differ only in build
+/// metadata have the same precedence. Among these, the newest one is the latest.
 #[derive(Clone, Debug)]
 pub(super) struct LatestCandidate<'a> {
     pub(super) version: &'a Version,
@@ -47,10 +47,10 @@ impl LatestCandidate<'_> {
 }
 
 impl Store {
-    /// Updates the latest version in a document after a version was created, or its status was
-    /// changed. Takes no request, unless the version was the latest one and may no longer be. Then
-    /// it takes one request per MB of versions, and one more if the content of the latest one is
-    /// large.
+    /// Updates the latest version in a document after a version was created or its status was
+    /// changed. If the version was the latest one and is not active, any version may be the latest
+    /// one now, which takes one request per MB of versions. Otherwise, takes no request. In both
+    /// cases, takes one more if the content of the new latest version is large.
     pub(super) async fn update_latest(&self, server: &mut StoredServer, changed: &StoredVersion) -> Result<()> {
         let is_live = changed.status != McpStatus::Deleted;
         let is_same = server.latest.as_ref().is_some_and(|latest| latest.version == changed.version);
@@ -74,7 +74,8 @@ impl Store {
         Ok(())
     }
 
-    /// Finds the latest of all versions of a server. `changed` replaces the version in the table.
+    /// Finds the latest of all versions of a server. `changed` is used instead of its row in the
+    /// table, which has not been written yet.
     async fn latest_of(&self, server: u64, changed: &StoredVersion) -> Result<Option<LatestVersion>> {
         let mut latest = Some(changed.clone()).filter(|version| version.status != McpStatus::Deleted);
         let versions = Query::of(rows::McpServerVersion::all(&Digest(server)));
@@ -99,8 +100,8 @@ impl Store {
         }
     }
 
-    /// Returns what a server takes from a version. Takes no request, unless the content of the
-    /// version is large.
+    /// Returns the values of a version that are copied to the server's document. Takes no request,
+    /// unless the content of the version is large.
     async fn version_as_latest(&self, version: &StoredVersion) -> Result<LatestVersion> {
         let content = self.version_content(version).await?;
         version.as_latest(&content.server_json)

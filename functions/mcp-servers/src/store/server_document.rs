@@ -1,4 +1,4 @@
-//! The document of a server.
+//! The document of a server, with its access endpoints and its latest version.
 
 use std::collections::BTreeMap;
 
@@ -26,15 +26,15 @@ pub struct StoredServer {
     pub workspace: Workspace,
     /// Name.
     pub name: McpServerName,
-    /// Id, which no other server has.
+    /// Random id. A server that is created later with the same name has another one.
     pub id: u64,
-    /// When it was created, in ms.
+    /// When the server was created, in ms.
     pub created: i64,
-    /// When it was last changed, in ms.
+    /// When the server was last changed, in ms.
     pub updated: i64,
-    /// Who created it.
+    /// The user who created the server.
     pub created_by: Option<String>,
-    /// Who last changed it.
+    /// The user who last changed the server.
     pub updated_by: Option<String>,
     /// Name that user interfaces display.
     pub display_name: Option<String>,
@@ -44,24 +44,24 @@ pub struct StoredServer {
     pub icons: Option<String>,
     /// Tags.
     pub tags: BTreeMap<String, String>,
-    /// Aliases with their versions.
+    /// The version that each alias refers to.
     pub aliases: BTreeMap<String, String>,
     /// Access endpoints by id.
     pub endpoints: BTreeMap<String, StoredEndpoint>,
-    /// The latest version, if there are versions.
+    /// The latest version, if the server has any versions that are not deleted.
     pub latest: Option<LatestVersion>,
-    /// The item that it was read from. Missing for a new server.
+    /// The item that the server was read from. `None` for a new server.
     pub(super) item: Option<Item>,
 }
 
-/// The latest version of a server, and what the server takes from it.
+/// The latest version of a server, with the values that are copied to the server's document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LatestVersion {
     /// Version.
     pub version: Version,
     /// Status.
     pub status: McpStatus,
-    /// When it was created, in ms.
+    /// When the version was created, in ms.
     pub created: i64,
     /// Description.
     pub description: Option<String>,
@@ -76,26 +76,27 @@ pub struct StoredEndpoint {
     pub url: String,
     /// Transport.
     pub transport: String,
-    /// Version that it gives access to.
+    /// Version that the endpoint gives access to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Alias of the version that it gives access to.
+    /// Alias of the version that the endpoint gives access to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alias: Option<String>,
-    /// When it was created, in ms.
+    /// When the endpoint was created, in ms.
     pub created: i64,
-    /// When it was last changed, in ms.
+    /// When the endpoint was last changed, in ms.
     pub updated: i64,
-    /// Who created it.
+    /// The user who created the endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<String>,
-    /// Who last changed it.
+    /// The user who last changed the endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_by: Option<String>,
 }
 
 impl StoredServer {
-    /// Returns a new server without any texts.
+    /// Returns a new server with a name and an id, and without tags, aliases, endpoints or
+    /// versions.
     #[must_use]
     pub fn new(workspace: Workspace, name: McpServerName, id: u64, created: i64, user: Option<&str>) -> Self {
         Self {
@@ -168,14 +169,14 @@ impl StoredServer {
         rows::McpServer::key(&workspace.as_str().into(), name)
     }
 
-    /// Returns the id as text, which is also the id of the resource that grants refer to.
+    /// Returns the id as text. Grants refer to the server by this text.
     #[must_use]
     pub fn id_text(&self) -> String {
         Digest(self.id).text()
     }
 
-    /// Returns the item of the server. Attributes without a value are left out, because lists read
-    /// many documents.
+    /// Returns the item of the server. Attributes without a value are left out to keep items small,
+    /// because lists read many of them.
     ///
     /// # Errors
     /// Fails with `INVALID_PARAMETER_VALUE` if the document is too large.
@@ -220,8 +221,8 @@ impl StoredServer {
                 item = item.with(attribute, map(entries));
             }
         }
-        // The nonce identifies the request that created the item, even if the item was changed
-        // before that request learned of its success.
+        // The nonce identifies the request that created the item. It is kept by changes, so that
+        // the creating request recognizes its item even if another request has changed it already.
         let before = self.item.as_ref();
         item = before
             .and_then(|before| before.value(NONCE))
@@ -240,13 +241,14 @@ impl StoredServer {
         Ok(in_workspace(item, &self.workspace))
     }
 
-    /// Returns the condition that the document has not changed since it was read. A new server must
-    /// not exist.
+    /// Returns the condition that the document has not changed since it was read or, for a new
+    /// server, that there is none.
     #[must_use]
     pub(super) fn is_unchanged(&self) -> Condition {
         match &self.item {
             None => Condition::item_missing(),
-            // The id is compared because a later server of this name may have as many edits.
+            // The id is compared as well, because a server that was created later with this name
+            // may have the same number of edits.
             Some(item) => Condition::unchanged(item, ID).and(Condition::unchanged(item, EDITS)),
         }
     }
@@ -259,7 +261,7 @@ impl StoredServer {
         Ok(Write::Put(self.to_item()?, self.is_unchanged()))
     }
 
-    /// Returns the aliases of a version, in their order.
+    /// Returns the aliases that refer to a version, in alphabetical order.
     pub(super) fn aliases_of(&self, version: &str) -> Vec<String> {
         let of = self.aliases.iter().filter(|(_, other)| *other == version);
         of.map(|(alias, _)| alias.clone()).collect()
@@ -279,7 +281,7 @@ impl StoredServer {
         version.as_deref().or_else(|| alias.as_deref().and_then(|alias| self.version_of_alias(alias)))
     }
 
-    /// Returns an access endpoint in a response.
+    /// Returns the response about an access endpoint.
     pub(super) fn endpoint(
         &self,
         id: &str,
@@ -302,7 +304,7 @@ impl StoredServer {
         }
     }
 
-    /// Returns the server in a response, with these access endpoints.
+    /// Returns the response about the server, with these access endpoints.
     ///
     /// # Errors
     /// Returns an internal error if the stored icons cannot be parsed.

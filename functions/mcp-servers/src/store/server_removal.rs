@@ -8,8 +8,8 @@ use super::store::Store;
 
 impl Store {
     /// Removes the versions of deleted servers of a workspace, including those whose removal was
-    /// interrupted. Takes one request, and for each server one per MB of versions and one per 25
-    /// rows.
+    /// interrupted. Takes one request and, for each server, one request per MB of versions and one
+    /// per 25 rows.
     pub(super) async fn finish_removals(&self, workspace: &Workspace) -> Result<()> {
         let removals = rows::McpServerRemoval::all(&workspace.as_str().into());
         for row in self.table.query(Query::of(removals)).await? {
@@ -22,7 +22,7 @@ impl Store {
         Ok(())
     }
 
-    /// Removes everything in the partition of a server's versions.
+    /// Removes all rows of a server's versions and of their parts.
     async fn remove_versions(&self, server: Digest) -> Result<()> {
         self.table.delete_range(rows::McpServerVersion::partition(&server)).await?;
         Ok(())

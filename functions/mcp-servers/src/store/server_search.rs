@@ -14,7 +14,7 @@ use table::Query;
 use super::server_document::StoredServer;
 use super::store::Store;
 
-/// A server as a search sees it.
+/// A server with the fields that filters and orders use.
 pub(super) struct SearchableServer(pub(super) StoredServer);
 
 impl McpFields for SearchableServer {
@@ -52,7 +52,7 @@ struct ServerCriteria<'a> {
 }
 
 impl ServerCriteria<'_> {
-    /// Returns the sort key of a server that belongs to the page or to a later one.
+    /// Returns the sort key of a server if it matches the search and comes after the previous page.
     fn key(&self, server: &SearchableServer) -> Option<SortKey> {
         let is_shown = self.visible.shows_as(Resource::McpServer, &Guard::McpServer(server.0.name.clone()));
         if !is_shown || !self.filter.matches(server) {
@@ -66,10 +66,10 @@ impl ServerCriteria<'_> {
 impl Store {
     /// Searches servers.
     ///
-    /// In the order of names, which is the default, reads only as many documents as the page needs:
-    /// one read unit per about 20 servers without long texts. In any other order, reads all
-    /// documents of the workspace. Servers with access endpoints take one more request each, and
-    /// one for each large version of an access endpoint.
+    /// If the results are sorted by name, which is the default, reads only as many documents as the
+    /// page needs: one read unit per about 20 servers without long texts. With any other order,
+    /// reads all documents of the workspace. Each server on the page that has access endpoints
+    /// takes one more request, and one for each large version of its access endpoints.
     pub async fn server_search(
         &self,
         visible: &Visibility,
@@ -90,7 +90,8 @@ impl Store {
             Some(name) => range.after(name),
             None => range,
         };
-        // A filter or hidden servers may leave out many, so whole pages are read then.
+        // With a filter or with hidden servers, many documents may not be shown, so the queries are
+        // only limited to the page size without them.
         let reads_page = in_order && filter.is_empty() && matches!(visible, Visibility::Everything);
         let query = Query::of(range);
         let mut query = if reads_page { query.limit(page_size + 1) } else { query };
@@ -135,7 +136,7 @@ impl Store {
         Ok(McpServersResponse { mcp_servers, next_page_token })
     }
 
-    /// Adds a server to a page, unless the page ends before it. Returns whether it was added.
+    /// Adds a server to a page if the page has room for it. Returns whether it was added.
     async fn add(
         &self,
         page: &mut ResponsePage<SortKey>,

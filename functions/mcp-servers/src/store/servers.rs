@@ -13,12 +13,13 @@ use super::server_document::StoredServer;
 use super::store::Store;
 
 impl Store {
-    /// Reads a server, if it exists and is the one that the request was authorized for. Takes one
-    /// request.
+    /// Reads a server. Returns `None` if it does not exist, or is not the server for which the
+    /// request was authorized. Takes one request.
     pub(super) async fn server_find(&self, name: &McpServerName) -> Result<Option<StoredServer>> {
         let key = StoredServer::key(&self.authorizer_writes.workspace(), name);
         let server = self.table.get(&key).await?.map(StoredServer::of).transpose()?;
-        // The name may have passed to another server in the meantime.
+        // Since the request was authorized, the server may have been deleted, and another one
+        // created with its name.
         let is_it = |server: &StoredServer| self.authorizer_writes.is_authorized_server(name, &server.id_text());
         Ok(server.filter(is_it))
     }
@@ -102,8 +103,8 @@ impl Store {
         server.answer(endpoints)
     }
 
-    /// Changes the texts and the icons of a server. Takes two requests, and those of
-    /// [`server_get`](Self::server_get) for access endpoints.
+    /// Changes the texts and the icons of a server. Takes two requests, and those that
+    /// [`server_get`](Self::server_get) takes for access endpoints.
     pub async fn server_update(
         &self,
         name: &Granted<McpServerName>,
@@ -130,7 +131,7 @@ impl Store {
     }
 
     /// Deletes a server with its versions, unless one of them is active. Takes three requests, one
-    /// more per 25 versions, and one per 25 parts of large versions.
+    /// more per 25 versions, and one more per 25 parts of large versions.
     ///
     /// # Errors
     /// Fails with `INVALID_PARAMETER_VALUE` if a version is active.
@@ -156,7 +157,8 @@ impl Store {
                 Ok(ChangePlan::Write(writes, server.workspace))
             })
             .await?;
-        // The server is deleted, so the request must not fail. The next deletion removes the rest.
+        // The server is deleted, so the request must succeed. The next deletion of a server in the
+        // workspace removes the remaining rows.
         if let Err(error) = self.finish_removals(&deleted).await {
             tracing::warn!(%error, "versions of a deleted MCP server remain");
         }

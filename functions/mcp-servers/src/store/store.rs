@@ -1,4 +1,4 @@
-//! The store, and the caller of a request.
+//! The store of the MCP server registry, and the name of a request's caller.
 
 use access::{AuthorizerWrites, Scope};
 use table::Table;

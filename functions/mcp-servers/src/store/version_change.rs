@@ -14,8 +14,8 @@ use super::version_row::{StoredVersion, part_key};
 use super::versions::version_write;
 
 impl Store {
-    /// Changes a version. Takes three requests, and one more per 25 parts of a large version. If the
-    /// latest version loses its status, takes one more per MB of versions.
+    /// Changes a version. Takes three requests, and one more per 25 parts of a large version. If
+    /// the latest version is no longer active, takes one more per MB of versions.
     ///
     /// # Errors
     /// Fails with `INVALID_PARAMETER_VALUE` if the change of the status is not allowed.
@@ -143,10 +143,10 @@ impl Store {
     }
 }
 
-/// Maximum size of the tags of a version together, in bytes.
+/// Maximum total size of the tags of a version, in bytes.
 const MAX_TAG_BYTES: usize = 128 << 10;
 
-/// Replaces the parts of a content that a request sends.
+/// Replaces those parts of a version's content that a request contains.
 fn replace(content: &mut VersionContent, update: &UpdatedMcpVersion) -> Result<()> {
     let raw = |value: &Option<Json>| {
         let text = value.as_ref().map(Json::print_unicode);

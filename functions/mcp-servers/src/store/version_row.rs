@@ -16,11 +16,12 @@ use table::{Condition, Item, map, number, text};
 
 use super::server_document::{LatestVersion, StoredServer, texts};
 
-/// Maximum number of bytes of compressed content that is stored in the row. Searches read the rows
-/// of all versions of a server.
+/// Maximum size of compressed content that is stored in the row of a version, in bytes. Larger
+/// content is stored in rows of its own, because searches read the rows of all versions of a
+/// server.
 const MAX_INLINE_BYTES: usize = 16 << 10;
 
-/// Returns the key of a part of a version's content.
+/// Returns a function that computes the keys of the parts of a content.
 pub fn part_key(server: u64) -> impl Fn(&WideDigest, &Ordinal) -> Key {
     move |content, part| rows::McpServerVersionPart::key(&Digest(server), content, part)
 }
@@ -34,19 +35,19 @@ pub struct StoredVersion {
     pub version: Version,
     /// Status.
     pub status: McpStatus,
-    /// When it was created, in ms.
+    /// When the version was created, in ms.
     pub created: i64,
-    /// When it was last changed, in ms.
+    /// When the version was last changed, in ms.
     pub updated: i64,
-    /// Who created it.
+    /// The user who created the version.
     pub created_by: Option<String>,
-    /// Who last changed it.
+    /// The user who last changed the version.
     pub updated_by: Option<String>,
-    /// Where it comes from.
+    /// Where the version comes from, as the client specified it.
     pub source: Option<String>,
     /// Tags.
     pub tags: BTreeMap<String, String>,
-    /// The item that it was read from, with the content. Missing for a new version.
+    /// The item that the version was read from, with the content. `None` for a new version.
     pub(super) item: Option<Item>,
 }
 
@@ -86,7 +87,7 @@ impl StoredVersion {
         })
     }
 
-    /// Packs a content for this version. Its parts have to be written before the row.
+    /// Packs a content of this version. The resulting parts have to be written before the row.
     ///
     /// # Errors
     /// Fails with `INVALID_PARAMETER_VALUE` if the content is too large.
@@ -94,7 +95,7 @@ impl StoredVersion {
         Ok(content::pack_once(self.version.as_str(), &content.to_text()?, MAX_INLINE_BYTES, part_key(self.server)))
     }
 
-    /// Returns the item of the version, with a new content or the one that it has.
+    /// Returns the item of the version, with a new content or with the content that it already has.
     #[must_use]
     pub fn to_item(&self, packed: Option<&PackedContent>) -> Item {
         let before = self.item.as_ref();
@@ -128,7 +129,8 @@ impl StoredVersion {
         }
     }
 
-    /// Returns the condition that the row has not changed since it was read.
+    /// Returns the condition that the row has not changed since it was read or, for a new version,
+    /// that there is none.
     pub(super) fn is_unchanged(&self) -> Condition {
         match &self.item {
             None => Condition::item_missing(),
@@ -141,7 +143,8 @@ impl StoredVersion {
         self.item.as_ref().map_or(0, content::size)
     }
 
-    /// Returns what the server takes from this version if it is the latest one.
+    /// Returns the values that are copied to the server's document if this version is the latest
+    /// one.
     ///
     /// # Errors
     /// Returns an internal error if the content cannot be parsed.
@@ -163,7 +166,7 @@ impl StoredVersion {
         })
     }
 
-    /// Returns the version in a response.
+    /// Returns the response about the version.
     ///
     /// # Errors
     /// Returns an internal error if the response cannot be built, which is a bug.

@@ -11,7 +11,7 @@ use table::Query;
 use super::store::Store;
 use super::version_row::StoredVersion;
 
-/// A version as a search sees it.
+/// A version with the fields that filters and orders use.
 struct SearchableVersion<'a> {
     server: &'a str,
     stored: StoredVersion,

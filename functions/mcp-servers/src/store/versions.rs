@@ -33,7 +33,8 @@ impl Store {
             let found = self.table.get(&StoredServer::key(&self.authorizer_writes.workspace(), name)).await?;
             let mut server = match found.map(StoredServer::of).transpose()? {
                 Some(server) if self.authorizer_writes.is_authorized_server(name, &server.id_text()) => server,
-                // The request was authorized to create the server, and another one has created it.
+                // The request was authorized to create the server, but another request has created
+                // one with this name since then, for which this request was not authorized.
                 Some(_) => return Err(Error::new(ErrorCode::PermissionDenied, "Permission denied")),
                 None => self.new_server(name, user),
             };
@@ -67,7 +68,8 @@ impl Store {
             match self.table.create(row, others).await {
                 Ok(()) => return as_stored.answer(&server, content),
                 Err(Failure::Cancelled(reasons)) => {
-                    // Nothing refers to the parts of this attempt.
+                    // The parts that this attempt has written are removed, because no row refers to
+                    // them.
                     self.table.write_many(Vec::new(), &parts).await?;
                     if matches!(reasons.first(), Some(WriteRefusal::Refused(_))) {
                         return Err(Error::new(
@@ -84,8 +86,8 @@ impl Store {
         }
     }
 
-    /// Reads the row of a version that a text names, including that of a deleted version. Takes one
-    /// request, and none if the text is not a version.
+    /// Reads the row of a version of a server, even if the version is deleted. Takes one request,
+    /// or none if the text is not a version.
     pub(super) async fn version_row(&self, server: u64, version: &str) -> Result<Option<StoredVersion>> {
         let Some(version) = Version::of(version) else { return Ok(None) };
         self.table.get(&StoredVersion::key(server, &version)).await?.map(StoredVersion::of).transpose()
@@ -125,7 +127,7 @@ impl Store {
     }
 }
 
-/// Returns the write of a changed row.
+/// Returns the write of a changed row of a version.
 pub(super) fn version_write(version: &StoredVersion, packed: Option<&content::PackedContent>) -> Write {
     Write::Put(version.to_item(packed), version.is_unchanged())
 }

@@ -37,7 +37,7 @@ fn name(number: usize) -> McpServerName {
     McpServerName::parse(&format!("com.example/server-{number:05}")).unwrap()
 }
 
-/// Returns a server, as a scope hands it out.
+/// Returns the name of a server in the form in which a scope grants access to it.
 async fn granted(store: &Store, number: usize) -> Granted<McpServerName> {
     let needs = Needs::of(Action::Update, [Target::McpServer(name(number))]);
     let table = service::DomainStore::table(store);
@@ -61,8 +61,9 @@ async fn create(store: &Store, number: usize) {
 }
 
 async fn version(store: &Store, number: usize, version: &str, status: &str) {
-    // Random ids and times change the size of 10,000 servers by some hundred bytes. The length of this text
-    // keeps their total away from the next whole unit.
+    // Random ids and times change the total size of 10,000 servers by some hundred bytes. The
+    // length of this text ensures that the size in capacity units is nevertheless the same in each
+    // run.
     let description = "Searches the documents of a team, and answers all questions.";
     let tool = json!({ "name": "search", "inputSchema": { "type": "object", "properties": { "query": { "type": "string" } } } });
     let body = json!({

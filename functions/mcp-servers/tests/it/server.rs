@@ -69,12 +69,12 @@ impl Server {
     }
 }
 
-/// Returns a description of a server's version.
+/// Returns the `server.json` of a version.
 pub(crate) fn server_json(server: &str, version: &str) -> Value {
     json!({ "name": server, "version": version, "description": format!("description of {version}") })
 }
 
-/// Returns a text that hardly compresses.
+/// Returns a text that hardly compresses, of this many bytes.
 pub(crate) fn noise(bytes: usize) -> String {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {

@@ -25,7 +25,7 @@ async fn a_server_is_created_once_and_changed() {
     let changed = server.send("PATCH", &format!("/{NAME}"), body).await.ok();
     assert_eq!(changed["icons"], json!([{ "src": "https://example.com/i", "source": "server" }]));
     assert_eq!(server.get_server(NAME).await, changed);
-    // The icons of a response may be sent back.
+    // Clients may send back the icons that a response contains.
     server.send("PATCH", "/com.example%2Fsearch", json!({ "icons": changed["icons"] })).await.ok();
     assert_eq!(server.get_server(NAME).await["icons"], changed["icons"]);
     server.read("/com.example/none", &[]).await.missing();
@@ -92,7 +92,7 @@ async fn access_endpoints_follow_the_alias_that_they_name() {
     }
     server.send("DELETE", &one(&fixed), json!({})).await.ok();
     server.read(&one(&fixed), &[]).await.missing();
-    // Endpoints of the latest version are removed with the last version.
+    // Deleting the last version also deletes the access endpoints that refer to the alias `latest`.
     for version in ["1.0.0", "2.0.0"] {
         server.set_status(NAME, version, "deprecated").await.ok();
         server.send("DELETE", &format!("/{NAME}/versions/{version}"), json!({})).await.ok();
@@ -136,7 +136,7 @@ async fn an_interrupted_deletion_is_completed_by_the_next_one() {
     let before = site.dump().await;
     server.version(NAME, "1.0.0", "draft").await;
     let faulty = Server::on(&site.impatient());
-    // The first request reads the document, the second one deletes it, and the others fail.
+    // The first request reads the document, the second one deletes it, and all later ones fail.
     site.faults.reset_calls();
     site.faults.cut_off_at(3);
     faulty.send("DELETE", &format!("/{NAME}"), json!({})).await;

@@ -6,7 +6,7 @@ use crate::server::{Server, noise, server_json, site};
 
 const NAME: &str = "com.example/search";
 
-/// Returns the texts of the latest version and its status.
+/// Returns the latest version and its status, separated by a space.
 async fn latest(server: &Server) -> String {
     let (version, status) = server.latest(NAME).await;
     format!("{} {}", version.as_str().unwrap_or("none"), status.as_str().unwrap_or("none"))

@@ -15,11 +15,11 @@ use table::{Item, Write};
 
 use super::Store;
 
-/// Writes of an event in the transaction of its call.
+/// Number of writes that an event takes in the transaction of its call.
 const EVENT_WRITES: usize = 1;
 
-/// The events that a call may send. Its id and its time are the same for every attempt of the call,
-/// so that a repeated attempt writes the same row.
+/// The events that a call may send. The id and the time of the event are chosen once, so that every
+/// attempt of the call writes the same row.
 pub(super) struct CallEvents {
     id: WebhookEventId,
     time: i64,
@@ -41,8 +41,8 @@ impl Store {
     }
 
     /// Returns the write of an event's row, to be part of the call's transaction, or `None` if no
-    /// webhook subscribes to it. If the body is large, first writes its parts. They expire if the
-    /// transaction is not sent.
+    /// webhook subscribes to the event. If the event's body is large, first writes its parts. If
+    /// the transaction is never sent, the parts expire.
     pub(super) async fn event_write(
         &self,
         events: Option<&CallEvents>,

@@ -22,8 +22,8 @@ pub(super) struct LoggedModel {
 }
 
 impl Store {
-    /// Reads a logged model. Returns `None` if none is given, or if it does not exist or is
-    /// deleted. Takes one request.
+    /// Reads a logged model. Returns `None` if no location is given, or if the model does not exist
+    /// or is deleted. Takes one request.
     pub(super) async fn logged_model(&self, at: Option<&Granted<ModelLocation>>) -> Result<Option<LoggedModel>> {
         let Some(at) = at else { return Ok(None) };
         let item = self.table.get(&at.key()).await?;

@@ -49,7 +49,8 @@ pub struct Store {
     artifacts: ArtifactStore,
     authorizer_writes: AuthorizerWrites,
     subscriptions: Subscriptions,
-    /// Whether the bodies of events name their workspace.
+    /// Whether the server has workspaces. If so, the bodies of events contain the name of the
+    /// workspace.
     has_workspaces: bool,
 }
 
@@ -90,7 +91,7 @@ impl Store {
         ModelKey::of(&self.authorizer_writes.workspace(), name)
     }
 
-    /// Returns the store with this artifact storage, independent of its artifact root.
+    /// Returns the store with another artifact storage. The artifact root stays unchanged.
     #[must_use]
     pub fn with_artifacts(self, artifacts: ArtifactStore) -> Self {
         Self { artifacts, ..self }

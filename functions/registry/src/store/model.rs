@@ -30,7 +30,7 @@ pub struct NewModel {
 }
 
 impl NewModel {
-    /// Checks whether its tags make it a prompt. The case of the tag's value is ignored.
+    /// Checks whether the model's tags make it a prompt. The case of the tag's value is ignored.
     #[must_use]
     pub fn is_prompt(&self) -> bool {
         let tag = self.tags.iter().rev().find(|(key, _)| key == IS_PROMPT_TAG);

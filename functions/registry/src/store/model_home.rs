@@ -1,8 +1,8 @@
 //! Homes: the partitions that contain the rows of models.
 //!
-//! The row of a home contains its model's current name. A write to a version that knows only the
-//! name of the model checks this row. Therefore a model that was renamed or deleted is never
-//! changed under its old name.
+//! The row of a home contains its model's current name. A write to a version whose request was
+//! planned with only the name of the model checks this row. Therefore a model that was renamed or
+//! deleted is never changed under its old name.
 
 use entities::{in_workspace, workspace_named};
 use key_schema::{Key, ModelKey, rows};

@@ -179,7 +179,8 @@ impl Model {
         self.is_same().and(Condition::Equals(EDITS.into(), number(edits)))
     }
 
-    /// Returns an update of the model, on condition that it has not been replaced by another model.
+    /// Returns an update of the model, on condition that its name has not been reused by another
+    /// model.
     pub(super) fn same(&self) -> Update {
         Update::new(model_key(&self.key())).only_if(self.is_same()).add(EDITS, number(1))
     }

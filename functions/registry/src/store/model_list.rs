@@ -133,11 +133,11 @@ impl ModelList {
         let (mut entries, mut seen) = (Vec::new(), HashSet::new());
         let (mut entries_read, mut models_read) = (0, 0);
         loop {
-            // Two entries are read in addition to the missing ones. The second one shows that the
-            // group of the first one is complete, and thus whether there is another page. One more
-            // is read after the first page, because the first entry may be the last one of the
-            // previous page. If the filter may reject entries, the number read doubles each time,
-            // so that few sequential requests are needed even if few entries pass.
+            // Two more entries are read than the page still lacks. The second one shows that the
+            // group of the first one is complete, and thus whether there is another page. If this
+            // is not the first page, one more is read, because the first entry may be the last one
+            // of the previous page. If the filter may reject entries, the number read doubles each
+            // time, so that few sequential requests are needed even if few entries pass.
             let few = page.missing() + 2 + usize::from(wanted.after.is_some());
             query = query.limit(if wanted.passes_all() { few } else { few.max(MIN_BATCH_SIZE + 1).max(entries_read) });
             let rows = wanted.store.table.query_page(&query).await?;

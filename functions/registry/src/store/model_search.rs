@@ -20,10 +20,10 @@ use super::{RegistrySearch, Store};
 
 impl Store {
     /// Searches registered models, ordered by name or last change, in either direction. Takes one
-    /// request for the relevant part of the list in this order, one per 100 models of the page, and
-    /// one per 100 of their latest versions. Models that the filter rejects take as many requests
-    /// again. A search for models and prompts at once reads all models and prompts whose names may
-    /// pass.
+    /// request for the part of the list in this order that the page needs, one per 100 models of
+    /// the page, and one per 100 of their latest versions. If the filter rejects models, more of
+    /// the list has to be read, and the rejected models as well. A search for models and prompts at
+    /// once reads all models and prompts whose names may match the filter.
     pub async fn model_search(
         &self,
         workspace: &Workspace,
@@ -52,7 +52,8 @@ impl Store {
         Ok(SearchModelsResponse { registered_models, next_page_token })
     }
 
-    /// Returns a page of all models of some kinds whose names may match the filter.
+    /// Searches all models of these kinds whose names may match the filter, and returns a page of
+    /// them.
     async fn models_of_names(
         &self,
         wanted: &ModelCriteria<'_>,

@@ -28,17 +28,17 @@ pub struct StoredModel<'a> {
     pub workspace: &'a Workspace,
     /// Name.
     pub name: &'a str,
-    /// Id, which distinguishes it from earlier models of the same name.
+    /// Id, which distinguishes the model from earlier ones of the same name.
     pub id: &'a str,
-    /// Partition of its other rows.
+    /// Partition of the model's other rows.
     pub home: &'a ModelKey,
-    /// When it was created, in ms.
+    /// When the model was created, in ms.
     pub created: i64,
-    /// When it was last changed, in ms.
+    /// When the model was last changed, in ms.
     pub updated: i64,
     /// Description. May be empty.
     pub description: &'a str,
-    /// The highest version that it has ever had.
+    /// The highest number that any of the model's versions has ever had.
     pub versions: u32,
     /// The highest version in each stage.
     pub latest: &'a BTreeMap<ModelStage, u32>,
@@ -55,7 +55,7 @@ pub struct ModelItems {
     pub document: Item,
     /// Rows of tags that are too large for the document.
     pub tags: Vec<Item>,
-    /// The row that says which model the home belongs to.
+    /// The row with the name of the model that the home belongs to.
     pub home: Item,
     /// The row in the workspace's lists.
     pub listed: Item,
@@ -111,9 +111,9 @@ pub struct StoredModelVersion<'a> {
     pub workspace: &'a Workspace,
     /// Number.
     pub number: u32,
-    /// When it was created, in ms.
+    /// When the version was created, in ms.
     pub created: i64,
-    /// When it was last changed, in ms, if it was.
+    /// When the version was last changed, in ms. `None` if it has not been changed.
     pub updated: Option<i64>,
     /// Stage.
     pub stage: ModelStage,
@@ -121,13 +121,13 @@ pub struct StoredModelVersion<'a> {
     pub description: Option<&'a str>,
     /// Source, as given by the client.
     pub source: &'a str,
-    /// Where its artifacts are.
+    /// Location of the version's artifacts.
     pub storage: &'a str,
-    /// Its run.
+    /// Id of the run that created the version, if any.
     pub run: Option<&'a str>,
-    /// A link to its run.
+    /// Link to the run, as given by the client.
     pub run_link: Option<&'a str>,
-    /// Whether it has aliases.
+    /// Whether the version has aliases.
     pub is_aliased: bool,
     /// Tags. If a key occurs twice, its last value is stored.
     pub tags: &'a [(String, String)],
@@ -168,7 +168,7 @@ impl StoredModelVersion<'_> {
         })
     }
 
-    /// Returns the row that finds the version by its run, if it has one.
+    /// Returns the row that finds the version by its run, or `None` if the version has no run.
     #[must_use]
     pub fn run_row(&self) -> Option<Item> {
         run_row(self.workspace, self.home, self.number, self.run)
@@ -187,7 +187,7 @@ pub fn listed_model_key(workspace: &Workspace, name: &str, kind: ModelKind) -> K
     list_key(workspace, name, kind)
 }
 
-/// Returns the key of the row that says which model a home belongs to.
+/// Returns the key of the row with the name of the model that a home belongs to.
 #[must_use]
 pub fn model_home_key(home: &ModelKey) -> Key {
     home_key(home)

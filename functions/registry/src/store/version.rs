@@ -33,7 +33,7 @@ pub struct NewVersion {
 }
 
 impl NewVersion {
-    /// Returns the content of the event about its creation.
+    /// Returns the content of the event about the version's creation.
     fn event_data<'a>(&'a self, name: &'a str, version: u32, source: &'a ResolvedSource) -> EventData<'a> {
         let Self { tags, description, .. } = self;
         if self.is_prompt {
@@ -48,8 +48,9 @@ impl Store {
     /// Creates a version. Takes two requests, and more to check a source that is managed by this
     /// server or belongs to a logged model. Costs ten to twelve write units for up to 1 KB.
     ///
-    /// The transaction also counts the version in the model, so that version numbers are neither
-    /// repeated nor skipped. A request that loses a race continues from the model's new state.
+    /// The transaction also increments the model's number of versions, so that version numbers are
+    /// neither repeated nor skipped. If another request increments it first, the request continues
+    /// from the model's new state.
     pub async fn version_create(
         &self,
         workspace: &Workspace,

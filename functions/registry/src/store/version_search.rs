@@ -92,11 +92,11 @@ impl Store {
     /// Searches model versions, and includes their aliases, unlike MLflow. The cost depends on the
     /// filter:
     ///
-    /// - If it names runs, one request per run, one per 50 versions, and one per 100 models with
-    ///   aliases of versions on the page.
-    /// - If it names models, one request per 100 models, and one per model.
-    /// - Otherwise, two requests for the names of models, and then those for all models whose names
-    ///   may pass.
+    /// - If the filter names runs, takes one request per run, one per 50 versions, and one per 100
+    ///   models whose versions on the page have aliases.
+    /// - If it names models, takes one request per 100 models, and one per model.
+    /// - Otherwise, takes two requests for the names of models, and then those for all models whose
+    ///   names may match the filter.
     pub async fn version_search(
         &self,
         workspace: &Workspace,
@@ -109,8 +109,8 @@ impl Store {
         let after: Option<SortKey> = decode_page_token(fingerprint, &search.page_token)?;
         let page_size = usize::try_from(search.max_results).unwrap_or_default();
         let wanted = VersionCriteria { workspace, filter, order, after, page_size, visible: visible.clone() };
-        // Runs in the filter can be used only if none is empty, because versions without a run are
-        // in no list.
+        // Runs in the filter can be used only if none of them is empty, because versions without a
+        // run are in no list of a run's versions.
         let found = match wanted.filter.among_runs().filter(|runs| !runs.contains(&"")) {
             Some(runs) => self.versions_of_runs(&runs, &wanted).await?,
             None => self.versions_of_models(&wanted).await?,
@@ -269,8 +269,8 @@ impl Store {
         Ok(top.finish())
     }
 
-    /// Reads the aliases that are still missing for the versions that were found. Returns them by
-    /// home and version number. Takes one request per 100 models.
+    /// Reads the aliases that are still missing for the versions of the page. Returns them by home
+    /// and version number. Takes one request per 100 models.
     async fn aliases_of_hits(
         &self,
         found: &SelectedEntities<SortKey, MatchingVersion>,
@@ -299,9 +299,9 @@ struct VersionCriteria<'a> {
     visible: Visibility,
 }
 
-/// The versions of one model that pass, among those that have been examined. If one version is a
-/// version of a prompt, all versions of the model are treated as such, and only searches for
-/// prompts find them.
+/// The examined versions of one model that match the search. If any of its examined versions is a
+/// version of a prompt, the model counts as a prompt, and only searches for prompts find its
+/// versions.
 struct ModelVersionsFilter<'a> {
     wanted: &'a VersionCriteria<'a>,
     top: FirstEntities<SortKey, MatchingVersion>,

@@ -24,7 +24,7 @@ pub struct VersionSource {
     pub model_id: Option<String>,
 }
 
-/// The existing entities of a request that a source may belong to.
+/// The existing entities that a request names, and that its source may therefore belong to.
 #[derive(Clone, Debug, Default)]
 pub struct Owners {
     /// The run.
@@ -65,7 +65,7 @@ pub(super) struct ResolvedSource {
     /// Location of the artifacts.
     pub(super) storage: String,
     pub(super) run_id: Option<String>,
-    /// Never empty.
+    /// Id of the logged model that the version is created from. Never an empty text.
     pub(super) model_id: Option<String>,
 }
 

@@ -95,8 +95,8 @@ impl Store {
         let document = VersionDocument { name, home, version: &version };
         let tags = vec![(key.to_owned(), value.to_owned())];
         let change = DocumentChange { tags, set: vec![(UNSEEN.name(), number(0))], ..DocumentChange::default() };
-        // The change is planned from the current document. If the document turns out to be full, it
-        // is marked as such.
+        // The change is planned from the current document. If the document turns out to be full,
+        // this is recorded in the document.
         entities::documents::change_with(&self.table, &document, change, event).await?;
         Ok(())
     }
@@ -153,9 +153,9 @@ impl Store {
         self.event_write(Some(&events), &model.home(), &data(model.is_prompt())).await
     }
 
-    /// Changes a version that is in the partition of its model's name and has no rows of tags, in a
-    /// transaction with the row of the call's event.
-    /// Returns `false` if it is not such a version.
+    /// Changes a version in a transaction with the row of the call's event. Returns `false` unless
+    /// the version is in the partition of its model's name and has no rows of tags. The caller of
+    /// this method then has to read the version first.
     async fn version_change_at_home(
         &self,
         name: &str,

@@ -77,7 +77,7 @@ async fn a_search_shows_aliases() {
     assert_eq!(found["model_versions"][0]["aliases"], json!(["best", "champion"]));
 }
 
-/// There are more versions than fit into one transaction.
+/// Archives more versions than fit into one transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn hundreds_of_versions_are_archived() {
     let site = Site::new().await;

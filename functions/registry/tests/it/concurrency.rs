@@ -88,7 +88,8 @@ async fn changes_of_many_clients_all_stay() {
             let aliases = version["aliases"].as_array().unwrap().len();
             assert_eq!(aliases, if shared == number.to_string() { 2 } else { 1 });
         }
-        // The index next to the model's item contains exactly the versions with aliases.
+        // The local index that contains a model and its versions with aliases has nine entries: the
+        // model and its eight versions.
         let listed =
             site.dump().await.into_values().filter(|item| item.get(AliasedVersions::INDEX.sort).is_some()).count();
         assert_eq!(listed, 9);

@@ -79,7 +79,8 @@ async fn model_versions() {
     check(path, of_logged, &[0, 1, 1]).await;
 }
 
-/// An entity is created atomically, and the size of a transaction is limited.
+/// An entity is created in one transaction, whose size is limited. Creations that do not fit into
+/// it are rejected.
 #[tokio::test]
 async fn more_tags_than_a_transaction_takes_are_refused() {
     let site = site().await;

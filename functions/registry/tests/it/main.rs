@@ -1,5 +1,5 @@
-//! The registry function as its clients see it, over an engine that throttles, loses responses and
-//! cuts off requests.
+//! Tests of the registry function through its HTTP API, over an engine that throttles requests,
+//! loses responses and cuts off requests.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod aliases;
@@ -17,6 +17,7 @@ mod search;
 mod server;
 mod webhook_events;
 
-/// Replaces libc's allocator, because such tests spent a fifth of their time in it.
+/// Replaces libc's allocator, because tests with an embedded engine spent a fifth of their time in
+/// it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -41,7 +41,7 @@ async fn expect_whole(server: &Server, name: &str, gone: &str, versions: u32) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rename_that_is_broken_off_has_happened_or_not() {
-    // There are more versions than fit into one transaction.
+    // Uses more versions than fit into one transaction.
     let versions = if all_troubles() { 300 } else { 120 };
     let site = Site::new().await;
     filled(&site, "old", versions).await;

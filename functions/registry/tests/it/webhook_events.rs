@@ -118,7 +118,8 @@ async fn each_call_sends_the_event_of_mlflow() {
     let new = json!({ "name": "p", "source": "dummy-source", "tags": tags });
     let data = r#"{"name": "p", "version": "1", "template": "Hi {{x}}", "tags": {"k": "v"}, "description": null}"#;
     events.check(server.post("model-versions/create", new).await, Some(("prompt_version.created", data))).await;
-    // Without the tag, it is a version of a model, even below a prompt.
+    // Without the tag of prompts, the new version is not a version of a prompt, even though the
+    // registered model is a prompt.
     let new = json!({ "name": "p", "source": "s3://b/x" });
     let data =
         r#"{"name": "p", "version": "2", "source": "s3://b/x", "run_id": null, "tags": {}, "description": null}"#;
@@ -242,7 +243,8 @@ async fn a_call_without_subscribers_writes_what_it_would_without_webhooks() {
     assert_eq!(events.unchecked().await, Vec::<String>::new());
 }
 
-/// The largest creation is possible with a webhook: its event is in parts.
+/// If a webhook subscribes to the event, even the largest creation is possible, because the event
+/// is stored in parts.
 #[tokio::test]
 async fn the_largest_creation_sends_an_event() {
     let events = &mut Sent::with(WebhookEvent::ALL).await;
@@ -254,7 +256,7 @@ async fn the_largest_creation_sends_an_event() {
     let new = events.unchecked().await;
     let body: Value = serde_json::from_str(&new[0]).unwrap();
     assert_eq!((new.len(), body["data"]["tags"]["k29"].as_str().unwrap().chars().count()), (1, 50_000));
-    // Each character takes six bytes in the body.
+    // In the body of the event, each character is escaped by six bytes.
     assert!(new[0].len() > 9_000_000);
     let key = ModelKey::of(&Workspace::default(), "m");
     let parts = parts_of(&events.site, &key).await;

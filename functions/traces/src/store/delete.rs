@@ -32,10 +32,10 @@ const MAX_DURATION: std::time::Duration = std::time::Duration::from_secs(20);
 impl Store {
     /// Deletes the given traces if they belong to the experiment, and returns how many existed.
     ///
-    /// Takes one request per hundred traces, and two to find their items in review queues, or four if
-    /// the experiment has some. Each trace takes two more to read and delete its
-    /// spans, one more per 25 items of spans, and one to write its mark if the mark is more than a
-    /// minute old.
+    /// Takes one request per hundred traces, and two to find their items in review queues, or four
+    /// if the experiment has some. Each trace takes two more requests to read and delete its spans,
+    /// one per 25 items of spans beyond the first transaction, and one to write its mark if the
+    /// mark is more than a minute old.
     pub async fn traces_delete(&self, experiment: &Granted<ExperimentId>, ids: &[TraceId]) -> Result<u64> {
         let mut heads = self.trace_unexpired_documents(&ids.iter().collect::<Vec<_>>()).await?;
         heads.retain(|_, trace| trace.experiment() == **experiment);
@@ -144,10 +144,10 @@ impl Store {
         }
     }
 
-    /// Deletes a trace with its spans and its items in review queues, unless it has been replaced by a trace that must not be
-    /// deleted. Returns whether it was deleted. Takes two requests, and one more per 25 items
-    /// beyond the first hundred, per MB of spans, and to write the mark if it is more than a minute
-    /// old.
+    /// Deletes a trace with its spans and its items in review queues, unless another trace has
+    /// replaced it and `is_wanted` rejects this trace. Returns whether a trace was deleted. Takes
+    /// two requests. Takes one more per MB of spans, one per 25 items beyond the first hundred, and
+    /// one to write the mark if it is more than a minute old.
     async fn trace_remove(
         &self,
         trace: StoredTrace,
@@ -156,7 +156,8 @@ impl Store {
     ) -> Result<bool> {
         let mut trace = trace;
         let mut reviews = reviews;
-        // A trace in more queues than fit into the transaction leaves the other ones earlier.
+        // If the trace is in more review queues than fit into the transaction, its items in some of
+        // the queues are deleted before the transaction.
         let others = reviews.split_off(reviews.len().min(MAX_REVIEWS_IN_TRANSACTION));
         self.table.write_many(Vec::new(), &others).await?;
         let mut attempts = self.table.attempts("a trace");

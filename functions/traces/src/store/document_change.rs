@@ -51,20 +51,20 @@ pub(super) trait DocumentChange: Sync {
     /// Plans the change, given the current document, if there is one.
     fn plan(&self, store: &Store, stored: Option<&StoredTrace>) -> impl Future<Output = Result<TraceDraft>> + Send;
 
-    /// Whether the change may use the space that is reserved for data of the server.
+    /// Returns whether the change may use the space that is reserved for data of the server.
     fn is_servers(&self) -> bool {
         false
     }
 
-    /// Whether this request has written spans of the trace. If so, the trace's mark is renewed even
-    /// if the document does not change.
+    /// Returns whether this request has written spans of the trace. If so, the trace's mark is
+    /// renewed even if the document does not change.
     fn brings_spans(&self) -> bool {
         false
     }
 }
 
-/// Splits an item into the trace and the stub, of which an item can only be one. A stub stores
-/// links to a trace before it arrives.
+/// Converts an item to a trace or a stub, whichever it is. A stub stores links to a trace before it
+/// arrives.
 fn parts(item: Option<TraceItem>) -> (Option<StoredTrace>, Option<TraceStub>) {
     match item {
         Some(TraceItem::Trace(trace)) => (Some(trace), None),

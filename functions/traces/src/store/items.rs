@@ -1,4 +1,4 @@
-//! The items of a whole trace, which did not arrive in requests of clients.
+//! The items of whole traces that did not arrive in requests of clients, such as imported traces.
 
 use entities::StoredTrace;
 use entities::attributes::EDITS;
@@ -13,7 +13,7 @@ use super::document_draft::TraceDraft;
 use super::mark::{PutMark, shard_of};
 use super::span_items;
 
-/// A trace with everything that belongs to it.
+/// The content of a trace with everything that belongs to it.
 #[derive(Clone, Copy, Debug)]
 pub struct WholeTraceContent<'a> {
     /// Everything except spans and links. It is stored as it is.
@@ -29,8 +29,9 @@ pub struct WholeTraceContent<'a> {
 /// The document of a trace, and its marks.
 #[derive(Clone, Debug)]
 pub struct TraceHead {
-    /// The mark, and the mark at the place where the trace was before. They are written before the
-    /// document, which must follow within a minute.
+    /// The mark at the trace's position in the time order and, if it replaces a trace at another
+    /// position, the mark at that position. The marks are written before the document, which must
+    /// follow within a minute.
     pub marks: Vec<Item>,
     /// The document.
     pub document: Item,
@@ -63,17 +64,17 @@ impl WholeTraceContent<'_> {
         draft
     }
 
-    /// Returns the size of the document in bytes, without data of the server.
+    /// Returns the size of the document in bytes, without the attributes that the server adds.
     #[must_use]
     pub fn document_size(&self) -> usize {
         self.draft().size()
     }
 
-    /// Returns the rows that have to be written before the marks: the spans, and the row that tells
-    /// that the trace may have an assessment of its session.
+    /// Returns the rows that have to be written before the marks: the spans, and a row that is
+    /// needed if the trace may have an assessment of its session.
     ///
     /// # Errors
-    /// The spans cannot be packed.
+    /// Returns an error if the spans cannot be packed.
     pub fn rows(&self) -> Result<Vec<Item>> {
         let (trace, experiment) = (&self.info.id, self.info.experiment);
         let mut rows =
@@ -84,13 +85,15 @@ impl WholeTraceContent<'_> {
         Ok(rows)
     }
 
-    /// Returns the document, with marks as of now. The day of the trace must exist; `shards` is the
-    /// number of its partitions. `replaced` is the trace that this one replaces.
+    /// Returns the document and the marks, which contain the current time. The row of the trace's
+    /// day must exist. `shards` is the number of the day's partitions. `replaced` is the existing
+    /// trace that this one replaces.
     #[must_use]
     pub fn head(&self, shards: u32, replaced: Option<&StoredTrace>) -> TraceHead {
         let (trace, experiment, time) = (&self.info.id, self.info.experiment, self.info.request_time);
         let place = TraceKey { time, trace: trace.clone() };
-        // A trace that stays at its place keeps its partition, where a block may have it.
+        // A trace whose position does not change stays in its partition, because one of the
+        // partition's blocks may contain it.
         let kept = replaced.map(|replaced| (TracePartition::of(replaced), TraceKey::of(replaced)));
         let partition = match &kept {
             Some((partition, known)) if partition.experiment == experiment && *known == place => *partition,

@@ -180,8 +180,8 @@ pub(super) fn merge_numbers(
     }
 }
 
-/// Returns the numbers of a metadata entry, updated with those that the new value contains. `None`
-/// if there are none.
+/// Returns the numbers of a metadata entry, updated with those that the new value contains. A field
+/// that is not a number in the new value is removed. Returns `None` if no number is left.
 fn merged_numbers(
     known: Option<&str>,
     value: &str,

@@ -107,7 +107,7 @@ impl Store {
     }
 }
 
-/// Returns the condition that a trace still has the same experiment and time.
+/// Returns the condition that a trace still has the same time and the same partition number.
 fn is_at(known: &StoredTrace) -> Condition {
     let shard = match known.shard() {
         0 => Condition::Missing(SHARD.into()),

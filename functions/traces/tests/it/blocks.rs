@@ -15,7 +15,7 @@ const HOUR: u64 = 3_600_000;
 /// Number of traces per test.
 const TRACES: u32 = 45;
 
-/// Whether tests run all searches, as in `make test-slow`, or a sample of them.
+/// Returns whether tests run all searches, as in `make test-slow`, or only a sample of them.
 pub(crate) fn all_searches() -> bool {
     std::env::var_os("ALL_SEARCHES").is_some()
 }
@@ -218,7 +218,8 @@ async fn packed_and_not(seed: u64, of_block: usize, kept: usize) {
     assert_eq!(delete_oldest(&other.server, end, None).await["traces_deleted"], 0);
 }
 
-/// Number of random tables per test. Set `RANDOM_TABLES` for more, as `make test-slow` does.
+/// Returns the number of random tables per test. Set `RANDOM_TABLES` for more, as `make test-slow`
+/// does.
 fn tables() -> u32 {
     std::env::var("RANDOM_TABLES").ok().and_then(|count| count.parse().ok()).unwrap_or(1)
 }

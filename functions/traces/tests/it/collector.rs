@@ -128,7 +128,9 @@ async fn a_batch_of_more_traces_than_are_written_at_a_time_changes_nothing_when_
     Box::pin(is_taken_whole(1_300, true)).await;
 }
 
-/// Traces are written in portions of a thousand.
+/// Sends this many traces in one request, which may be more than the thousand that are written at a
+/// time, and checks that either all of them are stored or none. If `comes_again` is set, sends the
+/// request twice.
 async fn is_taken_whole(traces: u32, comes_again: bool) {
     let site = Site::new().await;
     let server = &site.server;

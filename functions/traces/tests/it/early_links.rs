@@ -42,8 +42,8 @@ async fn a_link_waits_for_its_trace_whichever_way_it_comes() {
     link(&later, &theirs, &[1, 3]).await.ok();
     assert_eq!(stubs(&site).await.len(), 3);
     assert_eq!(linked(server, &["0", &other], &mine).await, Vec::<String>::new());
-    // The traces arrive in three ways: by spans, by the client's own request, and in another
-    // experiment than the run's.
+    // The first trace arrives with its spans, the second one by a request of the client that starts
+    // it, and the third one in another experiment than the run.
     later.export(&[span(1, 1, None, 0, 5)]).await.ok();
     later.start(&info(2, "0")).await.ok();
     server.export_to(&other, &[span(3, 1, None, 0, 5)]).await.ok();

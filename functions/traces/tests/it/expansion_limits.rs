@@ -19,7 +19,8 @@ fn text(key: String, value: String) -> KeyValue {
 async fn attributes_of_a_sender_that_thousand_traces_want_are_refused() {
     let site = Site::new().await;
     let before = site.items().await.len();
-    // 28 MB, which are compressed to 100 KB and would expand to 28 GB in the tags of the traces.
+    // The attributes have 28 MB. They are compressed to 100 KB in the request, and would expand to
+    // 28 GB in the tags of the traces.
     let attributes = (0..3_500).map(|number| text(format!("k{number}"), "x".repeat(8_000))).collect();
     let spans = (1..=1_000).map(|trace| span(trace, 1, None, vec![])).collect();
     let answer = send(&site.server, vec![program(attributes, vec![spans])]).await;

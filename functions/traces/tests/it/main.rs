@@ -26,6 +26,7 @@ mod stream_consumer;
 mod test_packer;
 mod traces;
 
-/// Replaces libc's allocator, in which these tests spend a fifth of their time.
+/// Replaces libc's allocator, because tests with an embedded engine spent a fifth of their time in
+/// it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -61,7 +61,7 @@ const ALL_OPS: [Op; 13] = [
 ];
 
 impl Op {
-    /// Whether the request writes spans. Spans are written before the trace's experiment is
+    /// Returns whether the request writes spans. Spans are written before the trace's experiment is
     /// checked.
     fn is_export(self) -> bool {
         matches!(self, Self::MoreSpans | Self::SpansThatChangeNothing | Self::EarlierSpans | Self::SpansOfARun)

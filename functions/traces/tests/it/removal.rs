@@ -17,7 +17,7 @@ use crate::marks::timed;
 use crate::server::{ALL, Server, Site, id, info, span};
 use crate::test_packer::{pack_all, pack_some};
 
-/// Records what the removal reported.
+/// The traces that a removal has reported.
 #[derive(Default)]
 struct Log(Mutex<(u64, Vec<String>)>);
 

@@ -36,7 +36,7 @@ pub struct MeasuredModel {
     pub model: ModelId,
     /// Name of the dataset that the metric was measured on, or empty.
     pub dataset_name: String,
-    /// Digest of that dataset, or empty.
+    /// Digest of the dataset that the metric was measured on, or empty.
     pub dataset_digest: String,
 }
 

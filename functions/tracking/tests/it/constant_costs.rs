@@ -90,11 +90,13 @@ async fn a_page_of_a_long_experiment_that_is_not_indexed_is_not_the_whole() {
     }
     let [whole, newest, whole_rare, newest_rare] = units[..] else { unreachable!() };
     assert!(newest < whole / 2.0, "{newest} units, and {whole}");
-    // Reading a run that was logged to in two portions costs three units.
+    // A search that does not fill the page from the newest runs has read these runs in vain. A run
+    // that was logged to in two portions costs three units.
     assert!(newest_rare < whole_rare + 240.0, "{newest_rare} units, and {whole_rare}");
 }
 
-/// One process writes. Another process, which has cached nothing, reads immediately afterwards.
+/// What one process writes is visible to another process at once, even if no global index has been
+/// updated.
 #[tokio::test]
 async fn another_process_sees_everything_at_once() {
     let site = Site::new().await;

@@ -1,4 +1,4 @@
-//! Logged models: concurrent writes, also while the table fails, and reads.
+//! Logged models: reads, and concurrent writes, including writes while the table fails.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -40,6 +40,7 @@ mod table_requests;
 mod trace_retention;
 mod wide_runs;
 
-/// Replaces libc's allocator, because such tests spent a fifth of their time in it.
+/// Replaces libc's allocator, because tests with an embedded engine spent a fifth of their time in
+/// it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

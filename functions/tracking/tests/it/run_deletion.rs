@@ -92,7 +92,8 @@ async fn deleted_before_a_metric_is_written() {
     }
 }
 
-/// The point was written before the run was deleted, so it is kept.
+/// The run is deleted after the point was written and before the client gets the response. The point
+/// is kept.
 #[tokio::test]
 async fn deleted_between_a_point_and_its_answer() {
     for place in PLACES {

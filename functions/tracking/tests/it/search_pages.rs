@@ -88,7 +88,8 @@ async fn both_ways_to_read_agree_with_a_model() {
                     let mut search = json!({ "experiment_ids": names, "run_view_type": view, "max_results": page });
                     let expected = model(&made, &among, view, false);
                     assert_eq!(server.search(search.clone()).await, expected, "{round} {search}");
-                    // This filter leads to another plan for a search in an unchanged order.
+                    // The filter matches all runs and does not change the order, but leads to
+                    // another plan.
                     search["filter"] = "attributes.start_time >= 0".into();
                     assert_eq!(server.search(search.clone()).await, expected, "{round} {search}");
                     search["order_by"] = json!(["metrics.loss DESC"]);

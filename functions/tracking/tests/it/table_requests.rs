@@ -262,8 +262,8 @@ async fn batches_and_queries_go_on_to_the_end() {
     assert_eq!(table.get_many(&missing).await.unwrap().into_keys().collect::<Vec<_>>(), [key("000")]);
     let twice = [key("000"), key("001"), key("000")];
     assert_eq!(table.get_many(&twice).await.unwrap().len(), 2);
-    // Two megabytes of items are slightly more than two pages. The partition also contains
-    // settings.
+    // The items have two megabytes, slightly more than two pages. The partition also contains
+    // settings, which are outside of the range.
     let all = || partition().starting("000").until("229");
     let found = table.query(Query::of(all())).await.unwrap();
     assert!(found.iter().map(|item| item.key().unwrap()).eq(keys.iter().cloned()));

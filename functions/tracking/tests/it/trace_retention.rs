@@ -7,8 +7,8 @@ use crate::server::{Site, TestResponse};
 
 const TAG: &str = "mlflow.trace.retention";
 
-/// Returns how many experiments may have the tag, according to the setting that every process
-/// reads.
+/// Returns the number of experiments that the table's retention setting lists. An experiment is
+/// listed there before it gets the tag.
 async fn named(site: &Site) -> usize {
     TraceRetentionSetting::read(&site.table).await.unwrap().own.len()
 }

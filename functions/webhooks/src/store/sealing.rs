@@ -6,12 +6,13 @@ use secrets::{Secret, SecretContext, SecretError};
 
 use super::Store;
 
-/// Purpose of secrets that sign deliveries, to which they are bound.
+/// Purpose that the secrets of webhooks are bound to when they are sealed, so that they cannot be
+/// opened as secrets of another kind.
 const SECRET_PURPOSE: &str = "webhook";
 
 impl Store {
-    /// Seals a secret of a webhook, bound to the webhook and its workspace. Takes one request to KMS
-    /// in AWS. An empty secret is none.
+    /// Seals a secret of a webhook, bound to the webhook and its workspace. Takes one request to
+    /// KMS in AWS. Returns `None` for an empty secret, which stands for no secret.
     pub(super) async fn sealed(&self, workspace: &Workspace, id: WebhookId, secret: &str) -> Result<Option<Vec<u8>>> {
         check_secret(secret)?;
         if secret.is_empty() {

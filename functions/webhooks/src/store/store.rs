@@ -1,4 +1,4 @@
-//! The store, and how it is configured.
+//! The store of webhooks, and its configuration.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,15 +17,17 @@ pub struct Store {
     pub(super) keys: Arc<SecretKeys>,
     pub(super) outbound: OutboundClient,
     pub(super) deliverer: Option<Arc<dyn WebhookDeliverer>>,
-    /// Whether the bodies of events name their workspace.
+    /// Whether the server has workspaces. If so, the bodies of events contain the name of the
+    /// workspace.
     pub(super) has_workspaces: bool,
-    /// Time for which other processes may rely on the subscriptions that they have read.
+    /// Time for which other processes rely on the subscriptions that they have read. Responses to
+    /// changes are delayed by this time.
     pub(super) lease: Duration,
 }
 
 impl Store {
-    /// Creates a store over the table that accepts public addresses only, stores no secrets and
-    /// sends no tests.
+    /// Creates a store over the table that only accepts public addresses, cannot store secrets and
+    /// cannot send tests.
     #[must_use]
     pub fn new(table: Table) -> Self {
         Self {
@@ -45,13 +47,13 @@ impl Store {
         Self { keys, ..self }
     }
 
-    /// Returns the store with a client that decides which addresses are allowed.
+    /// Returns the store with a client whose policy decides which addresses are allowed.
     #[must_use]
     pub fn with_outbound(self, outbound: OutboundClient) -> Self {
         Self { outbound, ..self }
     }
 
-    /// Returns the store with another time after which changes are answered, for tests.
+    /// Returns the store with another delay of the responses to changes, for tests.
     #[must_use]
     pub fn with_lease(self, lease: Duration) -> Self {
         Self { lease, ..self }

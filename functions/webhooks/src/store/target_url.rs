@@ -34,11 +34,12 @@ pub(super) async fn check_url(client: &OutboundClient, url: &str) -> Result<()> 
 fn parse(policy: OutboundPolicy, url: &str) -> Result<OutboundUrl> {
     let refused = |refusal: &UrlError| refused_url(policy, url, refusal);
     let parsed = OutboundUrl::parse(url, policy).map_err(|refusal| refused(&refusal))?;
-    // Browsers ignore missing and additional slashes before the host, and Python does not.
+    // The parser, like browsers, accepts any number of slashes before the host. Python requires
+    // exactly two.
     if has_host(url) { Ok(parsed) } else { Err(refused(&UrlError::NoHost)) }
 }
 
-/// Checks whether Python's `urlparse` finds a host in a URL.
+/// Checks whether Python's `urlparse` would find a host in a URL.
 fn has_host(url: &str) -> bool {
     let after_scheme = url.split_once(':').and_then(|(_, rest)| rest.strip_prefix("//"));
     after_scheme.is_some_and(|rest| !rest.starts_with(['/', '?', '#', ':', '\\']) && !rest.is_empty())

@@ -1,5 +1,5 @@
-//! Changes of webhooks. Each change also changes the row with the subscriptions of the workspace,
-//! which every process that runs calls of the model registry relies on for a second.
+//! Changes of webhooks. Each change also writes the row with the subscriptions of the workspace.
+//! Every process that runs calls of the model registry caches this row for a second.
 
 use entities::webhooks::{StoredWebhook, WorkspaceSubscriptions, new_webhook_id};
 use entities::{if_closed, now_ms};
@@ -51,9 +51,9 @@ pub struct WebhookChange {
 /// A change that has been checked.
 struct CheckedChange {
     change: WebhookChange,
-    /// The events, in order.
+    /// The events, sorted. `None` leaves them as they are.
     events: Option<Vec<WebhookEvent>>,
-    /// The secret of the change, sealed. `None` if there is none, or if it is empty.
+    /// The secret of the change, sealed. `None` if the change has no secret or an empty one.
     sealed: Option<Vec<u8>>,
 }
 
@@ -77,9 +77,9 @@ impl CheckedChange {
 }
 
 impl Store {
-    /// Waits until every process knows of a change, before it is answered. Errors of the client are
-    /// not delayed, because nothing has changed. The exception is a webhook that does not exist,
-    /// because an earlier attempt of the request may have deleted it.
+    /// Delays the outcome of a change until every process uses the new subscriptions. Errors of the
+    /// client are not delayed, because nothing has changed. The exception is the error that the
+    /// webhook does not exist, because an earlier attempt of the request may have deleted it.
     async fn once_known<T>(&self, outcome: Result<T>) -> Result<T> {
         let is_settled = outcome
             .as_ref()
@@ -91,7 +91,8 @@ impl Store {
     }
 
     /// Creates a webhook, and returns it a second later. Takes two requests and costs four write
-    /// units for up to 1 KB, in addition to those that the URL and the secret require.
+    /// units for up to 1 KB. Checking the URL and sealing the secret take requests to other
+    /// services.
     pub async fn webhook_create(&self, workspace: &Workspace, new: NewWebhook) -> Result<WebhookEntry> {
         check_name(&new.name)?;
         check_url(&self.outbound, &new.url).await?;
@@ -115,7 +116,8 @@ impl Store {
         let webhook = &webhook;
         let created = self.table.change("the webhooks of a workspace", |refusal| async move {
             let check = self.authorizer_writes.workspace_open_condition(workspace);
-            // The order of the writes: the webhook, the subscriptions, the workspace.
+            // The order of the writes is the webhook, the subscriptions, and the check of the
+            // workspace.
             let closed = if_closed(workspace, refusal.0.get(2).filter(|_| check.is_some()));
             if let Some(closed) = closed {
                 return Err(closed);
@@ -134,7 +136,7 @@ impl Store {
     }
 
     /// Changes a webhook, and returns it a second later. Takes three requests and costs four write
-    /// units for up to 1 KB, in addition to those that a URL and a secret require.
+    /// units for up to 1 KB. Checking a URL and sealing a secret take requests to other services.
     pub async fn webhook_update(&self, workspace: &Workspace, id: &str, change: WebhookChange) -> Result<WebhookEntry> {
         let found = match self.webhook_find(workspace, id).await {
             Ok(found) => found,
@@ -147,8 +149,8 @@ impl Store {
         webhook.map(entry).ok_or_else(|| webhook_not_found(id))
     }
 
-    /// Deletes a webhook, and returns a second later. Takes two requests and costs four write units.
-    /// Deliveries that are pending are not attempted any more.
+    /// Deletes a webhook, and returns a second later. Takes two requests and costs four write
+    /// units. Pending deliveries to the webhook are not attempted any more.
     pub async fn webhook_delete(&self, workspace: &Workspace, id: &str) -> Result<()> {
         let deleted = match parse_id(id) {
             Ok(id) => self.webhook_replace(workspace, id, |_| None).await.map(drop),
@@ -173,8 +175,8 @@ impl Store {
         Ok(CheckedChange { change, events, sealed })
     }
 
-    /// Replaces a webhook by what `change` returns, or deletes it. Returns the new state. Takes two
-    /// requests.
+    /// Replaces a webhook by the one that `change` returns, or deletes it if `change` returns
+    /// `None`. Returns the new state. Takes two requests.
     async fn webhook_replace(
         &self,
         workspace: &Workspace,
@@ -202,8 +204,8 @@ impl Store {
             .await
     }
 
-    /// Returns the subscriptions of the workspace: from the item that came with a failed condition,
-    /// if there is one, and with one request otherwise.
+    /// Returns the subscriptions of the workspace. Parses the item that came with a failed
+    /// condition, if there is one, and otherwise takes one request.
     async fn subscriptions_after(&self, workspace: &Workspace, item: Option<Item>) -> Result<WorkspaceSubscriptions> {
         let item = match item {
             Some(item) => Some(item),

@@ -14,7 +14,7 @@ pub(super) fn webhook_not_found(id: &str) -> Error {
     Error::not_found(format!("Webhook with ID {id} not found."))
 }
 
-/// Parses the id in a request. A text that cannot be an id is the id of no webhook.
+/// Parses the id in a request. Fails with the error for missing webhooks if the text is not an id.
 pub(super) fn parse_id(id: &str) -> Result<WebhookId> {
     WebhookId::parse(id).ok_or_else(|| webhook_not_found(id))
 }
@@ -60,7 +60,7 @@ impl Store {
         if let Some(last) = &after {
             range = range.until(&last.to_string());
         }
-        // The range includes the last webhook of the previous page, which is left out below.
+        // The range includes the last webhook of the previous page, which is removed below.
         let page = self.table.query_page(&Query::of(range).backwards().limit(page_size + 2)).await?;
         let webhooks = page.items.iter().map(StoredWebhook::of).collect::<Result<Vec<_>>>()?;
         let mut webhooks: Vec<_> =

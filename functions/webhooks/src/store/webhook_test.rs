@@ -8,9 +8,9 @@ use mlflow_api::{Error, Result, Workspace};
 use super::Store;
 
 impl Store {
-    /// Sends an example of an event to a webhook, or of the webhook's first event if none is named.
-    /// The webhook may be disabled, and does not have to subscribe to the event. Takes one request,
-    /// and an invocation of the function `deliver`.
+    /// Has the function `deliver` send an example event to a webhook. If `event` is `None`, uses
+    /// the first event that the webhook subscribes to. The webhook may be disabled, and does not
+    /// have to subscribe to `event`. Takes one request and one invocation.
     pub async fn webhook_test(
         &self,
         workspace: &Workspace,

@@ -1,4 +1,4 @@
-//! Creating, changing and deleting webhooks, and the subscriptions that follow from them.
+//! Creating, changing and deleting webhooks, and the resulting subscriptions.
 
 use entities::webhooks::WorkspaceSubscriptions;
 use mlflow_api::Workspace;
@@ -9,7 +9,8 @@ use test_site::creations::{Creation, CreationSetup};
 
 use crate::server::{Site, new_webhook};
 
-/// Returns the number of webhooks, and the ids of those that subscribe to an event.
+/// Returns the number of webhooks in the workspace, and the ids of those that subscribe to an
+/// event.
 async fn subscribers(site: &Site, event: WebhookEvent) -> (u32, Vec<String>) {
     let row = site.table.get(&WorkspaceSubscriptions::key(&Workspace::default())).await.unwrap();
     let subscriptions = WorkspaceSubscriptions::of(row.as_ref());
@@ -108,8 +109,8 @@ async fn invalid_webhooks_are_refused_with_the_messages_of_mlflow() {
     assert_eq!(site.server.get("webhooks", &[]).await.ok(), json!({}));
 }
 
-/// A response that makes the client retry means that nothing was created, so that a webhook is not
-/// created twice.
+/// If the response makes the client retry, nothing may have been created. Otherwise, the retry
+/// would create a second webhook.
 #[tokio::test]
 async fn a_creation_with_faults_creates_at_most_one_webhook() {
     let check = Creation {
@@ -126,7 +127,7 @@ async fn a_creation_with_faults_creates_at_most_one_webhook() {
         .await;
 }
 
-/// Changes of several webhooks at the same time are all in the subscriptions.
+/// Concurrent changes of several webhooks are all contained in the subscriptions.
 #[tokio::test]
 async fn concurrent_changes_do_not_lose_subscriptions() {
     let site = Site::new().await;

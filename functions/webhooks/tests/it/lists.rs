@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::server::{Server, Site, new_webhook};
 
-/// Returns the names of all webhooks, page by page.
+/// Returns the names of all webhooks, grouped by the page that contains them.
 async fn pages(server: &Server, size: usize) -> Vec<Vec<String>> {
     let (mut pages, mut token) = (Vec::new(), String::new());
     loop {
@@ -25,7 +25,7 @@ async fn webhooks_are_listed_newest_first() {
     assert_eq!(pages(server, 0).await, vec![Vec::<String>::new()]);
     for number in 0..7 {
         server.create(new_webhook(&format!("h{number}"))).await;
-        // Ids of the same millisecond are in random order.
+        // Webhooks that were created in the same millisecond are listed in random order.
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     }
     let all: Vec<_> = (0..7).rev().map(|number| format!("h{number}")).collect();

@@ -8,6 +8,7 @@ mod secrets;
 mod server;
 mod tests_of_webhooks;
 
-/// Replaces libc's allocator, because such tests spent a fifth of their time in it.
+/// Replaces libc's allocator, because tests with an embedded engine spent a fifth of their time in
+/// it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -8,7 +8,7 @@ use table::Table;
 use test_site::TestClient;
 use webhooks::store::Store;
 
-/// An address as a host, so that no name is resolved.
+/// A URL whose host is a public IP address, so that no name has to be resolved.
 pub(crate) const URL: &str = "https://93.184.216.34/hook";
 
 /// A server over a private table, with an engine that injects faults.
@@ -43,31 +43,31 @@ impl Site {
         Self::with(|store| store).await
     }
 
-    /// Creates a site with a store that is configured further.
+    /// Creates a site whose store is configured by this function.
     pub(crate) async fn with(configured: impl FnOnce(Store) -> Store) -> Self {
         let base = test_site::TestEnvironment::new().await;
         let server = Server::on(&configured(store(&base.faulty())));
         Self { base, server }
     }
 
-    /// Returns a server whose requests are subject to the injected faults, and that gives up after
-    /// few retries.
+    /// Returns a server whose requests to the table are subject to injected faults, and that gives
+    /// up after few retries.
     pub(crate) fn impatient(&self) -> Server {
         Server::on(&store(&self.base.impatient()))
     }
 
-    /// Returns another process, whose requests are not subject to faults.
+    /// Returns another process of the server, whose requests to the table always succeed.
     pub(crate) fn other(&self) -> Server {
         Server::on(&store(&self.table))
     }
 }
 
-/// Returns a store that answers changes at once.
+/// Returns a store that does not delay the responses to changes.
 pub(crate) fn store(table: &Table) -> Store {
     Store::new(table.clone()).with_lease(Duration::ZERO)
 }
 
-/// Returns the body of a request that creates a webhook for new versions.
+/// Returns the body of a request that creates a webhook for the creation of model versions.
 pub(crate) fn new_webhook(name: &str) -> Value {
     json!({ "name": name, "url": URL, "events": [{ "entity": "MODEL_VERSION", "action": "CREATED" }] })
 }

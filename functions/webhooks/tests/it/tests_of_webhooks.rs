@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::server::{Site, new_webhook};
 
-/// Records the requests, and returns the same outcome each time.
+/// A deliverer that records the requests and returns the same outcome each time.
 #[derive(Debug)]
 struct Recorder {
     requests: Mutex<Vec<TestRequest>>,

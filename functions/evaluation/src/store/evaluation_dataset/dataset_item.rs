@@ -35,7 +35,7 @@ pub(super) fn created(id: &EvaluationDatasetId, item: &Item) -> i64 {
     item.get(CREATED).unwrap_or_else(|| id.created())
 }
 
-/// Adds the creation time to an item of a dataset, unless the id says it.
+/// Adds the creation time to an item of a dataset, unless the dataset's id contains the same time.
 pub(super) fn with_created(item: Item, id: &EvaluationDatasetId, created: i64) -> Item {
     if id.created() == created { item } else { item.with(CREATED, number(created)) }
 }
@@ -66,7 +66,8 @@ pub(super) fn experiments_of(item: &Item) -> Vec<String> {
     experiments_with_times(item).into_iter().map(|(_, experiment)| experiment).collect()
 }
 
-/// Returns a dataset's experiments with the times when they were added, in ms, in this order.
+/// Returns a dataset's experiments, each with the time when it was added, in ms. They are ordered
+/// by this time.
 #[must_use]
 pub fn experiments_with_times(item: &Item) -> Vec<(i64, String)> {
     let empty = Map::new();
@@ -97,7 +98,7 @@ pub(super) fn is_in(item: &Item, workspace: &Workspace) -> Result<bool> {
 }
 
 /// The dataset that a request refers to. A text that is not a valid id refers to no dataset. Only
-/// some calls report that as an error.
+/// some endpoints return an error for such a text.
 #[derive(Clone, Debug)]
 pub struct DatasetReference {
     /// The id as the client sent it.

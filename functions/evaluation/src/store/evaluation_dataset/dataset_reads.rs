@@ -16,7 +16,7 @@ use crate::store::Store;
 
 impl Store {
     /// Reads an evaluation dataset. Takes one request. Takes one more if some tags are too large
-    /// for the dataset's document, and one more if the schema is.
+    /// for the dataset's document, and one more if the schema is too large.
     pub async fn dataset_get(&self, id: &DatasetReference) -> Result<wire::EvaluationDataset> {
         let (id, item) = self.dataset_item(id).await?.ok_or_else(|| EvaluationDatasetId::not_found(&id.text))?;
         self.dataset_with_tags(&id, &item).await
@@ -77,8 +77,9 @@ impl Store {
     }
 
     /// Returns the schema of a dataset, if it has one, and the item that the schema belongs to.
-    /// This is the given item, or a more recent version of it if the given one is outdated. Takes
-    /// no request unless the schema is large.
+    /// This is the given item, or a newer version of the dataset's item if the parts of the schema
+    /// have been replaced since the given one was read. Takes no request unless the schema is
+    /// large.
     pub(super) async fn dataset_schema(&self, id: &EvaluationDatasetId, item: &Item) -> Result<Option<(Item, String)>> {
         if !item.has(SCHEMA_VERSION) {
             return Ok(None);

@@ -20,17 +20,18 @@ pub struct StoredDataset<'a> {
     pub name: &'a str,
     /// Digest.
     pub digest: &'a str,
-    /// When it was created, in ms.
+    /// When the dataset was created, in ms.
     pub created: i64,
-    /// When it was last changed, in ms.
+    /// When the dataset was last changed, in ms.
     pub updated: i64,
-    /// Who created it.
+    /// The user who created the dataset.
     pub created_by: Option<&'a str>,
-    /// Who last changed it.
+    /// The user who last changed the dataset.
     pub updated_by: Option<&'a str>,
-    /// Its experiments, with the times when they were added, in ms. They must not repeat.
+    /// The experiments that list the dataset, with the times when they were added, in ms. Each
+    /// experiment may occur only once.
     pub experiments: &'a [(&'a str, i64)],
-    /// Tags. Keys must not repeat.
+    /// Tags. Each key may occur only once.
     pub tags: &'a [(String, String)],
 }
 
@@ -65,8 +66,8 @@ impl StoredDataset<'_> {
             .with(DIGEST, text(self.digest))
             .with(UPDATED, number(self.updated))
             .with(EXPERIMENTS, map(added.collect()))
-            // The attribute makes the stream deliver the item's removal to the indexer, which then
-            // removes the records.
+            // Items with this attribute are delivered to the indexer when they are deleted. The
+            // indexer then removes the records.
             .with(REVISION, number(1));
         let item = with_users(with_created(item, id, self.created), self.created_by, self.updated_by);
         let tag_row = |tag: &_| rows::EvaluationDatasetTag::key(id, tag);
@@ -83,21 +84,21 @@ impl StoredDataset<'_> {
     }
 }
 
-/// A record of an evaluation dataset, as it is stored when it is new.
+/// A record of an evaluation dataset, in the form in which new records are stored.
 pub struct StoredRecord<'a> {
     /// Id of the dataset.
     pub dataset: &'a EvaluationDatasetId,
-    /// Id, which begins with the creation time.
+    /// Id of the record, which begins with its creation time.
     pub id: &'a DatasetRecordId,
     /// Hash of the inputs.
     pub inputs: WideDigest,
-    /// The content, whose parts are to be written first.
+    /// The content. Its parts have to be written before the record.
     pub packed: &'a PackedContent,
-    /// When it was last changed, in ms.
+    /// When the record was last changed, in ms.
     pub updated: i64,
-    /// Who created it.
+    /// The user who created the record.
     pub created_by: Option<&'a str>,
-    /// Who last changed it.
+    /// The user who last changed the record.
     pub updated_by: Option<&'a str>,
 }
 

@@ -23,7 +23,7 @@ const MAX_CONTENT_BYTES: usize = 64 << 20;
 /// Maximum number of bytes of items that are put into one transaction. DynamoDB allows 4 MB.
 const MAX_TRANSACTION_BYTES: usize = 3 << 20;
 
-/// Writes of one transaction, and the number of records in `wanted` that these writes cover.
+/// The writes of one transaction of a merge, and the numbers of records that they cover.
 #[derive(Default)]
 pub(super) struct MergeTransaction {
     pub(super) writes: Vec<Write>,
@@ -38,9 +38,8 @@ pub(super) struct MergeTransaction {
 }
 
 impl Store {
-    /// Plans the writes of the next transaction, for the first of the wanted records. Reads those
-    /// records that exist already: as many as one transaction can write, and as fit into the limit
-    /// of `MAX_CONTENT_BYTES`.
+    /// Plans the next transactions, for the first of the wanted records. Reads those of these
+    /// records that exist already, as long as their contents do not exceed `MAX_CONTENT_BYTES`.
     pub(super) async fn dataset_plan(
         &self,
         merge: &MergeRequest<'_>,
@@ -68,8 +67,8 @@ impl Store {
                     (vec![put(item), put(claim)], Some(packed), Vec::new(), true)
                 }
                 Some(key) => match self.dataset_known_record(merge, records.remove(&key), &parts).await? {
-                    // The record was deleted after its claim was read. The transaction will fail
-                    // because of this check, and then the claim is read again.
+                    // The record was deleted after its claim was read. This check makes the
+                    // transaction fail, after which the claim is read again.
                     None => (vec![Write::Check(key, Condition::item_exists())], None, Vec::new(), false),
                     Some((record, content)) => {
                         let (item, condition, packed, stale) = merge.changed_record(one, &record, content);
@@ -120,8 +119,8 @@ impl Store {
     }
 }
 
-/// Returns the first of the wanted records, up to the point where one transaction is full of
-/// records that exist already.
+/// Returns the first of the wanted records, for which the next transactions are planned: up to
+/// `BATCH_SIZE` records, including no more existing ones than one transaction can write.
 fn transaction_records(wanted: &[InputsGroup]) -> &[InputsGroup] {
     let known = wanted.iter().enumerate().filter(|(_, wanted)| wanted.known.is_some());
     let too_many = known.map(|(place, _)| place).nth(MAX_TRANSACTION_WRITES - 1);
@@ -129,7 +128,7 @@ fn transaction_records(wanted: &[InputsGroup]) -> &[InputsGroup] {
     wanted.get(..portion).unwrap_or_default()
 }
 
-/// Returns how many contents, given by their sizes, to read at once. Returns at least one.
+/// Returns how many contents to read at once, given the size of each. Returns at least one.
 fn count_fitting(sizes: impl Iterator<Item = usize>) -> usize {
     let mut bytes = 0_usize;
     sizes
@@ -147,7 +146,7 @@ fn bytes_of(write: &Write) -> usize {
 
 impl MergeRequest<'_> {
     /// Returns the item of a new record, the item that claims its inputs, and its packed content.
-    /// `None` if the group has no records, which does not occur.
+    /// Returns `None` for a group without records, which does not occur.
     fn new_record(&self, wanted: &InputsGroup) -> Option<(Item, Item, PackedContent)> {
         let (first, others) = wanted.sent.split_first()?;
         let mut content = RecordContent::new(first);

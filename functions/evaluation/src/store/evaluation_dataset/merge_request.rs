@@ -34,7 +34,7 @@ pub(super) struct MergeRequest<'a> {
     pub(super) sent: &'a [SentRecord],
 }
 
-/// A schema to write.
+/// A changed schema of a dataset that is to be written.
 pub(super) struct NewSchema {
     pub(super) packed: PackedContent,
     /// The parts of the previous schema, which are deleted afterwards.

@@ -1,8 +1,8 @@
 //! Evaluation datasets and their records.
 //!
 //! A dataset is a document. Its records are rows in the same partition, in the order of their
-//! creation. The rows that find a record by its inputs are in a separate partition, together with
-//! the parts of large records. Merging therefore writes to two partitions.
+//! creation. A second partition has the claims, which are rows that map the inputs of a record to
+//! the record, and the parts of large records. Merging therefore writes to two partitions.
 
 mod dataset_item;
 mod dataset_reads;

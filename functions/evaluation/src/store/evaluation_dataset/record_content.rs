@@ -13,7 +13,7 @@ const SOURCE_TYPES: [&str; 5] = ["UNSPECIFIED", "TRACE", "HUMAN", "DOCUMENT", "C
 #[derive(Clone, Debug)]
 pub(super) struct SentRecord {
     pub(super) inputs: JsonObject,
-    /// The outputs. `None` if the client sent none. A null that was sent is a value.
+    /// The outputs. `None` if the client sent none. An explicit null is a value, not `None`.
     pub(super) outputs: Option<Json>,
     pub(super) expectations: Option<JsonObject>,
     tags: Option<JsonObject>,
@@ -21,7 +21,7 @@ pub(super) struct SentRecord {
     pub(super) user: UserTag,
 }
 
-/// What the tags of a record say about the record's user.
+/// The user of a record, according to the record's tags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum UserTag {
     /// The tag is missing.
@@ -33,8 +33,8 @@ pub(super) enum UserTag {
 }
 
 impl UserTag {
-    /// Returns the user that a record has once these tags have been applied, given its previous
-    /// user.
+    /// Returns the user of a record after these tags have been applied to it. `before` is its
+    /// previous user.
     pub(super) fn after(&self, before: Option<String>) -> Option<String> {
         match self {
             Self::Missing => before,

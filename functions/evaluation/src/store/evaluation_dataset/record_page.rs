@@ -68,8 +68,8 @@ impl Store {
         }
     }
 
-    /// Reads up to `max` records of a range, and the `others` items before them. Returns whether
-    /// there are more records. Reads no more records than may fit on a page.
+    /// Reads up to `max` records of a range, and the `others` items before them. Stops early if the
+    /// records do not fit on a page. Returns the items, and whether there are more records.
     async fn dataset_records_in_range(&self, range: KeyRange, max: usize, others: usize) -> Result<(Vec<Item>, bool)> {
         let wanted = max.saturating_add(others);
         let mut query = Query::of(range);

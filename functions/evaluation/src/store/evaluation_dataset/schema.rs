@@ -24,15 +24,15 @@ pub(super) fn updated_schema(schema: Option<&str>, records: &[SentRecord]) -> Op
     let mut inputs = SchemaFields::of(schema.get("inputs"));
     let mut expectations = SchemaFields::of(schema.get("expectations"));
     let mut output_fields = SchemaFields::of(schema.get("outputs"));
-    // The type of the first output that was not an object, if there was one.
+    // The type of the first output that was not an object, if there has been one.
     let mut output_type = schema.get("outputs").filter(|outputs| outputs.object().is_none()).cloned();
     for record in records {
         inputs.add(&record.inputs);
         if let Some(sent) = &record.expectations {
             expectations.add(sent);
         }
-        // Once there was an output that is not an object, its type is the type of all outputs.
-        // MLflow fails if objects follow.
+        // After the first output that is not an object, the type of the outputs is that output's
+        // type. MLflow fails if an object follows.
         match &record.outputs {
             Some(Json::Object(sent)) if output_type.is_none() => output_fields.add(sent),
             None | Some(Json::Null | Json::Object(_)) => {}

@@ -38,8 +38,8 @@ pub struct DatasetSearch {
     pub page_token: String,
 }
 
-/// A dataset's entry in the lists. It contains the id, which starts with the creation time unless
-/// the dataset was imported, and the name and the creator unless these are long.
+/// A dataset's entry in the lists. It contains the dataset's id, and its name and creator unless
+/// these are long. The id starts with the creation time, unless the dataset was imported.
 struct DatasetEntry {
     id: EvaluationDatasetId,
     row: Item,
@@ -90,8 +90,8 @@ impl Store {
     /// the workspace if none are given. Then reads the datasets that may match according to their
     /// entries, 100 per request. Usually these are only the datasets of the page. All of them are
     /// read if the filter uses tags or the time of the last change, if the order uses that time, or
-    /// if an entry lacks a long text. Each dataset with a schema, or with tags that are too large
-    /// for its document, takes one more request.
+    /// if a text was too long for an entry. Each dataset with a schema, or with tags that are too
+    /// large for its document, takes one more request.
     pub async fn dataset_search(
         &self,
         workspace: &Workspace,
@@ -119,8 +119,8 @@ impl Store {
         Ok(SearchDatasetsResponse { datasets, next_page_token })
     }
 
-    /// Lists the datasets of these experiments, or of the whole workspace, without duplicates.
-    /// Takes a request per MB of each list.
+    /// Lists the datasets of these experiments, or of the whole workspace if none are given,
+    /// without duplicates. Takes one request per MB of each list.
     async fn list_datasets(&self, workspace: &Workspace, experiments: &[String]) -> Result<Vec<DatasetEntry>> {
         let is_of_all = experiments.is_empty();
         let experiments: BTreeSet<_> = experiments.iter().map(String::as_str).collect();

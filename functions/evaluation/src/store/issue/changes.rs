@@ -13,7 +13,7 @@ use table::{Condition, Failure, Item, Update, Write, number, text};
 use super::items::{IssueTexts, StoredIssue, categories_text, part_key};
 use crate::store::Store;
 
-/// A change of an issue, checked. Fields that are `None` stay as they are.
+/// A validated change of an issue. Fields that are `None` stay as they are.
 #[derive(Clone, Debug, Default)]
 pub struct IssueChange {
     /// New name.
@@ -28,7 +28,7 @@ pub struct IssueChange {
     pub categories: Option<Vec<String>>,
     /// When the issue was seen, in ms.
     pub last_seen: Option<i64>,
-    /// The user who changes it.
+    /// The user who makes the change.
     pub updated_by: Option<String>,
     /// Entries of the metadata to set.
     pub metadata: Metadata,
@@ -65,7 +65,7 @@ impl IssueChange {
                 update.set(CATEGORIES, text(categories_text(&once)?))
             };
         }
-        // The time never moves backwards.
+        // The stored time is never replaced by an earlier one.
         if let Some(seen) = self.last_seen.filter(|seen| *seen > stored.last_seen()) {
             update = update.set(LAST_SEEN, number(seen));
         }

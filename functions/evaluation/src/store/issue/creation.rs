@@ -15,7 +15,7 @@ use table::{Condition, Failure, Item, Write, number, text};
 use super::items::{IssueTexts, StoredIssue, categories_text};
 use crate::store::Store;
 
-/// An issue to create, checked.
+/// A validated issue that is to be created.
 #[derive(Clone, Debug)]
 pub struct NewIssue {
     /// Id that the client has chosen.
@@ -34,9 +34,9 @@ pub struct NewIssue {
     pub source_run: Option<String>,
     /// Categories.
     pub categories: Vec<String>,
-    /// The user who creates it.
+    /// The user who creates the issue.
     pub created_by: Option<String>,
-    /// When it was last seen, in ms.
+    /// When the issue was last seen, in ms.
     pub last_seen: Option<i64>,
     /// Metadata.
     pub metadata: Metadata,
@@ -118,8 +118,9 @@ impl Store {
     async fn issue_check_run(&self, experiment: ExperimentId, run: &str) -> Result<()> {
         let at: RunLocation = locate_run(&self.table, run).await?;
         if at.experiment != experiment {
-            // Whether a run of another experiment exists is not revealed. The id itself reveals the
-            // experiment if this server generated it.
+            // The response must not reveal whether a run of another experiment exists. If this
+            // server generated the run's id, the id itself contains the experiment, so the error
+            // may say so.
             return Err(match at.run.experiment() {
                 Some(_) => Error::invalid("Source run must belong to the Issue experiment"),
                 None => at.not_found(),

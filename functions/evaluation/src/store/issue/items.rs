@@ -52,7 +52,7 @@ pub(super) fn categories_text(categories: &[String]) -> Result<String> {
     serde_json::to_string(categories).map_err(Error::internal)
 }
 
-/// An issue as its compact row contains it.
+/// An issue with the fields that its compact row contains.
 #[derive(Clone, Debug)]
 pub(super) struct StoredIssue {
     experiment: ExperimentId,
@@ -84,7 +84,7 @@ impl StoredIssue {
         Ok(Self { experiment: row.experiment, id: row.issue, item, status, severity, categories, traces: 0 })
     }
 
-    /// Adds the number of traces that exhibit the issue.
+    /// Sets the number of traces that exhibit the issue.
     pub(super) fn with_traces(self, traces: i64) -> Self {
         Self { traces: traces.max(0), ..self }
     }

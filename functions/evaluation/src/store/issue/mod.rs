@@ -1,8 +1,9 @@
 //! Issues, which are problems that traces exhibit.
 //!
-//! An issue has a compact row, which searches read, and a row with its long texts: description, root
-//! causes and metadata. The number of an issue's traces is a row of its own, which the transactions
-//! that change assessments update, so that it does not matter whether the issue exists.
+//! An issue has a compact row, which searches read, and a row with its long texts: description,
+//! root causes and metadata. The number of traces that exhibit the issue is in a third row.
+//! Transactions that change assessments of traces update this row without checking whether the
+//! issue exists.
 
 mod changes;
 mod creation;

@@ -30,8 +30,9 @@ impl Store {
         }
     }
 
-    /// Reads the texts in an item, and returns them with the item that they belong to. Takes no
-    /// request unless the texts are long.
+    /// Reads the texts in an item. Returns them with the item that they belong to, which is newer
+    /// than the given one if the texts have changed since it was read. Takes no request unless the
+    /// texts are long.
     pub(super) async fn issue_texts(&self, experiment: ExperimentId, item: Item) -> Result<(Item, IssueTexts)> {
         let read = content::read_with_item(&self.table, item, part_key(experiment)).await?;
         let (item, json) = read.ok_or_else(|| Error::unavailable("the issue was deleted in the meantime"))?;

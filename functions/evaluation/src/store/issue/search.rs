@@ -18,8 +18,8 @@ use crate::store::Store;
 
 /// Number of issues whose texts are read at a time.
 const BATCH_SIZE: usize = 100;
-/// Maximum size of the compact rows of the issues on a page, and of their texts, in bytes. A response
-/// has about twice as many.
+/// Maximum total size of the compact rows of a page's issues, in bytes. The texts of these issues
+/// have the same limit. A response may be about twice as large.
 const MAX_PAGE_BYTES: usize = 1_250_000;
 /// Number of issues whose long texts are read concurrently.
 const CONCURRENCY: usize = 8;
@@ -46,10 +46,10 @@ pub struct IssueSearch {
 }
 
 impl Store {
-    /// Returns a page of the issues of an experiment. Takes one request per MB of compact rows, one
-    /// per MB of numbers of traces if the response has them, one per 100 issues on the page for
-    /// their texts, and one for each of these issues whose texts are long. The page ends early if
-    /// the texts exceed the size of a response.
+    /// Returns a page of the issues of an experiment. Takes one request per MB of compact rows. If
+    /// the response has the numbers of traces, takes one per MB of these. For the texts, takes one
+    /// request per 100 issues on the page, and one for each issue whose texts are long. The page
+    /// ends early if the texts exceed the size of a response.
     pub async fn issue_search(
         &self,
         experiment: &Granted<ExperimentId>,
@@ -121,7 +121,8 @@ impl Store {
         Ok(IssuesResponse { issues, next_page_token, total_count: search.has_total.then_some(total) })
     }
 
-    /// Reads the texts of issues, up to the size of a response. `bytes` counts what was read before.
+    /// Reads the texts of issues, until they exceed the size of a response. `bytes` is the size of
+    /// all texts that have been read for the page, and is increased.
     async fn issue_texts_of(
         &self,
         experiment: ExperimentId,

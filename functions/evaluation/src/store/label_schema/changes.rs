@@ -128,7 +128,8 @@ impl Store {
             .await
     }
 
-    /// Deletes a label schema, if it exists. Queues that have it keep its id. Takes two requests.
+    /// Deletes a label schema, if it exists. Queues with the schema keep its id. Takes two
+    /// requests.
     pub async fn label_schema_delete(&self, experiment: &Granted<ExperimentId>, schema: &LabelSchemaId) -> Result<()> {
         if schema.experiment() != **experiment {
             return Ok(());

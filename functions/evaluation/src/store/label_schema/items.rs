@@ -7,12 +7,12 @@ use mlflow_api::label_schemas::{LabelInput, LabelSchema, LabelSchemaType};
 use mlflow_api::{Error, ExperimentId, LabelSchemaId, Result};
 use table::{Item, number, text};
 
-/// A label schema to create, checked.
+/// A validated label schema that is to be created.
 #[derive(Clone, Debug)]
 pub struct NewLabelSchema {
     /// Name.
     pub name: String,
-    /// The kind of assessment that answers become.
+    /// The kind of assessment that a reviewer's answer is stored as.
     pub kind: LabelSchemaType,
     /// How reviewers enter an answer.
     pub input: LabelInput,

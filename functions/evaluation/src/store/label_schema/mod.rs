@@ -1,7 +1,7 @@
 //! Label schemas, which are the questions to reviewers of traces.
 //!
 //! A schema's key contains its creation time and its id, so a page of schemas is a range, newest
-//! first. The schema that every experiment has is not stored, and is the last one of a list.
+//! first. Every experiment has a default schema, which is not stored and is the last one in lists.
 
 mod changes;
 mod items;

@@ -52,7 +52,7 @@ impl Store {
     }
 
     /// Returns a page of an experiment's label schemas, newest first. Takes one request, and one
-    /// more if the lease on the experiment has expired. A page has up to 1 MB.
+    /// more if the lease on the experiment has expired. The schemas of a page have up to 1 MB.
     pub async fn label_schema_list(
         &self,
         experiment: &Granted<ExperimentId>,

@@ -69,7 +69,8 @@ impl Store {
             .await
     }
 
-    /// Checks a change of a queue with this item, and returns the update with the changed queue.
+    /// Checks a change of the queue that this item contains. Returns the update, and the changed
+    /// queue.
     async fn review_queue_changed(
         &self,
         queue: &ReviewQueueId,
@@ -102,7 +103,8 @@ impl Store {
             changed.users = users;
         }
         if let Some(schema_ids) = &change.schema_ids {
-            // A request that adds items in the meantime changes the number that is compared here.
+            // A concurrent request that adds items also changes the attribute that is compared
+            // here, so that this update fails.
             update = update.only_if(Condition::unchanged(item, ATTACHED));
             let any = Query::of(rows::ReviewItem::all(queue)).limit(1);
             if !self.table.query_page(&any).await?.items.is_empty() {

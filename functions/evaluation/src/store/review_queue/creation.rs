@@ -25,9 +25,9 @@ fn new_queue(queue: &ReviewQueueId, new: &NewReviewQueue, owner: Option<&str>) -
 }
 
 impl Store {
-    /// Creates a review queue for its owner, who is known only on a server with users. Takes one
-    /// request, one more for the label schemas of the queue, and one more if the lease on the
-    /// experiment has expired.
+    /// Creates a review queue. `owner` is `None` on a server without users. Takes one request, one
+    /// more for the label schemas of the queue, and one more if the lease on the experiment has
+    /// expired.
     pub async fn review_queue_create(
         &self,
         experiment: &Granted<ExperimentId>,
@@ -50,7 +50,7 @@ impl Store {
             .await
     }
 
-    /// Returns the queue of a user, which is created if it does not exist. Takes two requests, or
+    /// Returns the queue of a user, and creates it if it does not exist. Takes two requests, or
     /// three to create it, and one more if the lease on the experiment has expired.
     pub async fn review_queue_get_or_create(
         &self,
@@ -83,7 +83,7 @@ impl Store {
         }
     }
 
-    /// Returns the queue that has a name, if there is one. Takes two requests.
+    /// Returns the queue with this name, if there is one. Takes two requests.
     pub(super) async fn review_queue_named(&self, experiment: ExperimentId, name: &str) -> Result<Option<ReviewQueue>> {
         let claim = self.table.get(&name_key(experiment, name)).await?;
         let claim = claim.filter(|claim| claim.get(NAME) == Some(&name.to_lowercase()));

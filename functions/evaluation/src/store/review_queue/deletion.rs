@@ -21,7 +21,7 @@ impl Store {
             attempts.next().await?;
             let Some(item) = self.table.get(&queue_key(queue)).await? else { return Ok(()) };
             self.table.delete_range(rows::ReviewItem::partition(queue)).await?;
-            // Items that were added in the meantime have to be deleted as well.
+            // If items are added concurrently, this condition fails, and they are deleted as well.
             let is_same = Condition::unchanged(&item, CHANGES).and(Condition::unchanged(&item, ATTACHED));
             let name = item.get(NAME).unwrap_or_default();
             let writes = [

@@ -11,25 +11,25 @@ use table::{Condition, Failure, Item, Update, Write, WriteRefusal, bytes_set, nu
 use super::queue_items::{check_experiment, item_of, new_item, queue_key};
 use crate::store::Store;
 
-/// Number of items that one transaction adds or removes. Each takes two writes, and one more write
-/// counts the transaction in the queue.
+/// Maximum number of items that one transaction adds or removes. Each item takes two writes, and
+/// one more write increments a counter in the queue.
 const MAX_ITEMS_IN_TRANSACTION: usize = 49;
 
-/// Returns the update of the row that lists the queues of a trace.
+/// Starts an update of the row that lists the queues of a trace.
 fn reviewed(experiment: ExperimentId, trace: &TraceId) -> Update {
     Update::upsert(rows::ReviewedTrace::key(&experiment, trace))
 }
 
-/// Returns the set with only this queue.
+/// Returns a set with this queue as its only element.
 fn only(queue: &ReviewQueueId) -> table::Value {
     bytes_set([queue.as_str().as_bytes().to_vec()])
 }
 
 impl Store {
-    /// Adds traces of the queue's experiment to a queue, and returns their items in the order of the
-    /// ids. Items that are in the queue already stay as they are. Takes one request per 49 traces,
-    /// one per hundred to check the traces, one per hundred to check them again, and one more if
-    /// some are in the queue already.
+    /// Adds traces of the queue's experiment to a queue, and returns their items in the order of
+    /// the ids. Items that are already in the queue are not changed. Takes one request per 49
+    /// traces, two per hundred traces to check before and afterwards that they exist, and one more
+    /// if some traces are already in the queue.
     pub async fn review_items_add(
         &self,
         experiment: &Granted<ExperimentId>,
@@ -54,7 +54,8 @@ impl Store {
         for traces in traces.chunks(MAX_ITEMS_IN_TRANSACTION) {
             items.extend(self.review_items_add_batch(queue, traces).await?);
         }
-        // A trace that was deleted before its item was written has left it behind.
+        // A trace that was deleted before its item was written could not delete the item, so it is
+        // deleted here.
         let there = self.review_traces(**experiment, &traces).await?;
         let gone: Vec<_> = traces.iter().filter(|trace| !there.contains(trace)).collect();
         if !gone.is_empty() {
@@ -65,7 +66,7 @@ impl Store {
         Ok(items)
     }
 
-    /// Returns those of the traces that are in the experiment. Takes one request per hundred.
+    /// Returns the traces among these that exist in the experiment. Takes one request per hundred.
     async fn review_traces(
         &self,
         experiment: ExperimentId,
@@ -99,7 +100,8 @@ impl Store {
                         if matches!(reasons.first(), Some(WriteRefusal::Refused(_))) {
                             return Err(ReviewQueueId::not_found(queue.as_str()));
                         }
-                        // Some traces are in the queue already. Their items are the reasons.
+                        // Some traces are already in the queue. The reasons for the failed
+                        // conditions contain their items.
                         let mut reasons = reasons.into_iter().skip(1).step_by(2);
                         for slot in known.iter_mut().filter(|slot| slot.is_none()) {
                             if let Some(WriteRefusal::Refused(Some(item))) = reasons.next() {
@@ -119,8 +121,8 @@ impl Store {
         }
     }
 
-    /// Removes traces from a queue. Traces that are not in the queue are ignored. Takes two requests
-    /// per 49 traces. The caller has read the queue.
+    /// Removes traces from a queue. Traces that are not in the queue are ignored. Takes two
+    /// requests per 49 traces. The caller of this method must have checked that the queue exists.
     pub async fn review_items_remove(
         &self,
         experiment: &Granted<ExperimentId>,
@@ -150,7 +152,7 @@ impl Store {
                 }
                 match self.table.transact(&writes).await {
                     Ok(()) => break,
-                    // Another request has removed some of them concurrently.
+                    // Another request has removed some of the items concurrently.
                     Err(Failure::Cancelled(_)) => {}
                     Err(failure) => return Err(failure.into()),
                 }
@@ -159,9 +161,9 @@ impl Store {
         Ok(())
     }
 
-    /// Sets the status of a trace in a queue. Setting the status that it has already changes
-    /// nothing, so that the user who has set it first is kept. Takes two requests. The caller has
-    /// read the queue.
+    /// Sets the status of a trace in a queue. If the trace already has the status, nothing is
+    /// changed, so that the user who has set it first is kept. Takes two requests. The caller of
+    /// this method must have checked that the queue exists.
     pub async fn review_item_set_status(
         &self,
         experiment: &Granted<ExperimentId>,

@@ -14,8 +14,9 @@ use crate::store::Store;
 const MAX_PAGE_ITEMS: usize = 10_000;
 
 impl Store {
-    /// Returns a page of a queue's items, newest first, optionally only those with a status. Takes
-    /// one request per 1,000 items that are read. The caller has read the queue.
+    /// Returns a page of a queue's items, newest first. If `status` is given, only includes items
+    /// with this status. Takes one request per 1,000 items that are read. The caller of this method
+    /// must have checked that the queue exists.
     pub async fn review_items_list(
         &self,
         experiment: &Granted<ExperimentId>,
@@ -55,5 +56,5 @@ impl Store {
     }
 }
 
-/// Number of items that are read at a time.
+/// Page size for reading items from the table.
 const BATCH_SIZE: usize = 1_001;

@@ -2,13 +2,13 @@
 //!
 //! A queue's key contains its creation time and its id, so that the queues of an experiment are a
 //! range, newest first. The items of a queue have a partition of their own, with a local index that
-//! sorts them by the time at which they were added. For each trace that was ever in a queue, another
-//! row has the ids of its queues. It finds the queues of a trace, and the items to delete together
-//! with the trace.
+//! sorts them by the time at which they were added. For each trace that was ever in a queue,
+//! another row contains the ids of these queues. It is read to find the queues of a trace, and to
+//! find the items that have to be deleted together with the trace.
 //!
-//! Adding items counts in the queue, so that the questions of the queue cannot be changed at the
-//! same time. Traces are checked again after the items were written, because a trace that was
-//! deleted in the meantime leaves its items behind.
+//! Adding items increments a counter in the queue, so that a concurrent change of the queue's
+//! questions fails. Traces are checked again after their items were written, because a trace that
+//! was deleted in the meantime leaves its items behind.
 
 mod changes;
 mod creation;

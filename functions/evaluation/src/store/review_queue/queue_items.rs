@@ -1,4 +1,4 @@
-//! The items of review queues and of their traces.
+//! The items that store review queues, and the items that store traces in queues.
 
 use access::Granted;
 use entities::attributes::{
@@ -16,7 +16,7 @@ pub(super) fn queue_key(queue: &ReviewQueueId) -> Key {
     rows::ReviewQueue::key(&queue.experiment(), &Descending(queue.created()), queue)
 }
 
-/// Returns the key of the row that claims a name, which is compared in lower case.
+/// Returns the key of the row that claims a name. Names that differ only in case have the same key.
 pub(super) fn name_key(experiment: ExperimentId, name: &str) -> Key {
     rows::ReviewQueueName::key(&experiment, &Name::from(name.to_lowercase().as_str()))
 }
@@ -36,7 +36,7 @@ pub(super) fn taken(name: &str) -> Error {
     )
 }
 
-/// Fails unless the queue is in the experiment to which the request has been granted access.
+/// Fails unless the queue is in this experiment, for which the request has been granted access.
 pub(super) fn check_experiment(experiment: &Granted<ExperimentId>, queue: &ReviewQueueId) -> Result<()> {
     if queue.experiment() == **experiment { Ok(()) } else { Err(ReviewQueueId::not_found(queue.as_str())) }
 }

@@ -11,8 +11,8 @@ use table::{Item, Query};
 use super::queue_items::{check_experiment, queue_key, queue_of};
 use crate::store::Store;
 
-/// Size of the queues, in bytes, from which on a page ends with the page of the table that was read
-/// last.
+/// Limit for the size of the queues on a page, in bytes. When it is exceeded, nothing more is read
+/// from the table, and the page ends.
 const MAX_PAGE_BYTES: usize = 1 << 20;
 
 /// The conditions of a list of review queues, all of which must be met.
@@ -22,7 +22,7 @@ pub struct ReviewQueueConditions {
     pub user: Option<String>,
     /// The queue has this item.
     pub item: Option<String>,
-    /// The queue is assigned to the caller, who may see no others.
+    /// The queue is assigned to this user, who is the caller and may not see other queues.
     pub member: Option<String>,
 }
 
@@ -66,8 +66,8 @@ impl Store {
     }
 
     /// Returns a page of an experiment's review queues, newest first. Takes one request per MB of
-    /// queues, and one more if the lease on the experiment has expired. The queues of an item take
-    /// two requests.
+    /// queues, or two requests if only the queues of one item are listed. Takes one more if the
+    /// lease on the experiment has expired.
     pub async fn review_queue_list(
         &self,
         experiment: &Granted<ExperimentId>,
@@ -124,8 +124,8 @@ impl Store {
         Ok(ReviewQueuesResponse { review_queues: found, next_page_token })
     }
 
-    /// Returns the queues that have an item, newest first. Takes three requests, or one if it was
-    /// never in a queue.
+    /// Returns the queues that contain an item, newest first. Takes two requests, or one if the
+    /// item was never in a queue.
     async fn review_queues_of(&self, experiment: ExperimentId, item: &str) -> Result<Vec<Item>> {
         let Some(trace) = TraceId::parse(item) else { return Ok(Vec::new()) };
         let row = self.table.get(&rows::ReviewedTrace::key(&experiment, &trace)).await?;

@@ -10,8 +10,8 @@ use table::{ChangePlan, Condition, Item, Query, Write};
 use super::scorer_row::{ScorerName, StoredScorer, header, header_key, part_key, same_version, with_version};
 use crate::store::Store;
 
-/// Maximum number of versions that are deleted in one transaction with their scorer. A transaction
-/// has up to 100 writes.
+/// Maximum number of versions that are deleted in the transaction that deletes their scorer. A
+/// transaction has up to 100 writes.
 const MAX_VERSIONS_IN_TRANSACTION: usize = 90;
 
 impl Store {

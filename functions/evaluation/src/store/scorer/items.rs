@@ -1,4 +1,4 @@
-//! The items of a scorer.
+//! The items that store a scorer.
 
 use entities::attributes::{CONFIG, CREATED, EXPERIMENT, FILTER, NAME, RATE, VERSION};
 use entities::documents::content::PackedContent;
@@ -29,7 +29,8 @@ impl StoredScorerItems<'_> {
         packed.on(Item::new(key)).with(VERSION, number(version)).with(CREATED, number(created))
     }
 
-    /// Returns the scorer's own item, given that of its latest version, if it has versions.
+    /// Returns the item of the scorer itself, with the fields of the latest version if there is
+    /// one.
     #[must_use]
     pub fn header(&self, latest: Option<&Item>) -> Item {
         let header = header(self.experiment, self.name, self.id);
@@ -48,7 +49,7 @@ impl StoredScorerItems<'_> {
     }
 }
 
-/// Returns the item of the online configuration of a scorer. `id` is that of the configuration.
+/// Returns the item of the online configuration of a scorer. `id` is the id of the configuration.
 #[must_use]
 pub fn online_config_item(
     experiment: ExperimentId,

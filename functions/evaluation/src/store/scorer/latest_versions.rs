@@ -135,8 +135,8 @@ impl Store {
     }
 }
 
-/// Returns the experiment of an entity whose access is controlled. `None` unless the entity is a
-/// scorer or an experiment.
+/// Returns the experiment of a guard, which identifies a protected entity. Returns `None` unless
+/// the entity is a scorer or an experiment.
 fn experiment_of(guarded: &Guard) -> Option<ExperimentId> {
     match guarded {
         Guard::Experiment(experiment) | Guard::Scorer(experiment, _) => Some(*experiment),

@@ -39,8 +39,8 @@ impl Store {
                 }
                 let item = online_config_item(found.experiment, &found.id, id, rate, filter);
                 let config = config_of(&found.id, &item);
-                // The condition allows versions to be added in the meantime, but not the scorer to
-                // be deleted.
+                // The condition only checks that the scorer has not been deleted. Versions may be
+                // added in the meantime.
                 let there = Condition::Equals(SCORER.into(), text(found.id.as_str()));
                 let header = header_key(found.experiment, &scorer.name);
                 Ok(ChangePlan::Write(vec![Write::Check(header, there), Write::Put(item, Condition::Always)], config))

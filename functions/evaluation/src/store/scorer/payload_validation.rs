@@ -136,8 +136,8 @@ fn check_options(options: &Json) -> Result<()> {
     )))
 }
 
-/// Collects the options that determine a request's destination. Lists of pairs are included,
-/// because Python can also turn those into options.
+/// Collects the options that determine a request's destination. Lists of pairs are treated like
+/// objects, because Python can turn such lists into options as well.
 fn destinations<'a>(value: &'a Json, found: &mut BTreeSet<&'a str>) {
     match value {
         Json::Object(object) => {

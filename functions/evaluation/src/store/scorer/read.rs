@@ -42,8 +42,8 @@ impl Store {
         Ok(self.table.get(&rows::ScorerVersion::key(&found.experiment, &found.id, &Ordinal(version))).await?)
     }
 
-    /// Builds a version from its own row, or, for the latest version, from the scorer's row. Takes
-    /// no request unless the version is large.
+    /// Builds the response about a version from the row of the version or, for the latest version,
+    /// from the scorer's row. Takes no request unless the version is large.
     pub(super) async fn scorer_from_row(&self, found: &StoredScorer, row: &Item) -> Result<Option<wire::Scorer>> {
         let whole = content::read_with_item(&self.table, row.clone(), part_key(found.experiment)).await?;
         let Some((row, serialized_scorer)) = whole else { return Ok(None) };
@@ -60,7 +60,7 @@ impl Store {
         }))
     }
 
-    /// Builds a version in the form that it has in lists, for which MLflow reformats the JSON.
+    /// Builds a version for a response with a list. MLflow formats the JSON differently in lists.
     pub(super) async fn scorer_in_list(&self, found: &StoredScorer, row: &Item) -> Result<Option<wire::Scorer>> {
         let scorer = self.scorer_from_row(found, row).await?;
         Ok(scorer.map(|scorer| {

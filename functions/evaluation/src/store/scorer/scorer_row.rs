@@ -40,8 +40,8 @@ impl StoredScorer {
     /// Returns an internal error if the row is invalid.
     pub(super) fn of(experiment: ExperimentId, item: Item) -> Result<Self> {
         let id = item.get(SCORER);
-        // If the row has a version number, it must have all fields of a version, because a version
-        // without content would be mistaken for none.
+        // A row with a version number must have all fields of a version. Otherwise, a version
+        // without content would be mistaken for a scorer without versions.
         let is_whole = !item.has(VERSION) || (item.has(CREATED) && item.has(CONTENT_SIZE));
         let id = id.filter(|_| is_whole).ok_or_else(|| unreadable(&item, "a scorer"))?;
         Ok(Self { experiment, id, item })
@@ -69,7 +69,7 @@ impl StoredScorer {
         self.item.get(VERSION)
     }
 
-    /// Adds the hash that the scorer was imported from to a row that replaces the scorer's own.
+    /// Copies the hash that an import has stored in the scorer's row to the row that replaces it.
     pub(super) fn keep_import(&self, row: Item) -> Item {
         self.item.get(IMPORTED).into_iter().fold(row, |row, hash| row.with(IMPORTED, text(hash)))
     }
@@ -86,12 +86,12 @@ pub(super) fn same_version(row: &Item) -> Condition {
     Condition::unchanged(row, VERSION).and(Condition::unchanged(row, CREATED))
 }
 
-/// Returns the keys of the parts of versions that are too large for their items.
+/// Returns a function that computes the keys of the parts of a large version.
 pub fn part_key(experiment: ExperimentId) -> impl Fn(&WideDigest, &Ordinal) -> Key {
     move |content, part| rows::ScorerPart::key(&experiment, content, part)
 }
 
-/// Returns the key of a scorer's own item.
+/// Returns the key of the scorer's row.
 #[must_use]
 pub fn header_key(experiment: ExperimentId, name: &str) -> Key {
     rows::Scorer::key(&experiment, &Name::from(name))

@@ -174,7 +174,8 @@ async fn models(ledger: &mut CostLedger) {
         .await;
 }
 
-/// Creates two models with 10 versions each, and changes them as the rows of [`models`] do.
+/// Creates two models with 10 versions each, and makes the changes to them that the rows of
+/// [`models`] measure.
 async fn with_10_versions(store: &Store, names: [&str; 2]) {
     let workspace = &Workspace::default();
     for name in names {
@@ -259,7 +260,7 @@ async fn delete_and_rename(ledger: &mut CostLedger) {
         .await;
 }
 
-/// Measures calls about versions of models. The version is `7` or `8`.
+/// Measures calls about versions of models. All of them use version 7 or 8.
 async fn versions(ledger: &mut CostLedger) {
     ledger.section("Model versions, of a model with 100 versions");
     let bench = &bench().await;

@@ -74,7 +74,7 @@ fn continued(first: &Value, second: &Value, number: u32) -> Value {
     })
 }
 
-/// Checks for a ULID that is not a number.
+/// Checks whether a word is a random ULID, which is generated again instead of being extrapolated.
 fn is_drawn(word: &str) -> bool {
     word.len() == 26 && word.parse::<u128>().is_err()
 }

@@ -37,8 +37,8 @@ const MAX_KEPT_BYTES: usize = 8 << 20;
 
 impl Store {
     /// Returns an iterator over the traces that may pass a filter. If the filter names clients'
-    /// requests, these are the traces with marks and the traces in the index. If that would be too
-    /// many, or if the filter names no requests, these are all traces.
+    /// requests, the iterator only returns traces with marks and traces in the index. If the filter
+    /// names no requests, or if there are too many of these traces, it returns all traces.
     ///
     /// If the filter names requests, takes one request per experiment, per partition of its days,
     /// per request id in each experiment, and per hundred traces in the index. Costs a read unit

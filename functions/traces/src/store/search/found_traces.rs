@@ -20,7 +20,7 @@ const MAX_SPAN_ITEMS: usize = 64;
 pub(super) enum FoundTrace {
     /// The document of a trace, and the block that contained it, if it was read from a block.
     Trace(StoredTrace, Option<Arc<LazyBlock>>),
-    /// The columns of a trace.
+    /// The values of a trace that its block stores in columns.
     Columns(ExperimentId, TraceColumns),
 }
 

@@ -11,13 +11,13 @@ use super::partition_reader::ReadDepth;
 use super::time_merge::MergedPlaces;
 
 impl Store {
-    /// Returns up to `most` of an experiment's unexpired traces after a place, newest first, and the
-    /// place where the next ones begin, or `None` at the end. One request for the days of the
-    /// experiment, two per partition of a day, one per hundred traces with marks, and one per 40
-    /// blocks.
+    /// Returns up to `most` unexpired traces of an experiment after a position in the time order,
+    /// newest first. Also returns the position of the last one, after which the next call
+    /// continues, or `None` at the end. Takes one request for the days of the experiment, two per
+    /// partition of a day, one per hundred traces with marks, and one per 40 blocks.
     ///
     /// # Errors
-    /// The table cannot be read.
+    /// Returns an error if the table cannot be read.
     pub async fn traces_after(
         &self,
         experiment: ExperimentId,

@@ -111,7 +111,7 @@ struct SearchRun<'a> {
 }
 
 impl SearchRun<'_> {
-    /// Fills the page newest first, and reads only as far as necessary.
+    /// Fills the page with the newest traces, and reads only as far as necessary.
     async fn fill(
         &self,
         walks: &mut MergedPlaces,
@@ -146,7 +146,7 @@ impl SearchRun<'_> {
         Ok(())
     }
 
-    /// Fills the page in another order, for which all traces have to be read.
+    /// Fills the page in an order other than newest first, for which all traces have to be read.
     async fn sort(
         &self,
         walks: &mut MergedPlaces,

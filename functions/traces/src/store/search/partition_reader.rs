@@ -85,7 +85,7 @@ pub(super) struct PartitionReader {
     is_done: bool,
 }
 
-/// How far the partition's marks have been read.
+/// The position up to which the partition's marks have been read.
 enum MarksRead {
     Nowhere,
     To(TraceKey),

@@ -219,8 +219,9 @@ impl PartitionCursor {
         if self.current.is_none() {
             let Some(day) = self.days.pop_front() else { return Ok(None) };
             let partition = TracePartition { experiment: self.experiment, day, shard: self.shard };
-            // The last position matters only if it belongs to this day. All positions up to `until`
-            // come after the first position of the next millisecond.
+            // The position that was returned last matters only if it belongs to this day. The end
+            // of the time range is expressed as a position as well: all traces up to `until` come
+            // after the first position of the next millisecond.
             let behind = self.last_returned.take().filter(|place| day_of(place.time) == day);
             let until = self.times.until.filter(|until| *until < end_of(day));
             let after_until = until.map(|until| TraceKey { time: until.saturating_add(1), trace: TraceId::new(0) });

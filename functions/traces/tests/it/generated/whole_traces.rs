@@ -67,7 +67,7 @@ pub(crate) async fn all_in(ledger: &mut CostLedger) {
 
 /// Measures traces with tokens and a session from MLflow's client.
 pub(crate) async fn with_usage(ledger: &mut CostLedger, bench: &MeteredProcesses<Store>, experiment: ExperimentId) {
-    // The day already exists in the table.
+    // This export creates the day in the table, so that its creation is not measured.
     export_agent(&bench.store, experiment, 2_000).await;
     let agents = [2_001_u32, 2_002];
     ledger

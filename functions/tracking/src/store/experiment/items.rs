@@ -23,11 +23,11 @@ pub struct StoredExperiment<'a> {
     pub stage: LifecycleStage,
     /// How often the stage has changed.
     pub stage_version: u32,
-    /// When it was created, in ms.
+    /// When the experiment was created, in ms.
     pub created: i64,
-    /// When it was last changed, in ms.
+    /// When the experiment was last changed, in ms.
     pub updated: i64,
-    /// Tags. Keys must not repeat.
+    /// Tags. Each key may occur only once.
     pub tags: &'a [(String, String)],
 }
 

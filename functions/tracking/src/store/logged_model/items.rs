@@ -22,21 +22,21 @@ pub struct StoredLoggedModel<'a> {
     pub name: &'a str,
     /// Type, as given by the client.
     pub model_type: &'a str,
-    /// Id of the run that created it, or empty.
+    /// Id of the run that created the model, or empty.
     pub source_run: &'a str,
     /// Status.
     pub status: ModelStatus,
     /// Lifecycle stage.
     pub stage: LifecycleStage,
-    /// When it was created, in ms.
+    /// When the model was created, in ms.
     pub created: i64,
-    /// When it was last changed, in ms.
+    /// When the model was last changed, in ms.
     pub updated: i64,
-    /// Where its artifacts are.
+    /// Location of the model's artifacts.
     pub artifact_uri: &'a str,
-    /// Params. Keys must not repeat.
+    /// Params. Each key may occur only once.
     pub params: &'a [(String, String)],
-    /// Tags. Keys must not repeat.
+    /// Tags. Each key may occur only once.
     pub tags: &'a [(String, String)],
 }
 

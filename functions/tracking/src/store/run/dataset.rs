@@ -101,7 +101,7 @@ pub struct DatasetItems {
 /// Returns the items of a dataset that runs have read in these contexts.
 ///
 /// # Errors
-/// The dataset cannot be written as JSON.
+/// Returns an error if the dataset cannot be written as JSON.
 pub fn dataset_items<'a>(
     experiment: ExperimentId,
     dataset: &Dataset,
@@ -119,10 +119,10 @@ pub fn dataset_items<'a>(
     Ok(DatasetItems { parts, item: packed.on(item) })
 }
 
-/// Reads a dataset from its item. One request if the dataset is large.
+/// Reads a dataset from its item. Takes one request if the dataset is large.
 ///
 /// # Errors
-/// The dataset cannot be read.
+/// Returns an error if the dataset cannot be read.
 pub async fn read_dataset(table: &Table, experiment: ExperimentId, item: &Item) -> Result<Dataset> {
     let text = |attribute: Attribute<Text>| item.get(attribute).unwrap_or_default().to_owned();
     let (name, digest, source_type) = (text(NAME), text(DIGEST), text(SOURCE_TYPE));

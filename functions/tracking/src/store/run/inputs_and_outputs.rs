@@ -33,7 +33,8 @@ impl Store {
     /// datasets, or for more than 33 datasets.
     ///
     /// Within an experiment, a dataset is identified by its name and digest. If it is logged again,
-    /// its first description is kept, and so are the first tags of the run's use of the dataset.
+    /// its first description is kept. If a run logs it again, the tags of the first call are kept
+    /// as well.
     pub async fn run_log_inputs(
         &self,
         at: &Granted<RunLocation>,

@@ -36,11 +36,11 @@ pub struct StoredRun<'a> {
     pub start_time: i64,
     /// End time, in ms.
     pub end_time: Option<i64>,
-    /// Where its artifacts are, if not in the experiment's default place for runs.
+    /// Artifact location, if it differs from the run's default location in its experiment.
     pub artifact_uri: Option<&'a str>,
-    /// The run's own stage, if it differs from that of its experiment or was set on its own.
+    /// The run's own stage. `None` if the run has never been deleted or restored individually.
     pub own_stage: Option<RunStage>,
-    /// Params. Keys must not repeat.
+    /// Params. Each key may occur only once.
     pub params: &'a [(String, String)],
     /// Tags. If a key occurs twice, its last value is stored.
     pub tags: &'a [(String, String)],
@@ -51,9 +51,10 @@ pub struct StoredRun<'a> {
 pub struct RunStage {
     /// Lifecycle stage.
     pub stage: LifecycleStage,
-    /// Version of the experiment's stage to which it applies.
+    /// Version of the experiment's stage when the run's own stage was set. If the experiment's
+    /// stage changes later, the run's own stage has no effect any more.
     pub version: u32,
-    /// When the run was deleted, in ms, if it is.
+    /// When the run was deleted, in ms, if it is deleted.
     pub deleted: Option<i64>,
 }
 
@@ -100,7 +101,8 @@ impl StoredRun<'_> {
         if run.experiment().is_none() {
             item = item.indexed(RunLocationEntry::key(run, experiment));
         }
-        // The state of the experiment matters to changes only.
+        // The state of the experiment is used only by conditions of changes, and this document is
+        // not changed, so any state will do.
         let experiment =
             ExperimentState { stage: LifecycleStage::Active, version: 0, artifact_location: String::new() };
         let document = RunDocument { at: self.at, experiment: &experiment, single_param: false };
@@ -111,7 +113,8 @@ impl StoredRun<'_> {
 }
 
 impl NewRunItems {
-    /// Returns the items with all points of the run in its document, which is for runs with few.
+    /// Returns the items with all points of the run in its document. Meant for runs with few
+    /// points.
     #[must_use]
     pub fn with_points(mut self, metrics: &[(&str, &[Point])]) -> Self {
         for (metric, points) in metrics {

@@ -19,8 +19,8 @@ const BATCH_SIZE: usize = 100;
 /// Capacity, in bytes, of the cache of decompressed datasets.
 const CACHE_BYTES: usize = 8 << 20;
 
-/// Adds the contents of datasets to one run after another. Contents are decompressed for one run at
-/// a time. A cache of a few MB keeps them for further runs with the same datasets.
+/// A reader that adds the contents of datasets to one run after another. Contents are decompressed
+/// for one run at a time. A cache of a few MB keeps them for further runs with the same datasets.
 pub(crate) struct RunDatasets<'a> {
     table: &'a Table,
     items: HashMap<Key, Item>,

@@ -1,4 +1,4 @@
-//! Limits of a search in long experiments.
+//! Bounds that decide how a search treats long experiments.
 
 /// Limits of a search in long experiments with many unindexed runs. Tests use smaller values.
 #[derive(Clone, Copy, Debug)]

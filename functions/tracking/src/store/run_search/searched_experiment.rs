@@ -42,7 +42,7 @@ impl SearchedExperiment {
         view == ViewType::All || self.state.version == 0
     }
 
-    /// Returns the stages whose copies include all runs that a view shows.
+    /// Returns the stages under which the index stores copies of all runs that a view shows.
     pub(super) fn copies(&self, view: ViewType) -> &'static [OwnStage] {
         match view {
             ViewType::ActiveOnly if self.state.version == 0 => &[OwnStage::Active],

@@ -162,7 +162,7 @@ impl Calls {
         let mut metrics = Vec::new();
         for point in points {
             let ModelPoint { model, key, value, timestamp, step, run_id, dataset_name, dataset_digest } = point.clone();
-            // The error is worded as the endpoint words it.
+            // Like the endpoint, reports a missing model as `BAD_REQUEST`.
             let model = self.logged_model(&model).await;
             let model = model.map_err(|error| Error::new(ErrorCode::BadRequest, error.message))?;
             metrics.push(LoggedModelPoint { model, key, value, timestamp, step, run_id, dataset_name, dataset_digest });

@@ -116,7 +116,8 @@ pub(crate) async fn measure(ledger: &mut CostLedger) {
     }
 }
 
-/// Creates the 25 experiments that [`measure`] searches, and changes them as its rows do.
+/// Creates the 25 experiments that [`measure`] searches, and makes the changes to them that its
+/// rows measure.
 async fn with_25() -> MeteredProcesses<Calls> {
     let bench = bench().await;
     let store = &bench.store;

@@ -47,7 +47,8 @@ pub(crate) async fn wide(ledger: &mut CostLedger) {
         .await;
 }
 
-/// Measures a wide run with many steps, and adds the results as further rows of the section.
+/// Measures a run with 1,500 metrics and many steps, and adds the results as further rows of the
+/// section.
 pub(crate) async fn wide_steps(ledger: &mut CostLedger) {
     let (bench, experiment) = with_experiment().await;
     let pair = two_runs(&bench, experiment).await;

@@ -142,7 +142,7 @@ pub(crate) async fn measure(ledger: &mut CostLedger) {
     in_batches(ledger, 100, [2.03, 5.0, 3.0], 10.0, [40.0, 4.0]).await;
 }
 
-/// Measures a wider run, and adds the results as further rows of the section.
+/// Measures a run with 500 metrics, and adds the results as further rows of the section.
 pub(crate) async fn measure_wide(ledger: &mut CostLedger) {
     in_batches(ledger, 500, [2.03, 22.0, 3.0], 44.0, [150.0, 15.0]).await;
 }

@@ -16,10 +16,10 @@ use crate::store::run_search::searched_experiment::SearchedExperiment;
 
 impl RunFinder<'_> {
     /// Reads all runs of these experiments that the view might show, and keeps those that pass.
-    /// Runs are read from their copies in the index. Those that changed after their copies were
-    /// written are read from their documents instead, and if too many have changed, all runs are.
-    /// Takes one request and 130 read units per MB. Uses a few MB of memory, plus twice the size of
-    /// the page.
+    /// Runs are read from their copies in the index. Runs that changed after their copies were
+    /// written are read from their documents instead. If too many runs have changed, all runs are
+    /// read from their documents. Takes one request and 130 read units per MB. Uses a few MB of
+    /// memory, plus twice the size of the page.
     pub(super) async fn read_whole(
         &mut self,
         experiments: impl IntoIterator<Item = &SearchedExperiment>,

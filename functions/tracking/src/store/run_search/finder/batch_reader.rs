@@ -12,7 +12,7 @@ use table::Table;
 use super::run_collector::{PassStats, RunCollector};
 use super::run_source::{RunSource, RunToRead};
 
-/// Reads a batch of runs, and passes each to the collector.
+/// A reader that reads a batch of runs and passes each run to the collector.
 pub(super) struct BatchReader<'a, 'b> {
     table: &'b Table,
     collector: &'b mut RunCollector<'a>,

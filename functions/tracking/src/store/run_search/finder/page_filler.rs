@@ -54,9 +54,9 @@ impl RunFinder<'_> {
         }
     }
 
-    /// If so few candidates pass that reading further lists is cheaper than reading more
-    /// candidates, reads these lists to narrow the candidates down. Returns whether the search is
-    /// complete because the lists had few runs in common and all of these runs were examined.
+    /// Narrows the candidates down by reading further lists, if so few candidates pass that this is
+    /// cheaper than reading more candidates. Returns whether the search is complete because the
+    /// lists had few runs in common and all of these runs were examined.
     async fn narrow_down(
         &mut self,
         candidates: &mut MergedSources<'_>,

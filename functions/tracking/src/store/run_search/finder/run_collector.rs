@@ -40,7 +40,7 @@ impl PassStats {
     }
 }
 
-/// Filters runs, and keeps the first ones in the order of the search.
+/// A filter for runs, which keeps the first ones in the order of the search.
 pub(super) struct RunCollector<'a> {
     search: &'a RunSearch,
     experiments: HashMap<ExperimentId, &'a ExperimentState>,
