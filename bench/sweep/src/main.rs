@@ -25,7 +25,7 @@ struct Options {
     /// Directory of the page.
     #[arg(long, value_name = "DIR", default_value = "docs/measured")]
     output: PathBuf,
-    /// Seconds to measure of the scenarios with runs.
+    /// How long to measure each scenario with runs, in seconds.
     #[arg(long, default_value_t = 60)]
     sample: u64,
     /// Number of long runs.
@@ -47,7 +47,7 @@ struct Options {
     /// Seconds of traces before the measurement starts. Traces are packed after some minutes.
     #[arg(long, default_value_t = 300)]
     traces_warm_up: u64,
-    /// Seconds to measure of the scenario with traces.
+    /// How long to measure the scenario with traces, in seconds.
     #[arg(long, default_value_t = 300)]
     traces_sample: u64,
     /// Memory of the indexer in MB, if not that of its declaration.

@@ -59,7 +59,8 @@ rows! {
         USER_ID: Count required "the user's id: a later user of the same name does not have the role",
         ASSIGNMENT: Count required "the id of the assignment"
     };
-    /// Claims the name of a role in a workspace, named by its id where roles belong to it by that.
+    /// Claims the name of a role in a workspace. The key contains the workspace's name, or its id if roles
+    /// were created with that.
     RoleName = "ROLES" / "RNAME#" <workspace: Name> "#" <name: Name> {
         NAME: Text required "the name, which may be truncated in the key",
         ROLE: Count required "the role that has it"

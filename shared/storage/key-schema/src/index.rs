@@ -48,16 +48,16 @@ index_keys! {
     /// Experiments of a lifecycle stage, most recently changed first: the order of MLflow's list of
     /// experiments.
     ExperimentsByChange: local LSI2 of ExperimentName = "WORKSPACE#" <workspace: Name> / "E#" <stage: Stage> "#" <changed: Descending> "#" <experiment: ExperimentId>;
-    /// Registered models, prompts separately, most recently changed first: the order of a list by
-    /// time.
+    /// Registered models or prompts, most recently changed first: the order of a list by time. Models and
+    /// prompts have separate lists.
     ModelsByChange: local LSI2 of ModelName = "WORKSPACE#" <workspace: Name> / "M#" <kind: ModelKind> "#" <changed: Descending>;
     /// Logged models of a lifecycle stage, newest first, ties by id: MLflow's default order.
     LoggedModelsByStage: local LSI1 of LoggedModel = "EXP#" <experiment: ExperimentId> / "LM#" <stage: Stage> "#" <created: Descending> "#" <model: ModelId>;
     /// A model (version 0) and the versions that have aliases, so that one request resolves an
     /// alias.
     AliasedVersions: local LSI1 of RegisteredModel, ModelVersion = "RM#" <home: ModelKey> / "A#" <version: Ordinal>;
-    /// The blocks of a partition of traces, newest first: the packer only needs to know where
-    /// blocks end.
+    /// The blocks of a partition of traces, newest first. The packer reads them here to learn where
+    /// blocks end, without reading their contents.
     TraceBlocks: local LSI1 of TraceBlock = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "B#" <time: Descending> "#" <trace: TraceId>;
     /// The items of a review queue, newest first.
     ReviewItemsByTime: local LSI1 of ReviewItem = "RQ#" <queue: ReviewQueueId> / "I#" <created: Descending> "#" <trace: TraceId>;
@@ -65,14 +65,16 @@ index_keys! {
     VersionsInStage: local LSI2 of ModelVersion = "RM#" <home: ModelKey> / "S#" <stage: Field> "#" <version: Ordinal>;
     /// Runs of all stages, newest first.
     RunsByTime: local LSI2 of Run = "EXP#" <experiment: ExperimentId> / "R#" <started: Descending> "#" <run: RunId>;
-    /// Runs of a status, newest first; carried by the indexer's copy of the run, so that updating
-    /// it after a change of status needs no read.
+    /// Runs of a status, newest first. The indexed item is the indexer's copy of a run and not its
+    /// document, so that a request that changes the status does not have to compute this key.
     RunsByStatus: local LSI3 of IndexedCopy = "IX#" <experiment: ExperimentId> "#C" <stage: OwnStage> "#" <entity_type: Name> / "" <status: Value> "#" <started: Descending> "#" <run: RunId>;
     /// Logged models of a stage by the run that created them, newest first.
     LoggedModelsOfRun: local LSI3 of LoggedModel = "EXP#" <experiment: ExperimentId> / "LM#" <stage: Stage> "#" <run: Field> "#" <created: Descending> "#" <model: ModelId>;
-    /// Runs by name, newest first for equal names; carried by the copy for the same reason.
+    /// Runs by name. Runs with equal names are sorted newest first. The indexed item is the indexer's copy
+    /// of a run, so that a request that changes the name does not have to compute this key.
     RunsByName: local LSI4 of IndexedCopy = "IX#" <experiment: ExperimentId> "#C" <stage: OwnStage> "#" <entity_type: Name> / "" <name: Field> "#" <started: Descending> "#" <run: RunId>;
-    /// Runs that have ended, by end time; carried by the copy for the same reason.
+    /// Runs that have ended, by end time. The indexed item is the indexer's copy of a run, so that a request
+    /// that ends a run does not have to compute this key.
     RunsByEnd: local LSI2 of IndexedCopy = "IX#" <experiment: ExperimentId> "#C" <stage: OwnStage> "#" <entity_type: Name> / "" <ended: Ascending> "#" <started: Descending> "#" <run: RunId>;
     /// Runs with changes that are not in the index yet: searches read these runs, whatever the
     /// index contains.
@@ -81,7 +83,8 @@ index_keys! {
     // ---- GSIs: across partitions, eventually consistent; none of them enforces uniqueness ------
     /// The experiment of a run whose id another server made.
     RunLocation: global GSI1 of Run = "RUN#" <run: RunId> / "EXP#" <experiment: ExperimentId>;
-    /// Traces of a client's request. Their marks stay at least until the entry is in this index.
+    /// Traces by the id that the client gave to its request. A trace keeps its mark at least until it is in
+    /// this index.
     TraceOfClientRequest: global GSI1 of Trace = "CLIENT#" <request: Name> / "EXP#" <experiment: ExperimentId> "#" <trace: TraceId>;
     /// The experiment of a logged model whose id another server made.
     LoggedModelLocation: global GSI1 of LoggedModel = "MODEL#" <model: ModelId> / "EXP#" <experiment: ExperimentId>;

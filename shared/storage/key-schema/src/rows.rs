@@ -172,9 +172,9 @@ rows! {
         ..RUN_INFO
     };
 
-    /// An entity that changed shortly after it was indexed, by the time, in ms, from which it may
-    /// be indexed again; a tick then checks whether it was. Or a partition of traces (`traces`, day
-    /// and number), by the time when it is to be packed.
+    /// Work that is postponed until a time, in ms, at which a scheduled tick checks it. For an entity that
+    /// changed shortly after it was indexed, this is the time from which it may be indexed again. For a
+    /// partition of traces (`traces`, day and number), it is the time at which the partition is packed.
     Postponed = "LATER#" <shard: Shard> / "DUE#" <due: Ascending> "#" <entity_type: Name> "#" <experiment: ExperimentId> "#" <entity: Name>;
 
     // ---- rows of unbounded number, which have partitions of their own
@@ -265,9 +265,10 @@ rows! {
         WAITS: Number "the packer skips the mark until it is written again, because its trace is too large for a block, or cannot be read"
     };
     /// A block of up to 128 traces that have not changed for some time, newest first. Searches read
-    /// it instead of their documents. It owns the places after the key of the previous block, up to
-    /// and including its own. Its key is the place of its oldest trace when it was made. A trace
-    /// with a mark at its place is read from its document, and the block's copy of it is ignored.
+    /// the block instead of the documents of these traces. A trace's place is the time and the id in
+    /// its key. The block's own key is the place that its oldest trace had when the block was made. A
+    /// block covers the places after the previous block's key, up to and including its own key. A
+    /// trace with a mark is read from its document, and the block's copy of it is ignored.
     TraceBlock = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "B#" <time: Descending> "#" <trace: TraceId> {
         NEWEST: Number required "when its newest trace began, in ms",
         COUNT: Count required "number of traces",
@@ -622,8 +623,8 @@ rows! {
     ListedWorkspace = "WORKSPACES" / "WS#" <workspace: Name> { HAS_QUOTA: Count "1 if it has quotas" };
     /// A name that a deleted workspace had.
     FormerWorkspace = "WORKSPACES" / "WSUSED#" <workspace: Name>;
-    /// Claims the name of an experiment, and lists the experiments of a workspace by name, (LSI1)
-    /// newest first and (LSI2) by last change.
+    /// Claims the name of an experiment, and lists the experiments of a workspace: by name, newest first
+    /// (LSI1), and most recently changed first (LSI2).
     ExperimentName = "WORKSPACE#" <workspace: Name> / "EXPNAME#" <name: Name> {
         NAME: Text required "the name, which may be truncated in the key",
         EXPERIMENT: ExperimentId required "the experiment that has the name"

@@ -4,8 +4,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// The characters that are percent-encoded in signatures and URLs: all but the unreserved ones of
 /// RFC 3986.
-const UNRESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-const UNRESERVED_IN_PATH: AsciiSet = UNRESERVED.remove(b'/');
+const ESCAPED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const ESCAPED_IN_PATH: AsciiSet = ESCAPED.remove(b'/');
 
 /// The URL of a bucket, without a trailing slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl BucketAddress {
 
     /// Returns the URL of a key with query parameters. An empty key stands for the bucket itself.
     pub(crate) fn url(&self, key: &str, query: &[(&str, &str)]) -> String {
-        let mut url = format!("{}/{}", self.0, utf8_percent_encode(key, &UNRESERVED_IN_PATH));
+        let mut url = format!("{}/{}", self.0, utf8_percent_encode(key, &ESCAPED_IN_PATH));
         append(&mut url, query.iter().copied());
         url
     }
@@ -45,9 +45,9 @@ impl BucketAddress {
 pub(crate) fn append<'a>(url: &mut String, query: impl Iterator<Item = (&'a str, &'a str)>) {
     for (name, value) in query {
         url.push(if url.contains('?') { '&' } else { '?' });
-        url.extend(utf8_percent_encode(name, &UNRESERVED));
+        url.extend(utf8_percent_encode(name, &ESCAPED));
         url.push('=');
-        url.extend(utf8_percent_encode(value, &UNRESERVED));
+        url.extend(utf8_percent_encode(value, &ESCAPED));
     }
 }
 
