@@ -56,9 +56,9 @@ pub(crate) struct Options {
     /// artifacts in place.
     #[arg(long)]
     leave_artifacts: bool,
-    /// Set how long deleted entities are kept, such as 30d. This call removes nothing. `serve`
-    /// removes older ones at its start and then once an hour, and so does this command if it is
-    /// called without an age. `off` removes the policy: `serve` then removes no deleted entities,
+    /// Set how long deleted entities are kept, such as 30d. With this option, the command only
+    /// stores the policy and removes nothing. `serve` then removes entities that were deleted longer
+    /// ago at its start and once an hour, and so does this command if it is called without an age. `off` removes the policy: `serve` then removes no deleted entities,
     /// and this command removes ALL of them if it is called without an age.
     #[arg(long, value_name = "AGE", conflicts_with_all = ["older_than", "run_ids", "experiment_ids", "logged_model_ids", "dry_run"])]
     set_policy: Option<String>,

@@ -21,7 +21,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "DIR")]
     pub(super) from_export: Option<PathBuf>,
     /// Copy users, with their passwords, roles and grants. Sessions, tokens and secrets are never
-    /// copied. Without it, grants that were given to users directly are left out, too.
+    /// copied. Without this option, grants that were given to users directly are left out, too.
     #[arg(long, requires = "from")]
     pub(super) users: bool,
     /// Like --users, from an export of the access table.

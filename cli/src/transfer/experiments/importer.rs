@@ -78,7 +78,9 @@ async fn decide(context: &ImportContext, record: &ExperimentRecord) -> Result<(I
     let decision = match ImportDecision::of(document.as_ref(), &fingerprint(record)?) {
         // The name belongs to another experiment. If the name belongs to this experiment, it is not
         // taken.
-        ImportDecision::Create | ImportDecision::Changed if is_name_taken => ImportDecision::Taken,
+        ImportDecision::Create | ImportDecision::Changed | ImportDecision::Interrupted if is_name_taken => {
+            ImportDecision::Taken
+        }
         decision => decision,
     };
     Ok((decision, document))

@@ -38,7 +38,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "URI", required_unless_present = "users_from")]
     from: Option<DatabaseUri>,
     /// Database of users of MLflow's basic authentication, such as `sqlite:///basic_auth.db`. Users
-    /// get no passwords. Users and roles that exist here are left alone.
+    /// get no passwords. Users and roles that already exist on this server are not changed.
     #[arg(long, value_name = "URI")]
     users_from: Option<DatabaseUri>,
     /// Import only this experiment, with its runs, logged models, traces and scorers.
