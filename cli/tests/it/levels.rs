@@ -96,7 +96,8 @@ impl Outcome {
             [Some(found), Some(to_admin)] if found == to_admin => Self::All,
             [Some(found), Some(_)] if is_empty(&found) => Self::Nothing,
             [Some(_), Some(_)] => Self::Less,
-            // Pages contain a random secret, so their bodies differ.
+            // Not both bodies are JSON, so these are HTML pages. They contain a random secret, so a
+            // difference does not mean that the caller sees less.
             _ => Self::All,
         }
     }

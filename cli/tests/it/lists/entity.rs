@@ -67,7 +67,8 @@ fn id(kind: Kind, value: &Value) -> Option<String> {
     };
     match kind {
         Kind::Experiment => of(&["", "/experiment_id", "/experimentId"]),
-        // A directory of artifacts also contains other names.
+        // An experiment's artifact directory contains `models` and `traces` besides the
+        // directories of its runs. Only run ids have 32 characters.
         Kind::Run => of(&["", "/info/run_id", "/info/runId"]).filter(|id| id.len() == 32),
         Kind::LoggedModel => of(&["", "/info/model_id"]),
         Kind::Trace => of(&["", "/trace_id", "/request_id", "/trace_info/trace_id"]),

@@ -133,7 +133,7 @@ fn what_a_policy_keeps_no_longer_is_gone_and_the_latest_points_stay() {
         let part = chart(&lab, &run, Some(("2000", "2099"))).await;
         assert!((15..100).contains(&part.len()) && part.iter().all(|step| (2_000..2_100).contains(step)), "{part:?}");
 
-        // When the run is resumed, it has a history again.
+        // If more points are logged to the ended run, it has a history again.
         log(&lab, &run, LOSS..2 * LOSS).await;
         lab.index().await;
         lab.rest().await;

@@ -258,8 +258,8 @@ pub enum BucketRight {
 }
 
 impl BucketRight {
-    /// Returns the S3 actions and the suffix of the bucket's path, which is `None` for an action on
-    /// the bucket itself.
+    /// Returns the S3 actions, and the suffix that follows the bucket and prefix in the ARN of the
+    /// objects. The suffix is `None` if the actions apply to the bucket itself.
     #[must_use]
     pub const fn iam(self) -> (&'static [&'static str], Option<&'static str>) {
         match self {

@@ -163,8 +163,8 @@ fn stored_file(name: String, file: File) -> io::Result<StoredFile> {
     Ok(StoredFile { content_type: content_type(&name), name, length, tag, read: Box::new(read) })
 }
 
-/// A file, the position to seek to before the next read (`None` if the file is already there), and
-/// the number of bytes left to read.
+/// A file, the offset to seek to before the next read (`None` if the next read continues where the
+/// previous one ended), and the number of bytes left to read.
 type ReadState = (File, Option<u64>, u64);
 
 /// Reads the next chunk of a file. Returns it with the state for reading the chunk after it, or

@@ -486,9 +486,10 @@ rows! {
     ModelVersionTag = "RM#" <home: ModelKey> / "M#V#" <version: Ordinal> "#TAG#" <tag: Name> { ..KEY_VALUE };
     /// A tag of a registered model that is too big for its document.
     ModelTag = "RM#" <home: ModelKey> / "M#TAG#" <tag: Name> { ..KEY_VALUE };
-    /// A model version that refers to a run. The list belongs to the registry and is not in the
-    /// run's partition, because a version takes the run of its source without checking that run.
-    /// Each workspace has its own list.
+    /// A model version that refers to a run. The versions of a run are listed separately for each
+    /// workspace. These rows are in a partition of the registry and not in the run's: a version takes
+    /// over the run of its source without a check that the caller may access that run, and could
+    /// otherwise fill the run's partition.
     VersionOfRun = "MVRUN#" <run: ModelKey> / "MV#" <home: ModelKey> "#" <version: Ordinal> { HOME: Text required "the name of the home, which may be truncated in the key" };
 
     // ---- webhooks: the function `deliver` may only access partitions that begin with `HOOK#`

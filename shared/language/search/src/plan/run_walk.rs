@@ -18,8 +18,8 @@ pub struct RunWalk {
     /// Whether the lists of the walk are read backwards, from their ends.
     pub backwards: bool,
     /// Whether the walk yields runs in the exact order of the search. Otherwise it yields them in
-    /// the order of the first term only, and runs with equal first values have to be read
-    /// completely and sorted. Texts that are truncated in keys are treated as equal if their
+    /// the order of the first term only, and all runs that share a first value have to be
+    /// read before they can be sorted. Texts that are truncated in keys are treated as equal if their
     /// prefixes are equal.
     pub exact: bool,
     /// Whether runs that are in none of the lists follow at the end of the walk. Otherwise none of
