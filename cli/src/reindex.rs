@@ -1,5 +1,7 @@
 //! `mlflow-serverless reindex`: rebuilds the search index while it is in use.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Args;
@@ -38,7 +40,8 @@ pub(crate) struct Options {
     text: Vec<String>,
     /// Maximum number of runs that are waiting to be indexed, up to 20000. Searches read these runs
     /// from their documents, which is slower. A higher number speeds up the rebuild if the indexer
-    /// collects changes for a long time [default: 30; 1000 over DynamoDB].
+    /// collects changes for a long time [default: 30; 500 if no server uses the data directory; 1000 over
+    /// DynamoDB].
     #[arg(long, value_name = "RUNS", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     at_once: Option<u32>,
     #[command(flatten)]
@@ -49,11 +52,13 @@ const SEARCH_WAIT_MESSAGE: &str = "waiting until no server relies on the previou
 /// Maximum time that the indexer spends on one part of a batch, during which it does not reread the
 /// setting.
 const MAX_BATCH_DURATION: Duration = Duration::from_mins(2);
-/// Default for the number of runs that are waiting to be indexed. Each of them slows down searches,
+/// Default for the number of runs that are waiting to be indexed while a server uses the data. Each of them slows down searches,
 /// which read its document and share the processors with the indexer. On two cores, compared to an
 /// idle server, searches took 1.5 times as long with 30 waiting runs, 1.8 times with 50, and 2.1
 /// times with 100 (median of eight), while 245 to 265 runs per second were indexed.
 const DEFAULT_WAITING_RUNS: u32 = 30;
+/// Default while no server uses the data, so that no search is slowed down.
+const DEFAULT_WAITING_RUNS_ALONE: u32 = 500;
 /// Default for a table that is not in the embedded engine. It is higher, because changes in AWS are
 /// collected before the indexer receives them.
 const DEFAULT_WAITING_RUNS_REMOTE: u32 = 1_000;
@@ -84,7 +89,28 @@ pub(crate) enum ReindexTarget {
     Experiment(ExperimentId, Option<ExperimentFieldPatterns>),
 }
 
-/// Reindexes runs, with at most `at_once` of them waiting at any time.
+/// Maximum number of runs that are waiting to be indexed.
+#[derive(Clone, Debug)]
+pub(crate) enum WaitingLimit {
+    Fixed(usize),
+    /// The limit depends on whether this process reads the stream of the data directory, in which case no
+    /// server uses the data.
+    WhileReading(Arc<AtomicBool>),
+}
+
+impl WaitingLimit {
+    /// Returns the current limit.
+    fn current(&self) -> usize {
+        match self {
+            Self::Fixed(limit) => *limit,
+            Self::WhileReading(flag) if flag.load(Ordering::Relaxed) => DEFAULT_WAITING_RUNS_ALONE as usize,
+            Self::WhileReading(_) => DEFAULT_WAITING_RUNS as usize,
+        }
+    }
+}
+
+/// Reindexes runs, with at most `at_once` of them waiting at any time. Without this limit, it depends on
+/// the table and on other processes.
 pub(crate) async fn rebuild(
     table: &Table,
     engine: Option<Engine>,
@@ -92,7 +118,6 @@ pub(crate) async fn rebuild(
     part: ReindexTarget,
     at_once: Option<u32>,
 ) -> Result<(), Failure> {
-    let at_once = at_once.unwrap_or(if engine.is_some() { DEFAULT_WAITING_RUNS } else { DEFAULT_WAITING_RUNS_REMOTE });
     let table = table.clone().in_background();
     // Marks do not wait for the disk, because the command has to be repeated after a power cut
     // anyway. The fields that searches rely on are written last, and this write waits for the disk.
@@ -104,7 +129,12 @@ pub(crate) async fn rebuild(
         let consumer = LocalIndexer(Indexer::new(feed::table_to_index(&engine, name)).as_only_indexer());
         StreamFeed::start(engine, name.to_owned(), consumer, Duration::ZERO, TICK_INTERVAL)
     });
-    let outcome = rebuild_with_indexer(&table, &index, part, at_once as usize).await;
+    let limit = match (at_once, &feed) {
+        (Some(limit), _) => WaitingLimit::Fixed(limit as usize),
+        (None, Some(feed)) => WaitingLimit::WhileReading(feed.is_reading()),
+        (None, None) => WaitingLimit::Fixed(DEFAULT_WAITING_RUNS_REMOTE as usize),
+    };
+    let outcome = rebuild_with_indexer(&table, &index, part, &limit).await;
     if let Some(feed) = feed {
         feed.stop().await;
     }
@@ -268,13 +298,13 @@ async fn rebuild_with_indexer(
     table: &Table,
     index: &RunIndex,
     part: ReindexTarget,
-    at_once: usize,
+    limit: &WaitingLimit,
 ) -> Result<(), Failure> {
     let count = index_rebuild::count(table, index, &part).await?;
     let setting = part.change_fields(table).await?;
     let experiments = part.experiments(table, index).await?;
 
-    let (indexed, runs) = index_rebuild::reindex_experiments(index, &experiments, at_once, count).await?;
+    let (indexed, runs) = index_rebuild::reindex_experiments(index, &experiments, limit, count).await?;
     if let Some(one) = &runs.unindexed_example {
         // Runs that were not indexed stay marked as changed, so searches still read their
         // documents.

@@ -13,6 +13,8 @@ mod consumer;
 mod stream_client;
 mod stream_shards;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use embedded_engine::{Engine, EngineError, StreamFilter, StreamReader};
@@ -65,6 +67,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) struct StreamFeed {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
+    is_reading: Arc<AtomicBool>,
 }
 
 impl StreamFeed {
@@ -79,6 +82,8 @@ impl StreamFeed {
         tick: Duration,
     ) -> Self {
         let (stop, stopped) = oneshot::channel();
+        let is_reading = Arc::new(AtomicBool::new(false));
+        let has_claimed = Arc::clone(&is_reading);
         let task = tokio::spawn(async move {
             // A receive error means that the handle was dropped, which stops the feed as well.
             let mut stopped = stopped;
@@ -92,6 +97,7 @@ impl StreamFeed {
                         back_off: BACKOFF_STEP,
                         last_rebuild: None,
                     });
+                    has_claimed.store(feed.is_some(), Ordering::Relaxed);
                 }
                 let pause = match &mut feed {
                     None => BACKOFF_STEP,
@@ -113,7 +119,13 @@ impl StreamFeed {
                 }
             }
         });
-        Self { stop, task }
+        Self { stop, task, is_reading }
+    }
+
+    /// Returns a flag that is set when this feed starts to read the stream. It is not set while a feed of
+    /// another process does.
+    pub(crate) fn is_reading(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_reading)
     }
 
     /// Stops the feed after the batch in flight. Interrupts that batch if it takes longer than

@@ -9,7 +9,7 @@
 //! sent out of order.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use embedded_engine::EngineError;
@@ -54,7 +54,7 @@ pub(crate) fn follow(requests: StreamClient, consumer: impl Consumer, tick: Dura
             }
         }
     });
-    StreamFeed { stop, task }
+    StreamFeed { stop, task, is_reading: Arc::default() }
 }
 
 /// The shards of a stream that have not been read to their end.

@@ -15,7 +15,7 @@ use run_index::{RunIndex, UnmarkedRuns};
 use runtime::clock::sleep;
 use table::Table;
 
-use super::{ReindexTarget, style};
+use super::{ReindexTarget, WaitingLimit, style};
 use crate::Failure;
 
 /// Maximum time without progress. The indexer may receive changes up to five minutes late, because
@@ -51,18 +51,18 @@ pub(super) struct IndexRebuild<'a> {
     pub(super) unindexed_example: Option<RunId>,
 }
 
-/// Reindexes all runs of these experiments, with at most `at_once` of them waiting, and shows the
+/// Reindexes all runs of these experiments, with at most as many waiting as the limit allows, and shows the
 /// progress towards the estimated `count`. Returns the number of runs that were indexed or no
 /// longer exist, and the state with the runs that were not indexed.
 pub(super) async fn reindex_experiments<'a>(
     index: &'a RunIndex,
     experiments: &[ExperimentId],
-    at_once: usize,
+    limit: &WaitingLimit,
     count: u64,
 ) -> Result<(u64, IndexRebuild<'a>), Failure> {
     let bar = ProgressBar::new(count).with_style(style("{bar:40} {pos}/{len} runs indexed, {eta} left")?);
     let mut runs = IndexRebuild::of(index, experiments);
-    runs.finish(at_once, &bar).await?;
+    runs.finish(limit, &bar).await?;
     let indexed = bar.position();
     bar.finish_and_clear();
     Ok((indexed, runs))
@@ -91,19 +91,20 @@ impl<'a> IndexRebuild<'a> {
         }
     }
 
-    /// Marks all runs, with at most `at_once` of them waiting at any time, and waits until they are
+    /// Marks all runs, with at most as many waiting as the limit allows, and waits until they are
     /// indexed. Gives up on runs that are not indexed in time.
     ///
     /// # Errors
     /// Two portions in a row were not indexed in time, and there are more runs: apparently no
     /// indexer is running.
-    pub(super) async fn finish(&mut self, at_once: usize, bar: &ProgressBar) -> Result<(), Failure> {
+    pub(super) async fn finish(&mut self, limit: &WaitingLimit, bar: &ProgressBar) -> Result<(), Failure> {
         // The time without progress is measured as the sum of the pauses, because the machine may
         // be suspended or its clock adjusted.
         let (mut silence, mut silent_portions) = (Duration::ZERO, 0);
         loop {
             // Runs are marked in groups of at least half the limit, so that the indexer can read
             // many at once.
+            let at_once = limit.current();
             if self.waiting() <= at_once / 2 {
                 self.mark(at_once).await?;
             }
