@@ -43,7 +43,7 @@
 //!
 //! # How experiments are listed
 //!
-//! `GET experiments/search` → `entities::experiments::Search` → `Store::experiment_search`
+//! `GET experiments/search` → `experiments::Search` → `Store::experiment_search`
 //! (`store/experiment/search.rs`). The row that claims an experiment's name is also the
 //! experiment's entry in two lists of the workspace's partition: by creation (LSI1) and by last
 //! change (LSI2). `list_entry.rs` reads the fields that an entry contains.
@@ -59,7 +59,7 @@
 //!
 //! # How an experiment is deleted
 //!
-//! `POST experiments/delete` → `entities::experiments::Delete` → `Store::experiment_delete`.
+//! `POST experiments/delete` → `experiments::Delete` → `Store::experiment_delete`.
 //!
 //! 1. The experiment is read. Its item contains its stage and its stage version, which counts
 //!    deletions and restorations.

@@ -8,7 +8,7 @@
 //! | step | where |
 //! |---|---|
 //! | the format of the tag and the setting, and its check in requests | `mlflow_api::TraceRetention` |
-//! | `config set`, `gc --set-trace-policy` and `traces/tags` write the tag or the setting | `cli/src/config`, [`TraceRetentionSetting`] |
+//! | `config set` and `gc --set-trace-policy` write the setting; `experiments/create` and `experiments/set-experiment-tag` write the tag | `cli/src/config`, `store/experiment` of `tracking`, [`TraceRetentionSetting`] |
 //! | an experiment is announced in the setting before it gets the tag | [`TraceRetentionSetting::announce`] |
 //! | reads hide expired traces at once | [`TraceRetentionCache`], in the store of `functions/traces` |
 //! | expired traces are deleted, by `housekeeper`, `serve` and `gc` | `shared/storage/retention/src/expired_traces.rs` |
