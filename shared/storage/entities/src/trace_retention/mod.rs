@@ -8,6 +8,7 @@
 //! | step | where |
 //! |---|---|
 //! | the format of the tag and the setting, and its check in requests | `mlflow_api::TraceRetention` |
+//! | `import` announces experiments with the tag, and reports traces that would expire | `experiments/importer.rs` and `import/retention_check.rs` in `cli/src/transfer` |
 //! | `config set` and `gc --set-trace-policy` write the setting; `experiments/create` and `experiments/set-experiment-tag` write the tag | `cli/src/config`, `store/experiment` of `tracking`, [`TraceRetentionSetting`] |
 //! | an experiment is announced in the setting before it gets the tag | [`TraceRetentionSetting::announce`] |
 //! | reads hide expired traces at once | [`TraceRetentionCache`], in the store of `functions/traces` |
