@@ -184,7 +184,13 @@ impl Store {
         let change = &change;
         let key = &StoredWebhook::key(workspace, id);
         self.table
-            .change("a webhook", |_| async move {
+            .change("a webhook", |refusal| async move {
+                let check = self.authorizer_writes.workspace_open_condition(workspace);
+                // The order of the writes: the webhook, the subscriptions, the workspace.
+                let closed = if_closed(workspace, refusal.0.get(2).filter(|_| check.is_some()));
+                if let Some(closed) = closed {
+                    return Err(closed);
+                }
                 let of_workspace = WorkspaceSubscriptions::key(workspace);
                 let items = self.table.get_many(&[key.clone(), of_workspace.clone()]).await?;
                 let item = items.get(key).ok_or_else(|| webhook_not_found(&id.to_string()))?;
@@ -197,7 +203,8 @@ impl Store {
                 };
                 let subscriptions = WorkspaceSubscriptions::of(items.get(&of_workspace));
                 let of_subscriptions = subscriptions.with_change(workspace, Some(&before), after.as_ref());
-                Ok::<_, Error>(ChangePlan::Write(vec![of_webhook, of_subscriptions], after))
+                let writes = [of_webhook, of_subscriptions].into_iter().chain(check);
+                Ok::<_, Error>(ChangePlan::Write(writes.collect(), after))
             })
             .await
     }
