@@ -2,16 +2,20 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use entities::webhooks::{DelivererFailure, DeliveryRequest, TestOutcome, TestRequest, WebhookDeliverer};
 use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use crate::Deliverer;
 
 /// Number of invocations of one webhook that run concurrently. Further ones are dropped, because a
 /// tick finds what they would deliver.
 const MAX_INVOCATIONS: u32 = 4;
+/// Timeout for the release of queues when the process ends.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Number of webhooks whose invocations are counted. When the map is full, idle webhooks are removed.
 const MAX_COUNTED: usize = 1_000;
 
@@ -27,6 +31,20 @@ impl LocalDeliverer {
     #[must_use]
     pub fn new(deliverer: Deliverer) -> Self {
         Self { deliverer, running: Arc::default() }
+    }
+
+    /// Ends all invocations, so that their queues are not leased when the process ends. Attempts in
+    /// flight have this time to complete. After that, they are abandoned, and the next process makes
+    /// them again.
+    pub async fn shut_down(&self, patience: Duration) {
+        self.deliverer.shutdown.begin();
+        if timeout(patience, self.wait_until_idle()).await.is_ok() {
+            return;
+        }
+        self.deliverer.shutdown.abort();
+        if timeout(RELEASE_TIMEOUT, self.wait_until_idle()).await.is_err() {
+            tracing::warn!("queues of deliveries remain leased, and wait until their leases expire");
+        }
     }
 
     /// Waits until no invocation runs.

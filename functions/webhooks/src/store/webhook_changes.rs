@@ -66,6 +66,8 @@ impl CheckedChange {
             name: name.clone().unwrap_or(webhook.name),
             url: url.clone().unwrap_or(webhook.url),
             description: description.clone().unwrap_or(webhook.description),
+            // A change of the events replaces all of them.
+            unknown_events: if events.is_some() { Vec::new() } else { webhook.unknown_events },
             events: events.clone().unwrap_or(webhook.events),
             secret: if secret.is_some() { sealed.clone() } else { webhook.secret },
             status: status.unwrap_or(webhook.status),
@@ -106,6 +108,7 @@ impl Store {
             description: new.description,
             url: new.url,
             events,
+            unknown_events: Vec::new(),
             status: new.status,
             secret,
             created: now,
