@@ -364,7 +364,7 @@ def test_what_is_said_of_calls_is_said_by_parameters_and_alarms_hear_of_warnings
 #: Sources of the messages that alarms count.
 SOURCES = [REPOSITORY / path for path in (
     "shared/http/service/src/endpoint_response.rs", "shared/storage/table/src/collection_size.rs", "functions/fts-indexer/src/record_failures.rs",
-    "functions/fts-indexer/src/lib.rs", "functions/housekeeper/src/main.rs",
+    "functions/fts-indexer/src/lib.rs", "functions/housekeeper/src/main.rs", "functions/deliver/src/queue_delivery.rs",
 )]
 
 
@@ -457,6 +457,16 @@ def test_a_partition_that_is_nearly_full_is_told_of(resources):
         assert f'"{said[1]}");' in (REPOSITORY / "shared/storage/table/src/collection_size.rs").read_text()
         [metric] = properties["MetricTransformations"]
         assert (metric["MetricNamespace"], metric["MetricName"]) == (alarm["Namespace"], alarm["MetricName"])
+
+
+def test_deliveries_that_have_failed_for_good_are_told_of(resources):
+    metric = resources["DeadDeliveriesMetric"]["Properties"]
+    assert metric["LogGroupName"] == {"Ref": "DeliverLog"}
+    assert metric["FilterPattern"] == '{ $.fields.message = "a delivery has failed for good" }'
+    [counted] = metric["MetricTransformations"]
+    alarm = resources["DeadDeliveries"]["Properties"]
+    assert (counted["MetricNamespace"], counted["MetricName"]) == (alarm["Namespace"], alarm["MetricName"])
+    assert (alarm["Statistic"], alarm["Threshold"], alarm["ComparisonOperator"]) == ("Sum", 0, "GreaterThanThreshold")
 
 
 def test_a_housekeeper_that_is_behind_for_a_day_is_told_of(resources):
@@ -563,7 +573,7 @@ def test_each_alarm_reaches_the_topic(template, resources):
     # ChangesLeftBehind and PartitionNearlyFull are on by default, because an operator has to act
     # before data is lost.
     assert default == {"ServerErrors", "IndexerLag", "TableThrottles", "ChangesLeftBehind", "PartitionNearlyFull"}
-    assert alarms.keys() - default == {"IndexerErrors", "DeliverErrors", "HousekeeperErrors", "ChangesNotIndexed", "IndexerBehind", "ClientErrors", "HousekeepingBehind"}
+    assert alarms.keys() - default == {"IndexerErrors", "DeliverErrors", "HousekeeperErrors", "ChangesNotIndexed", "IndexerBehind", "ClientErrors", "HousekeepingBehind", "DeadDeliveries"}
     assert {alarms[name]["Condition"] for name in alarms.keys() - default} == {"HasMoreAlarms"}
     assert template["Conditions"]["HasMoreAlarms"] == {"Fn::Equals": [{"Ref": "MoreAlarms"}, "on"]}
     assert template["Parameters"]["MoreAlarms"]["Default"] == "off"
