@@ -1,10 +1,14 @@
 //! Invocations that end early, and the leases of their queues.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use entities::webhooks::StoredQueue;
+use entities::webhooks::{DelivererFailure, DeliveryRequest, StoredQueue, TestOutcome, TestRequest, WebhookDeliverer};
+use fts_indexer::Indexer;
+use futures::future::BoxFuture;
 use key_schema::Shard;
-use runtime::clock::now_ms;
+use runtime::clock::{Moment, now_ms, sleep};
 
 use crate::receiver::Behaviour;
 use crate::world::{World, simulated};
@@ -77,6 +81,52 @@ async fn an_invocation_ends_within_its_time() {
         world.minutes(4).await;
         assert_eq!(world.receivers.bodies(URL), ["1", "1", "2"]);
         assert_eq!(world.pending().await, 0);
+    })
+    .await;
+}
+
+/// A deliverer that takes long to invoke, and delivers nothing.
+#[derive(Debug, Default)]
+struct SlowDeliverer(Mutex<BTreeSet<String>>);
+
+impl WebhookDeliverer for SlowDeliverer {
+    fn deliver(&self, request: DeliveryRequest) -> BoxFuture<'_, Result<(), DelivererFailure>> {
+        Box::pin(async move {
+            sleep(Duration::from_secs(25)).await;
+            self.0.lock().unwrap().insert(request.webhook);
+            Ok(())
+        })
+    }
+
+    fn test(&self, _: TestRequest) -> BoxFuture<'_, Result<TestOutcome, DelivererFailure>> {
+        Box::pin(async { Err(DelivererFailure("not supported".to_owned())) })
+    }
+}
+
+/// A tick has a time limit. The next one begins with other queues.
+#[tokio::test]
+async fn invocations_that_take_long_do_not_hold_up_a_tick() {
+    simulated(async {
+        let world = World::new().await;
+        world.receivers.set(URL, Behaviour::Responds(503, None));
+        let mut all = BTreeSet::new();
+        for number in 0..16 {
+            let webhook = world.webhook(URL).await;
+            world.event(&format!("m{number}"), "x", &[webhook.id]).await;
+            all.insert(webhook.id.to_string());
+        }
+        world.index().await;
+        sleep(Duration::from_mins(2)).await;
+        let slow = Arc::new(SlowDeliverer::default());
+        let indexer = Indexer::new(world.site.table.clone()).with_clock(now_ms).with_webhooks(slow.clone());
+        for tick in 1..=4 {
+            let begin = Moment::now();
+            indexer.tick().await.unwrap();
+            assert!(begin.age() < Duration::from_secs(90), "{:?}", begin.age());
+            assert!(tick > 1 || slow.0.lock().unwrap().len() < all.len());
+            sleep(Duration::from_mins(3).saturating_sub(begin.age())).await;
+        }
+        assert_eq!(*slow.0.lock().unwrap(), all);
     })
     .await;
 }
