@@ -89,6 +89,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
 enum Obstacle {
     /// The webhook or the event no longer exists, so the delivery is removed.
     Gone,
+    /// The webhook or the event cannot be read. The delivery is kept.
+    Unreadable,
     /// The webhook is disabled, or does not subscribe to the event. The delivery is kept.
     NotSubscribed,
 }
@@ -97,6 +99,7 @@ impl Obstacle {
     fn text(self) -> &'static str {
         match self {
             Self::Gone => "the webhook or the event no longer exists, so the delivery is removed",
+            Self::Unreadable => "the webhook or the event cannot be read, so the delivery is kept",
             Self::NotSubscribed => {
                 "the webhook is disabled or does not subscribe to this event, so the delivery is kept"
             }
@@ -115,9 +118,22 @@ fn print_delivery(webhook: WebhookId, delivery: &StoredDelivery) {
     ));
 }
 
+/// Queues a delivery again, unless there is an obstacle.
+async fn resend(
+    table: &Table,
+    workspace: &Workspace,
+    webhook: WebhookId,
+    delivery: &StoredDelivery,
+) -> table::Result<Option<Obstacle>> {
+    match queue_again(table, workspace, webhook, delivery).await {
+        Err(table::Failure::Unreadable(_)) => Ok(Some(Obstacle::Unreadable)),
+        outcome => outcome,
+    }
+}
+
 /// Queues a delivery again, and removes it from those that have failed for good, unless there is an
 /// obstacle. Safe to repeat.
-async fn resend(
+async fn queue_again(
     table: &Table,
     workspace: &Workspace,
     webhook: WebhookId,

@@ -27,7 +27,7 @@ const FAILURE_PAUSE: Duration = Duration::from_mins(1);
 /// queue. Otherwise, the events of many models would occupy many processes for the length of a
 /// timeout each.
 const UNRESPONSIVE_PAUSE: Duration = Duration::from_mins(1);
-/// Page size for pending deliveries. A page is read again after it has been delivered.
+/// Page size for pending deliveries.
 const PAGE_SIZE: usize = 50;
 
 /// An invocation, as its queues see it.
