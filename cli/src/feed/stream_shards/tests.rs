@@ -13,6 +13,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
+use table::Table;
 use tokio::net::TcpListener;
 
 use super::super::DeliveryError;

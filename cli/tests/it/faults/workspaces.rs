@@ -135,9 +135,9 @@ fn a_late_deletion_leaves_a_new_workspace_alone() {
     timed(async {
         let site = ground(true).await;
         let workspaces = Workspaces::new(site.table.clone());
-        let begin = || workspaces.begin_deletion(&team(), WorkspaceDeletionMode::SetDefault, Duration::ZERO);
-        let (late, begun) = (begin().await.unwrap(), begin().await.unwrap());
-        workspaces.finish_deletion(&begun).await.unwrap();
+        let mode = WorkspaceDeletionMode::SetDefault;
+        let late = workspaces.begin_deletion(&team(), mode, Duration::ZERO).await.unwrap();
+        delete(&site.table, mode).await.unwrap();
         workspaces.create(&team(), &WorkspaceChange::default()).await.unwrap();
         fill(&api(&site.table).await, TEAM, "new").await;
         let before = all_items(&site).await;
