@@ -75,6 +75,10 @@ watch: export ACCESS_MODE ?= none
 watch: export ACCESS_TABLE_NAME := mlflow-access
 watch: export ARTIFACT_ROOT ?= $(CURDIR)/data/artifacts
 watch: export UI_DIRECTORY := $(CURDIR)/ui/build
+# Functions invoke each other. Receivers of webhooks may be on this machine.
+watch: export AWS_ENDPOINT_URL_LAMBDA := http://127.0.0.1:9000
+watch: export WEBHOOKS_ALLOW_HTTP := on
+watch: export WEBHOOKS_ALLOW_PRIVATE_ADDRESSES := on
 watch: ui $(VENV_READY) ## Run the Lambda functions on http://127.0.0.1:9000, fed by the table's stream, and rebuild them when their code changes
 	cargo build --bin mlflow-serverless
 	@# The engine writes its URL and access key to a file that only this user can read.

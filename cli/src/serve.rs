@@ -8,6 +8,7 @@ use std::time::Duration;
 use access::AllowAll;
 use axum::serve::ListenerExt;
 use clap::{Args, ValueEnum};
+use deliver::LocalDeliverer;
 use domain::{Domain, Environment, EnvironmentSetting, UiFiles};
 use domains::DOMAINS;
 use entities::workspaces::Workspaces;
@@ -19,7 +20,7 @@ use table::{Query, Table};
 use tokio::net::TcpListener;
 
 use crate::artifact_options::{ArtifactOptions, ArtifactStorage};
-use crate::feed::{LocalIndexer, StreamFeed, TICK_INTERVAL};
+use crate::feed::{LocalIndexer, StreamFeed, StreamPositions, TICK_INTERVAL};
 use crate::metrics::RequestMetrics;
 use crate::table_options::TableOptions;
 use crate::webhook_options::WebhookOptions;
@@ -28,6 +29,9 @@ use crate::{Failure, connections, feed, housekeeping, say_address, shutdown_sign
 /// Maximum time for a bucket to join the parts of an upload. Some buckets take half a minute for 2
 /// GB. Stock clients wait two minutes for the response.
 const UPLOAD_COMPLETION_TIMEOUT: Duration = Duration::from_secs(45);
+
+/// Time that a shutdown waits for attempts to deliver events.
+const DELIVERY_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Options of `serve`.
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command")]
@@ -212,7 +216,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let around = Environment {
         secret_keys: webhooks.keys,
         outbound_policy: webhooks.policy,
-        deliverer: Some(Arc::clone(&webhooks.deliverer)),
+        deliverer: Some(webhooks.deliverer.clone()),
         ..around
     };
     let around = match mode {
@@ -248,7 +252,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let interval = Duration::from_millis(options.run_indexing_interval);
     let index_table =
         embedded.as_ref().map_or_else(|| table.clone(), |engine| feed::table_to_index(engine, table.name()));
-    let indexer = Indexer::new(index_table).with_interval(interval).with_webhooks(webhooks.deliverer);
+    let indexer = Indexer::new(index_table).with_interval(interval).with_webhooks(webhooks.deliverer.clone());
     let indexer = if options.workspaces { indexer.with_usage_counter() } else { indexer };
     let (housekeeping, feed) = if let Some(engine) = embedded {
         let housekeeping = tokio::spawn(housekeeping::run(
@@ -260,17 +264,26 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         let indexer = LocalIndexer(indexer.as_only_indexer());
         (Some(housekeeping), Some(StreamFeed::start(engine, options.place.name, indexer, delay, tick_of(interval))))
     } else {
-        (None, stream.map(|stream| feed::follow(stream, LocalIndexer(indexer), tick_of(interval))))
+        let positions = StreamPositions(table.clone().in_background());
+        (None, stream.map(|stream| feed::follow(stream, positions, LocalIndexer(indexer), tick_of(interval))))
     };
     say_address(&url);
     connections::serve(listener, app, options.trusted_proxy, shutdown_signal::wait_for_shutdown()).await;
     if let Some(housekeeping) = housekeeping {
         housekeeping.abort();
     }
-    if let Some(feed) = feed {
-        feed.stop().await;
-    }
+    end_background_work(feed, &webhooks.deliverer).await;
     Ok(())
+}
+
+/// Ends the indexer, and deliveries to webhooks.
+async fn end_background_work(feed: Option<StreamFeed>, deliverer: &LocalDeliverer) {
+    let feed_stopped = async {
+        if let Some(feed) = feed {
+            feed.stop().await;
+        }
+    };
+    tokio::join!(feed_stopped, deliverer.shut_down(DELIVERY_PATIENCE));
 }
 
 /// Returns the directory of the user interface, or `None` to serve the one built into this program.

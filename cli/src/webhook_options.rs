@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use clap::Args;
 use deliver::{Deliverer, LocalDeliverer, OutboundSender};
-use entities::webhooks::WebhookDeliverer;
 use outbound::{OutboundClient, OutboundPolicy, Schemes};
 use secrets::{KeyFile, SecretKeys};
 use table::Table;
@@ -33,7 +32,7 @@ pub(crate) struct WebhookOptions {
 pub(crate) struct LocalWebhooks {
     pub(crate) keys: Arc<SecretKeys>,
     pub(crate) policy: OutboundPolicy,
-    pub(crate) deliverer: Arc<dyn WebhookDeliverer>,
+    pub(crate) deliverer: Arc<LocalDeliverer>,
 }
 
 impl WebhookOptions {

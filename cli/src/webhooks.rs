@@ -5,7 +5,7 @@ use entities::layout;
 use entities::webhooks::{QueueId, StoredDelivery, StoredEvent, StoredQueue, StoredWebhook};
 use mlflow_api::proto_json::time_text;
 use mlflow_api::{WebhookId, Workspace};
-use table::{Condition, Table};
+use table::Table;
 
 use crate::Failure;
 use crate::output::print_line;
@@ -58,22 +58,53 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let mut count = 0_u64;
     while let Some(next) = StoredDelivery::dead(&table, &workspace, page).await.map_err(failed)? {
         for item in &next.items {
-            let delivery = StoredDelivery::of(item).map_err(|error| error.message)?;
+            let Ok(delivery) = StoredDelivery::of(item) else {
+                print_line(&format!("a delivery cannot be read: {:?}", item.key()));
+                continue;
+            };
             let Some(of) = delivery.dead_webhook().filter(|of| webhook.is_none_or(|webhook| webhook == *of)) else {
                 continue;
             };
-            if resends {
-                resend(&table, &workspace, of, &delivery).await?;
-            } else {
+            if !resends {
                 print_delivery(of, &delivery);
+            } else if let Some(obstacle) = resend(&table, &workspace, of, &delivery).await.map_err(failed)? {
+                print_line(&format!("event {}: {}", delivery.event, obstacle.text()));
+                continue;
             }
             count += 1;
         }
         page = Some(next);
     }
-    let what = if resends { "will be sent again" } else { "have failed for good" };
-    print_line(&format!("{count} deliveries {what}"));
+    print_line(&match (resends, count) {
+        (true, 1) => "1 delivery will be sent again".to_owned(),
+        (true, _) => format!("{count} deliveries will be sent again"),
+        (false, 1) => "1 delivery has failed for good".to_owned(),
+        (false, _) => format!("{count} deliveries have failed for good"),
+    });
     Ok(())
+}
+
+/// Why a delivery is not sent again.
+#[derive(Clone, Copy)]
+enum Obstacle {
+    /// The webhook or the event no longer exists, so the delivery is removed.
+    Gone,
+    /// The webhook or the event cannot be read. The delivery is kept.
+    Unreadable,
+    /// The webhook is disabled, or does not subscribe to the event. The delivery is kept.
+    NotSubscribed,
+}
+
+impl Obstacle {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Gone => "the webhook or the event no longer exists, so the delivery is removed",
+            Self::Unreadable => "the webhook or the event cannot be read, so the delivery is kept",
+            Self::NotSubscribed => {
+                "the webhook is disabled or does not subscribe to this event, so the delivery is kept"
+            }
+        }
+    }
 }
 
 fn print_delivery(webhook: WebhookId, delivery: &StoredDelivery) {
@@ -87,23 +118,41 @@ fn print_delivery(webhook: WebhookId, delivery: &StoredDelivery) {
     ));
 }
 
-/// Queues a delivery again, and removes it from the deliveries that have failed for good. Safe to
-/// repeat.
+/// Queues a delivery again, unless there is an obstacle.
 async fn resend(
     table: &Table,
     workspace: &Workspace,
     webhook: WebhookId,
     delivery: &StoredDelivery,
-) -> Result<(), Failure> {
-    let failed = |failure| format!("the table cannot be accessed: {failure:?}");
-    let is_there = table.get(&StoredWebhook::key(workspace, webhook)).await.map_err(failed)?.is_some()
-        && table.get(&StoredEvent::key(&delivery.model, delivery.event)).await.map_err(failed)?.is_some();
-    if is_there {
-        let queue = QueueId { workspace: workspace.clone(), webhook, model: delivery.model.clone() };
-        StoredDelivery::add_again(table, &queue, delivery.event).await.map_err(failed)?;
-        StoredQueue::announce(table, &queue).await.map_err(failed)?;
-    } else {
-        print_line(&format!("event {}: the webhook or the event no longer exists", delivery.event));
+) -> table::Result<Option<Obstacle>> {
+    match queue_again(table, workspace, webhook, delivery).await {
+        Err(table::Failure::Unreadable(_)) => Ok(Some(Obstacle::Unreadable)),
+        outcome => outcome,
     }
-    Ok(table.delete(&delivery.key, &Condition::Always).await.map_err(failed)?)
+}
+
+/// Queues a delivery again, and removes it from those that have failed for good, unless there is an
+/// obstacle. Safe to repeat.
+async fn queue_again(
+    table: &Table,
+    workspace: &Workspace,
+    webhook: WebhookId,
+    delivery: &StoredDelivery,
+) -> table::Result<Option<Obstacle>> {
+    let unreadable = |error: mlflow_api::Error| table::Failure::Unreadable(error.message);
+    let stored = table.get(&StoredWebhook::key(workspace, webhook)).await?;
+    let event = table.get(&StoredEvent::key(&delivery.model, delivery.event)).await?;
+    let (Some(stored), Some(event)) = (stored, event) else {
+        delivery.remove_dead(table).await?;
+        return Ok(Some(Obstacle::Gone));
+    };
+    let event = StoredEvent::of(&event).map_err(unreadable)?;
+    if !StoredWebhook::of(&stored).map_err(unreadable)?.receives(&event.name) {
+        return Ok(Some(Obstacle::NotSubscribed));
+    }
+    let queue = QueueId { workspace: workspace.clone(), webhook, model: delivery.model.clone() };
+    StoredDelivery::add_again(table, &queue, delivery.event).await?;
+    StoredQueue::announce(table, &queue).await?;
+    delivery.remove_dead(table).await?;
+    Ok(None)
 }

@@ -19,6 +19,7 @@ from tests.support.http_server import serving
 from .emulator import Emulator, start_emulator
 from .front import Caller, serving_api
 from .stack import Failed, Stack, deploy_by_command, fail, lay_out, unpack
+from .webhooks import RECEIVERS
 from .wire import Wire
 
 #: MLflow's user interface, from the installed client.
@@ -66,7 +67,9 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
     wire = Wire()
     with ExitStack() as stops:
         surroundings = {
+            **RECEIVERS,
             "DYNAMODB_ENDPOINT": stops.enter_context(serving(wire.dynamodb)),
+            "AWS_ENDPOINT_URL_LAMBDA": stops.enter_context(serving(wire.functions)),
             "AWS_ENDPOINT_URL_S3": stops.enter_context(serving(wire.s3)),
             # The emulator does not mount layers for functions with a custom runtime.
             "UI_DIRECTORY": str(_UI),

@@ -16,6 +16,7 @@ from mlflow_serverless_auth import SigV4
 
 from .front import serving_api
 from .steps import PASSWORD, command, noise
+from .webhooks import webhooks
 
 _SECONDS = 300
 _V2 = "/api/2.0/mlflow"
@@ -251,6 +252,7 @@ RARE = [
     users_come_and_go,
     a_user_opens_the_page,
     too_many_requests,
+    webhooks,
     what_was_deleted_is_removed,
 ]
 

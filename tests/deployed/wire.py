@@ -1,4 +1,4 @@
-"""Forwards the functions' requests to DynamoDB and S3 to the emulator, and records them.
+"""Forwards the functions' requests to DynamoDB, S3 and Lambda to the emulator, and records them.
 
 Adds a header that makes the emulator treat a request as received over TLS, because the bucket's
 policy refuses any other.
@@ -19,6 +19,7 @@ _TIMEOUT_SECONDS = 300
 _HOP_BY_HOP = {"connection", "content-length", "keep-alive", "transfer-encoding"}
 #: Parts of a transaction, with the operation whose permission each of them requires.
 _PARTS = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem", "Get": "GetItem"}
+_INVOCATION = re.compile(r"/2015-03-31/functions/([^/]+)/invocations")
 _KEY = re.compile(r"Credential=([A-Z0-9]+)/")
 
 
@@ -50,6 +51,9 @@ class Wire:
 
     def s3(self, request: Received) -> Answer:
         return self._pass_on(request, _of_s3)
+
+    def functions(self, request: Received) -> Answer:
+        return self._pass_on(request, _of_lambda)
 
     def forward(self, request: Received) -> Answer:
         """Forwards a request to any service, without recording it."""
@@ -119,6 +123,11 @@ def _of_dynamodb(request: Received) -> list[tuple[str, str]]:
         return [(f"dynamodb:{action}", f"table/{table}") for table in body["RequestItems"]]
     index = f"/index/{body['IndexName']}" if "IndexName" in body else ""
     return [(f"dynamodb:{action}", f"table/{body.get('TableName', '')}{index}")]
+
+
+def _of_lambda(request: Received) -> list[tuple[str, str]]:
+    found = _INVOCATION.fullmatch(unquote(request.target))
+    return [("lambda:InvokeFunction", f"function:{found[1]}")] if found else [(f"lambda:{request.method}", request.target)]
 
 
 def _of_s3(request: Received) -> list[tuple[str, str]]:

@@ -155,8 +155,8 @@ def test_alarms_that_are_off_by_default_are_not_paid_for(model: Model, tmp_path:
     # IndexerLag, and one of each of the other three alarms.
     assert model.stack.alarm_metrics == 4 + 2 + 3
     with_more = _changed(tmp_path, r'(  MoreAlarms:\n(?:    .*\n)*?    Default: )"off"', r'\1"on"')
-    assert with_more.stack.alarm_metrics == model.stack.alarm_metrics + 8
-    assert model.stack.all_alarm_metrics == model.stack.alarm_metrics + 8
+    assert with_more.stack.alarm_metrics == model.stack.alarm_metrics + 9
+    assert model.stack.all_alarm_metrics == model.stack.alarm_metrics + 9
 
 
 def test_the_idle_stack_is_the_one_that_a_deployment_creates(model: Model) -> None:

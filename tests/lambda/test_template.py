@@ -245,6 +245,8 @@ def test_functions_may_do_only_what_they_do(resources):
     knows_users = ({"dynamodb:BatchGetItem"}, access)
     # The permissions of functions without conditions on items that they do not write.
     changes = ITEMS - {"dynamodb:ConditionCheckItem"}
+    # Webhooks are written item by item.
+    batches = {"dynamodb:BatchWriteItem"}
     assert statements(resources, "AuthFunctionRole") == [(changes, TABLE[0]), (ITEMS, access)]
     assert "StreamSpecification" not in resources["AccessTable"]["Properties"]
     assert statements(resources, "TrackingFunctionRole") == [(ITEMS, TABLE), knows_users, *READS_FILES]
@@ -261,7 +263,7 @@ def test_functions_may_do_only_what_they_do(resources):
     assert statements(resources, "UiFunctionRole") == [knows_users]
     delivers = {"Fn::Sub": "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${AWS::StackName}-deliver"}
     assert statements(resources, "WebhooksFunctionRole") == [
-        (ITEMS, TABLE[0]), knows_users, ({"lambda:InvokeFunction"}, delivers),
+        (ITEMS - batches, TABLE[0]), knows_users, ({"lambda:InvokeFunction"}, delivers),
     ]
     assert statements(resources, "IndexerFunctionRole") == [
         (changes, PACKED),
@@ -271,7 +273,7 @@ def test_functions_may_do_only_what_they_do(resources):
         ({"lambda:InvokeFunction"}, DELIVER),
     ]
     # Sends requests to addresses that users choose.
-    assert statements(resources, "DeliverFunctionRole") == [(changes, TABLE[0])]
+    assert statements(resources, "DeliverFunctionRole") == [(changes - batches, TABLE[0])]
     [limited] = [
         statement
         for policy in resources["DeliverFunctionRole"]["Properties"]["Policies"]
@@ -364,7 +366,7 @@ def test_what_is_said_of_calls_is_said_by_parameters_and_alarms_hear_of_warnings
 #: Sources of the messages that alarms count.
 SOURCES = [REPOSITORY / path for path in (
     "shared/http/service/src/endpoint_response.rs", "shared/storage/table/src/collection_size.rs", "functions/fts-indexer/src/record_failures.rs",
-    "functions/fts-indexer/src/lib.rs", "functions/housekeeper/src/main.rs",
+    "functions/fts-indexer/src/lib.rs", "functions/housekeeper/src/main.rs", "functions/deliver/src/queue_delivery.rs",
 )]
 
 
@@ -457,6 +459,16 @@ def test_a_partition_that_is_nearly_full_is_told_of(resources):
         assert f'"{said[1]}");' in (REPOSITORY / "shared/storage/table/src/collection_size.rs").read_text()
         [metric] = properties["MetricTransformations"]
         assert (metric["MetricNamespace"], metric["MetricName"]) == (alarm["Namespace"], alarm["MetricName"])
+
+
+def test_deliveries_that_have_failed_for_good_are_told_of(resources):
+    metric = resources["DeadDeliveriesMetric"]["Properties"]
+    assert metric["LogGroupName"] == {"Ref": "DeliverLog"}
+    assert metric["FilterPattern"] == '{ $.fields.message = "a delivery has failed for good" }'
+    [counted] = metric["MetricTransformations"]
+    alarm = resources["DeadDeliveries"]["Properties"]
+    assert (counted["MetricNamespace"], counted["MetricName"]) == (alarm["Namespace"], alarm["MetricName"])
+    assert (alarm["Statistic"], alarm["Threshold"], alarm["ComparisonOperator"]) == ("Sum", 0, "GreaterThanThreshold")
 
 
 def test_a_housekeeper_that_is_behind_for_a_day_is_told_of(resources):
@@ -563,7 +575,7 @@ def test_each_alarm_reaches_the_topic(template, resources):
     # ChangesLeftBehind and PartitionNearlyFull are on by default, because an operator has to act
     # before data is lost.
     assert default == {"ServerErrors", "IndexerLag", "TableThrottles", "ChangesLeftBehind", "PartitionNearlyFull"}
-    assert alarms.keys() - default == {"IndexerErrors", "DeliverErrors", "HousekeeperErrors", "ChangesNotIndexed", "IndexerBehind", "ClientErrors", "HousekeepingBehind"}
+    assert alarms.keys() - default == {"IndexerErrors", "DeliverErrors", "HousekeeperErrors", "ChangesNotIndexed", "IndexerBehind", "ClientErrors", "HousekeepingBehind", "DeadDeliveries"}
     assert {alarms[name]["Condition"] for name in alarms.keys() - default} == {"HasMoreAlarms"}
     assert template["Conditions"]["HasMoreAlarms"] == {"Fn::Equals": [{"Ref": "MoreAlarms"}, "on"]}
     assert template["Parameters"]["MoreAlarms"]["Default"] == "off"

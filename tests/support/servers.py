@@ -92,8 +92,14 @@ class NextStockMlflow(StockMlflow):
 
     _IS_WARM = False
 
-    def __init__(self, directory: Path, release: Path, first_experiment_id: int | None = None):
-        environment = {"PYTHONPATH": str(release)}
+    def __init__(
+        self,
+        directory: Path,
+        release: Path,
+        first_experiment_id: int | None = None,
+        environment: Mapping[str, str] | None = None,
+    ):
+        environment = {"PYTHONPATH": str(release), **(environment or {})}
         directory.mkdir(parents=True, exist_ok=True)
         url = f"sqlite:///{stock_database(directory)}"
         command = [sys.executable, "-c", _MAKE_TABLES, url]

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import requests
 
-from tests.support.servers import ServerlessMlflow, StockMlflow, subject_is_stock_mlflow
+from tests.support.next_release import next_release
+from tests.support.servers import NextStockMlflow, ServerlessMlflow, StockMlflow, subject_is_stock_mlflow
 from tests.webhooks.options import STOCK_ENVIRONMENT, subject_options
 from tests.webhooks.receiver import Delivery, Receiver, receiving
 
@@ -64,12 +65,15 @@ class Subscribed:
         return made.json()["webhook"]["webhook_id"]
 
 
-@pytest.fixture(scope="module")
-def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Subscribed, Subscribed]]:
-    """Yields stock MLflow and this server."""
+@pytest.fixture(scope="module", params=["installed release", pytest.param("next release", marks=pytest.mark.slow)])
+def sides(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[tuple[Subscribed, Subscribed]]:
+    """Yields a release of stock MLflow, and this server."""
     directory = tmp_path_factory.mktemp("webhooks")
     with ExitStack() as stops:
-        reference = StockMlflow(directory / "reference", environment=STOCK_ENVIRONMENT)
+        if request.param == "next release":
+            reference = NextStockMlflow(directory / "reference", next_release(), environment=STOCK_ENVIRONMENT)
+        else:
+            reference = StockMlflow(directory / "reference", environment=STOCK_ENVIRONMENT)
         stops.callback(reference.stop)
         if subject_is_stock_mlflow():
             subject = StockMlflow(directory / "subject", environment=STOCK_ENVIRONMENT)

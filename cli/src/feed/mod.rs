@@ -11,6 +11,7 @@
 
 mod consumer;
 mod stream_client;
+mod stream_positions;
 mod stream_shards;
 
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 pub(crate) use consumer::{Consumer, DeliveryError, LocalIndexer, RemoteIndexer};
 pub(crate) use stream_client::StreamClient;
+pub(crate) use stream_positions::StreamPositions;
 pub(crate) use stream_shards::follow;
 
 /// Batch size, as in `template.yaml`.

@@ -58,6 +58,13 @@ impl fmt::Display for StreamError {
     }
 }
 
+/// A shard of a stream.
+pub(super) struct ListedShard {
+    pub(super) name: String,
+    /// The shard that it continues. The stream may have dropped that shard already.
+    pub(super) parent: Option<String>,
+}
+
 /// A page of a shard's records, with the iterator for the next page. The iterator is `None` at the
 /// end of the shard.
 pub(super) struct RecordPage {
@@ -92,15 +99,18 @@ impl StreamClient {
         Ok(said["Table"]["LatestStreamArn"].as_str().filter(|_| is_on).map(str::to_owned))
     }
 
-    /// Returns the names of a stream's shards.
-    pub(super) async fn shards(&self, stream: &str) -> Result<Vec<String>, StreamError> {
+    /// Returns a stream's shards.
+    pub(super) async fn shards(&self, stream: &str) -> Result<Vec<ListedShard>, StreamError> {
         let mut shards = Vec::new();
         let mut request = json!({ "StreamArn": stream });
         loop {
             let said = self.ask(STREAMS_API, "DescribeStream", request.clone()).await?;
             let said = &said["StreamDescription"];
             let page = said["Shards"].as_array().into_iter().flatten();
-            shards.extend(page.filter_map(|shard| shard["ShardId"].as_str().map(str::to_owned)));
+            shards.extend(page.filter_map(|shard| {
+                let name = |field: &str| shard[field].as_str().map(str::to_owned);
+                Some(ListedShard { name: name("ShardId")?, parent: name("ParentShardId") })
+            }));
             match said["LastEvaluatedShardId"].as_str() {
                 Some(last) => request["ExclusiveStartShardId"] = last.into(),
                 None => return Ok(shards),

@@ -1,14 +1,15 @@
 //! Delivers the stream of a DynamoDB table to the indexer if no Lambda function consumes it.
 //!
-//! No position is stored, so every start begins with the oldest records of the stream, which are up
-//! to 24 hours old. Processing a record again is safe, because a record only identifies a changed
-//! entity, and an entity that is already indexed costs one read. The exception are events for
-//! webhooks, which are queued and sent again. Shards are read in turn, and the indexer processes
-//! one batch at a time. The order of records across shards only matters for these events. A shard
-//! is not read after its parent shard, so if both contain events of a model, these events may be
-//! sent out of order.
+//! A start begins with the oldest records of the stream, which are up to 24 hours old. Processing a
+//! record again is safe, because a record only identifies a changed entity, and an entity that is
+//! already indexed costs one read. The exception are events for webhooks, which would be sent again.
+//! Therefore, a shard that contained events continues after the last batch with one
+//! ([`StreamPositions`]).
+//!
+//! Shards are read in turn, and the indexer processes one batch at a time. A shard is read after its
+//! parent has been read to its end, so that the events of a model are sent in order.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,7 +17,8 @@ use embedded_engine::EngineError;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
-use super::stream_client::{StreamClient, StreamError};
+use super::stream_client::{ListedShard, StreamClient, StreamError};
+use super::stream_positions::StreamPositions;
 use super::{BACKOFF_STEP, Consumer, ResumePosition, StreamFeed, deliver_all};
 
 /// Pause when no shard had records. Each round costs one request per shard.
@@ -27,10 +29,15 @@ const DISCOVERY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Starts delivering the stream to a consumer, which also checks its postponed runs at intervals of
 /// `tick`.
-pub(crate) fn follow(requests: StreamClient, consumer: impl Consumer, tick: Duration) -> StreamFeed {
+pub(crate) fn follow(
+    requests: StreamClient,
+    positions: StreamPositions,
+    consumer: impl Consumer,
+    tick: Duration,
+) -> StreamFeed {
     let (stop, mut stopped) = oneshot::channel();
     let task = tokio::spawn(async move {
-        let mut shards = StreamShards::default();
+        let mut shards = StreamShards { positions: Some(positions), ..StreamShards::default() };
         let mut ticked = None::<Instant>;
         loop {
             let pause = match shards.round(&requests, &consumer).await {
@@ -61,6 +68,9 @@ pub(crate) fn follow(requests: StreamClient, consumer: impl Consumer, tick: Dura
 #[derive(Default)]
 struct StreamShards {
     stream: Option<String>,
+    positions: Option<StreamPositions>,
+    /// The stored positions of shards, as of the start.
+    stored: HashMap<String, String>,
     open: BTreeMap<String, Shard>,
     /// Names of the shards that were read to their end.
     done: HashSet<String>,
@@ -72,6 +82,9 @@ struct Shard {
     iterator: Option<String>,
     /// Sequence number of the shard's last processed record.
     last: Mutex<Option<String>>,
+    /// Whether an earlier process has stored `last`. The stream may have trimmed it since, without
+    /// losing a record that was not processed.
+    is_stored: bool,
 }
 
 impl StreamShards {
@@ -84,7 +97,7 @@ impl StreamShards {
         let Some(stream) = self.stream.clone() else { return Ok(false) };
         let (mut has_read, mut ended, mut failed) = (false, Vec::new(), None);
         for (name, shard) in &mut self.open {
-            match shard.read(requests, &stream, name, consumer).await {
+            match shard.read(requests, &stream, name, self.positions.as_ref(), consumer).await {
                 Ok(ReadOutcome::Nothing) => {}
                 Ok(ReadOutcome::Some) => has_read = true,
                 Ok(ReadOutcome::End) => ended.push(name.clone()),
@@ -110,17 +123,26 @@ impl StreamShards {
             tracing::warn!("the table has no stream, so nothing is indexed: enable a stream with new and old images");
         }
         if stream != self.stream {
-            *self = Self { stream, ..Self::default() };
+            let stored = match &self.positions {
+                Some(positions) => positions.read().await.map_err(|error| StreamError::Other(format!("{error:?}")))?,
+                None => HashMap::new(),
+            };
+            *self = Self { stream, stored, positions: self.positions.take(), ..Self::default() };
         }
         let Some(stream) = &self.stream else { return Ok(()) };
         let shards = requests.shards(stream).await?;
         // The stream drops a shard one day after it was closed, so the names of such shards can be
         // forgotten.
-        self.done.retain(|name| shards.contains(name));
-        self.open.retain(|name, _| shards.contains(name));
-        for name in shards {
-            if !self.done.contains(&name) {
-                self.open.entry(name).or_default();
+        let names: HashSet<_> = shards.iter().map(|shard| shard.name.as_str()).collect();
+        self.done.retain(|name| names.contains(name.as_str()));
+        self.open.retain(|name, _| names.contains(name.as_str()));
+        for ListedShard { name, parent } in &shards {
+            let waits =
+                parent.as_ref().is_some_and(|parent| names.contains(parent.as_str()) && !self.done.contains(parent));
+            if !waits && !self.done.contains(name) && !self.open.contains_key(name) {
+                let last = self.stored.get(name).cloned();
+                let shard = Shard { is_stored: last.is_some(), last: Mutex::new(last), iterator: None };
+                self.open.insert(name.clone(), shard);
             }
         }
         Ok(())
@@ -140,6 +162,7 @@ impl Shard {
         requests: &StreamClient,
         stream: &str,
         name: &str,
+        positions: Option<&StreamPositions>,
         consumer: &impl Consumer,
     ) -> Result<ReadOutcome, StreamError> {
         let iterator = self.iterator(requests, stream, name).await?;
@@ -164,7 +187,11 @@ impl Shard {
             // The records from the failed one on are delivered again in the next round.
             return Ok(ReadOutcome::Nothing);
         }
+        if let Some(positions) = positions {
+            positions.store(name, &records, &last).await;
+        }
         self.set_last(Some(last));
+        self.is_stored = false;
         self.iterator = page.next;
         Ok(if self.iterator.is_some() { ReadOutcome::Some } else { ReadOutcome::End })
     }
@@ -177,7 +204,9 @@ impl Shard {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match requests.iterator(stream, name, last.as_deref()).await {
             Err(StreamError::Trimmed) => {
-                tell_forgotten(name);
+                if !self.is_stored {
+                    tell_forgotten(name);
+                }
                 requests.iterator(stream, name, None).await
             }
             iterator => iterator,

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use entities::webhooks::StoredWebhook;
 use key_schema::sha256_128;
 use mlflow_api::{WebhookEventId, WebhookId, Workspace};
-use runtime::clock::now_ms;
+use runtime::clock::{Moment, now_ms};
 use secrets::{Secret, SecretContext, SecretError, SecretKeys};
 
 use crate::sender::{Message, SendFailure, Sender, SenderResponse};
@@ -65,7 +65,7 @@ pub(crate) enum AttemptFailure {
     Sending(SendFailure),
 }
 
-/// Makes one attempt to send a body to a webhook.
+/// Sends a body to a webhook, once. The timeout includes the request that opens the secret.
 pub(crate) async fn attempt(
     (sender, keys): (&dyn Sender, &SecretKeys),
     workspace: &Workspace,
@@ -73,6 +73,7 @@ pub(crate) async fn attempt(
     (delivery_id, body): (String, &str),
     timeout: Duration,
 ) -> Result<SenderResponse, AttemptFailure> {
+    let begin = Moment::now();
     let timestamp = now_ms() / 1_000;
     let mut headers = vec![
         ("content-type", "application/json".to_owned()),
@@ -82,10 +83,13 @@ pub(crate) async fn attempt(
     if let Some(sealed) = &webhook.secret {
         let owner = webhook.id.to_string();
         let context = SecretContext { purpose: "webhook", workspace: workspace.as_str(), owner: &owner };
-        let secret = keys.open(&sealed.clone().into(), &context).await.map_err(AttemptFailure::Secret)?;
+        let sealed = sealed.clone().into();
+        let opened = tokio::time::timeout(timeout, keys.open(&sealed, &context)).await;
+        let too_late = || SecretError::KeyUnavailable("KMS did not respond in time".to_owned());
+        let secret = opened.unwrap_or_else(|_| Err(too_late())).map_err(AttemptFailure::Secret)?;
         headers.push(("x-mlflow-signature", signature(&secret, &delivery_id, timestamp, body)));
     }
-    let message = Message { url: &webhook.url, headers, body, timeout };
+    let message = Message { url: &webhook.url, headers, body, timeout: timeout.saturating_sub(begin.age()) };
     sender.send(message).await.map_err(AttemptFailure::Sending)
 }
 
@@ -114,10 +118,73 @@ pub(crate) fn uuid(bits: u128) -> String {
 
 #[cfg(test)]
 mod tests {
+    use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture};
+    use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+    use aws_smithy_types::body::SdkBody;
+    use futures::future::BoxFuture;
+    use mlflow_api::webhooks::WebhookStatus;
+    use secrets::KmsKey;
+    use serde_json::json;
+
     use super::*;
 
-    /// The expected signature was computed by Python's `hmac` in the same way as MLflow computes
-    /// it.
+    /// KMS that wraps data keys, and does not respond to requests to unwrap them.
+    #[derive(Debug)]
+    struct SilentKms;
+
+    impl HttpConnector for SilentKms {
+        fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+            if request.headers().get("x-amz-target") != Some("TrentService.GenerateDataKey") {
+                return HttpConnectorFuture::new(std::future::pending());
+            }
+            let body = json!({ "CiphertextBlob": STANDARD.encode("wrapped"), "Plaintext": STANDARD.encode([7; 32]) });
+            let status = 200.try_into().unwrap();
+            HttpConnectorFuture::ready(Ok(HttpResponse::new(status, SdkBody::from(body.to_string()))))
+        }
+    }
+
+    #[derive(Debug)]
+    struct NobodySends;
+
+    impl Sender for NobodySends {
+        fn send<'a>(&'a self, message: Message<'a>) -> BoxFuture<'a, Result<SenderResponse, SendFailure>> {
+            panic!("{message:?}");
+        }
+
+        fn shows_responses(&self) -> bool {
+            false
+        }
+    }
+
+    #[tokio::test]
+    async fn the_time_of_kms_counts_as_time_of_the_attempt() {
+        let keys = SecretKeys::Kms(KmsKey::over("key", SilentKms));
+        let id = WebhookId::new(1, 2);
+        let context = SecretContext { purpose: "webhook", workspace: "default", owner: &id.to_string() };
+        let sealed = keys.seal(&Secret::from("s3cret".to_owned()), &context).await.unwrap();
+        let webhook = StoredWebhook {
+            id,
+            name: "hook".to_owned(),
+            description: String::new(),
+            url: "https://receiver.test/".to_owned(),
+            events: Vec::new(),
+            unknown_events: Vec::new(),
+            status: WebhookStatus::Active,
+            secret: Some(sealed.into_bytes()),
+            created: 0,
+            updated: 0,
+            changes: 0,
+        };
+        let begin = Moment::now();
+        let timeout = Duration::from_millis(50);
+        let delivery = ("id".to_owned(), "body");
+        let sent = attempt((&NobodySends, &keys), &Workspace::default(), &webhook, delivery, timeout).await;
+        assert!(matches!(sent, Err(AttemptFailure::Secret(SecretError::KeyUnavailable(_)))), "{sent:?}");
+        // The client of KMS alone would wait for three seconds, several times.
+        assert!(begin.age() < Duration::from_secs(3), "{:?}", begin.age());
+    }
+
+    /// The expected value was computed with Python's `hmac`, as MLflow does.
     #[test]
     fn signatures_are_those_of_mlflow() {
         let secret = Secret::from("s3cret".to_owned());

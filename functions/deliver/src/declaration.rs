@@ -8,7 +8,7 @@ pub const FUNCTION: Function = Function {
     resource: "Deliver",
     description: "Sends the events of the model registry to webhooks.",
     table: Some(TableRights {
-        actions: TableActions::Change,
+        actions: TableActions::ChangeItems,
         indexes: Indexes::None,
         why: "It reads webhooks and their events, and removes what it has delivered.",
     }),

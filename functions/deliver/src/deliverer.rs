@@ -10,12 +10,18 @@ use mlflow_api::{WebhookId, Workspace};
 use secrets::SecretKeys;
 use serde::Deserialize;
 use table::{Failure, Result, Table};
+use tokio::time::timeout;
 
 use crate::attempt::{AttemptFailure, attempt, uuid};
 use crate::context::Context;
+use crate::declaration::FUNCTION;
 use crate::queue_delivery::Invocation;
 use crate::sender::{SendFailure, Sender};
+use crate::shutdown::Shutdown;
 
+/// Maximum duration of an invocation. It ends before the timeout of the function, so that the failure
+/// is logged, and before a lease that it has acquired expires.
+const MAX_DURATION: Duration = Duration::from_secs(1).saturating_mul(FUNCTION.timeout - 5);
 /// Number of queues that an invocation delivers from concurrently.
 const CONCURRENCY: usize = 10;
 /// Timeout for sending the event of a test.
@@ -37,30 +43,45 @@ pub enum DelivererEvent {
 #[derive(Clone, Debug)]
 pub struct Deliverer {
     context: Context,
+    max_duration: Duration,
+    pub(crate) shutdown: Shutdown,
 }
 
 impl Deliverer {
     /// Creates the deliverer of a table.
     #[must_use]
     pub fn new(table: Table, sender: Arc<dyn Sender>, keys: Arc<SecretKeys>) -> Self {
-        Self { context: Context { table: table.in_background(), sender, keys } }
+        let context = Context { table: table.in_background(), sender, keys };
+        Self { context, max_duration: MAX_DURATION, shutdown: Shutdown::new() }
+    }
+
+    /// Sets another limit for the duration of an invocation, for tests.
+    #[must_use]
+    pub fn with_max_duration(self, max_duration: Duration) -> Self {
+        Self { max_duration, ..self }
     }
 
     /// Delivers the events that are due in the queues of a webhook. The events of a queue are
     /// delivered in order, and queues do not wait for each other.
     ///
     /// # Errors
-    /// Returns the first failure to access the table, after all queues were tried. A queue whose
-    /// delivery failed is delivered after a later tick, when its lease has expired.
+    /// Returns the first failure to access the table, after all queues were tried, or a failure if
+    /// the invocation takes too long. A tick finds the queues whose delivery failed, at the latest
+    /// when their leases have expired.
     pub async fn deliver(&self, request: &DeliveryRequest) -> Result<()> {
-        Box::pin(service::log_work("deliver", self.deliver_queues(request))).await
+        let delivered = timeout(self.max_duration, self.deliver_queues(request));
+        let delivered = async {
+            let too_long = || Failure::Unavailable("an invocation has taken too long".to_owned());
+            delivered.await.unwrap_or_else(|_| Err(too_long()))
+        };
+        Box::pin(service::log_work("deliver", delivered)).await
     }
 
     async fn deliver_queues(&self, request: &DeliveryRequest) -> Result<()> {
         let Some((workspace, webhook)) = request.webhook() else {
             return Err(Failure::Unexpected("the request names no webhook".to_owned()));
         };
-        let invocation = Invocation::begin();
+        let invocation = Invocation::begin(self.shutdown.clone());
         let queues = request.models.iter().map(|model| {
             let queue = QueueId { workspace: workspace.clone(), webhook, model: ModelKey::from(model.as_str()) };
             let invocation = &invocation;

@@ -17,6 +17,7 @@
 //! | `context` | the table, the sender and the keys |
 //! | `retry_times` | when a failed delivery is attempted again |
 //! | `sender` | sends a request, with the crate `outbound` or a simulation |
+//! | `shutdown` | ends attempts when the process of a local server ends |
 //! | `local` | runs the function in the process of a local server |
 
 mod attempt;
@@ -27,6 +28,7 @@ mod local;
 mod queue_delivery;
 mod retry_times;
 mod sender;
+mod shutdown;
 
 pub use declaration::FUNCTION;
 pub use deliverer::{Deliverer, DelivererEvent};

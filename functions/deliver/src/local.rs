@@ -2,18 +2,21 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use entities::webhooks::{DelivererFailure, DeliveryRequest, TestOutcome, TestRequest, WebhookDeliverer};
 use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use crate::Deliverer;
 
 /// Maximum number of concurrent invocations per webhook. Further requests to deliver are dropped,
 /// because their queues remain due and the next tick requests their delivery again.
 const MAX_INVOCATIONS: u32 = 4;
-/// Capacity of the map of running invocations, in webhooks. When the map is full, webhooks without
-/// a running invocation are removed.
+/// Timeout for the release of queues when the process ends.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Number of webhooks whose invocations are counted. When the map is full, idle webhooks are removed.
 const MAX_COUNTED: usize = 1_000;
 
 /// A replacement for the Lambda function that runs the deliverer in tasks of this process.
@@ -28,6 +31,20 @@ impl LocalDeliverer {
     #[must_use]
     pub fn new(deliverer: Deliverer) -> Self {
         Self { deliverer, running: Arc::default() }
+    }
+
+    /// Ends all invocations, so that their queues are not leased when the process ends. Attempts in
+    /// flight have this time to complete. After that, they are abandoned, and the next process makes
+    /// them again.
+    pub async fn shut_down(&self, patience: Duration) {
+        self.deliverer.shutdown.begin();
+        if timeout(patience, self.wait_until_idle()).await.is_ok() {
+            return;
+        }
+        self.deliverer.shutdown.abort();
+        if timeout(RELEASE_TIMEOUT, self.wait_until_idle()).await.is_err() {
+            tracing::warn!("queues of deliveries remain leased, and wait until their leases expire");
+        }
     }
 
     /// Waits until no invocation runs.

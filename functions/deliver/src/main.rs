@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use deliver::{Deliverer, DelivererEvent, OutboundSender};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
-use outbound::{OutboundClient, OutboundPolicy};
+use outbound::OutboundClient;
 use secrets::{KmsKey, SecretKeys};
 use serde_json::{Value, json};
 use table::Table;
@@ -24,7 +24,7 @@ async fn serve() -> Result<(), Error> {
         Some(key) => SecretKeys::Kms(KmsKey::new(key)),
         None => SecretKeys::None,
     };
-    let sender = OutboundSender(OutboundClient::new(OutboundPolicy::default()));
+    let sender = OutboundSender(OutboundClient::new(domain::outbound_policy()?));
     let deliverer = Deliverer::new(table, Arc::new(sender), Arc::new(keys));
     let handler = |event: LambdaEvent<Value>| {
         let deliverer = deliverer.clone();

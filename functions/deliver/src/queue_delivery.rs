@@ -11,38 +11,58 @@ use table::{Failure, Item, Result, Update, number};
 use crate::attempt::{Outcome, attempt, delivery_id};
 use crate::context::Context;
 use crate::retry_times::{MAX_AGE, delay, ms};
+use crate::shutdown::Shutdown;
 
 /// Timeout of an attempt, as in MLflow.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long an invocation keeps starting attempts. The timeout of the function is longer than this
 /// by the duration of one attempt and of a few requests to the table.
 const MAX_DURATION: Duration = Duration::from_secs(80);
-/// How long a queue is leased: longer than the timeout of the function, 120 seconds, so that no
-/// other process delivers from the queue while this one may still do so.
+/// How long a queue is leased: longer than an invocation may take, so that no other process delivers
+/// from the queue while this one may still do so.
 const LEASE: Duration = Duration::from_secs(150);
-/// How long the other queues of a webhook are postponed after its receiver has not responded to an
-/// event. Without this pause, the queues of many models would each occupy a process until an
-/// attempt times out.
+/// How long a queue waits after the table could not be accessed.
+const FAILURE_PAUSE: Duration = Duration::from_mins(1);
+/// How long queues of a webhook wait whose receiver has not responded to the event of another
+/// queue. Otherwise, the events of many models would occupy many processes for the length of a
+/// timeout each.
 const UNRESPONSIVE_PAUSE: Duration = Duration::from_mins(1);
-/// Page size for pending deliveries. After all deliveries of a page were attempted, the oldest page
-/// is read again, because delivered ones have been removed from it.
+/// Page size for pending deliveries.
 const PAGE_SIZE: usize = 50;
 
 /// The state that the queues of an invocation share.
 #[derive(Debug)]
 pub(crate) struct Invocation {
     begin: Moment,
-    /// Whether the receiver has failed to respond to any event in this invocation.
+    shutdown: Shutdown,
+    /// Whether the receiver has not responded in this invocation.
     is_unresponsive: AtomicBool,
 }
 
 impl Invocation {
-    pub(crate) fn begin() -> Self {
-        Self { begin: Moment::now(), is_unresponsive: AtomicBool::new(false) }
+    pub(crate) fn begin(shutdown: Shutdown) -> Self {
+        Self { begin: Moment::now(), shutdown, is_unresponsive: AtomicBool::new(false) }
     }
 
     fn has_time(&self) -> bool {
-        self.begin.age() < MAX_DURATION
+        self.begin.age() < MAX_DURATION && !self.shutdown.has_begun()
+    }
+}
+
+/// A row that may be unreadable.
+enum Reading<T> {
+    Found(T),
+    Missing,
+    Unreadable(String),
+}
+
+/// Parses a row, and distinguishes one that cannot be read from a table that cannot be read.
+fn readable<T>(row: Result<Option<Item>>, parse: impl FnOnce(&Item) -> mlflow_api::Result<T>) -> Result<Reading<T>> {
+    match row {
+        Ok(None) => Ok(Reading::Missing),
+        Ok(Some(item)) => Ok(parse(&item).map_or_else(|error| Reading::Unreadable(error.message), Reading::Found)),
+        Err(Failure::Unreadable(cause)) => Ok(Reading::Unreadable(cause)),
+        Err(failure) => Err(failure),
     }
 }
 
@@ -70,57 +90,112 @@ impl Context {
             return StoredQueue::postpone(&self.table, queue, now_ms() + ms(UNRESPONSIVE_PAUSE)).await;
         }
         let Some(mut lease) = QueueLease::acquire(&self.table, queue, LEASE).await? else { return Ok(()) };
-        loop {
-            let page = StoredDelivery::oldest(&self.table, queue, PAGE_SIZE).await?;
-            for item in &page.items {
-                if !invocation.has_time() {
-                    return lease.release(&self.table, now_ms()).await;
-                }
-                if let Next::Wait(until) = self.deliver_event(queue, item, invocation).await? {
-                    return lease.release(&self.table, until).await;
-                }
+        match self.deliver_leased(queue, &mut lease, invocation).await {
+            Ok(Some(due)) => lease.release(&self.table, due).await,
+            Ok(None) => Ok(()),
+            Err(failure) => {
+                // If the table fails again, the lease expires.
+                let released = lease.release(&self.table, now_ms() + ms(FAILURE_PAUSE)).await;
+                released.unwrap_or_else(|error| tracing::warn!(?error, "a queue remains leased"));
+                Err(failure)
             }
-            if page.next.is_none() && !lease.remove_queue(&self.table).await? {
-                return Ok(());
+        }
+    }
+
+    /// Delivers the events of a leased queue. Returns when its next attempt is due, or `None` if the
+    /// queue is empty and was removed.
+    async fn deliver_leased(
+        &self,
+        queue: &QueueId,
+        lease: &mut QueueLease,
+        invocation: &Invocation,
+    ) -> Result<Option<i64>> {
+        loop {
+            let mut last = None;
+            while let Some(page) = StoredDelivery::pending(&self.table, queue, last, PAGE_SIZE).await? {
+                for item in &page.items {
+                    if !invocation.has_time() {
+                        return Ok(Some(now_ms()));
+                    }
+                    if let Next::Wait(until) = self.deliver_event(queue, item, invocation).await? {
+                        return Ok(Some(until));
+                    }
+                }
+                last = Some(page);
+            }
+            if !lease.remove_queue(&self.table).await? {
+                return Ok(None);
             }
         }
     }
 
     /// Makes one attempt to deliver an event, and records its outcome.
     async fn deliver_event(&self, queue: &QueueId, item: &Item, invocation: &Invocation) -> Result<Next> {
-        let delivery = StoredDelivery::of(item).map_err(|error| Failure::Unreadable(error.message))?;
-        // The webhook is read for each event, because it may have been changed or deleted.
-        let stored = self.table.get(&StoredWebhook::key(&queue.workspace, queue.webhook)).await?;
-        let Some(stored) = stored else {
-            delivery.remove(&self.table).await?;
+        let Ok(delivery) = StoredDelivery::of(item) else {
+            // Its row expires. Nothing says which event it is about.
+            tracing::error!(webhook = %queue.webhook, key = ?item.key(), "a pending delivery cannot be read, and is skipped");
             return Ok(Next::Event);
         };
-        let webhook = StoredWebhook::of(&stored).map_err(|error| Failure::Unreadable(error.message))?;
-        let postponed = stored.get(POSTPONED_UNTIL).unwrap_or_default();
+        // The webhook is read for each event, because it may have been changed or deleted.
+        let stored = self.table.get(&StoredWebhook::key(&queue.workspace, queue.webhook)).await;
+        let (webhook, postponed) = match readable(stored, |item| {
+            Ok((StoredWebhook::of(item)?, item.get(POSTPONED_UNTIL).unwrap_or_default()))
+        })? {
+            Reading::Found(webhook) => webhook,
+            Reading::Missing => return self.drop_delivery(&delivery).await,
+            Reading::Unreadable(cause) => {
+                tracing::error!(webhook = %queue.webhook, cause, "a webhook cannot be read");
+                let why = "the webhook cannot be read".to_owned();
+                let outcome = Outcome::Retry { why, retry_after: None, is_unresponsive: false };
+                return self.record(queue, &delivery, outcome, invocation).await;
+            }
+        };
         if delivery.attempts == 0 && postponed > now_ms() && webhook.is_active() {
             return Ok(Next::Wait(postponed));
         }
-        let event = self.table.get(&StoredEvent::key(&queue.model, delivery.event)).await?;
-        let event = event.map(|item| StoredEvent::of(&item).map_err(|error| Failure::Unreadable(error.message)));
-        let Some(event) = event.transpose()? else {
-            tracing::warn!(event = %delivery.event, "an event has expired before it was delivered");
-            delivery.remove(&self.table).await?;
-            return Ok(Next::Event);
+        let event = self.table.get(&StoredEvent::key(&queue.model, delivery.event)).await;
+        let event = match readable(event, StoredEvent::of)? {
+            Reading::Found(event) => event,
+            Reading::Missing => {
+                tracing::warn!(event = %delivery.event, "an event has expired before it was delivered");
+                return self.drop_delivery(&delivery).await;
+            }
+            Reading::Unreadable(cause) => return self.give_up_unreadable(queue, &delivery, &cause).await,
         };
-        if !event.event.is_some_and(|name| webhook.receives(name)) {
-            delivery.remove(&self.table).await?;
-            return Ok(Next::Event);
+        if !webhook.receives(&event.name) {
+            return self.drop_delivery(&delivery).await;
         }
-        let Some(body) = event.body(&self.table).await? else {
-            // The parts of a large body expire independently of the event's row.
-            tracing::warn!(event = %delivery.event, "the body of an event has expired before it was delivered");
-            delivery.remove(&self.table).await?;
-            return Ok(Next::Event);
+        let body = match event.body(&self.table).await {
+            Ok(Some(body)) => body,
+            Ok(None) => {
+                // The parts of a body expire independently of the event's row.
+                tracing::warn!(event = %delivery.event, "the body of an event has expired before it was delivered");
+                return self.drop_delivery(&delivery).await;
+            }
+            Err(Failure::Unreadable(cause)) => return self.give_up_unreadable(queue, &delivery, &cause).await,
+            Err(failure) => return Err(failure),
         };
         let id = delivery_id(delivery.event, queue.webhook);
         let through = (&*self.sender, &*self.keys);
-        let sent = attempt(through, &queue.workspace, &webhook, (id, &body), ATTEMPT_TIMEOUT).await;
-        self.record(queue, &delivery, Outcome::of(sent), invocation).await
+        let sent = Box::pin(attempt(through, &queue.workspace, &webhook, (id, &body), ATTEMPT_TIMEOUT));
+        match invocation.shutdown.unless_aborted(sent).await {
+            Some(sent) => self.record(queue, &delivery, Outcome::of(sent), invocation).await,
+            // The next process makes the attempt again.
+            None => Ok(Next::Wait(now_ms())),
+        }
+    }
+
+    async fn drop_delivery(&self, delivery: &StoredDelivery) -> Result<Next> {
+        delivery.remove(&self.table).await?;
+        Ok(Next::Event)
+    }
+
+    /// Gives up on a delivery whose event cannot be read. It can be repeated when the event can be
+    /// read again.
+    async fn give_up_unreadable(&self, queue: &QueueId, delivery: &StoredDelivery, cause: &str) -> Result<Next> {
+        tracing::error!(event = %delivery.event, cause, "an event cannot be read");
+        self.give_up(queue, delivery, "the event cannot be read").await?;
+        Ok(Next::Event)
     }
 
     async fn record(

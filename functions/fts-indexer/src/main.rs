@@ -35,7 +35,6 @@ async fn serve() -> Result<(), Error> {
     let indexer = match LambdaDeliverer::of_stack(fts_indexer::FUNCTION.name).await {
         Ok(deliverer) => indexer.with_webhooks(Arc::new(deliverer)),
         Err(error) => {
-            // `cargo lambda watch` runs the function under a name without the stack's prefix.
             tracing::warn!(?error, "events are not delivered to webhooks");
             indexer
         }

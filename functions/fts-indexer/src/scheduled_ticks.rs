@@ -43,7 +43,7 @@ impl Indexer {
     /// have to be indexed are marked, packing of the partitions is requested, and the delivery of
     /// the events is invoked.
     ///
-    /// Takes one request for each of a few shards. For every 50 due runs, takes one request to read
+    /// Takes one request for each of a few shards, and as many for the queues of webhooks. For every 50 due runs, takes one request to read
     /// them, one for each run to be indexed, and two to four to write and delete rows. Like other
     /// functions do for each request, logs a line with the requests and units.
     pub async fn tick(&self) -> Result<()> {
@@ -51,15 +51,22 @@ impl Indexer {
     }
 
     async fn process_all_due(&self) -> Result<()> {
-        let begin = Moment::now();
         if let Some(counting) = &self.usage_counter
             && let Err(error) = counting.enforce_quotas().await
         {
             tracing::warn!(?error, "the quotas of workspaces could not be enforced");
         }
-        if let Err(error) = self.webhooks.deliver_due(self.schedule.now()).await {
+        // Neither waits for the other, because both may take long.
+        let (delivered, processed) =
+            futures::join!(self.webhooks.deliver_due(self.schedule.now()), self.process_postponed());
+        if let Err(error) = delivered {
             tracing::warn!(?error, "pending deliveries to webhooks could not be checked");
         }
+        processed
+    }
+
+    async fn process_postponed(&self) -> Result<()> {
+        let begin = Moment::now();
         let due = Ascending(self.schedule.now().saturating_sub(self.schedule.grace_ms())).text();
         for shard in Shard::all() {
             let range = rows::Postponed::all(&shard).range().until_beginning(&due);

@@ -8,16 +8,17 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use entities::attributes::{MODEL, WEBHOOKS, WORKSPACE};
 use entities::webhooks::{DeliveryRequest, QueueId, StoredDelivery, StoredQueue, WebhookDeliverer};
-use entities::workspace_named;
+use entities::{Moment, workspace_named};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::{Key, ModelKey, SequenceNumber, rows};
+use key_schema::{Key, ModelKey, SequenceNumber, Shard, rows};
 use mlflow_api::{WebhookEventId, WebhookId, Workspace};
 use serde_json::Value;
 use table::{Result, Table};
@@ -26,6 +27,12 @@ use table::{Result, Table};
 const MODEL_CONCURRENCY: usize = 8;
 /// Number of webhooks for which an event is queued concurrently.
 const WEBHOOK_CONCURRENCY: usize = 8;
+/// Number of concurrent invocations.
+const INVOCATION_CONCURRENCY: usize = 8;
+/// How long a tick keeps reading queues. Postponed runs are checked at the same time.
+const MAX_TICK_DURATION: Duration = Duration::from_secs(30);
+/// Interval of ticks, in ms.
+const TICK_MS: i64 = 60_000;
 /// Maximum number of queues in one invocation.
 const MAX_QUEUES: usize = 100;
 /// Maximum size of the names of the queues in one invocation. Lambda limits the payload to 256 KB.
@@ -139,21 +146,32 @@ impl WebhookQueues {
         self.queued.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Invokes the delivery of all queues that are due. Takes one request per MB of queues, which
-    /// costs one read unit per 4 KB.
+    /// Invokes the delivery of all queues that are due. Takes one request per shard, which costs a
+    /// read unit per 4 KB of queues, unless there are more than 1 MB of them. What time does not
+    /// suffice for is left to the next tick.
     pub(crate) async fn deliver_due(&self, now: i64) -> Result<()> {
         if self.deliverer.is_none() {
             return Ok(());
         }
-        let mut last = None;
-        while let Some(page) = StoredQueue::page(&self.table, last, PAGE_SIZE).await? {
-            let queues = page.items.iter().filter_map(|item| {
-                let queue = StoredQueue::of(item);
-                queue.inspect_err(|error| tracing::error!(?error, "a queue cannot be read")).ok()
-            });
-            let due = queues.filter(|queue| queue.is_due(now)).map(|queue| queue.id).collect();
-            self.invoke(due).await;
-            last = Some(page);
+        let begin = Moment::now();
+        // Each tick begins with another shard, so that no shard is always the last one.
+        let shards: Vec<_> = Shard::all().collect();
+        let first = usize::try_from(now / TICK_MS).unwrap_or_default() % shards.len();
+        for shard in shards.iter().cycle().skip(first).take(shards.len()) {
+            let mut last = None;
+            while let Some(page) = StoredQueue::page(&self.table, *shard, last, PAGE_SIZE).await? {
+                let queues = page.items.iter().filter_map(|item| {
+                    let queue = StoredQueue::of(item);
+                    queue.inspect_err(|error| tracing::error!(?error, "a queue cannot be read")).ok()
+                });
+                let due = queues.filter(|queue| queue.is_due(now)).map(|queue| queue.id).collect();
+                self.invoke(due).await;
+                if begin.age() > MAX_TICK_DURATION {
+                    tracing::warn!("further pending deliveries are left to the next tick");
+                    return Ok(());
+                }
+                last = Some(page);
+            }
         }
         Ok(())
     }
@@ -162,11 +180,16 @@ impl WebhookQueues {
     /// failure is only logged, because the next tick invokes the delivery again.
     async fn invoke(&self, queues: Vec<QueueId>) {
         let Some(deliverer) = &self.deliverer else { return };
-        for request in requests(queues.into_iter()) {
-            if let Err(error) = deliverer.deliver(request).await {
-                tracing::warn!(?error, "the delivery of events could not be invoked, and waits for the next tick");
-            }
-        }
+        let invocations: Vec<_> =
+            requests(queues.into_iter()).into_iter().map(|request| deliverer.deliver(request)).collect();
+        let outcomes = stream::iter(invocations).buffer_unordered(INVOCATION_CONCURRENCY);
+        outcomes
+            .for_each(async |invoked| {
+                if let Err(error) = invoked {
+                    tracing::warn!(?error, "the delivery of events could not be invoked, and waits for the next tick");
+                }
+            })
+            .await;
     }
 }
 

@@ -26,7 +26,7 @@ pub const DOMAIN: Domain = Domain::of::<Webhooks>(Function {
     // reads rows of users and grants for the authorizer, and because it is not proven how DynamoDB
     // applies such a limit to transactions (`docs/guide/unproven.md`).
     table: Some(TableRights {
-        actions: TableActions::Write,
+        actions: TableActions::WriteItems,
         indexes: Indexes::None,
         why: "What the function does, and no Scan. It reads no index.",
     }),

@@ -13,6 +13,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
+use table::Table;
 use tokio::net::TcpListener;
 
 use super::super::DeliveryError;
@@ -24,6 +25,8 @@ const TABLE: &str = "table";
 #[derive(Default)]
 struct FakeStream {
     shards: BTreeMap<String, (Vec<String>, bool)>,
+    /// Shards, and the shards that they continue.
+    parents: HashMap<String, String>,
     is_on: bool,
     /// Number of further requests that are refused with the error for an expired iterator.
     expired: usize,
@@ -62,7 +65,8 @@ impl FakeDynamoDb {
                 let mut rest = stream.shards.keys().filter(|name| name.as_str() > after);
                 let name = rest.next();
                 let last = name.filter(|_| rest.next().is_some());
-                let shards: Vec<_> = name.iter().map(|name| json!({ "ShardId": name })).collect();
+                let shard = |name: &&String| json!({ "ShardId": name, "ParentShardId": stream.parents.get(*name) });
+                let shards: Vec<_> = name.iter().map(shard).collect();
                 json!({ "StreamDescription": { "Shards": shards, "LastEvaluatedShardId": last } })
             }
             "DynamoDBStreams_20120810.GetShardIterator" => {
@@ -96,7 +100,11 @@ impl FakeDynamoDb {
 
 /// Returns a record that the indexer is interested in, unless its key is `other`.
 fn record(key: &str, number: usize) -> Value {
-    let image = if key == "other" { json!({}) } else { json!({ "lsi5sk": { "S": "x" } }) };
+    let image = match key {
+        "other" => json!({}),
+        _ if key.starts_with("event") => json!({ "hook": { "N": "1" } }),
+        _ => json!({ "lsi5sk": { "S": "x" } }),
+    };
     json!({ "eventName": "MODIFY", "dynamodb": { "Keys": { "PK": { "S": key } }, "NewImage": image, "SequenceNumber": number.to_string() } })
 }
 
@@ -175,6 +183,42 @@ async fn an_old_iterator_and_an_indexer_that_is_away_lose_nothing() {
     assert!(!shards.round(&requests, &seen).await.unwrap());
     read_all(&mut shards, &requests, &seen).await;
     assert_eq!(seen.keys(), ["1", "2", "3"]);
+}
+
+/// The stream lists a shard before its parent if its name sorts first.
+#[tokio::test]
+async fn a_shard_is_read_after_its_parent() {
+    let server = FakeDynamoDb::with(&[("a", &["5"], false), ("b", &["3", "4"], true), ("c", &["1", "2"], true)]);
+    for (shard, parent) in [("a", "b"), ("b", "c"), ("c", "dropped")] {
+        server.0.lock().unwrap().parents.insert(shard.to_owned(), parent.to_owned());
+    }
+    let (requests, seen, mut shards) = (requests(&server).await, RecordingConsumer::default(), StreamShards::default());
+    read_all(&mut shards, &requests, &seen).await;
+    assert_eq!(seen.keys(), ["1", "2", "3", "4", "5"]);
+}
+
+/// Without events, nothing is stored, because every stored position changes the table.
+#[tokio::test]
+async fn after_a_restart_no_event_is_delivered_again() {
+    let engine = embedded_engine::Engine::memory().unwrap();
+    let table = Table::new(engine.client(), TABLE);
+    table.create_if_missing().await.unwrap();
+    let keys: &[&str] = &["1", "2", "event 3", "4", "5", "event 6", "7", "8", "9"];
+    let server = FakeDynamoDb::with(&[("a", keys, false), ("b", &["10", "11"], false)]);
+    let requests = requests(&server).await;
+    let process = || StreamShards { positions: Some(StreamPositions(table.clone())), ..StreamShards::default() };
+    let seen = RecordingConsumer::default();
+    read_all(&mut process(), &requests, &seen).await;
+    assert_eq!(seen.keys().len(), 11);
+    let stored = StreamPositions(table.clone()).read().await.unwrap();
+    assert_eq!(stored, HashMap::from([("a".to_owned(), "5".to_owned())]));
+
+    server.0.lock().unwrap().shards.get_mut("a").unwrap().0.push("event 10".to_owned());
+    let seen = RecordingConsumer::default();
+    read_all(&mut process(), &requests, &seen).await;
+    let mut keys = seen.keys();
+    keys.sort();
+    assert_eq!(keys, ["10", "11", "7", "8", "9", "event 10"]);
 }
 
 #[tokio::test]

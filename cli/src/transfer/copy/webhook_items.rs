@@ -48,6 +48,7 @@ mod tests {
             description: String::new(),
             url: "https://receiver.test".to_owned(),
             events: vec![WebhookEvent::PromptCreated],
+            unknown_events: Vec::new(),
             status: WebhookStatus::Active,
             secret: Some(vec![1]),
             created: 1,

@@ -129,6 +129,23 @@ async fn deletions() {
     }
 }
 
+/// The second of two concurrent deletions finishes when a new workspace has the name.
+#[test]
+fn a_late_deletion_leaves_a_new_workspace_alone() {
+    timed(async {
+        let site = ground(true).await;
+        let workspaces = Workspaces::new(site.table.clone());
+        let mode = WorkspaceDeletionMode::SetDefault;
+        let late = workspaces.begin_deletion(&team(), mode, Duration::ZERO).await.unwrap();
+        delete(&site.table, mode).await.unwrap();
+        workspaces.create(&team(), &WorkspaceChange::default()).await.unwrap();
+        fill(&api(&site.table).await, TEAM, "new").await;
+        let before = all_items(&site).await;
+        workspaces.finish_deletion(&late).await.unwrap();
+        assert!(all_items(&site).await == before);
+    });
+}
+
 #[test]
 fn what_a_workspace_had_is_found_in_the_default_one_or_removed() {
     timed(async {

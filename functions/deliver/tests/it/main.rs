@@ -1,6 +1,8 @@
 //! Delivery of events, with the indexer, over a private table and in simulated time.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod broken_rows;
+mod endings;
 mod failures;
 mod generated;
 mod interruptions;

@@ -45,10 +45,24 @@ impl World {
 
     /// Returns a world whose indexer and function access the table through these two handles.
     pub(crate) async fn with(handles: impl FnOnce(&TestEnvironment) -> (Table, Table), keys: SecretKeys) -> Self {
+        Self::configured(handles, keys, |deliverer| deliverer).await
+    }
+
+    /// Returns a world in which an invocation has a maximum duration, in real time.
+    pub(crate) async fn limited_to(max_duration: Duration) -> Self {
+        let handles = |site: &TestEnvironment| (site.table.clone(), site.table.clone());
+        Self::configured(handles, SecretKeys::None, |deliverer| deliverer.with_max_duration(max_duration)).await
+    }
+
+    async fn configured(
+        handles: impl FnOnce(&TestEnvironment) -> (Table, Table),
+        keys: SecretKeys,
+        configure: impl FnOnce(Deliverer) -> Deliverer,
+    ) -> Self {
         let site = TestEnvironment::with_stream().await;
         let receivers = Arc::new(Receivers::default());
         let (of_indexer, of_function) = handles(&site);
-        let deliverer = Deliverer::new(of_function, receivers.clone(), Arc::new(keys));
+        let deliverer = configure(Deliverer::new(of_function, receivers.clone(), Arc::new(keys)));
         let local = LocalDeliverer::new(deliverer.clone());
         let indexer = Indexer::new(of_indexer).with_clock(now_ms).with_webhooks(Arc::new(local.clone()));
         let stream = site.engine.stream(TABLE).await.unwrap().unwrap();
@@ -63,6 +77,7 @@ impl World {
             description: String::new(),
             url: url.to_owned(),
             events: vec![EVENT],
+            unknown_events: Vec::new(),
             status: WebhookStatus::Active,
             secret: None,
             created: now,
@@ -107,8 +122,17 @@ impl World {
         self.local.wait_until_idle().await;
     }
 
-    /// Has the indexer process the stream to its end, or until the indexer reports a failed record.
-    /// The next call passes the failed batch to the indexer again.
+    pub(crate) async fn wait_until_idle(&self) {
+        self.local.wait_until_idle().await;
+    }
+
+    /// Ends the function's process.
+    pub(crate) async fn shut_down(&self, patience: Duration) {
+        self.local.shut_down(patience).await;
+    }
+
+    /// Has the indexer process the stream to its end, or until it reports a record, which is delivered
+    /// again by the next call.
     pub(crate) async fn start(&self) {
         loop {
             let mut records = self.stream.oldest(1_000).await.unwrap();
@@ -158,7 +182,7 @@ impl World {
     pub(crate) async fn pending(&self) -> usize {
         let is_pending = |item: &&Value| {
             let key = item["PK"]["S"].as_str().unwrap_or_default();
-            key == "HOOK#QUEUE" || key.starts_with("HOOK#TO#")
+            key.starts_with("HOOK#QUEUE#") || key.starts_with("HOOK#TO#")
         };
         self.site.items().await.iter().filter(is_pending).count()
     }

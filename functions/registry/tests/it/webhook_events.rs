@@ -24,6 +24,7 @@ async fn subscribe(site: &Site, events: &[WebhookEvent]) {
         description: String::new(),
         url: "https://example.com/".to_owned(),
         events: events.to_vec(),
+        unknown_events: Vec::new(),
         status: WebhookStatus::Active,
         secret: None,
         created: 1,

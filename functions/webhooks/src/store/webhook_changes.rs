@@ -66,6 +66,8 @@ impl CheckedChange {
             name: name.clone().unwrap_or(webhook.name),
             url: url.clone().unwrap_or(webhook.url),
             description: description.clone().unwrap_or(webhook.description),
+            // A change of the events replaces all of them.
+            unknown_events: if events.is_some() { Vec::new() } else { webhook.unknown_events },
             events: events.clone().unwrap_or(webhook.events),
             secret: if secret.is_some() { sealed.clone() } else { webhook.secret },
             status: status.unwrap_or(webhook.status),
@@ -107,6 +109,7 @@ impl Store {
             description: new.description,
             url: new.url,
             events,
+            unknown_events: Vec::new(),
             status: new.status,
             secret,
             created: now,
@@ -186,7 +189,13 @@ impl Store {
         let change = &change;
         let key = &StoredWebhook::key(workspace, id);
         self.table
-            .change("a webhook", |_| async move {
+            .change("a webhook", |refusal| async move {
+                let check = self.authorizer_writes.workspace_open_condition(workspace);
+                // The order of the writes: the webhook, the subscriptions, the workspace.
+                let closed = if_closed(workspace, refusal.0.get(2).filter(|_| check.is_some()));
+                if let Some(closed) = closed {
+                    return Err(closed);
+                }
                 let of_workspace = WorkspaceSubscriptions::key(workspace);
                 let items = self.table.get_many(&[key.clone(), of_workspace.clone()]).await?;
                 let item = items.get(key).ok_or_else(|| webhook_not_found(&id.to_string()))?;
@@ -199,7 +208,8 @@ impl Store {
                 };
                 let subscriptions = WorkspaceSubscriptions::of(items.get(&of_workspace));
                 let of_subscriptions = subscriptions.with_change(workspace, Some(&before), after.as_ref());
-                Ok::<_, Error>(ChangePlan::Write(vec![of_webhook, of_subscriptions], after))
+                let writes = [of_webhook, of_subscriptions].into_iter().chain(check);
+                Ok::<_, Error>(ChangePlan::Write(writes.collect(), after))
             })
             .await
     }

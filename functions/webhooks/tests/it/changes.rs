@@ -99,7 +99,7 @@ async fn invalid_webhooks_are_refused_with_the_messages_of_mlflow() {
         ("events", json!([{}]), "Invalid webhook event."),
         ("events", json!([created[0], created[0]]), "Webhook events must be different, but 'prompt.created' is"),
         ("description", json!("d".repeat(1_001)), "The description of a webhook must be at most 1000 characters"),
-        ("secret", json!("s".repeat(1_001)), "The secret of a webhook must be at most 1000 characters"),
+        ("secret", json!("s".repeat(1_001)), "The secret of a webhook must be at most 1000 bytes"),
     ] {
         let mut new = new_webhook("hook");
         new[field] = value;

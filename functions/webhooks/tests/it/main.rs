@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod changes;
+mod deleted_workspaces;
 mod generated;
 mod lists;
 mod secrets;

@@ -8,7 +8,7 @@ use artifact_store::ArtifactStore;
 use entities::webhooks::WebhookDeliverer;
 use mlflow_api::UserName;
 use mlflow_api::auth::PermissionLevel;
-use outbound::OutboundPolicy;
+use outbound::{OutboundPolicy, Schemes};
 use permissions::{SignedRequests, UserAuthorizer};
 use secrets::{KmsKey, SecretKeys};
 use service::InternalCalls;
@@ -33,6 +33,10 @@ const WORKSPACES_VARIABLE: &str = "WORKSPACES";
 const MAX_ARTIFACT_SIZE_VARIABLE: &str = "MAX_ARTIFACT_SIZE";
 /// ARN of the KMS key that encrypts the secrets that users store.
 const SECRETS_KEY_VARIABLE: &str = "SECRETS_KEY";
+/// Whether webhooks may have `http` URLs: `on` or `off`.
+const ALLOW_HTTP_VARIABLE: &str = "WEBHOOKS_ALLOW_HTTP";
+/// Whether webhooks may have addresses of this machine and of private networks: `on` or `off`.
+const ALLOW_PRIVATE_VARIABLE: &str = "WEBHOOKS_ALLOW_PRIVATE_ADDRESSES";
 /// Directory of the layer's files, unless the environment variable `UI_DIRECTORY` overrides it.
 const UI_LAYER_DIRECTORY: &str = "/opt/build";
 
@@ -219,6 +223,7 @@ impl Environment {
         {
             around.secret_keys = Arc::new(SecretKeys::Kms(KmsKey::new(key)));
         }
+        around.outbound_policy = outbound_policy()?;
         if functions.iter().any(|function| function.table.is_some()) {
             let table = Table::from_environment().await?;
             around.is_new_table = !entities::layout::check(&table).await?;
@@ -226,6 +231,22 @@ impl Environment {
         }
         Ok(around)
     }
+}
+
+/// Returns the addresses that requests may be sent to which users choose. `template.yaml` sets none of
+/// the variables, so that functions in AWS send such requests to public addresses only. `make watch`
+/// sets them, for receivers on the same machine.
+///
+/// # Errors
+/// Returns an error if a variable is neither `on` nor `off`.
+pub fn outbound_policy() -> Result<OutboundPolicy, MountFailure> {
+    let is_on = |name| match variable(name).as_deref() {
+        None | Some("off") => Ok(false),
+        Some("on") => Ok(true),
+        Some(other) => Err(format!("{name} must be on or off, not {other}")),
+    };
+    let schemes = if is_on(ALLOW_HTTP_VARIABLE)? { Schemes::HttpsAndHttp } else { Schemes::Https };
+    Ok(OutboundPolicy { schemes, allow_private_peers: is_on(ALLOW_PRIVATE_VARIABLE)? })
 }
 
 /// Returns the value of a variable, if it is set and not empty.

@@ -190,6 +190,10 @@ pub enum TableActions {
     /// Read and write, including transactions, but without transaction conditions on items that the
     /// transaction does not write.
     Change,
+    /// Like `Write`, but without batches of writes.
+    WriteItems,
+    /// Like `Change`, but without batches of writes.
+    ChangeItems,
     /// Like `Change`, and read the table's stream.
     Index,
 }
@@ -205,6 +209,23 @@ impl TableActions {
                 "dynamodb:BatchGetItem",
                 "dynamodb:BatchWriteItem",
                 "dynamodb:ConditionCheckItem",
+                "dynamodb:DeleteItem",
+                "dynamodb:GetItem",
+                "dynamodb:PutItem",
+                "dynamodb:Query",
+                "dynamodb:UpdateItem",
+            ],
+            Self::WriteItems => &[
+                "dynamodb:BatchGetItem",
+                "dynamodb:ConditionCheckItem",
+                "dynamodb:DeleteItem",
+                "dynamodb:GetItem",
+                "dynamodb:PutItem",
+                "dynamodb:Query",
+                "dynamodb:UpdateItem",
+            ],
+            Self::ChangeItems => &[
+                "dynamodb:BatchGetItem",
                 "dynamodb:DeleteItem",
                 "dynamodb:GetItem",
                 "dynamodb:PutItem",

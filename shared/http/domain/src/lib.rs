@@ -35,7 +35,7 @@ mod mount;
 mod offloaded_responses;
 
 pub use api::{Domain, DomainApi, EndpointInfo, MountedDomain, endpoints};
-pub use environment::{Environment, UiFiles};
+pub use environment::{Environment, UiFiles, outbound_policy};
 pub use function::{
     BucketRight, EnvironmentSetting, Function, FunctionUrl, Indexes, KmsKey, Package, Queue, QueueRole,
     SecretParameter, TableActions, TableRights,

@@ -233,6 +233,7 @@ names! {
     PASSWORD: Text = "password",
     PENDING_SINCE: Number = "pending_since",
     POINTS: Bytes = "points",
+    POSITION: Text = "position",
     POSTPONED_UNTIL: Number = "postponed_until",
     PROMPTS: TextSet = "prompts",
     QUEUE: Text = "queue",

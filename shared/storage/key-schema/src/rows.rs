@@ -542,13 +542,19 @@ rows! {
     /// the stream, in which the events were committed.
     WebhookDelivery = "HOOK#TO#" <workspace: Name> "#" <webhook: WebhookId> "#" <model: ModelKey> / "D#" <number: SequenceNumber> { ..DELIVERY };
     /// Announces pending deliveries of a webhook about one model. A tick reads all of these rows.
-    WebhookQueue = "HOOK#QUEUE" / "Q#" <workspace: Name> "#" <webhook: WebhookId> "#" <model: ModelKey> {
+    WebhookQueue = "HOOK#QUEUE#" <shard: Shard> / "Q#" <workspace: Name> "#" <webhook: WebhookId> "#" <model: ModelKey> {
         WORKSPACE: Text "its workspace, unless that is the default one",
         MODEL: Text required "the model, which may be truncated in the key",
         DUE: Number required "when the next attempt is due, in ms",
         ADDED: Number required "counts the deliveries that were added",
         LEASE_HOLDER: Text "the process that delivers",
         LEASE_UNTIL: Number "when its lease expires, in ms"
+    };
+    /// How far `serve --follow-stream` has delivered a shard of the table's stream that contained
+    /// events for webhooks. After a restart, it continues there, and sends no event again.
+    StreamPosition = "STREAM" / "S#" <stream_shard: Name> {
+        POSITION: Text required "the sequence number of the last record of the last batch with an event",
+        EXPIRES: Number required "when DynamoDB deletes the row, in seconds"
     };
     // ---- MCP servers
     // -----------------------------------------------------------------------------------------

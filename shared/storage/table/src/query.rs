@@ -45,7 +45,7 @@ impl Query {
         self
     }
 
-    /// Skips the check of the items, so that unreadable ones can be deleted as well.
+    /// Skips the check of the items, so that unreadable ones can be deleted, or skipped, as well.
     #[must_use]
     pub fn for_removal(mut self) -> Self {
         self.for_removal = true;

@@ -18,6 +18,7 @@ async fn subscribe(table: &Table) {
         description: String::new(),
         url: "https://example.com/".to_owned(),
         events: WebhookEvent::ALL.to_vec(),
+        unknown_events: Vec::new(),
         status: WebhookStatus::Active,
         secret: None,
         created: 1,

@@ -46,19 +46,19 @@ pub fn check_url_text(url: &str) -> Result<()> {
 
 /// Checks a description.
 pub fn check_description(description: &str) -> Result<()> {
-    at_most("description", MAX_DESCRIPTION_LENGTH, description.chars().count())
+    at_most("description", "characters", MAX_DESCRIPTION_LENGTH, description.chars().count())
 }
 
 /// Checks a secret, which may be empty.
 pub fn check_secret(secret: &str) -> Result<()> {
-    at_most("secret", MAX_SECRET_LENGTH, secret.len())
+    at_most("secret", "bytes", MAX_SECRET_LENGTH, secret.len())
 }
 
-fn at_most(field: &str, limit: usize, length: usize) -> Result<()> {
+fn at_most(field: &str, unit: &str, limit: usize, length: usize) -> Result<()> {
     if length <= limit {
         return Ok(());
     }
-    Err(Error::invalid(format!("The {field} of a webhook must be at most {limit} characters long, but has {length}.")))
+    Err(Error::invalid(format!("The {field} of a webhook must be at most {limit} {unit} long, but has {length}.")))
 }
 
 /// Checks the events of a webhook, and sorts them.
@@ -107,7 +107,11 @@ mod tests {
         let message = check_url_text(" ").unwrap_err().message;
         assert_eq!(message, "Webhook URL cannot be empty or just whitespace: ' '");
         assert!(check_description(&"é".repeat(1_000)).is_ok() && check_description(&"d".repeat(1_001)).is_err());
-        assert!(check_secret("").is_ok() && check_secret(&"é".repeat(501)).is_err());
+        let message = check_description(&"é".repeat(1_001)).unwrap_err().message;
+        assert_eq!(message, "The description of a webhook must be at most 1000 characters long, but has 1001.");
+        assert!(check_secret("").is_ok() && check_secret(&"é".repeat(500)).is_ok());
+        let message = check_secret(&"é".repeat(501)).unwrap_err().message;
+        assert_eq!(message, "The secret of a webhook must be at most 1000 bytes long, but has 1002.");
     }
 
     #[test]

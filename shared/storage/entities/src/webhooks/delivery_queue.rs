@@ -9,10 +9,10 @@
 use std::time::Duration;
 
 use key_schema::attributes::{ADDED, DUE, LEASE_HOLDER, LEASE_UNTIL, MODEL, WORKSPACE};
-use key_schema::{ModelKey, rows};
+use key_schema::{ModelKey, Shard, rows};
 use table::{Condition, Failure, Item, Query, QueryPage, Result, Table, Update, Value, number, text};
 
-use super::delivery_rows::QueueId;
+use super::delivery_rows::{QueueId, next_page};
 use crate::{in_workspace, now_ms, unreadable, workspace_named};
 
 /// A queue with pending deliveries.
@@ -72,18 +72,13 @@ impl StoredQueue {
         }
     }
 
-    /// Reads the page of all queues that follows `last`, or the first one. Returns `None` if `last`
-    /// is the last page.
+    /// Reads a page of the queues of a shard, which may contain unreadable rows.
     ///
     /// # Errors
     /// Returns an error if the table cannot be read.
-    pub async fn page(table: &Table, last: Option<QueryPage>, limit: usize) -> Result<Option<QueryPage>> {
-        let query = Query::of(rows::WebhookQueue::all().range()).limit(limit);
-        match last {
-            None => table.query_page(&query).await.map(Some),
-            Some(QueryPage { next: Some(next), .. }) => table.query_page(&query.starting_at(next)).await.map(Some),
-            Some(_) => Ok(None),
-        }
+    pub async fn page(table: &Table, shard: Shard, last: Option<QueryPage>, limit: usize) -> Result<Option<QueryPage>> {
+        let query = Query::of(rows::WebhookQueue::all(&shard).range()).for_removal().limit(limit);
+        next_page(table, query, last).await
     }
 
     /// Postpones the queue, if it is due and no process delivers from it.

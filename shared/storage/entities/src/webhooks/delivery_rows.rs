@@ -1,7 +1,7 @@
 //! The rows of pending deliveries, and of deliveries that have failed for good.
 
 use key_schema::attributes::{ANSWER, ATTEMPTS, EVENT, EXPIRES, MODEL, PENDING_SINCE, UPDATED};
-use key_schema::{Key, ModelKey, Name, SequenceNumber, rows};
+use key_schema::{Key, ModelKey, Name, SequenceNumber, Shard, rows};
 use mlflow_api::{WebhookEventId, WebhookId, Workspace};
 use table::{Condition, Failure, Item, Query, QueryPage, Result, Table, Update, number, text};
 
@@ -10,7 +10,8 @@ use crate::{now_ms, unreadable};
 
 /// How long a pending delivery is stored, in seconds: a day longer than its event.
 const DELIVERY_RETENTION_SECONDS: i64 = EVENT_RETENTION_SECONDS + 24 * 60 * 60;
-/// How long a delivery that has failed for good is stored, in seconds.
+/// How long a delivery that has failed for good is stored, in seconds, but not longer than its event,
+/// without which it cannot be repeated.
 const DEAD_RETENTION_SECONDS: i64 = 14 * 24 * 60 * 60;
 /// Maximum length of the stored outcome of an attempt, in characters.
 const MAX_ANSWER_LENGTH: usize = 500;
@@ -38,7 +39,8 @@ impl QueueId {
     /// Returns the key of the row that announces the queue.
     #[must_use]
     pub(super) fn key(&self) -> Key {
-        rows::WebhookQueue::key(&self.workspace_name(), &self.webhook, &self.model)
+        let shard = Shard::of(&format!("{}#{}", self.webhook, self.model.to_attribute()));
+        rows::WebhookQueue::key(&shard, &self.workspace_name(), &self.webhook, &self.model)
     }
 
     fn delivery_key(&self, number: &SequenceNumber) -> Key {
@@ -153,13 +155,19 @@ impl StoredDelivery {
         }
     }
 
-    /// Reads the oldest pending deliveries of a queue.
+    /// Reads a page of the pending deliveries of a queue, oldest first, which may contain unreadable
+    /// rows. Returns `None` after the last page.
     ///
     /// # Errors
     /// Returns an error if the table cannot be read.
-    pub async fn oldest(table: &Table, queue: &QueueId, limit: usize) -> Result<QueryPage> {
+    pub async fn pending(
+        table: &Table,
+        queue: &QueueId,
+        last: Option<QueryPage>,
+        limit: usize,
+    ) -> Result<Option<QueryPage>> {
         let range = rows::WebhookDelivery::all(&queue.workspace_name(), &queue.webhook, &queue.model).range();
-        table.query_page(&Query::of(range).limit(limit)).await
+        next_page(table, Query::of(range).for_removal().limit(limit), last).await
     }
 
     /// Records a failed attempt. Does nothing if the delivery has completed in the meantime.
@@ -191,9 +199,27 @@ impl StoredDelivery {
         let now = now_ms();
         let key = rows::DeadDelivery::key(&queue.workspace_name(), &queue.webhook, &self.event);
         let dead = Self { attempts: self.attempts.saturating_add(1), answer: Some(bounded(answer)), ..self.clone() };
-        let item = Self::item(key, &dead, now / 1_000 + DEAD_RETENTION_SECONDS).with(UPDATED.name(), number(now));
+        let event_expires = self.event.created() / 1_000 + EVENT_RETENTION_SECONDS;
+        let expires = event_expires.min(now / 1_000 + DEAD_RETENTION_SECONDS);
+        let item = Self::item(key, &dead, expires).with(UPDATED.name(), number(now));
         table.put(item, &Condition::Always).await?;
         self.remove(table).await
+    }
+
+    /// Removes a delivery from those that have failed for good, unless it has failed again since it
+    /// was read.
+    ///
+    /// # Errors
+    /// Returns an error if the table cannot be written.
+    pub async fn remove_dead(&self, table: &Table) -> Result<()> {
+        let is_same = match self.died {
+            Some(died) => Condition::Equals(UPDATED.into(), number(died)),
+            None => Condition::Missing(UPDATED.into()),
+        };
+        match table.delete(&self.key, &is_same).await {
+            Ok(()) | Err(Failure::Refused { .. }) => Ok(()),
+            Err(failure) => Err(failure),
+        }
     }
 
     /// Returns the webhook of a delivery that has failed for good. `None` if the delivery is pending.
@@ -203,17 +229,22 @@ impl StoredDelivery {
     }
 
     /// Reads a page of the deliveries of a workspace that have failed for good, ordered by webhook
-    /// and then by event.
+    /// and then by event. It may contain unreadable rows. Returns `None` after the last page.
     ///
     /// # Errors
     /// Returns an error if the table cannot be read.
-    pub async fn dead(table: &Table, workspace: &Workspace, page: Option<QueryPage>) -> Result<Option<QueryPage>> {
-        let query = Query::of(rows::DeadDelivery::all(&Name::from(workspace.as_str())).range());
-        match page {
-            None => table.query_page(&query).await.map(Some),
-            Some(QueryPage { next: Some(next), .. }) => table.query_page(&query.starting_at(next)).await.map(Some),
-            Some(_) => Ok(None),
-        }
+    pub async fn dead(table: &Table, workspace: &Workspace, last: Option<QueryPage>) -> Result<Option<QueryPage>> {
+        let range = rows::DeadDelivery::all(&Name::from(workspace.as_str())).range();
+        next_page(table, Query::of(range).for_removal(), last).await
+    }
+}
+
+/// Reads the page that follows the last one. Returns `None` if there is none.
+pub(super) async fn next_page(table: &Table, query: Query, last: Option<QueryPage>) -> Result<Option<QueryPage>> {
+    match last {
+        None => table.query_page(&query).await.map(Some),
+        Some(QueryPage { next: Some(next), .. }) => table.query_page(&query.starting_at(next)).await.map(Some),
+        Some(_) => Ok(None),
     }
 }
 

@@ -12,9 +12,9 @@ use table::{Condition, Item, Result, Table, Write, bytes_set, number, text};
 
 use crate::{in_workspace, now_ms, unreadable, workspace_named};
 
-/// How long events are stored, in seconds: a day of attempts, and 14 days in which a failed delivery
-/// can be repeated.
-pub const EVENT_RETENTION_SECONDS: i64 = 15 * 24 * 60 * 60;
+/// How long events are stored, in seconds: up to a day in the stream, a day of attempts, and 14 days
+/// in which a failed delivery can be repeated.
+pub const EVENT_RETENTION_SECONDS: i64 = 16 * 24 * 60 * 60;
 /// Size of a body, in bytes, above which it is stored in parts.
 pub const MAX_INLINE_BODY_BYTES: usize = 100_000;
 /// Maximum size of a part, in bytes. An item has at most 400 KB.
@@ -99,9 +99,10 @@ pub struct StoredEvent {
     pub workspace: Workspace,
     /// The model that the event is about.
     pub model: ModelKey,
-    /// The event. `None` if a later version has stored an event that this version does not know.
-    pub event: Option<WebhookEvent>,
-    /// The webhooks that subscribed to the event when it was written.
+    /// The name of the event. A later version may have stored an event that this version does not
+    /// know, and delivers nevertheless.
+    pub name: String,
+    /// The webhooks that subscribed to it.
     pub webhooks: Vec<WebhookId>,
     /// Time in ms at which the call was received.
     pub created: i64,
@@ -128,7 +129,7 @@ impl StoredEvent {
                 id: rows::WebhookEvent::parse(&item.key()?)?.event,
                 workspace,
                 model: ModelKey::from(item.get(MODEL)?),
-                event: WebhookEvent::parse(item.get(NAME)?),
+                name: item.get(NAME)?.to_owned(),
                 webhooks: webhooks.filter_map(|id| WebhookId::parse(std::str::from_utf8(id.as_ref()).ok()?)).collect(),
                 created: item.get(CREATED)?,
                 body: item.get(BODY).map(str::to_owned),

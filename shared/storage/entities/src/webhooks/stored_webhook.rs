@@ -27,6 +27,8 @@ pub struct StoredWebhook {
     pub url: String,
     /// The events that it subscribes to, in order.
     pub events: Vec<WebhookEvent>,
+    /// Names of further events, which only a later version knows.
+    pub unknown_events: Vec<String>,
     /// The status.
     pub status: WebhookStatus,
     /// The sealed secret, if deliveries are signed.
@@ -46,21 +48,30 @@ impl StoredWebhook {
         rows::Webhook::key(&Name::from(workspace.as_str()), &id)
     }
 
-    /// Parses a webhook. Unknown events, which a later version may have stored, are omitted.
+    /// Parses a webhook.
     ///
     /// # Errors
     /// Returns an error if the item is not a webhook.
     pub fn of(item: &Item) -> mlflow_api::Result<Self> {
         let read = || {
             let key = item.key()?;
-            let mut events: Vec<_> = item.elements(EVENTS).iter().filter_map(event_of).collect();
+            let (mut events, mut unknown_events) = (Vec::new(), Vec::new());
+            for name in item.elements(EVENTS) {
+                let name = std::str::from_utf8(name.as_ref()).ok()?;
+                match WebhookEvent::parse(name) {
+                    Some(event) => events.push(event),
+                    None => unknown_events.push(name.to_owned()),
+                }
+            }
             events.sort_unstable();
+            unknown_events.sort_unstable();
             Some(Self {
                 id: rows::Webhook::parse(&key)?.webhook,
                 name: item.get(NAME)?.to_owned(),
                 description: item.get(DESCRIPTION).unwrap_or_default().to_owned(),
                 url: item.get(URL)?.to_owned(),
                 events,
+                unknown_events,
                 status: WebhookStatus::parse(item.get(WEBHOOK_STATUS)?)?,
                 secret: item.bytes(SECRET).map(<[u8]>::to_vec),
                 created: item.get(CREATED)?,
@@ -74,7 +85,7 @@ impl StoredWebhook {
     /// Returns the item of the webhook.
     #[must_use]
     pub fn item(&self, workspace: &Workspace) -> Item {
-        let events = self.events.iter().map(|event| event.name().as_bytes().to_vec());
+        let events = self.event_names().map(|name| name.as_bytes().to_vec());
         let item = Item::new(Self::key(workspace, self.id))
             .with(NAME.name(), text(&self.name))
             .with(URL.name(), text(&self.url))
@@ -97,13 +108,15 @@ impl StoredWebhook {
         self.status == WebhookStatus::Active
     }
 
-    /// Checks whether the webhook is to receive an event.
-    #[must_use]
-    pub fn receives(&self, event: WebhookEvent) -> bool {
-        self.is_active() && self.events.contains(&event)
+    /// Returns the names of all events that it subscribes to, including those that only a later
+    /// version knows.
+    pub fn event_names(&self) -> impl Iterator<Item = &str> {
+        self.events.iter().map(|event| event.name()).chain(self.unknown_events.iter().map(String::as_str))
     }
-}
 
-fn event_of(name: &impl AsRef<[u8]>) -> Option<WebhookEvent> {
-    WebhookEvent::parse(std::str::from_utf8(name.as_ref()).ok()?)
+    /// Checks whether the webhook is to receive an event of this name.
+    #[must_use]
+    pub fn receives(&self, event: &str) -> bool {
+        self.is_active() && self.event_names().any(|name| name == event)
+    }
 }

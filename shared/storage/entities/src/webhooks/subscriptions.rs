@@ -95,7 +95,8 @@ impl Subscriptions {
 /// The row with the subscriptions of a workspace, for changing it together with a webhook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkspaceSubscriptions {
-    active: BTreeMap<WebhookId, Vec<WebhookEvent>>,
+    /// By webhook: the names of its events, some of which only a later version may know.
+    active: BTreeMap<WebhookId, Vec<String>>,
     count: u32,
     changes: Option<i64>,
 }
@@ -107,15 +108,14 @@ impl WorkspaceSubscriptions {
         rows::WebhookSubscriptions::key(&Name::from(workspace.as_str()))
     }
 
-    /// Parses the row. `None` stands for a workspace that never had a webhook. Unknown events, which
-    /// a later version may have stored, are ignored.
+    /// Parses the row. `None` stands for a workspace that never had a webhook.
     #[must_use]
     pub fn of(row: Option<&Item>) -> Self {
         let Some(row) = row else { return Self::default() };
         let entries = row.map(SUBSCRIPTIONS).into_iter().flatten();
         let active = entries.filter_map(|(id, names)| {
             let names = names.as_s().ok()?.split(' ');
-            Some((WebhookId::parse(id)?, names.filter_map(WebhookEvent::parse).collect()))
+            Some((WebhookId::parse(id)?, names.map(str::to_owned).collect()))
         });
         Self { active: active.collect(), count: row.get(COUNT).unwrap_or_default(), changes: row.get(CHANGES) }
     }
@@ -131,8 +131,8 @@ impl WorkspaceSubscriptions {
     pub fn subscribers(&self) -> Subscribers {
         let mut by_event = BTreeMap::<_, Vec<_>>::new();
         for (webhook, events) in &self.active {
-            for event in events {
-                by_event.entry(*event).or_default().push(*webhook);
+            for event in events.iter().filter_map(|name| WebhookEvent::parse(name)) {
+                by_event.entry(event).or_default().push(*webhook);
             }
         }
         Subscribers(Arc::new(by_event))
@@ -154,13 +154,10 @@ impl WorkspaceSubscriptions {
         if let Some(after) = after {
             self.count += 1;
             if after.is_active() {
-                self.active.insert(after.id, after.events.clone());
+                self.active.insert(after.id, after.event_names().map(str::to_owned).collect());
             }
         }
-        let entries = self.active.iter().map(|(webhook, events)| {
-            let names: Vec<_> = events.iter().map(|event| event.name()).collect();
-            (webhook.to_string(), text(names.join(" ")))
-        });
+        let entries = self.active.iter().map(|(webhook, names)| (webhook.to_string(), text(names.join(" "))));
         let unchanged = match self.changes {
             Some(changes) => Condition::Equals(CHANGES.into(), number(changes)),
             None => Condition::Missing(CHANGES.into()),

@@ -10,45 +10,55 @@ use mlflow_api::{Error, Result, Workspace};
 use table::{Condition, Failure, Item, Query, Update, Write, text};
 
 use crate::workspaces::deletion::conflict;
+use crate::workspaces::document::WorkspaceDocument;
 use crate::workspaces::store::Workspaces;
 
 /// Number of entities that are moved concurrently.
 const CONCURRENCY: usize = 8;
 
 impl Workspaces {
-    /// Moves everything that a workspace lists. Takes one or two requests per entity.
+    /// Moves everything that a workspace lists. One or two requests per entity, and one per page.
+    /// Returns whether the workspace is still being deleted.
     ///
     /// # Errors
     /// `INVALID_STATE` if a name is taken.
-    pub(crate) async fn move_all(&self, from: &Workspace, to: &Workspace) -> Result<()> {
+    pub(crate) async fn move_all(&self, begun: &WorkspaceDocument, to: &Workspace) -> Result<bool> {
+        let from = &begun.name;
         let here = Name::from(from.as_str());
-        self.move_rows(rows::ExperimentName::all(&here).range(), |row| self.move_experiment(row, from, to)).await?;
-        for kind in [ModelKind::Model, ModelKind::Prompt] {
-            let models = rows::ModelName::all(&here).kind(&kind).range();
-            self.move_rows(models, |row| self.move_model(row, kind, from, to)).await?;
-        }
+        let [models, prompts] =
+            [ModelKind::Model, ModelKind::Prompt].map(|kind| (kind, rows::ModelName::all(&here).kind(&kind).range()));
+        let experiments = rows::ExperimentName::all(&here).range();
         let datasets = rows::WorkspaceEvaluationDataset::all(&here).range();
-        self.move_rows(datasets, |row| self.move_dataset(row, from, to)).await?;
-        self.move_rows(rows::WorkspaceScorer::all(&here).range(), |row| self.move_scorer(row, to)).await?;
-        self.move_rows(rows::McpServer::all(&here).range(), |row| self.move_mcp_server(row, from, to)).await?;
-        // The rows of deleted MCP servers whose versions are still to be removed are moved as well,
-        // so that the versions are removed from the destination.
-        self.move_rows(rows::McpServerRemoval::all(&here).range(), |row| self.move_mcp_removal(row, to)).await
+        let scorers = rows::WorkspaceScorer::all(&here).range();
+        let servers = rows::McpServer::all(&here).range();
+        // Versions that are still to be removed are removed from the other workspace.
+        let removals = rows::McpServerRemoval::all(&here).range();
+        Ok(self.move_rows(begun, experiments, |row| self.move_experiment(row, from, to)).await?
+            && self.move_rows(begun, models.1, |row| self.move_model(row, models.0, from, to)).await?
+            && self.move_rows(begun, prompts.1, |row| self.move_model(row, prompts.0, from, to)).await?
+            && self.move_rows(begun, datasets, |row| self.move_dataset(row, from, to)).await?
+            && self.move_rows(begun, scorers, |row| self.move_scorer(row, to)).await?
+            && self.move_rows(begun, servers, |row| self.move_mcp_server(row, from, to)).await?
+            && self.move_rows(begun, removals, |row| self.move_mcp_removal(row, to)).await?)
     }
 
     async fn move_rows<F: Future<Output = Result<()>>>(
         &self,
+        begun: &WorkspaceDocument,
         range: KeyRange,
         moved: impl Fn(Item) -> F,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let mut query = Query::of(range).whole();
         loop {
             let page = self.table.query_page(&query).await?;
+            if !page.items.is_empty() && !self.is_still_deleting(begun).await? {
+                return Ok(false);
+            }
             let under_way: Vec<_> = page.items.into_iter().map(&moved).collect();
             stream::iter(under_way).buffer_unordered(CONCURRENCY).try_collect::<()>().await?;
             match page.next {
                 Some(next) => query = query.starting_at(next),
-                None => return Ok(()),
+                None => return Ok(true),
             }
         }
     }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use crate::{read_all, webhooks};
+use crate::read_all;
+use crate::webhooks::{self, WorkspaceSubscriptions};
 use key_schema::attributes::{GOES_TO, ID, NAME};
-use key_schema::{Key, ModelKind, Name, rows};
+use key_schema::{Key, KeyRange, ModelKind, Name, rows};
 use mlflow_api::{Error, ErrorCode, McpServerName, Result, Workspace};
 use table::{Condition, Failure, Item, Query, Update, Write, text};
 
@@ -102,25 +103,72 @@ impl Workspaces {
 
     /// Moves the contents of a workspace, and deletes it. Takes one request per entity.
     ///
+    /// If a concurrent deletion has finished first, another workspace of this name may exist by now.
+    /// What it contains is left alone: rows are listed by the name of the workspace, and before they
+    /// are changed, the workspace is checked once more.
+    ///
     /// # Errors
     /// The table cannot be read or written, in which case the call may be repeated. `INVALID_STATE`
     /// if a name was taken in the meantime.
     pub async fn finish_deletion(&self, begun: &WorkspaceDocument) -> Result<()> {
         let Some(to) = &begun.goes_to else { return Err(Error::internal("the deletion was not started")) };
-        self.move_all(&begun.name, to).await?;
-        self.table.delete_range(rows::WorkspaceDay::all(&begun.name.as_str().into()).range()).await?;
-        webhooks::remove_all(&self.table, &begun.name).await?;
-        let is_it = Condition::Equals(ID.into(), text(&begun.id));
-        let writes = [
-            Write::Delete(key_of(&begun.name), is_it),
+        let is_it = || Condition::Equals(ID.into(), text(&begun.id));
+        // The subscriptions are removed before the webhooks, so that calls write no more events.
+        let subscriptions = [
+            Write::Check(key_of(&begun.name), is_it()),
+            Write::Delete(WorkspaceSubscriptions::key(&begun.name), Condition::Always),
+        ];
+        let workspace = [
+            Write::Delete(key_of(&begun.name), is_it()),
             Write::Delete(listed_key(&begun.name), Condition::Always),
             Write::Put(Item::new(former_key(&begun.name)), Condition::Always),
         ];
-        match self.table.transact(&writes).await {
-            // If the transaction is cancelled, a concurrent deletion has finished first. Another
-            // workspace of this name may exist by now.
-            Ok(()) | Err(Failure::Cancelled(_)) => Ok(()),
+        if !(self.move_all(begun, to).await? && self.change_if_deleting(&subscriptions).await?) {
+            return Ok(());
+        }
+        self.table.delete_range(rows::WorkspaceDay::all(&begun.name.as_str().into()).range()).await?;
+        for range in webhooks::rows_of(&begun.name) {
+            if !self.remove_rows(begun, range).await? {
+                return Ok(());
+            }
+        }
+        self.change_if_deleting(&workspace).await.map(drop)
+    }
+
+    /// Executes a transaction that requires that a workspace is still being deleted. Returns whether
+    /// it is.
+    async fn change_if_deleting(&self, writes: &[Write]) -> Result<bool> {
+        match self.table.transact(writes).await {
+            Ok(()) => Ok(true),
+            Err(Failure::Cancelled(_)) => Ok(false),
             Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// Returns whether a workspace is still being deleted. If so, everything that was listed under
+    /// its name before belongs to it.
+    pub(crate) async fn is_still_deleting(&self, begun: &WorkspaceDocument) -> Result<bool> {
+        let found = self.table.get(&key_of(&begun.name)).await?;
+        Ok(found.is_some_and(|found| found.get(ID) == Some(begun.id.as_str()) && found.get(GOES_TO).is_some()))
+    }
+
+    /// Removes rows whose keys are never used again. Returns whether the workspace is still being
+    /// deleted.
+    async fn remove_rows(&self, begun: &WorkspaceDocument, range: KeyRange) -> Result<bool> {
+        let mut query = Query::of(range).for_removal();
+        loop {
+            let page = self.table.query_page(&query).await?;
+            if page.items.is_empty() && page.next.is_none() {
+                return Ok(true);
+            }
+            if !self.is_still_deleting(begun).await? {
+                return Ok(false);
+            }
+            self.table.write_many(Vec::new(), &page.items.iter().filter_map(Item::key).collect::<Vec<_>>()).await?;
+            match page.next {
+                Some(next) => query = query.starting_at(next),
+                None => return Ok(true),
+            }
         }
     }
 
@@ -195,7 +243,7 @@ impl Workspaces {
         }
     }
 
-    async fn listed_names(&self, range: key_schema::KeyRange) -> Result<Vec<String>> {
+    async fn listed_names(&self, range: KeyRange) -> Result<Vec<String>> {
         let mut query = Query::of(range);
         let mut names = Vec::new();
         loop {

@@ -76,6 +76,7 @@ proptest! {
             ("McpServerRemoval", McpServerRemoval::key(&chosen, &Digest(number))),
             ("McpServerVersion", McpServerVersion::key(&Digest(number), &McpVersion::of("1.0.0-rc.1+b").unwrap())),
             ("McpServerVersionPart", McpServerVersionPart::key(&Digest(number), &WideDigest::of(&[&chosen.0]), &Ordinal(1))),
+            ("StreamPosition", StreamPosition::key(&chosen)),
             ("Config", Config::key(&chosen)),
             ("RunRemoval", RunRemoval::key(&experiment, &run)),
             ("LoggedModelRemoval", LoggedModelRemoval::key(&experiment, &model)),
