@@ -88,12 +88,14 @@ class StockMlflow:
 
 
 class NextStockMlflow(StockMlflow):
-    """`mlflow server` of the next release, which is in a directory of its own."""
+    """`mlflow server` of the next release, which is in a directory of its own. Its AI gateway is
+    switched off.
+    """
 
     _IS_WARM = False
 
     def __init__(self, directory: Path, release: Path, first_experiment_id: int | None = None):
-        environment = {"PYTHONPATH": str(release)}
+        environment = {"PYTHONPATH": str(release), "MLFLOW_ENABLE_AI_GATEWAY": "false"}
         directory.mkdir(parents=True, exist_ok=True)
         url = f"sqlite:///{stock_database(directory)}"
         command = [sys.executable, "-c", _MAKE_TABLES, url]
