@@ -29,6 +29,13 @@ def test_grants_are_listed_by_type(tmp_path: Path) -> None:
         for method, path, status in _REFUSED:
             answers = [requests.request(method, server.url + path, auth=auth, json={}, timeout=60) for auth in (None, ("ann", PASSWORD))]
             assert [answer.status_code for answer in answers] == [401, status], path
+        # A search of the issues of all experiments is for callers who may see all of them.
+        requests.post(f"{server.url}{V2}/users/create", auth=(ADMIN, PASSWORD), json={"username": "bob", "password": PASSWORD}, timeout=60)
+        denied = {"username": "bob", "resource_type": "experiment", "resource_id": "0", "permission": "DENY"}
+        requests.post(f"{server.url}{V3}/users/permissions/grant", auth=(ADMIN, PASSWORD), json=denied, timeout=60)
+        found = [requests.post(f"{server.url}{V3}/issues/search", auth=(name, PASSWORD), json={}, timeout=60) for name in (ADMIN, "bob")]
+        statuses = [answer.status_code for answer in found]
+        assert statuses == [200, 403], statuses
     finally:
         server.stop()
     listed = _command(data, "admin", "grants").splitlines()
@@ -39,7 +46,10 @@ def test_grants_are_listed_by_type(tmp_path: Path) -> None:
         "user ann\treview_queue\t*\tDENY\tdefault",
         "role reviewers\tmcp_server_version\t*\tEDIT\tdefault",
     ]
-    assert _command(data, "admin", "grants", "--type", "experiment") == "user ann\texperiment\t0\tEDIT\tdefault"
+    assert _command(data, "admin", "grants", "--type", "experiment") .splitlines() == [
+        "user ann\texperiment\t0\tEDIT\tdefault",
+        "user bob\texperiment\t0\tDENY\tdefault",
+    ]
     assert _command(data, "admin", "grants", "--type", "prompt") == "There are no grants of type prompt."
 
 
