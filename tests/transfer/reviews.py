@@ -20,6 +20,7 @@ def _fill_traces(store, experiment: str) -> None:
 
 def fill(url: str, directory: Path) -> dict[str, str]:
     """Fills a database of the installed release, and returns the ids of some entities by name."""
+    from mlflow.entities import IssueReference
     from mlflow.entities.issue import IssueSeverity, IssueStatus
     from mlflow.genai.label_schemas.label_schemas import InputCategorical, InputNumeric, InputPassFail, InputText
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
@@ -52,6 +53,8 @@ def fill(url: str, directory: Path) -> dict[str, str]:
     issue = store.create_issue(
         experiment, "slow", UNICODE, IssueStatus.PENDING, IssueSeverity.HIGH, ["a", UNICODE], run, ["cost", "latency"], "ann"
     ).issue_id
+    for trace in _TRACES:
+        store.create_assessment(IssueReference(issue_id=issue, issue_name="slow", trace_id=trace))
     store.create_issue(experiment, "large", "d" * 60_000)
     store.create_issue(gone, "of a deleted experiment", "d")
     store.delete_experiment(gone)

@@ -67,6 +67,8 @@ def test_the_newest_schema_is_imported_as_that_before_it(sqlite: SchemaTemplates
     api = f"{server.url}/api/3.0/mlflow"
     issue = requests.get(f"{api}/issues/{ids['issue']}", timeout=60).json()["issue"]
     assert issue["metadata"] == {"k": "v"} and issue["last_seen_timestamp"] == 5 and issue["last_updated_by"] == "eve"
+    searched = {"experiment_id": ids["experiment"], "include_trace_count": True}
+    counted = requests.post(f"{api}/issues/search", json=searched, timeout=60).json()["issues"]
     found = requests.get(f"{api}/review-queues/list", params={"experiment_id": ids["experiment"]}, timeout=60).json()["review_queues"]
     (queue,) = (queue for queue in found if queue["queue_type"] == "CUSTOM")
     items = requests.get(f"{api}/review-queues/items/list", params={"queue_id": queue["queue_id"]}, timeout=60).json()["items"]
@@ -76,6 +78,7 @@ def test_the_newest_schema_is_imported_as_that_before_it(sqlite: SchemaTemplates
     of_trace = {"experiment_id": ids["experiment"], "item_id": items[0]["item_id"]}
     queues = requests.get(f"{api}/review-queues/list", params=of_trace, timeout=60).json()["review_queues"]
     server.stop()
+    assert {issue["name"]: issue["trace_count"] for issue in counted} == {"slow": 2, "large": 0}
     assert [queue["name"] for queue in queues] == [queue["name"]]
     assert {item["status"] for item in items} == {"PENDING", "COMPLETE"}
     assert {schema["schema_id"] for schema in listed} >= set(queue["schema_ids"]) and len(listed) == 5
