@@ -44,6 +44,17 @@ enum Command {
         #[command(flatten)]
         place: TableOptions,
     },
+    /// List the grants of all users and roles by type of resource, one per line: the user or role,
+    /// the type, the resource, the level, and the workspace.
+    Grants {
+        /// Type of resource, which may be repeated. By default, the types whose grants were stored
+        /// without effect by earlier versions: `review_queue`, `mcp_server`, `mcp_server_version`,
+        /// `skill` and `skill_version`.
+        #[arg(long = "type", value_name = "TYPE", value_parser = grant_type)]
+        types: Vec<String>,
+        #[command(flatten)]
+        place: TableOptions,
+    },
     /// Map an IAM principal to a user: requests signed by the principal act as that user.
     Map {
         /// ARN of the IAM user or role.
@@ -97,6 +108,9 @@ enum Command {
 const GRANT_TYPES: [GrantType; 5] =
     [GrantType::Experiment, GrantType::Scorer, GrantType::RegisteredModel, GrantType::Prompt, GrantType::McpServer];
 
+/// Types whose grants earlier versions stored without effect.
+const NEW_GRANT_TYPES: [&str; 5] = ["review_queue", "mcp_server", "mcp_server_version", "skill", "skill_version"];
+
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     match options.command {
         Command::Create { user, place } => {
@@ -128,6 +142,10 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             print_line(&format!(
                 "Granted {level} on all experiments, scorers, registered models, prompts and MCP servers to `{name}`."
             ));
+        }
+        Command::Grants { types, place } => {
+            let types = if types.is_empty() { NEW_GRANT_TYPES.map(str::to_owned).to_vec() } else { types };
+            list_grants(&store(&place).await?, &types).await?;
         }
         Command::Map { principal, user, place } => {
             let (principal, name) = (principal_of(&principal)?, user_name(&user)?);
@@ -164,6 +182,40 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         Command::Enable { user, place } => set_disabled(&user, &place, false).await?,
     }
     Ok(())
+}
+
+/// Prints the grants of these types: those that users have directly, then those of roles. Two
+/// requests per user.
+async fn list_grants(store: &Store, types: &[String]) -> Result<(), Failure> {
+    let failed = |error: mlflow_api::Error| error.cause.unwrap_or(error.message);
+    let mut owners = Vec::new();
+    for user in store.users().await.map_err(failed)? {
+        let direct = format!("__user_{}__", user.user.id);
+        let roles = store.roles_of(&user).await.map_err(failed)?;
+        let owner = format!("user {}", user.user.name);
+        owners.extend(roles.into_iter().filter(|role| role.name == direct).map(|role| (owner.clone(), role)));
+    }
+    let roles = store.roles().await.map_err(failed)?;
+    owners.extend(roles.iter().map(auth::store::StoredRole::answer).map(|role| (format!("role {}", role.name), role)));
+    let mut has_any = false;
+    for (owner, role) in owners {
+        for grant in role.permissions.iter().filter(|grant| types.iter().any(|kind| kind == grant.resource_type)) {
+            has_any = true;
+            let (kind, pattern, level) = (grant.resource_type, &grant.resource_pattern, grant.permission);
+            print_line(&format!("{owner}\t{kind}\t{pattern}\t{level}\t{}", role.workspace));
+        }
+    }
+    if !has_any {
+        print_line(&format!("There are no grants of type {}.", types.join(", ")));
+    }
+    Ok(())
+}
+
+/// Parses a type of resources. Names that a later or earlier version has are no types here.
+fn grant_type(name: &str) -> Result<String, String> {
+    let known = GrantType::ALL.iter().any(|kind| kind.name() == name);
+    let names = || GrantType::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
+    if known { Ok(name.to_owned()) } else { Err(format!("expected one of {}", names())) }
 }
 
 async fn set_disabled(user: &str, place: &TableOptions, is_disabled: bool) -> Result<(), Failure> {

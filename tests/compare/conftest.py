@@ -2,7 +2,14 @@
 processes.
 """
 
+from collections.abc import Iterator
+
 import pytest
+
+from tests.support.http import Side
+from tests.support.next_release import next_release
+from tests.support.pair import FIRST_EXPERIMENT_OF_REFERENCE
+from tests.support.servers import NextStockMlflow
 
 #: Names of test properties: requests sent to both sides, and responses whose differences were
 #: accepted.
@@ -15,3 +22,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     compared, excused = (sum(value for name, value in properties if name == wanted) for wanted in (COMPARED, EXCUSED))
     if compared:
         terminalreporter.write_line(f"{compared} requests sent to both servers, {excused} responses differ and are accepted")
+
+
+#: Tests with the next release run in one process, which starts it once.
+NEXT_RELEASE = pytest.mark.xdist_group("next-release")
+
+
+@pytest.fixture(scope="session")
+def next_reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
+    server = NextStockMlflow(tmp_path_factory.mktemp("next"), next_release(), FIRST_EXPERIMENT_OF_REFERENCE)
+    yield Side("reference", server.url)
+    server.stop()

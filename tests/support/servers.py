@@ -88,7 +88,9 @@ class StockMlflow:
 
 
 class NextStockMlflow(StockMlflow):
-    """`mlflow server` of the next release, which is in a directory of its own."""
+    """`mlflow server` of the next release, which is in a directory of its own. Its AI gateway is
+    switched off.
+    """
 
     _IS_WARM = False
 
@@ -99,7 +101,7 @@ class NextStockMlflow(StockMlflow):
         first_experiment_id: int | None = None,
         environment: Mapping[str, str] | None = None,
     ):
-        environment = {"PYTHONPATH": str(release), **(environment or {})}
+        environment = {"PYTHONPATH": str(release), "MLFLOW_ENABLE_AI_GATEWAY": "false", **(environment or {})}
         directory.mkdir(parents=True, exist_ok=True)
         url = f"sqlite:///{stock_database(directory)}"
         command = [sys.executable, "-c", _MAKE_TABLES, url]

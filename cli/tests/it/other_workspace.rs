@@ -135,10 +135,7 @@ async fn another_workspace_is_as_if_it_were_not() {
         let makes_dataset = parts.uri.path().ends_with("/datasets/create") || is_of("/add-experiments");
         let is_refused = makes_dataset && status == 404;
         let is_none = is_of("/datasets/search") && found == serde_json::json!({});
-        // Known difference: if the experiment is of another workspace, the response is 404, and if there
-        // is no such experiment, nothing is found.
-        let is_known = status == 404 && (is_of("/issues/search") || is_of("/traces/delete-traces"));
-        if !is_same && !is_refused && !is_none && !is_known {
+        if !is_same && !is_refused && !is_none {
             told.push(format!("{call}: {status} {found}, but on the empty site {expected} {other}"));
         }
     }

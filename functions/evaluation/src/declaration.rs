@@ -42,6 +42,10 @@ impl DomainApi for Evaluation {
         crate::routes()
     }
 
+    fn constants() -> Vec<Route<Store>> {
+        crate::disabled_features::routes()
+    }
+
     fn store(around: &Environment) -> Result<Store, MountFailure> {
         Ok(Store::new(around.table()?.clone()))
     }

@@ -35,6 +35,7 @@
 
 mod datasets;
 mod declaration;
+mod disabled_features;
 mod issues;
 mod label_schemas;
 mod request_targets;

@@ -60,7 +60,10 @@ impl Endpoint for Delete {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<DeleteTracesResponse> {
-        let experiment = scope.experiment(self.experiment)?;
+        // An experiment of another workspace has no traces here, like one that does not exist.
+        let Some(experiment) = scope.listed_experiment(self.experiment)? else {
+            return Ok(DeleteTracesResponse { traces_deleted: 0 });
+        };
         let traces_deleted = match self.traces {
             TracesToDelete::ById(traces) => store.traces_delete(&experiment, &traces).await?,
             TracesToDelete::Until { latest, most } => store.traces_delete_until(&experiment, latest, most).await?,

@@ -39,7 +39,7 @@ impl DomainApi for Tracking {
     }
 
     fn constants() -> Vec<Route<Store>> {
-        crate::ui_placeholders::routes()
+        crate::ui_placeholders::routes().into_iter().chain(crate::disabled_features::routes()).collect()
     }
 
     fn store(around: &Environment) -> Result<Store, MountFailure> {

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `experiments.rs`, `runs.rs`, `logging.rs`, `metrics.rs`, `logged_models.rs`, `server_info.rs` | endpoints |
 //! | `ui_placeholders.rs` | empty responses to the user interface's requests for features that this server does not have |
+//! | `disabled_features.rs` | refusals of the AI gateway, jobs, prompt optimization and the Assistant |
 //! | `store/experiment`, `store/run`, `store/metric`, `store/logged_model` | one folder per resource |
 //! | `store/run/read.rs` | `runs/get`: `docs/design/run-metrics.md` |
 //! | `store/run_search` | searches of runs: `docs/design/run-index.md` |
@@ -90,6 +91,7 @@
 
 mod artifact_location;
 mod declaration;
+pub mod disabled_features;
 mod experiments;
 mod logged_models;
 mod logging;
@@ -106,6 +108,6 @@ pub use server_info::VERSION;
 
 /// Returns the domain's router over a given store. For tests.
 pub fn router(store: &store::Store, authorizer: std::sync::Arc<dyn access::Authorizer>) -> axum::Router {
-    let routes = routes().into_iter().chain(ui_placeholders::routes()).collect();
+    let routes = routes().into_iter().chain(ui_placeholders::routes()).chain(disabled_features::routes()).collect();
     service::router(routes, &service::FunctionContext::new(store.clone(), authorizer))
 }

@@ -4,8 +4,8 @@
 //!
 //! The placeholder routes are not endpoints: they are not in [`crate::routes`], count as missing in
 //! `docs/reference/coverage.md`, and are served only under `/ajax-api`. Under `/api`, a client that
-//! requests one of these paths gets MLflow's 404, so it never mistakes a missing feature for an
-//! empty result.
+//! requests one of these paths gets MLflow's 404, or a refusal ([`crate::disabled_features`]), so it
+//! never mistakes a missing feature for an empty result.
 
 use service::Paths::{AjaxV2, AjaxV3};
 use service::Route;
@@ -28,6 +28,7 @@ pub fn routes() -> Vec<Route<Store>> {
         // Requests of the AI gateway's pages. `server-info` reports that the server has no gateway,
         // so the UI hides most of them.
         Route::json("GET", "gateway-proxy", AjaxV2, r#"{"endpoints":[]}"#),
+        Route::json("POST", "gateway-proxy", AjaxV2, r#"{"endpoints":[]}"#),
         Route::json("GET", "gateway/endpoints/list", AjaxV3, r#"{"endpoints":[]}"#),
         Route::json("GET", "gateway/endpoints/bindings/list", AjaxV3, "{}"),
         Route::json("GET", "gateway/model-definitions/list", AjaxV3, "{}"),

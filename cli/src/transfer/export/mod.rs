@@ -8,7 +8,8 @@ pub(crate) use options::Options;
 
 use crate::Failure;
 use crate::transfer::{
-    evaluation_datasets, experiments, logged_models, registered_models, runs, scorers, traces, workspaces,
+    evaluation_datasets, experiments, logged_models, mcp_servers, registered_models, reviews, runs, scorers, traces,
+    workspaces,
 };
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
@@ -19,8 +20,10 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         logged_models::export(&context, &experiment).await?;
         traces::export(&context, &experiment).await?;
         Box::pin(scorers::export(&context, &experiment)).await?;
+        Box::pin(reviews::export(&context, &experiment)).await?;
     }
     registered_models::export(&context).await?;
+    Box::pin(mcp_servers::export(&context)).await?;
     Box::pin(evaluation_datasets::export(&context)).await?;
     context.finish()
 }

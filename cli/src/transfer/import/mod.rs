@@ -25,6 +25,7 @@ mod fingerprint;
 mod local_indexing;
 mod options;
 mod remapped_ids;
+mod replacement;
 mod report;
 mod retention_check;
 mod table_writer;
@@ -36,6 +37,7 @@ pub(crate) use decision::ImportDecision;
 pub(crate) use fingerprint::fingerprint;
 pub(crate) use options::Options;
 pub(crate) use remapped_ids::{IdKind, ORIGINAL_ID_TAG, RemappedIds, replacement_digits, replacement_digits_of};
+pub(crate) use replacement::{is_to_be_written, report_written, verify as verify_entity};
 pub(crate) use report::ImportReport;
 pub(crate) use table_writer::TableWriter;
 
@@ -48,8 +50,8 @@ use crate::output::print_line;
 use crate::transfer::experiments::ImportedExperiment;
 use crate::transfer::users::UserDatabase;
 use crate::transfer::{
-    artifact_check, evaluation_datasets, experiments, logged_models, registered_models, runs, scorers, traces, users,
-    workspaces,
+    artifact_check, evaluation_datasets, experiments, logged_models, mcp_servers, registered_models, reviews, runs,
+    scorers, traces, users, workspaces,
 };
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
@@ -128,12 +130,14 @@ async fn import_all(context: &ImportContext, indexing: &LocalIndexing) -> Result
         logged_models::import(context, experiment).await?;
         traces::import(context, experiment).await?;
         scorers::import(context, experiment).await?;
+        reviews::import(context, experiment).await?;
         if experiment.is_new() {
             indexing.wait_for(experiment.id).await?;
         }
         experiments::publish(context, experiment).await?;
     }
     registered_models::import(context).await?;
+    Box::pin(mcp_servers::import(context)).await?;
     evaluation_datasets::import(context).await?;
     Ok(experiments)
 }
@@ -147,7 +151,9 @@ async fn verify_all(context: &ImportContext, experiments: &[ImportedExperiment])
         logged_models::verify(context, experiment).await?;
         traces::verify(context, experiment).await?;
         scorers::verify(context, experiment).await?;
+        reviews::verify(context, experiment).await?;
     }
     registered_models::verify(context).await?;
+    Box::pin(mcp_servers::verify(context)).await?;
     evaluation_datasets::verify(context).await
 }

@@ -5,7 +5,7 @@ use crate::Failure;
 use crate::transfer::database::SqlValue;
 
 /// Tables that an import reads, or that have nothing to import: derived data, locks and versions.
-const READ: [&str; 47] = [
+const READ: [&str; 60] = [
     "alembic_version",
     "alembic_version_auth",
     "assessments",
@@ -18,12 +18,21 @@ const READ: [&str; 47] = [
     "experiments",
     "input_tags",
     "inputs",
+    "issue_categories",
+    "issues",
     "job_locks",
+    "label_schemas",
     "latest_metrics",
     "logged_model_metrics",
     "logged_model_params",
     "logged_model_tags",
     "logged_models",
+    "mcp_access_endpoints",
+    "mcp_server_aliases",
+    "mcp_server_tags",
+    "mcp_server_version_tags",
+    "mcp_server_versions",
+    "mcp_servers",
     "metrics",
     "model_version_tags",
     "model_versions",
@@ -32,6 +41,10 @@ const READ: [&str; 47] = [
     "registered_model_aliases",
     "registered_model_tags",
     "registered_models",
+    "review_queue_items",
+    "review_queue_label_schemas",
+    "review_queue_users",
+    "review_queues",
     "runs",
     "scheduler_leases",
     "scorer_versions",
@@ -58,20 +71,12 @@ const READ: [&str; 47] = [
 ];
 
 /// Tables that contain parts of entities of another table, which is counted instead.
-const PARTS: [&str; 24] = [
+const PARTS: [&str; 16] = [
     "webhook_events",
     "endpoint_model_mappings",
     "endpoint_bindings",
     "endpoint_tags",
     "guardrail_configs",
-    "review_queue_users",
-    "review_queue_items",
-    "review_queue_label_schemas",
-    "mcp_server_versions",
-    "mcp_server_tags",
-    "mcp_server_version_tags",
-    "mcp_server_aliases",
-    "issue_categories",
     "skill_aliases",
     "skill_tags",
     "skill_versions",
@@ -88,17 +93,12 @@ const PARTS: [&str; 24] = [
 
 /// Names of entities in reports, by table. A table that is not in the list is reported by its own
 /// name.
-const NAMES: [(&str, &str); 13] = [
+const NAMES: [(&str, &str); 8] = [
     ("budget_policies", "budget policies of the AI gateway"),
     ("endpoints", "endpoints of the AI gateway"),
     ("guardrails", "guardrails of the AI gateway"),
-    ("issues", "issues of traces"),
     ("jobs", "jobs"),
-    ("label_schemas", "label schemas"),
-    ("mcp_access_endpoints", "access endpoints of MCP servers"),
-    ("mcp_servers", "MCP servers"),
     ("model_definitions", "model definitions of the AI gateway"),
-    ("review_queues", "review queues"),
     ("secrets", "secrets of the AI gateway"),
     ("skills", "skills"),
     ("webhooks", "webhooks"),

@@ -8,7 +8,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use entities::attributes::{EDITS, IMPORTED};
-use entities::{StoredTrace, TraceStub};
+use entities::{StoredTrace, TraceStub, issue_count_writes};
 use futures::stream::{self, TryStreamExt};
 use key_schema::{Ascending, Key, rows};
 use mlflow_api::traces::{SPANS_LOCATION_TAG, TRACKING_STORE, TraceState};
@@ -227,11 +227,23 @@ async fn write(
     }
     context.writer.put_all(marks).await?;
     let count = new.len() as u64;
-    context.writer.put_all(new).await?;
+    let (counted, new): (Vec<_>, Vec<_>) = new
+        .into_iter()
+        .map(|document| (issue_count_writes(experiment.id, None, Some(&document)), document))
+        .partition(|(counts, _)| !counts.is_empty());
+    context.writer.put_all(new.into_iter().map(|(_, document)| document).collect()).await?;
+    for (counts, document) in counted {
+        // In one transaction, so that a repeated import does not count a trace twice.
+        let put = Write::Put(document, Condition::Always);
+        let written = context.writer.transact(&std::iter::once(put).chain(counts).collect::<Vec<_>>()).await;
+        written.map_err(|failure| format!("cannot write traces: {failure:?}"))?;
+    }
     context.report.imported(KIND, count);
     for (document, trace, replaced) in changed {
         let is_same = Condition::Equals(EDITS.into(), table::number(replaced.edits()));
-        match context.writer.transact(&[Write::Put(document, is_same)]).await {
+        let counts = issue_count_writes(experiment.id, Some(replaced.item()), Some(&document));
+        let put = Write::Put(document, is_same);
+        match context.writer.transact(&std::iter::once(put).chain(counts).collect::<Vec<_>>()).await {
             Ok(()) => {
                 context.writer.delete_all(stale_spans(context, trace, replaced, &written).await?).await?;
                 context.report.updated(KIND, 1);

@@ -1,9 +1,9 @@
 //! Reading and searching issues.
 
-use access::{Action, Granted, Needs, Resource, Scope, Target};
+use access::{Action, Granted, Needs, Resource, Scope, Target, Visibility};
 use mlflow_api::issues::{DEFAULT_RESULTS, Issue, IssueResponse, IssuesResponse, check_search, check_texts};
 use mlflow_api::requests::issues as message;
-use mlflow_api::{Error, ExperimentId, IssueId, Request, Result, limits};
+use mlflow_api::{Error, ErrorCode, ExperimentId, IssueId, Request, Result, limits};
 use search::{IssueQuery, parse_issue_search};
 use service::Endpoint;
 
@@ -62,7 +62,8 @@ impl Endpoint for Get {
 }
 
 pub(crate) struct Search {
-    experiment: ExperimentId,
+    /// The experiment whose issues are searched. `None` to search all experiments.
+    experiment: Option<ExperimentId>,
     search: IssueSearch,
 }
 
@@ -94,12 +95,8 @@ impl Endpoint for Search {
             return Err(Error::invalid("view must be basic or full"));
         }
         let (filter, order) = parse_issue_search(&query)?;
-        if message.experiment_id.is_empty() {
-            return Err(Error::invalid(
-                "Issues are searched in one experiment at a time. Set 'experiment_id' to the ID of the experiment.",
-            ));
-        }
-        let experiment = ExperimentId::parse(&message.experiment_id)?;
+        let experiment = Some(message.experiment_id.as_str()).filter(|id| !id.is_empty());
+        let experiment = experiment.map(ExperimentId::parse).transpose()?;
         let search = IssueSearch {
             filter,
             order,
@@ -116,7 +113,10 @@ impl Endpoint for Search {
     /// A filter that compares runs reveals which runs have found issues, so it requires permission to
     /// read runs.
     fn needs(&self) -> Needs {
-        let issues = Needs::of_in(Action::Read, Resource::Issue, Target::Experiment(self.experiment));
+        let issues = match self.experiment {
+            Some(experiment) => Needs::of_in(Action::Read, Resource::Issue, Target::Experiment(experiment)),
+            None => Needs::list(Resource::Issue).and(Action::Read, [Target::Any(Resource::Issue)]),
+        };
         let issues = issues.showing([Resource::Run]);
         if self.search.filter.selects_run() {
             return issues.and(Action::Read, [Target::Any(Resource::Run)]);
@@ -125,7 +125,18 @@ impl Endpoint for Search {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<IssuesResponse> {
-        let found = store.issue_search(&scope.experiment(self.experiment)?, &self.search).await?;
+        let found = match self.experiment {
+            Some(experiment) => {
+                // An experiment of another workspace has no issues here, like one that does not exist.
+                let experiment = scope.listed_experiment(experiment)?;
+                store.issue_search(experiment.as_slice(), &self.search).await?
+            }
+            // Like MLflow, only callers who may see every experiment can search all of them.
+            None if matches!(scope.visibility(), Visibility::Everything) => {
+                store.issue_search_all(scope.workspace(), &self.search).await?
+            }
+            None => return Err(Error::new(ErrorCode::PermissionDenied, "Permission denied")),
+        };
         let issues = found.issues.into_iter().map(|issue| visible(scope, issue)).collect();
         Ok(IssuesResponse { issues, ..found })
     }

@@ -14,9 +14,16 @@ pub use evaluation_dataset::{
     DatasetItems, DatasetReference, DatasetSearch, NewDataset, RecordFields, StoredDataset, StoredRecord,
     experiments_with_times, inputs_hash, part_key as dataset_part_key,
 };
-pub use issue::{IssueChange, IssueSearch, NewIssue};
-pub use label_schema::{LabelSchemaChange, NewLabelSchema};
-pub use review_queue::{ReviewQueueChange, ReviewQueueConditions};
+pub use issue::{IssueChange, IssueItems, IssueSearch, NewIssue, part_key as issue_part_key, read_issue};
+pub use label_schema::{
+    LabelSchemaChange, NewLabelSchema, name_key as label_schema_name_key, name_row as label_schema_name_row,
+    schema_key as label_schema_key, schema_of as label_schema_of,
+};
+pub use review_queue::{
+    ReviewItemState, ReviewQueueChange, ReviewQueueConditions, item_of as review_item_of,
+    name_key as review_queue_name_key, name_row as review_queue_name_row, queue_item as review_queue_item,
+    queue_key as review_queue_key, queue_of as review_queue_of, review_item, reviewed_trace,
+};
 pub(crate) use scorer::check_scorer;
 pub use scorer::{
     ScorerName, StoredScorerItems, header_key as scorer_key, online_config_item, part_key as scorer_part_key,

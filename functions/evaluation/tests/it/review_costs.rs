@@ -201,7 +201,7 @@ fn search(experiment: ExperimentId, is_basic: bool) -> IssueSearch {
     IssueSearch {
         filter,
         order,
-        fingerprint: query.fingerprint(experiment, None),
+        fingerprint: query.fingerprint(Some(experiment), None),
         max_results: 100,
         page_token: String::new(),
         has_trace_counts: false,
@@ -243,7 +243,10 @@ pub(crate) async fn issues(ledger: &mut CostLedger) {
         let search = &search(id, is_basic);
         ledger
             .row(call, budget, bench, [(), ()], async |store, ()| {
-                assert_eq!(store.issue_search(experiment, search).await.unwrap().issues.len(), 100);
+                assert_eq!(
+                    store.issue_search(std::slice::from_ref(experiment), search).await.unwrap().issues.len(),
+                    100
+                );
             })
             .await;
     }

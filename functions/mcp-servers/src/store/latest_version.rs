@@ -46,6 +46,16 @@ impl LatestCandidate<'_> {
     }
 }
 
+impl StoredVersion {
+    /// Checks whether this version is the latest one rather than another. Deleted versions never
+    /// are.
+    #[must_use]
+    pub fn is_later_than(&self, other: Option<&Self>) -> bool {
+        let is_later = |other: &Self| LatestCandidate::from(self).cmp(&LatestCandidate::from(other)).is_gt();
+        self.status != McpStatus::Deleted && other.is_none_or(is_later)
+    }
+}
+
 impl Store {
     /// Updates the latest version in a document after a version was created or its status was
     /// changed. If the version was the latest one and is not active, any version may be the latest
@@ -83,13 +93,7 @@ impl Store {
         while let Some(items) = pages.try_next().await? {
             for item in items {
                 let version = StoredVersion::of(item)?;
-                if version.status == McpStatus::Deleted || version.version == changed.version {
-                    continue;
-                }
-                let is_later = |latest: &StoredVersion| {
-                    LatestCandidate::from(&version).cmp(&LatestCandidate::from(latest)).is_gt()
-                };
-                if latest.as_ref().is_none_or(is_later) {
+                if version.version != changed.version && version.is_later_than(latest.as_ref()) {
                     latest = Some(version);
                 }
             }

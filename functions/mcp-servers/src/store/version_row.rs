@@ -52,6 +52,23 @@ pub struct StoredVersion {
 }
 
 impl StoredVersion {
+    /// Creates a version without tags, users and a source, which has not changed since its creation.
+    #[must_use]
+    pub fn new(server: u64, version: Version, status: McpStatus, created: i64) -> Self {
+        Self {
+            server,
+            version,
+            status,
+            created,
+            updated: created,
+            created_by: None,
+            updated_by: None,
+            source: None,
+            tags: BTreeMap::new(),
+            item: None,
+        }
+    }
+
     /// Returns the key of the row of a version.
     #[must_use]
     pub fn key(server: u64, version: &Version) -> Key {
@@ -91,7 +108,7 @@ impl StoredVersion {
     ///
     /// # Errors
     /// Fails with `INVALID_PARAMETER_VALUE` if the content is too large.
-    pub(super) fn pack(&self, content: &VersionContent) -> Result<PackedContent> {
+    pub fn pack(&self, content: &VersionContent) -> Result<PackedContent> {
         Ok(content::pack_once(self.version.as_str(), &content.to_text()?, MAX_INLINE_BYTES, part_key(self.server)))
     }
 
@@ -148,7 +165,7 @@ impl StoredVersion {
     ///
     /// # Errors
     /// Returns an internal error if the content cannot be parsed.
-    pub(super) fn as_latest(&self, server_json: &RawValue) -> Result<LatestVersion> {
+    pub fn as_latest(&self, server_json: &RawValue) -> Result<LatestVersion> {
         let Some(Json::Object(server_json)) = Json::parse(server_json.get()) else {
             return Err(Error::internal("a stored server_json is not an object"));
         };

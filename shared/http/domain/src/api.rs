@@ -47,7 +47,9 @@ pub struct Domain {
     pub function: Function,
     /// Returns the endpoints of the domain, for overviews.
     pub endpoints: fn() -> Vec<EndpointInfo>,
-    /// Creates the router for HTTP requests, and the handlers of calls from other domains.
+    /// Returns the endpoints that are not implemented and have a response of their own.
+    pub unavailable: fn() -> Vec<UnavailableEndpoint>,
+    /// Creates the router and the calls of the endpoints.
     pub mount: fn(Environment) -> BoxFuture<'static, Result<MountedDomain, MountFailure>>,
     /// Whether endpoints of the domain call endpoints of other domains. The other domains are
     /// mounted first.
@@ -76,6 +78,18 @@ impl EndpointInfo {
     }
 }
 
+/// An endpoint of MLflow that is not implemented, but has a response of its own.
+#[derive(Clone, Debug)]
+pub struct UnavailableEndpoint {
+    /// Method, in upper case.
+    pub method: &'static str,
+    /// Full paths, the canonical one first.
+    pub paths: Vec<String>,
+    /// Why the endpoint is not implemented. `None` if it returns an empty result, so that the user
+    /// interface shows no error.
+    pub reason: Option<&'static str>,
+}
+
 /// A mounted domain.
 pub struct MountedDomain {
     /// Handles HTTP requests.
@@ -88,7 +102,8 @@ impl Domain {
     /// Creates a domain from an API.
     #[must_use]
     pub const fn of<A: DomainApi + 'static>(function: Function) -> Self {
-        Self::with_router(function, endpoints::<A>, |around| Box::pin(mount_api::<A>(around)))
+        let domain = Self::with_router(function, endpoints::<A>, |around| Box::pin(mount_api::<A>(around)));
+        Self { unavailable: unavailable::<A>, ..domain }
     }
 
     /// Creates a domain with a custom router.
@@ -98,7 +113,7 @@ impl Domain {
         endpoints: fn() -> Vec<EndpointInfo>,
         mount: fn(Environment) -> BoxFuture<'static, Result<MountedDomain, MountFailure>>,
     ) -> Self {
-        Self { function, endpoints, mount, calls_others: false, offloads_responses: false }
+        Self { function, endpoints, unavailable: Vec::new, mount, calls_others: false, offloads_responses: false }
     }
 
     /// Declares that endpoints of the domain call those of other domains.
@@ -123,6 +138,16 @@ pub fn endpoints<A: DomainApi>() -> Vec<EndpointInfo> {
         permission: route.permission,
     };
     A::routes().into_iter().map(endpoint).collect()
+}
+
+/// Returns the endpoints of an API that are not implemented.
+fn unavailable<A: DomainApi>() -> Vec<UnavailableEndpoint> {
+    let endpoint = |route: Route<A::Store>| UnavailableEndpoint {
+        method: route.method,
+        paths: route.full_paths(),
+        reason: route.refusal.map(|refusal| refusal.reason),
+    };
+    A::constants().into_iter().map(endpoint).collect()
 }
 
 async fn mount_api<A: DomainApi>(around: Environment) -> Result<MountedDomain, MountFailure> {

@@ -34,7 +34,7 @@ mod log_lines;
 mod mount;
 mod offloaded_responses;
 
-pub use api::{Domain, DomainApi, EndpointInfo, MountedDomain, endpoints};
+pub use api::{Domain, DomainApi, EndpointInfo, MountedDomain, UnavailableEndpoint, endpoints};
 pub use environment::{Environment, UiFiles, outbound_policy};
 pub use function::{
     BucketRight, EnvironmentSetting, Function, FunctionUrl, Indexes, KmsKey, Package, Queue, QueueRole,

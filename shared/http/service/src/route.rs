@@ -10,6 +10,7 @@ use mlflow_api::{Request, Result};
 use crate::endpoint::{DomainStore, Endpoint, FunctionContext, Upload, call, serve, serve_upload};
 use crate::endpoint_response::{EndpointResponse, RETRY_AFTER_SECONDS};
 use crate::incoming_request::IncomingRequest;
+use crate::refusal::Refusal;
 
 /// Maximum size of a form from an unauthenticated client, in bytes.
 const MAX_FORM_BYTES: usize = 8 << 10;
@@ -29,6 +30,8 @@ pub enum Paths {
     V2,
     /// `/api/3.0/mlflow/…` and `/ajax-api/3.0/mlflow/…`.
     V3,
+    /// Only `/api/3.0/mlflow/…`, if the user interface gets another response.
+    ApiV3,
     /// `/api/2.0/mlflow-artifacts/…` and `/ajax-api/2.0/mlflow-artifacts/…`.
     Artifacts,
     /// Only `/ajax-api/2.0/mlflow/…`, for endpoints of the user interface.
@@ -51,6 +54,8 @@ pub struct Route<S> {
     pub(crate) slashed: Option<&'static str>,
     /// The permission that the route requires.
     pub permission: Permission,
+    /// If the route is that of a feature which is switched off, how it responds.
+    pub refusal: Option<Refusal>,
     /// Range of `Retry-After` for throttled clients, in seconds.
     pub(crate) retry_after: RangeInclusive<u16>,
     pub(crate) handler: Handler<S>,
@@ -109,6 +114,15 @@ impl<S: DomainStore> Route<S> {
         Self::constant(method, path, paths, Permission::SignedIn, move || EndpointResponse::Json(json.into()))
     }
 
+    /// Creates the route of an endpoint whose feature is switched off, which responds to
+    /// authenticated callers without reading the body of the request.
+    #[must_use]
+    pub fn refused(method: &'static str, path: &'static str, paths: Paths, refusal: Refusal) -> Self {
+        let answer = move |request: &Request| refusal.response(request);
+        let route = Self::answering(method, path, paths, Permission::SignedIn, answer);
+        Self { refusal: Some(refusal), ..route }
+    }
+
     fn constant(
         method: &'static str,
         path: &'static str,
@@ -116,12 +130,23 @@ impl<S: DomainStore> Route<S> {
         permission: Permission,
         answer: impl Fn() -> EndpointResponse + Send + Sync + 'static,
     ) -> Self {
+        Self::answering(method, path, paths, permission, move |_| answer())
+    }
+
+    /// Creates a route whose response does not depend on the body of the request or on the table.
+    fn answering(
+        method: &'static str,
+        path: &'static str,
+        paths: Paths,
+        permission: Permission,
+        answer: impl Fn(&Request) -> EndpointResponse + Send + Sync + 'static,
+    ) -> Self {
         let answer = Arc::new(answer);
         let handler: Handler<S> = Arc::new(move |frame, incoming| {
             let answer = Arc::clone(&answer);
             Box::pin(async move {
                 frame.authorize_constant(permission, &incoming.head).await?;
-                Ok(answer())
+                Ok(answer(&incoming.request))
             })
         });
         Self::new(method, path, paths, permission, handler, None)
@@ -141,6 +166,7 @@ impl<S: DomainStore> Route<S> {
             paths,
             slashed: None,
             permission,
+            refusal: None,
             retry_after: RETRY_AFTER_SECONDS,
             handler,
             call_handler: calling,
@@ -186,6 +212,7 @@ impl<S: DomainStore> Route<S> {
         match self.paths {
             Paths::V2 => vec![format!("/api/2.0/mlflow/{path}"), format!("/ajax-api/2.0/mlflow/{path}")],
             Paths::V3 => vec![format!("/api/3.0/mlflow/{path}"), format!("/ajax-api/3.0/mlflow/{path}")],
+            Paths::ApiV3 => vec![format!("/api/3.0/mlflow/{path}")],
             Paths::Artifacts => {
                 vec![format!("/api/2.0/mlflow-artifacts/{path}"), format!("/ajax-api/2.0/mlflow-artifacts/{path}")]
             }

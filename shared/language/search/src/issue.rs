@@ -243,11 +243,10 @@ fn clause_of(clause: &str) -> Result<(IssueSortBy, SortDirection)> {
 }
 
 impl IssueQuery<'_> {
-    /// Returns the fingerprint of this search in an experiment. `view` is the view in the request,
-    /// if it names one.
+    /// Returns the fingerprint of the search in an experiment, or in all of them. `view` is that of the request.
     #[must_use]
-    pub fn fingerprint(&self, experiment: mlflow_api::ExperimentId, view: Option<&str>) -> Fingerprint {
-        let experiment = experiment.to_string();
+    pub fn fingerprint(&self, experiment: Option<mlflow_api::ExperimentId>, view: Option<&str>) -> Fingerprint {
+        let experiment = experiment.map_or_else(|| "every".to_owned(), |experiment| experiment.to_string());
         let by_trace_count = self.by_trace_count.to_string();
         let sorted = |values: &[String]| {
             let mut values = values.to_vec();

@@ -42,24 +42,67 @@ pub struct NewIssue {
     pub metadata: Metadata,
 }
 
+/// The items of an issue.
+#[derive(Clone, Debug)]
+pub struct IssueItems {
+    /// The compact row, which is written last.
+    pub item: Item,
+    /// The item of the long texts.
+    pub content: Item,
+    /// The parts of the long texts, which are written first.
+    pub parts: Vec<Item>,
+    /// The row that claims the id, unless the id contains the experiment.
+    pub location: Option<Item>,
+}
+
 fn taken() -> Error {
     Error::new(ErrorCode::ResourceAlreadyExists, "Issue ID already exists")
 }
 
 impl NewIssue {
+    /// Creates the items of the issue, which was created at a time and last changed at another, in
+    /// ms.
+    ///
+    /// # Errors
+    /// Returns an error if the texts are too long.
+    pub fn items(
+        &self,
+        experiment: ExperimentId,
+        issue: &IssueId,
+        created: i64,
+        (updated, updated_by): (i64, Option<&str>),
+    ) -> Result<IssueItems> {
+        let packed = self.texts().pack(experiment, issue)?;
+        let content = packed.on(Item::new(rows::IssueContent::key(&experiment, issue)));
+        let location = Item::new(rows::IssueLocation::key(issue)).with(EXPERIMENT, text(experiment.to_string()));
+        let item = self.row(experiment, issue, created)?.with(UPDATED, number(updated));
+        Ok(IssueItems {
+            item: updated_by.into_iter().fold(item, |item, user| item.with(UPDATED_BY, text(user))),
+            content,
+            parts: packed.parts,
+            location: issue.experiment().is_none().then_some(location),
+        })
+    }
+
+    fn texts(&self) -> IssueTexts {
+        IssueTexts {
+            description: self.description.clone(),
+            root_causes: self.root_causes.clone(),
+            metadata: self.metadata.clone(),
+        }
+    }
+
     /// Creates the compact row of the issue.
-    fn item(&self, experiment: ExperimentId, issue: &IssueId, now: i64) -> Result<Item> {
+    fn row(&self, experiment: ExperimentId, issue: &IssueId, created: i64) -> Result<Item> {
         let item = Item::new(rows::Issue::key(&experiment, issue))
             .with(NAME, text(&self.name))
             .with(ISSUE_STATUS, text(self.status.name()))
-            .with(CREATED, number(now))
-            .with(UPDATED, number(now))
-            .with(LAST_SEEN, number(self.last_seen.unwrap_or(now)))
+            .with(CREATED, number(created))
+            .with(LAST_SEEN, number(self.last_seen.unwrap_or(created)))
             .with(CHANGES, number(0));
         let item = self.severity.iter().fold(item, |item, severity| item.with(SEVERITY, text(severity.name())));
         let item = self.source_run.iter().fold(item, |item, run| item.with(SOURCE_RUN, text(run)));
-        let user = self.created_by.iter();
-        let item = user.fold(item, |item, user| item.with(CREATED_BY, text(user)).with(UPDATED_BY, text(user)));
+        let item = self.created_by.iter().fold(item, |item, user| item.with(CREATED_BY, text(user)));
         if self.categories.is_empty() {
             return Ok(item);
         }
@@ -79,31 +122,21 @@ impl Store {
         if let Some(run) = &new.source_run {
             self.issue_check_run(experiment, run).await?;
         }
-        let texts = IssueTexts {
-            description: new.description.clone(),
-            root_causes: new.root_causes.clone(),
-            metadata: new.metadata.clone(),
-        };
         let mut attempts = self.table.attempts("an issue");
         loop {
             attempts.next().await?;
             let now = now_ms();
             let issue = new.id.clone().unwrap_or_else(|| IssueId::new(now, experiment, rand::rng().random()));
-            let packed = texts.pack(experiment, &issue)?;
-            let parts = packed.part_keys();
-            let item = new.item(experiment, &issue, now)?;
-            let content = packed.on(Item::new(rows::IssueContent::key(&experiment, &issue)));
+            let items = new.items(experiment, &issue, now, (now, new.created_by.as_deref()))?;
+            let IssueItems { item, content, parts, location } = items;
             let mut others = vec![Write::Put(content, Condition::Always)];
-            if issue.experiment().is_none() {
-                let location = Item::new(rows::IssueLocation::key(&issue));
-                let location = location.with(EXPERIMENT, text(experiment.to_string()));
-                others.push(Write::Put(location, Condition::item_missing()));
-            }
-            self.table.write_many(packed.parts, &[]).await?;
+            others.extend(location.map(|location| Write::Put(location, Condition::item_missing())));
+            let part_keys: Vec<_> = parts.iter().filter_map(Item::key).collect();
+            self.table.write_many(parts, &[]).await?;
             match self.table.create(item.clone(), others).await {
-                Ok(()) => return Ok(StoredIssue::of(item)?.response(texts, false)),
+                Ok(()) => return Ok(StoredIssue::of(item)?.response(new.texts(), false)),
                 Err(Failure::Cancelled(_)) => {
-                    self.table.write_many(Vec::new(), &parts).await?;
+                    self.table.write_many(Vec::new(), &part_keys).await?;
                     if new.id.is_some() {
                         return Err(taken());
                     }

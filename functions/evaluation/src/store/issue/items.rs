@@ -43,7 +43,7 @@ impl IssueTexts {
 }
 
 /// Returns the keys of the parts of texts that are too long for their item.
-pub(super) fn part_key(experiment: ExperimentId) -> impl Fn(&WideDigest, &Ordinal) -> Key {
+pub fn part_key(experiment: ExperimentId) -> impl Fn(&WideDigest, &Ordinal) -> Key {
     move |content, part| rows::IssuePart::key(&experiment, content, part)
 }
 
@@ -87,6 +87,11 @@ impl StoredIssue {
     /// Sets the number of traces that exhibit the issue.
     pub(super) fn with_traces(self, traces: i64) -> Self {
         Self { traces: traces.max(0), ..self }
+    }
+
+    /// Returns the experiment of the issue.
+    pub(super) const fn experiment(&self) -> ExperimentId {
+        self.experiment
     }
 
     /// Returns the key of the item with the issue's long texts.

@@ -12,5 +12,7 @@ mod reads;
 mod search;
 
 pub use changes::IssueChange;
-pub use creation::NewIssue;
+pub use creation::{IssueItems, NewIssue};
+pub use items::part_key;
+pub use reads::read_issue;
 pub use search::IssueSearch;

@@ -5,10 +5,24 @@ use entities::documents::content;
 use key_schema::rows;
 use mlflow_api::issues::Issue;
 use mlflow_api::{Error, ExperimentId, IssueId, Result};
-use table::Item;
+use table::{Item, Table};
 
 use super::items::{IssueTexts, StoredIssue, part_key};
 use crate::store::Store;
+
+/// Returns an issue, given its compact row. Takes one request, and one more for long texts. For code
+/// outside of the API that processes whole experiments.
+///
+/// # Errors
+/// Returns an error if the table cannot be read, or the items are invalid.
+pub async fn read_issue(table: &Table, item: Item) -> Result<Issue> {
+    let stored = StoredIssue::of(item)?;
+    let gone = || Error::unavailable("the issue was deleted in the meantime");
+    let content = table.get(&stored.content_key()).await?.ok_or_else(gone)?;
+    let read = content::read_with_item(table, content, part_key(stored.experiment())).await?;
+    let (_, json) = read.ok_or_else(gone)?;
+    Ok(stored.response(IssueTexts::read(&json)?, false))
+}
 
 impl Store {
     /// Returns an issue. Takes one request, and one more for long texts.

@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 
 use access::Granted;
-use entities::attributes::TRACES;
+use entities::attributes::{EXPERIMENT, TRACES};
 use entities::documents::content;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::rows;
 use mlflow_api::issues::IssuesResponse;
-use mlflow_api::{Error, ExperimentId, IssueId, Result};
+use mlflow_api::{Error, ExperimentId, IssueId, Result, Workspace};
 use search::{Fingerprint, IssueFields, IssueFilter, IssueOrder, SortKey, decode_page_token, encode_page_token};
 use table::{Item, Query};
 
@@ -46,44 +46,60 @@ pub struct IssueSearch {
 }
 
 impl Store {
-    /// Returns a page of the issues of an experiment. Takes one request per MB of compact rows. If
-    /// the response has the numbers of traces, takes one per MB of these. For the texts, takes one
-    /// request per 100 issues on the page, and one for each issue whose texts are long. The page
+    /// Returns a page of the issues of experiments. Takes one request per experiment and per MB of
+    /// compact rows, as many for numbers of traces if the response has them, one per 100 issues on
+    /// the page for their texts, and one for each of these issues whose texts are long. The page
     /// ends early if the texts exceed the size of a response.
     pub async fn issue_search(
         &self,
-        experiment: &Granted<ExperimentId>,
+        experiments: &[Granted<ExperimentId>],
         search: &IssueSearch,
     ) -> Result<IssuesResponse> {
-        let experiment = **experiment;
+        let experiments: Vec<_> = experiments.iter().map(|experiment| **experiment).collect();
+        self.issue_search_in(&experiments, search).await
+    }
+
+    /// Returns a page of the issues of all experiments of a workspace. In addition to the requests
+    /// of a search in these experiments, it takes one request per MB of names of experiments.
+    pub async fn issue_search_all(&self, workspace: &Workspace, search: &IssueSearch) -> Result<IssuesResponse> {
+        let names = rows::ExperimentName::all(&workspace.as_str().into());
+        let names = self.table.query(Query::of(names)).await?;
+        let experiments: Vec<_> = names.iter().filter_map(|name| name.get(EXPERIMENT)).collect();
+        self.issue_search_in(&experiments, search).await
+    }
+
+    async fn issue_search_in(&self, experiments: &[ExperimentId], search: &IssueSearch) -> Result<IssuesResponse> {
         let after = decode_page_token::<SortKey>(search.fingerprint, &search.page_token)
             .map_err(|_| Error::invalid("Invalid page token or token does not match the issue query"))?;
         if after.as_ref().is_some_and(|after| !search.order.has_form(after)) {
             return Err(Error::invalid("Invalid issue page token"));
         }
-        let counts = if search.has_trace_counts { self.issue_trace_counts(experiment).await? } else { HashMap::new() };
         let (mut found, mut total) = (Vec::new(), 0_u64);
-        let mut query = Query::of(rows::Issue::all(&experiment));
-        loop {
-            let page = self.table.query_page(&query).await?;
-            for item in page.items {
-                let issue = StoredIssue::of(item)?;
-                let traces = counts.get(issue.id()).copied().unwrap_or_default();
-                let issue = issue.with_traces(traces);
-                if !search.filter.matches(&issue) {
-                    continue;
+        for experiment in experiments {
+            let counts =
+                if search.has_trace_counts { self.issue_trace_counts(*experiment).await? } else { HashMap::new() };
+            let mut query = Query::of(rows::Issue::all(experiment));
+            loop {
+                let page = self.table.query_page(&query).await?;
+                for item in page.items {
+                    let issue = StoredIssue::of(item)?;
+                    let traces = counts.get(issue.id()).copied().unwrap_or_default();
+                    let issue = issue.with_traces(traces);
+                    if !search.filter.matches(&issue) {
+                        continue;
+                    }
+                    total += 1;
+                    let key = search.order.key(&issue);
+                    if after.as_ref().is_none_or(|after| key > *after) {
+                        found.push((key, issue));
+                    }
                 }
-                total += 1;
-                let key = search.order.key(&issue);
-                if after.as_ref().is_none_or(|after| key > *after) {
-                    found.push((key, issue));
+                found.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+                found.truncate(search.max_results.saturating_add(1));
+                match page.next {
+                    Some(next) => query = query.starting_at(next),
+                    None => break,
                 }
-            }
-            found.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-            found.truncate(search.max_results.saturating_add(1));
-            match page.next {
-                Some(next) => query = query.starting_at(next),
-                None => break,
             }
         }
         let mut has_more = found.len() > search.max_results;
@@ -103,7 +119,7 @@ impl Store {
         } else {
             let mut bytes = 0;
             for batch in found.chunks(BATCH_SIZE) {
-                let texts = self.issue_texts_of(experiment, batch, &mut bytes).await?;
+                let texts = self.issue_texts_of(batch, &mut bytes).await?;
                 let is_full = texts.len() < batch.len();
                 let read = batch.iter().zip(texts);
                 issues.extend(read.map(|((_, issue), texts)| issue.response(texts, search.has_trace_counts)));
@@ -121,28 +137,22 @@ impl Store {
         Ok(IssuesResponse { issues, next_page_token, total_count: search.has_total.then_some(total) })
     }
 
-    /// Reads the texts of issues, until they exceed the size of a response. `bytes` is the size of
-    /// all texts that have been read for the page, and is increased.
-    async fn issue_texts_of(
-        &self,
-        experiment: ExperimentId,
-        issues: &[(SortKey, StoredIssue)],
-        bytes: &mut usize,
-    ) -> Result<Vec<IssueTexts>> {
+    /// Reads the texts of issues, up to the size of a response. `bytes` counts what was read before.
+    async fn issue_texts_of(&self, issues: &[(SortKey, StoredIssue)], bytes: &mut usize) -> Result<Vec<IssueTexts>> {
         let keys: Vec<_> = issues.iter().map(|(_, issue)| issue.content_key()).collect();
         let mut items = self.table.get_many(&keys).await?;
         let is_first = *bytes == 0;
-        let mut fitting: Vec<Item> = Vec::new();
-        for key in keys {
+        let mut fitting: Vec<(ExperimentId, Item)> = Vec::new();
+        for ((_, issue), key) in issues.iter().zip(keys) {
             // The texts of an issue that was removed in the meantime are missing.
             let item = items.remove(&key).unwrap_or_else(|| Item::new(key));
             *bytes += content::size(&item);
             if *bytes > MAX_PAGE_BYTES && !(is_first && fitting.is_empty()) {
                 break;
             }
-            fitting.push(item);
+            fitting.push((issue.experiment(), item));
         }
-        let texts = fitting.into_iter().map(|item| async move {
+        let texts = fitting.into_iter().map(|(experiment, item)| async move {
             if content::size(&item) == 0 {
                 return Ok(IssueTexts::default());
             }

@@ -86,7 +86,7 @@ impl Store {
                     return Err(taken(&new.name, experiment));
                 }
                 let schema = LabelSchemaId::new(now_ms(), experiment, rand::rng().random());
-                let item = new.item(&schema)?;
+                let item = new.item(&schema, schema.created())?;
                 let created = schema_of(&item)?;
                 let claim = Write::Put(name_row(&schema, &new.name), Condition::item_missing());
                 Ok::<_, Error>(ChangePlan::Create(item, vec![claim], created))

@@ -23,17 +23,20 @@ pub struct NewLabelSchema {
 }
 
 /// Returns the key of a label schema.
-pub(in crate::store) fn schema_key(schema: &LabelSchemaId) -> Key {
+#[must_use]
+pub fn schema_key(schema: &LabelSchemaId) -> Key {
     rows::LabelSchema::key(&schema.experiment(), &Descending(schema.created()), schema)
 }
 
 /// Returns the key of the row that claims a name.
-pub(super) fn name_key(experiment: ExperimentId, name: &str) -> Key {
+#[must_use]
+pub fn name_key(experiment: ExperimentId, name: &str) -> Key {
     rows::LabelSchemaName::key(&experiment, &Name::from(name))
 }
 
 /// Creates the row that claims the name of a schema.
-pub(super) fn name_row(schema: &LabelSchemaId, name: &str) -> Item {
+#[must_use]
+pub fn name_row(schema: &LabelSchemaId, name: &str) -> Item {
     Item::new(name_key(schema.experiment(), name)).with(NAME, text(name)).with(SCHEMA, text(schema.as_str()))
 }
 
@@ -43,13 +46,16 @@ pub(super) fn input_text(input: &LabelInput) -> Result<String> {
 }
 
 impl NewLabelSchema {
-    /// Creates the item of a label schema.
-    pub(super) fn item(&self, schema: &LabelSchemaId) -> Result<Item> {
+    /// Creates the item of a label schema that was last changed at a time, in ms.
+    ///
+    /// # Errors
+    /// Returns an internal error if the input cannot be represented, which is a bug.
+    pub fn item(&self, schema: &LabelSchemaId, updated: i64) -> Result<Item> {
         let item = Item::new(schema_key(schema))
             .with(NAME, text(&self.name))
             .with(TYPE, text(type_name(self.kind)))
             .with(INPUT, text(input_text(&self.input)?))
-            .with(UPDATED, number(schema.created()))
+            .with(UPDATED, number(updated))
             .with(CHANGES, number(0));
         let item = self.instruction.iter().fold(item, |item, instruction| item.with(INSTRUCTION, text(instruction)));
         Ok(if self.enable_comment { item.with(COMMENTS, number(1)) } else { item })
@@ -67,7 +73,7 @@ const fn type_name(kind: LabelSchemaType) -> &'static str {
 ///
 /// # Errors
 /// Returns an internal error if the item is invalid.
-pub(super) fn schema_of(item: &Item) -> Result<LabelSchema> {
+pub fn schema_of(item: &Item) -> Result<LabelSchema> {
     let unreadable = || unreadable(item, "a label schema");
     let schema = item.key().as_ref().and_then(rows::LabelSchema::parse).ok_or_else(unreadable)?.schema;
     let kind = match item.get(TYPE) {

@@ -8,5 +8,4 @@ mod items;
 mod read;
 
 pub use changes::LabelSchemaChange;
-pub use items::NewLabelSchema;
-pub(in crate::store) use items::schema_key;
+pub use items::{NewLabelSchema, name_key, name_row, schema_key, schema_of};

@@ -1,28 +1,16 @@
 //! Creating review queues.
 
 use access::Granted;
-use entities::attributes::{CHANGES, CREATED_BY, NAME, QUEUE, SCHEMAS, TYPE, UPDATED, USERS};
+use entities::attributes::{NAME, QUEUE};
 use entities::now_ms;
 use mlflow_api::review_queues::{NewReviewQueue, ReviewQueue, ReviewQueueType, normalized_user};
 use mlflow_api::{Error, ErrorCode, ExperimentId, LabelSchemaId, Result, ReviewQueueId, python};
 use rand::RngExt;
-use table::{ChangePlan, Condition, Item, Write, number, text};
+use table::{ChangePlan, Condition, Write};
 
-use super::queue_items::{name_key, name_row, queue_key, queue_of, taken, text_set};
+use super::queue_items::{name_key, name_row, queue_item, queue_key, queue_of, taken};
 use crate::store::Store;
 use crate::store::label_schema::schema_key;
-
-/// Creates the item of a queue.
-fn new_queue(queue: &ReviewQueueId, new: &NewReviewQueue, owner: Option<&str>) -> Item {
-    let item = Item::new(queue_key(queue))
-        .with(NAME, text(&new.name))
-        .with(TYPE, text(new.kind.name()))
-        .with(UPDATED, number(queue.created()))
-        .with(CHANGES, number(0));
-    let item = owner.into_iter().fold(item, |item, owner| item.with(CREATED_BY, text(owner)));
-    let item = text_set(&new.users).into_iter().fold(item, |item, users| item.with(USERS, users));
-    text_set(&new.schema_ids).into_iter().fold(item, |item, schemas| item.with(SCHEMAS, schemas))
-}
 
 impl Store {
     /// Creates a review queue. `owner` is `None` on a server without users. Takes one request, one
@@ -42,7 +30,7 @@ impl Store {
                     return Err(taken(&new.name));
                 }
                 let queue = ReviewQueueId::new(now_ms(), experiment, rand::rng().random());
-                let item = new_queue(&queue, new, owner);
+                let item = queue_item(&queue, new, owner, queue.created());
                 let created = queue_of(&item)?;
                 let claim = Write::Put(name_row(&queue, &new.name), Condition::item_missing());
                 Ok::<_, Error>(ChangePlan::Create(item, vec![claim], created))

@@ -6,23 +6,18 @@ use entities::{now_ms, read_traces, reviews_of_traces};
 use key_schema::rows;
 use mlflow_api::review_queues::{ReviewQueueItem, ReviewStatus};
 use mlflow_api::{Error, ExperimentId, Result, ReviewQueueId, TraceId, python};
-use table::{Condition, Failure, Item, Update, Write, WriteRefusal, bytes_set, number, text};
+use table::{Condition, Failure, Item, Update, Write, WriteRefusal, number, text};
 
-use super::queue_items::{check_experiment, item_of, new_item, queue_key};
+use super::queue_items::{check_experiment, item_of, new_item, only, queue_key, reviewed_trace};
 use crate::store::Store;
 
 /// Maximum number of items that one transaction adds or removes. Each item takes two writes, and
 /// one more write increments a counter in the queue.
 const MAX_ITEMS_IN_TRANSACTION: usize = 49;
 
-/// Starts an update of the row that lists the queues of a trace.
+/// Returns an update of the row that lists the queues of a trace.
 fn reviewed(experiment: ExperimentId, trace: &TraceId) -> Update {
     Update::upsert(rows::ReviewedTrace::key(&experiment, trace))
-}
-
-/// Returns a set with this queue as its only element.
-fn only(queue: &ReviewQueueId) -> table::Value {
-    bytes_set([queue.as_str().as_bytes().to_vec()])
 }
 
 impl Store {
@@ -91,7 +86,7 @@ impl Store {
             let mut writes = vec![Write::Update(Update::new(queue_key(queue)).add(ATTACHED, number(1)))];
             for (trace, _) in &new {
                 writes.push(Write::Put(new_item(queue, trace, now), Condition::item_missing()));
-                writes.push(Write::Update(reviewed(queue.experiment(), trace).add(QUEUES, only(queue))));
+                writes.push(Write::Update(reviewed_trace(queue, trace)));
             }
             if !new.is_empty() {
                 match self.table.transact(&writes).await {
