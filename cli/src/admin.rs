@@ -94,8 +94,14 @@ enum Command {
 
 /// Resource types for which `admin grant` writes a grant. Resources of all other types inherit the
 /// permissions of a resource of one of these types.
-const GRANT_TYPES: [GrantType; 5] =
-    [GrantType::Experiment, GrantType::Scorer, GrantType::RegisteredModel, GrantType::Prompt, GrantType::McpServer];
+const GRANT_TYPES: [GrantType; 6] = [
+    GrantType::Experiment,
+    GrantType::Scorer,
+    GrantType::RegisteredModel,
+    GrantType::Prompt,
+    GrantType::McpServer,
+    GrantType::Skill,
+];
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     match options.command {
@@ -126,7 +132,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             }
             wait_for_lease().await;
             print_line(&format!(
-                "Granted {level} on all experiments, scorers, registered models, prompts and MCP servers to `{name}`."
+                "Granted {level} on all experiments, scorers, registered models, prompts, MCP servers and skills to `{name}`."
             ));
         }
         Command::Map { principal, user, place } => {
