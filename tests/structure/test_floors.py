@@ -26,7 +26,7 @@ _FLOORS = (
 _LONGEST_CHAIN = 10
 #: Maximum number of packages in the workspace. Webhooks take four: `outbound` and `secrets`, which
 #: other functions will use as well, and the functions `webhooks` and `deliver`.
-_MOST_PACKAGES = 40
+_MOST_PACKAGES = 41
 #: Functions that add entries to the index of runs. Only one indexer may process a run at a time
 #: (docs/design/run-index.md, "Concurrent indexers").
 _OF_THE_INDEXER = re.compile(r"\b(run_entries|Directory::default|enter)\(")
