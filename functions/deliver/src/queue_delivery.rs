@@ -183,7 +183,7 @@ impl Context {
         let sent = Box::pin(attempt(through, &queue.workspace, &webhook, (id, &body), ATTEMPT_TIMEOUT));
         match invocation.shutdown.unless_aborted(sent).await {
             Some(sent) => self.record(queue, &delivery, Outcome::of(sent), invocation).await,
-            // The next process makes the attempt again.
+            // The queue is due immediately, so that the next process makes the attempt again.
             None => Ok(Next::Wait(now_ms())),
         }
     }

@@ -1,4 +1,4 @@
-//! Issues.
+//! Imports, verifies and exports issues.
 
 use entities::attributes::{EXPERIMENT, IMPORTED};
 use entities::documents::content;

@@ -1,4 +1,4 @@
-//! Label schemas.
+//! Imports, verifies and exports label schemas.
 
 use std::future::ready;
 

@@ -1,4 +1,4 @@
-//! Review queues and their items.
+//! Imports, verifies and exports review queues and their items.
 
 use std::collections::{BTreeMap, HashSet};
 
