@@ -105,8 +105,14 @@ enum Command {
 
 /// Resource types for which `admin grant` writes a grant. Resources of all other types inherit the
 /// permissions of a resource of one of these types.
-const GRANT_TYPES: [GrantType; 5] =
-    [GrantType::Experiment, GrantType::Scorer, GrantType::RegisteredModel, GrantType::Prompt, GrantType::McpServer];
+const GRANT_TYPES: [GrantType; 6] = [
+    GrantType::Experiment,
+    GrantType::Scorer,
+    GrantType::RegisteredModel,
+    GrantType::Prompt,
+    GrantType::McpServer,
+    GrantType::Skill,
+];
 
 /// Resource types whose grants earlier versions stored, although they had no effect.
 const NEW_GRANT_TYPES: [&str; 5] = ["review_queue", "mcp_server", "mcp_server_version", "skill", "skill_version"];
@@ -140,7 +146,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             }
             wait_for_lease().await;
             print_line(&format!(
-                "Granted {level} on all experiments, scorers, registered models, prompts and MCP servers to `{name}`."
+                "Granted {level} on all experiments, scorers, registered models, prompts, MCP servers and skills to `{name}`."
             ));
         }
         Command::Grants { types, place } => {

@@ -84,8 +84,8 @@ pub(crate) struct Options {
     /// With `--auth basic`: permission level of users on resources without a grant.
     #[arg(long, value_name = "LEVEL", default_value = "NO_PERMISSIONS", value_parser = default_permission)]
     default_permission: PermissionLevel,
-    /// With `--auth basic`: restrict the creation of experiments, registered models, prompts and
-    /// MCP servers to administrators and users with this role.
+    /// With `--auth basic`: restrict the creation of experiments, registered models, prompts,
+    /// MCP servers and skills to administrators and users with this role.
     #[arg(long, value_name = "ROLE", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     creators: Option<String>,
     /// Enable workspaces: requests select one by the header X-MLFLOW-WORKSPACE. Requests without

@@ -11,11 +11,12 @@ pub mod template;
 use domain::{Domain, Function};
 
 /// All domains. The first one handles paths that no other domain has.
-pub const DOMAINS: [&Domain; 10] = [
+pub const DOMAINS: [&Domain; 11] = [
     &tracking::DOMAIN,
     &evaluation::DOMAIN,
     &registry::DOMAIN,
     &mcp_servers::DOMAIN,
+    &skills::DOMAIN,
     &traces::DOMAIN,
     &artifacts::DOMAIN,
     &webhooks::DOMAIN,

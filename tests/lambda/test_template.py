@@ -237,7 +237,7 @@ def test_functions_may_do_only_what_they_do(resources):
         "TrackingFunctionRole", "EvaluationFunctionRole", "RegistryFunctionRole", "IndexerFunctionRole", "UiFunctionRole",
         "ArtifactsFunctionRole", "GraphqlFunctionRole", "TracesFunctionRole", "AuthFunctionRole",
         "HousekeeperFunctionRole", "WebhooksFunctionRole", "DeliverFunctionRole",
-        "McpServersFunctionRole",
+        "McpServersFunctionRole", "SkillsFunctionRole",
     }
     looks_up = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
     # Only one function writes users and their roles. The others read them.
@@ -311,6 +311,7 @@ def test_functions_may_use_the_keys_that_encrypt_what_they_use(template, resourc
         "WebhooksFunctionRole": {"TableKey": reads, "SecretsKey": {"kms:GenerateDataKey"}},
         "DeliverFunctionRole": {"TableKey": reads, "SecretsKey": reads},
         "McpServersFunctionRole": {"TableKey": reads},
+        "SkillsFunctionRole": {"TableKey": reads, "BucketKey": writes},
     }
     nothing = {"Ref": "AWS::NoValue"}
     for name in ["TableKey", "BucketKey", "LogKey", "SecretsKey"]:
@@ -411,6 +412,7 @@ def test_functions_know_only_what_they_need(resources):
         "WebhooksFunction": SIGN_IN | {"TABLE_NAME", "SECRETS_KEY"},
         "DeliverFunction": {"TABLE_NAME", "SECRETS_KEY", "WORKSPACES"},
         "McpServersFunction": SIGN_IN | {"TABLE_NAME"},
+        "SkillsFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
     }
 
 

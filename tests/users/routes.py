@@ -345,14 +345,14 @@ ELSEWHERE = {
     "/signup": "test_same_rows.py",
     "/graphql": "covered by `_SHOWN` in `test_same_decisions.py`",
 }
-_ELSEWHERE_BELOW = ("/users/", "/roles/", "/workspaces", "/ui-telemetry", "/mcp-servers", "/webhooks")
+_ELSEWHERE_BELOW = ("/users/", "/roles/", "/workspaces", "/ui-telemetry", "/mcp-servers", "/skills", "/webhooks")
 
 
 def is_elsewhere(path: str) -> bool:
     """Returns whether other tests cover a path.
 
-    `test_same_rows.py` covers users and roles, and `tests/workspaces` covers workspaces. MCP servers are
-    not compared with MLflow: tests of the program check that lists show what a get allows. Webhooks are
+    `test_same_rows.py` covers users and roles, and `tests/workspaces` covers workspaces. MCP servers and
+    skills are not compared with MLflow: tests of the program check that lists show what a get allows. Webhooks are
     for administrators only, which docs/reference/levels.md shows.
     """
     return path in ELSEWHERE or any(part in path for part in _ELSEWHERE_BELOW)

@@ -65,6 +65,7 @@ fn line(ask: &AccessCheck) -> Option<String> {
         Guard::Scorer(..) => "scorer",
         Guard::RegisteredModel(_) => "registered model",
         Guard::McpServer(_) => "MCP server",
+        Guard::Skill(_) => "skill",
         Guard::EvaluationDataset(_) => "evaluation dataset",
         Guard::User(_) => "user",
         Guard::Absent(_) => return None,
@@ -85,6 +86,7 @@ fn literal_parts(row: &str, path: &str) -> Option<usize> {
             (None, None) => return Some(literal),
             (Some(part), Some(_)) if part.starts_with("{*") => return Some(literal),
             (Some(part), Some(_)) if part.starts_with('{') => {}
+            (Some(part), Some(found)) if part.starts_with("@{") && found.starts_with('@') => literal += 1,
             (Some(part), Some(found)) if part == found => literal += 1,
             _ => return None,
         }

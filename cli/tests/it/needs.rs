@@ -129,6 +129,12 @@ fn is_covered(partition: &str, wanted: &[AccessCheck]) -> bool {
             let of_workspace = |wanted: &AccessCheck| kind == "MCPS" && wanted.kind == Resource::Workspace;
             lists(Resource::McpServer) || wanted.iter().any(|wanted| is_server(wanted) || of_workspace(wanted))
         }
+        // Versions are stored under the id of their skill.
+        "SKILLS" | "SKILLV" => {
+            let is_skill = |wanted: &AccessCheck| matches!(wanted.guard, Guard::Skill(_));
+            let of_workspace = |wanted: &AccessCheck| kind == "SKILLS" && wanted.kind == Resource::Workspace;
+            lists(Resource::Skill) || wanted.iter().any(|wanted| is_skill(wanted) || of_workspace(wanted))
+        }
         "EVAL" | "EVALKEY" => {
             let of_this = |wanted: &AccessCheck| {
                 let creates = wanted.action == Action::Create && wanted.kind == Resource::EvaluationDataset;

@@ -19,7 +19,7 @@ use table::{Update, number};
 use test_site::route_samples::SampleClient;
 use test_site::{TestEnvironment, key_of};
 
-use crate::other_workspace::{Sent, answer, creates_mcp_server, recorded, shape};
+use crate::other_workspace::{Sent, answer, creates_named, recorded, shape};
 use crate::test_server::{ROOT, TABLE, of_table, with_files};
 use crate::users_server::PASSWORD;
 
@@ -72,7 +72,7 @@ async fn what_may_not_be_read_is_as_if_it_were_not() {
         // Users, roles and workspaces belong to the server: a user who has signed in can see users,
         // but nothing else. The modules `teams` and `users` test this.
         let is_telling = ["/users/", "/roles/", "/signup", "/workspaces"].into_iter().chain(TELLING).any(is_of);
-        if is_telling || creates_mcp_server(&call) {
+        if is_telling || creates_named(&call) {
             continue;
         }
         parts.headers.insert(AUTHORIZATION, credentials.clone());

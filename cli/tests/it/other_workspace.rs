@@ -62,11 +62,14 @@ pub(crate) fn shape(body: &Value) -> Value {
     }
 }
 
-/// Checks whether a call creates an MCP server, whose name can be taken, too. The first version of a
-/// server creates the server.
-pub(crate) fn creates_mcp_server(call: &str) -> bool {
-    let is_version = call.contains("/mcp-servers/") && call.ends_with("/versions");
-    call.starts_with("POST ") && (is_version || call.ends_with("/mcp-servers"))
+/// Checks whether a call creates an MCP server or a skill, whose name can be taken, too. The first
+/// version creates the server or the skill.
+pub(crate) fn creates_named(call: &str) -> bool {
+    let of_registry = ["/mcp-servers", "/skills"].into_iter().any(|registry| {
+        let is_version = call.contains(&format!("{registry}/")) && call.ends_with("/versions");
+        is_version || call.ends_with(registry)
+    });
+    call.starts_with("POST ") && (of_registry || call.ends_with("/skills/bulk-register"))
 }
 
 /// Another workspace, which is empty.
@@ -110,8 +113,8 @@ async fn another_workspace_is_as_if_it_were_not() {
             // Users, roles and workspaces belong to the server, not to a workspace.
             continue;
         }
-        if creates_mcp_server(&call) {
-            // Each workspace has its own names, so the call creates a server there.
+        if creates_named(&call) {
+            // Each workspace has its own names, so the call creates a server or a skill there.
             continue;
         }
         let (status, found) = answer(&routers[0], parts, body).await;

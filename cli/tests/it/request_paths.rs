@@ -31,7 +31,10 @@ fn rows() -> BTreeSet<(&'static str, String)> {
     let of = |endpoint: EndpointInfo| endpoint.paths.into_iter().map(move |path| (endpoint.method, path));
     let rows = endpoints.flat_map(of).filter(|(_, path)| !path.starts_with("/static-files/"));
     let file = ("GET", "/static-files/absent.js".to_owned());
-    let named = |part: &str| if part.starts_with('{') { "x".to_owned() } else { part.to_owned() };
+    let named = |part: &str| match part.split_once('{') {
+        Some((before, _)) => format!("{before}x"),
+        None => part.to_owned(),
+    };
     let with_names = |path: String| path.split('/').map(named).collect::<Vec<_>>().join("/");
     rows.chain([file]).map(|(method, path)| (method, with_names(path))).collect()
 }

@@ -16,7 +16,10 @@ use crate::test_server::{ROOT, TABLE};
 /// Returns the method and path of each row, with a text in place of each parameter.
 fn calls() -> Vec<(&'static str, String)> {
     let filled = |path: String| -> String {
-        let part = |part: &str| if part.starts_with('{') { "x".to_owned() } else { part.to_owned() };
+        let part = |part: &str| match part.split_once('{') {
+            Some((before, _)) => format!("{before}x"),
+            None => part.to_owned(),
+        };
         path.split('/').map(part).collect::<Vec<_>>().join("/")
     };
     let endpoints = DOMAINS.iter().flat_map(|domain| (domain.endpoints)());

@@ -1,7 +1,7 @@
 //! Resolves the paths of requests to the proxy.
 
 use access::{Needs, Resource, Scope, Target};
-use artifact_access::{VersionDirectory, experiment_of, in_workspace, is_run, read_version};
+use artifact_access::{VersionDirectory, experiment_of, in_workspace, is_run, read_version, skill_of};
 use artifact_store::{ArtifactPath, Location};
 use mlflow_api::registry::VersionNumber;
 use mlflow_api::{Error, Result, Workspace};
@@ -54,7 +54,7 @@ fn directory_of_runs(path: &ArtifactPath) -> Option<Target> {
 ///
 /// # Errors
 /// Returns `INVALID_PARAMETER_VALUE` if the path is in the directory of another workspace, unless
-/// the experiment was moved from there when that workspace was deleted. Returns
+/// the experiment or the skill was moved from there when that workspace was deleted. Returns
 /// `RESOURCE_DOES_NOT_EXIST` if the path belongs to an experiment of another workspace.
 pub(crate) async fn path_in_workspace(scope: &Scope, store: &Store, path: &ArtifactPath) -> Result<ArtifactPath> {
     let experiment = experiment_of(path).map(|experiment| scope.experiment(experiment));
@@ -91,6 +91,13 @@ pub(crate) async fn path_in_workspace(scope: &Scope, store: &Store, path: &Artif
         [first, named, ..] if first == WORKSPACES_DIRECTORY => {
             if let Some(Ok(experiment)) = &experiment
                 && store.keeps_artifacts_below(experiment, &format!("{WORKSPACES_DIRECTORY}/{named}")).await?
+            {
+                return Ok(path.clone());
+            }
+            // The content of a skill stays where it was uploaded, too.
+            if let Some(skill) = skill_of(path)
+                && let Some(skill) = scope.known_skill(&skill)?
+                && store.keeps_skill_content(workspace, &skill, path).await?
             {
                 return Ok(path.clone());
             }

@@ -1,14 +1,14 @@
 //! The store of the artifacts function, which looks up artifact locations.
 
 use access::{Granted, Scope};
-use artifact_store::{ArtifactStore, Chunks, too_large};
-use entities::attributes::{ARTIFACT_URI, LOCATION, STAGE};
+use artifact_store::{ArtifactPath, ArtifactStore, Chunks, too_large};
+use entities::attributes::{ARTIFACT_URI, CONTENT_PATH, ID, LOCATION, STAGE};
 use entities::{ModelLocation, RunLocation, WorkspaceIdentity, run_artifact_uri};
-use key_schema::rows;
+use key_schema::{Digest, Segment as _, rows};
 use mlflow_api::tracking::LifecycleStage;
-use mlflow_api::{Error, ExperimentId, Result, RunId, Workspace};
+use mlflow_api::{Error, ExperimentId, Result, RunId, SkillName, Workspace};
 use service::BodyStream;
-use table::{Item, Table};
+use table::{Item, Query, Table};
 
 /// The store of this function. Cheap to clone. Each process has one.
 #[derive(Clone)]
@@ -78,6 +78,24 @@ impl Store {
         let item = self.table.get(&rows::Experiment::key(experiment)).await?;
         let location = item.as_ref().and_then(|item| item.get(LOCATION));
         Ok(location == Some(&format!("mlflow-artifacts:/{directory}/{}", **experiment)))
+    }
+
+    /// Checks whether a path is in the uploaded content of a skill. Takes two requests, and one more
+    /// per MB of versions.
+    pub(crate) async fn keeps_skill_content(
+        &self,
+        workspace: &Workspace,
+        skill: &Granted<SkillName>,
+        path: &ArtifactPath,
+    ) -> Result<bool> {
+        let item = self.table.get(&rows::Skill::key(&workspace.as_str().into(), skill)).await?;
+        let Some(id) = item.as_ref().and_then(|item| item.get(ID)).and_then(Digest::read) else { return Ok(false) };
+        let path = path.to_string();
+        let is_in = |version: &Item| {
+            let below = version.get(CONTENT_PATH).and_then(|directory| path.strip_prefix(directory));
+            below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+        };
+        Ok(self.table.query(Query::of(rows::SkillVersion::all(&id))).await?.iter().any(is_in))
     }
 
     /// Returns the maximum size of an artifact in bytes, if there is a limit.

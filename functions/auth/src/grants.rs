@@ -5,7 +5,7 @@ use mlflow_api::auth::{
     ALL_RESOURCES, EffectivePermissionResponse, EmptyAuthResponse, GrantType, PermissionLevel, UserPermissionsResponse,
     check_length, parse_grant,
 };
-use mlflow_api::{Error, ExperimentId, McpServerName, RegisteredModelName, Request, Result};
+use mlflow_api::{Error, ExperimentId, McpServerName, RegisteredModelName, Request, Result, SkillName};
 use permissions::scorer_of;
 use service::Endpoint;
 
@@ -53,6 +53,7 @@ fn management_needs(kind: GrantType, pattern: &str) -> Needs {
         }
         GrantType::Scorer => scorer_of(pattern).map(|(experiment, name)| Target::Scorer(experiment, name)),
         GrantType::McpServer => McpServerName::parse(pattern).ok().map(Target::McpServer),
+        GrantType::Skill => SkillName::parse(pattern).ok().map(Target::Skill),
         _ => None,
     };
     let target = target.unwrap_or(Target::Any(Resource::Workspace));

@@ -5,6 +5,7 @@ use domain::{
     TableRights,
 };
 use mlflow_api::Workspace;
+use mlflow_api::skills::ContentLimits;
 use service::Route;
 
 use crate::store::Store;
@@ -46,6 +47,7 @@ impl DomainApi for Tracking {
         let store = Store::new(around.table()?.clone(), &around.artifact_root);
         let store = store.with_artifacts(around.artifacts.clone());
         let store = if around.has_workspaces { store.in_workspaces() } else { store };
+        let store = if around.is_lambda { store.with_skill_limits(ContentLimits::LAMBDA) } else { store };
         Ok(match &around.working_directory {
             Some(directory) => store.in_directory(directory),
             None => store,

@@ -27,6 +27,9 @@ pub(crate) struct ServerInfo {
     presigned_upload_run_id_supported: bool,
     presigned_upload_model_id_supported: bool,
     features_enabled: Features,
+    /// Fields about the content of skills, if the server stores artifacts.
+    #[serde(flatten)]
+    skill_content: Option<ContentUploads>,
     /// Fields about artifacts that are stored in a bucket. MLflow has returned these fields since
     /// version 3.18.
     #[serde(flatten)]
@@ -34,8 +37,14 @@ pub(crate) struct ServerInfo {
 }
 
 #[derive(Serialize)]
-struct InBucket {
+struct ContentUploads {
     artifact_serving_enabled: bool,
+    skill_content_max_size: usize,
+    skill_content_max_files: usize,
+}
+
+#[derive(Serialize)]
+struct InBucket {
     model_artifact_presigned_downloads_supported: bool,
     /// Whether clients have to upload and download files through presigned URLs only.
     artifacts_presigned_only: bool,
@@ -65,11 +74,17 @@ impl Endpoint for Info {
         let artifacts = store.artifacts();
         let has_urls = artifacts.has_urls();
         let in_bucket = has_urls.then(|| InBucket {
-            artifact_serving_enabled: true,
             model_artifact_presigned_downloads_supported: true,
             artifacts_presigned_only: artifacts.is_presigned_only(),
         });
+        let limits = store.skill_limits();
+        let skill_content = artifacts.are_kept().then_some(ContentUploads {
+            artifact_serving_enabled: true,
+            skill_content_max_size: limits.bytes,
+            skill_content_max_files: limits.files,
+        });
         Ok(ServerInfo {
+            skill_content,
             multipart_uploads_enabled: has_urls,
             multipart_downloads_enabled: has_urls,
             in_bucket,
@@ -92,5 +107,6 @@ const INFO: ServerInfo = ServerInfo {
     presigned_upload_run_id_supported: true,
     presigned_upload_model_id_supported: true,
     features_enabled: Features { gateway: false },
+    skill_content: None,
     in_bucket: None,
 };

@@ -33,7 +33,5 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::json("GET", "gateway/endpoints/bindings/list", AjaxV3, "{}"),
         Route::json("GET", "gateway/model-definitions/list", AjaxV3, "{}"),
         Route::json("GET", "gateway/secrets/list", AjaxV3, "{}"),
-        // Requests of the settings page and the registry pages.
-        Route::json("GET", "skills", AjaxV3, r#"{"skills":[],"next_page_token":null}"#),
     ]
 }

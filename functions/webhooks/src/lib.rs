@@ -14,8 +14,8 @@
 //! `POST webhooks` → `endpoints::Create` → `Store::webhook_create` (`store/webhook_changes.rs`).
 //!
 //! 1. The name, the URL and the events are checked, in MLflow's order. The host of the URL is
-//! resolved, and all of its addresses have to be public (`store/target_url.rs`). The addresses are
-//! checked again whenever an event is sent, because the host may resolve to others by then.
+//!    resolved, and all of its addresses have to be public (`store/target_url.rs`). The addresses are
+//!    checked again whenever an event is sent, because the host may resolve to others by then.
 //! 2. The secret is sealed, bound to the workspace and the webhook (`store/sealing.rs`). No response
 //!    contains it.
 //! 3. One transaction puts the webhook and changes the row with the subscriptions of the workspace,

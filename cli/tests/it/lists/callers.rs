@@ -18,16 +18,17 @@ const LEVELS: [PermissionLevel; 5] = [
 ];
 
 /// Types that can be granted for a single resource, each with such a resource.
-const RESOURCES: [(GrantType, &str); 5] = [
+const RESOURCES: [(GrantType, &str); 6] = [
     (GrantType::Experiment, "e1"),
     (GrantType::Scorer, "e1/s"),
     (GrantType::RegisteredModel, "m1"),
     (GrantType::Prompt, "p1"),
     (GrantType::McpServer, "com.example/s1"),
+    (GrantType::Skill, "@acme/k1"),
 ];
 
 /// Types that can be granted for all resources.
-const TYPES: [GrantType; 14] = [
+const TYPES: [GrantType; 15] = [
     GrantType::Experiment,
     GrantType::Run,
     GrantType::LoggedModel,
@@ -41,12 +42,19 @@ const TYPES: [GrantType; 14] = [
     GrantType::PromptVersion,
     GrantType::McpServer,
     GrantType::McpServerVersion,
+    GrantType::Skill,
     GrantType::Workspace,
 ];
 
 /// Types whose grants together cover all entities.
-const CONTAINERS: [GrantType; 5] =
-    [GrantType::Experiment, GrantType::Scorer, GrantType::RegisteredModel, GrantType::Prompt, GrantType::McpServer];
+const CONTAINERS: [GrantType; 6] = [
+    GrantType::Experiment,
+    GrantType::Scorer,
+    GrantType::RegisteredModel,
+    GrantType::Prompt,
+    GrantType::McpServer,
+    GrantType::Skill,
+];
 
 /// A grant: the type, the test's name of the resource, and the level.
 pub(super) type Grant = (GrantType, &'static str, PermissionLevel);
@@ -197,8 +205,8 @@ async fn made(world: &World, name: &str, number: usize, user: &User) -> Caller {
 
 fn filled(ids: &Ids, of: &str) -> String {
     match of.split_once('/') {
-        // The name of an MCP server.
-        Some(("com.example", _)) => of.to_owned(),
+        // The name of an MCP server or of a skill.
+        Some(("com.example" | "@acme", _)) => of.to_owned(),
         Some((experiment, name)) => format!("{}/{name}", ids[experiment]),
         None if of.starts_with('e') => ids[of].clone(),
         None => of.to_owned(),

@@ -21,6 +21,8 @@ pub(super) enum Kind {
     Dataset,
     McpServer,
     McpVersion,
+    Skill,
+    SkillVersion,
     Workspace,
     Role,
 }
@@ -75,6 +77,8 @@ fn id(kind: Kind, value: &Value) -> Option<String> {
         Kind::Assessment => of(&["/assessment_id"]),
         Kind::Model | Kind::McpServer | Kind::Workspace => of(&["/name"]),
         Kind::Version | Kind::McpVersion => joined(&["/name", "/version"]),
+        Kind::Skill => joined(&["/organization", "/name"]),
+        Kind::SkillVersion => joined(&["/organization", "/name", "/version"]),
         Kind::Scorer => joined(&["/experiment_id", "/scorer_name"]),
         Kind::ScorerVersion => joined(&["/experiment_id", "/scorer_name", "/scorer_version"]),
         Kind::Dataset => of(&["/dataset_id"]),

@@ -59,7 +59,7 @@ fn readers(kind: Kind, ids: &[&String]) -> Scope {
 pub(super) fn lists(workspace: &str, ids: &Ids, foreign: &str) -> Vec<List> {
     let parts = [of_experiments(ids), of_runs(ids, foreign), of_traces(ids), of_registry(ids), of_datasets(ids)];
     let more = [of_scorers(ids, foreign), of_files(ids), of_roles(workspace, ids), of_graphql(ids, foreign)];
-    parts.into_iter().chain(more).flatten().chain(of_mcp_servers()).collect()
+    parts.into_iter().chain(more).flatten().chain(of_mcp_servers()).chain(of_skills()).collect()
 }
 
 fn of_experiments(ids: &Ids) -> Vec<List> {
@@ -236,6 +236,20 @@ fn of_mcp_servers() -> Vec<List> {
             one.to_owned(),
             &[(Kind::McpVersion, "access_endpoints.*.resolved_version")],
         ),
+    ]
+}
+
+fn of_skills() -> Vec<List> {
+    const SEARCH: &str = "GET /api/3.0/mlflow/skills";
+    let skills = [(Kind::Skill, "skills.*")];
+    let versions = [(Kind::SkillVersion, "skill_versions.*")];
+    let of = |path: &'static str, skill: &str| at(path, format!("/api/3.0/mlflow/skills/{skill}/versions"), &versions);
+    vec![
+        list(SEARCH, "", Value::Null, &skills),
+        list(SEARCH, "?order_by=created_at%20DESC", Value::Null, &skills),
+        list(SEARCH, "?filter_string=status%20%3D%20%27active%27", Value::Null, &skills),
+        of("GET /api/3.0/mlflow/skills/{name}/versions", "k2"),
+        of("GET /api/3.0/mlflow/skills/@{organization}/{name}/versions", "@acme/k1"),
     ]
 }
 

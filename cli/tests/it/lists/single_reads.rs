@@ -52,6 +52,14 @@ pub(super) fn singles(workspace: &str, ids: &Ids) -> Vec<(Entity, Asked)> {
             );
         }
     }
+    for (organization, skill) in [("acme", "@acme/k1"), ("", "k2")] {
+        let name = skill.rsplit('/').next().unwrap();
+        add(Kind::Skill, format!("{organization}/{name}"), v3(format!("skills/{skill}")));
+        for version in [1, 2] {
+            let id = format!("{organization}/{name}/{version}");
+            add(Kind::SkillVersion, id, v3(format!("skills/{skill}/versions/{version}")));
+        }
+    }
     add(Kind::Role, of("role"), v3(format!("roles/get?role_id={}", ids["role"])));
     all
 }

@@ -292,6 +292,13 @@ async fn furnish(process: &Process, workspace: &str) -> Ids {
     for slug in ["s1", "s2"] {
         furnish_mcp_server(&v3, &format!("com.example/{slug}")).await;
     }
+    for skill in ["@acme/k1", "k2"] {
+        for _ in 0..2 {
+            let version =
+                json!({ "source": "https://example.com/skills.git", "subpath": skill.trim_start_matches('@') });
+            v3(&format!("skills/{skill}/versions"), version).await;
+        }
+    }
     let role = v3("roles/create", json!({ "name": "sample", "workspace": workspace })).await;
     let grant = json!({
         "role_id": role["role"]["id"], "resource_type": "run", "resource_pattern": "*", "permission": "READ",

@@ -69,9 +69,9 @@ fn records_a_release_that_is_asked_for() {
     });
 }
 
-/// Row types that were added after 0.1.0: those of webhooks, reviews, issues and MCP servers, and
-/// of positions in the stream.
-const LATER_ROWS: [&str; 24] = [
+/// Row types that were added after 0.1.0: those of webhooks, reviews, issues, MCP servers and
+/// skills, and of positions in the stream.
+const LATER_ROWS: [&str; 28] = [
     "DeadDelivery",
     "Issue",
     "IssueContent",
@@ -89,6 +89,10 @@ const LATER_ROWS: [&str; 24] = [
     "ReviewQueue",
     "ReviewQueueName",
     "ReviewedTrace",
+    "Skill",
+    "SkillPermission",
+    "SkillRemoval",
+    "SkillVersion",
     "StreamPosition",
     "Webhook",
     "WebhookDelivery",

@@ -7,7 +7,7 @@ use key_schema::attributes::{
 };
 use key_schema::{Key, ModelKey, Name, rows};
 use mlflow_api::auth::{ALL_RESOURCES, GrantType, PermissionLevel, Role, RolePermission, UserPermission};
-use mlflow_api::{Error, ErrorCode, ExperimentId, McpServerName, Result, UserName, Workspace};
+use mlflow_api::{Error, ErrorCode, ExperimentId, McpServerName, Result, SkillName, UserName, Workspace};
 use permissions::{
     Account, GrantedResource, StoredGrant, WorkspaceRef, grant_key, grant_resource_id, missing_resource_grant_key,
     scorer_of,
@@ -50,10 +50,12 @@ impl Store {
         let model = || rows::RegisteredModel::key(&model_key);
         let scorer = scorer_of(pattern);
         let server = McpServerName::parse(pattern).ok();
+        let skill = SkillName::parse(pattern).ok();
         let key = match kind {
             GrantType::McpServer => {
                 server.as_ref().map(|server| rows::McpServer::key(&Name::from(workspace.as_str()), server))
             }
+            GrantType::Skill => skill.as_ref().map(|skill| rows::Skill::key(&Name::from(workspace.as_str()), skill)),
             GrantType::Experiment => ExperimentId::parse(pattern).ok().map(|id| rows::Experiment::key(&id)),
             GrantType::RegisteredModel | GrantType::Prompt => Some(model()),
             GrantType::Scorer => scorer.as_ref().map(|(id, name)| rows::Scorer::key(id, &Name::from(name.as_str()))),
@@ -75,6 +77,10 @@ impl Store {
                 // authorized, so the id is checked.
                 let is_it = along.is_authorized_server(&server, &id);
                 is_it.then(|| (GrantedResource::McpServer(workspace.clone(), server), id))
+            }),
+            GrantType::Skill => skill.zip(text(ID)).and_then(|(skill, id)| {
+                let is_it = along.is_authorized_skill(&skill, &id);
+                is_it.then(|| (GrantedResource::Skill(workspace.clone(), skill), id))
             }),
             GrantType::Scorer => scorer
                 .filter(|(_, name)| is_named(name))

@@ -6,6 +6,7 @@ use std::time::Duration;
 use access::{AuthorizerWrites, Scope};
 use artifact_store::ArtifactStore;
 use entities::experiments::ExperimentLeases;
+use mlflow_api::skills::ContentLimits;
 use run_index::IndexedFieldsCache;
 use table::Table;
 
@@ -26,6 +27,7 @@ pub struct Store {
     pub(super) search_bounds: SearchBounds,
     pub(super) authorizer_writes: AuthorizerWrites,
     pub(super) has_workspaces: bool,
+    pub(super) skill_limits: ContentLimits,
 }
 
 impl Store {
@@ -52,6 +54,7 @@ impl Store {
             search_bounds: SearchBounds::default(),
             authorizer_writes: AuthorizerWrites::nothing(),
             has_workspaces: false,
+            skill_limits: ContentLimits::MLFLOW,
         }
     }
 
@@ -72,6 +75,18 @@ impl Store {
     #[must_use]
     pub fn in_workspaces(self) -> Self {
         Self { has_workspaces: true, ..self }
+    }
+
+    /// Returns the store, configured for a server with these limits on the content of skills.
+    #[must_use]
+    pub fn with_skill_limits(self, skill_limits: ContentLimits) -> Self {
+        Self { skill_limits, ..self }
+    }
+
+    /// Returns the limits on the content of skills.
+    #[must_use]
+    pub fn skill_limits(&self) -> ContentLimits {
+        self.skill_limits
     }
 
     /// Checks whether the server has workspaces other than the default one.

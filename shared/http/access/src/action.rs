@@ -72,6 +72,10 @@ pub enum Resource {
     McpServer,
     /// A version of an MCP server.
     McpServerVersion,
+    /// A skill, identified by its name. It guards its versions.
+    Skill,
+    /// A version of a skill.
+    SkillVersion,
     /// A workspace.
     Workspace,
     /// A user, identified by name.
@@ -97,6 +101,7 @@ impl Resource {
             Self::ScorerVersion => Self::Scorer,
             Self::Prompt | Self::ModelVersion | Self::PromptVersion => Self::RegisteredModel,
             Self::McpServerVersion => Self::McpServer,
+            Self::SkillVersion => Self::Skill,
             other => other,
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use entities::WorkspaceIdentity;
 use entities::attributes::GOES_TO;
-use mlflow_api::{McpServerName, RegisteredModelName, Workspace};
+use mlflow_api::{McpServerName, RegisteredModelName, SkillName, Workspace};
 use table::{Condition, Item, Write, text};
 
 use crate::action::Resource;
@@ -19,28 +19,33 @@ use crate::identity::{Caller, Identity};
 #[derive(Clone, Default)]
 pub struct AuthorizerWrites {
     by: Option<(Arc<dyn Authorizer>, Identity)>,
-    models: Arc<HashMap<RegisteredModelName, Option<String>>>,
-    servers: Arc<HashMap<McpServerName, Option<String>>>,
+    decided: Arc<DecidedNames>,
     workspace_identity: Option<WorkspaceIdentity>,
+}
+
+/// The entities that the authorizer decided about: their names, and their ids at the time of the
+/// decision, if they existed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DecidedNames {
+    pub(crate) models: HashMap<RegisteredModelName, Option<String>>,
+    pub(crate) servers: HashMap<McpServerName, Option<String>>,
+    pub(crate) skills: HashMap<SkillName, Option<String>>,
 }
 
 impl AuthorizerWrites {
     /// Creates the source of the writes that the authorizer adds to a request's transactions.
     ///
-    /// `models` and `servers` contain the registered models and the MCP servers that the authorizer
-    /// decided about: their names, and their ids at the time of the decision. `within` is the
-    /// identity of the request's workspace; it is `None` for the default workspace, and if the
-    /// workspace's item was not read.
+    /// `decided` contains the entities that the authorizer decided about. `within` is the identity of the request's workspace; it is `None` for the default workspace,
+    /// and if the workspace's item was not read.
     pub(crate) fn of(
         authorizer: &Arc<dyn Authorizer>,
         identity: &Identity,
-        (models, servers): (HashMap<RegisteredModelName, Option<String>>, HashMap<McpServerName, Option<String>>),
+        decided: DecidedNames,
         within: Option<WorkspaceIdentity>,
     ) -> Self {
         Self {
             by: Some((Arc::clone(authorizer), identity.clone())),
-            models: models.into(),
-            servers: servers.into(),
+            decided: decided.into(),
             workspace_identity: within,
         }
     }
@@ -48,7 +53,7 @@ impl AuthorizerWrites {
     /// Returns the id of the model that the authorizer decided about under this name.
     #[must_use]
     pub fn model_id(&self, name: &str) -> Option<&str> {
-        self.models.get(&RegisteredModelName::named(name))?.as_deref()
+        self.decided.models.get(&RegisteredModelName::named(name))?.as_deref()
     }
 
     /// Checks whether the model that now has this name and id is the one that the authorizer
@@ -57,14 +62,27 @@ impl AuthorizerWrites {
     /// decide about.
     #[must_use]
     pub fn is_authorized_model(&self, name: &str, id: &str) -> bool {
-        self.models.get(&RegisteredModelName::named(name)).is_none_or(|asked| asked.as_deref() == Some(id))
+        self.decided.models.get(&RegisteredModelName::named(name)).is_none_or(|asked| asked.as_deref() == Some(id))
     }
 
     /// Checks whether the MCP server that now has this name and id is the one that the authorizer
     /// decided about, as [`is_authorized_model`](Self::is_authorized_model) does for models.
     #[must_use]
     pub fn is_authorized_server(&self, name: &McpServerName, id: &str) -> bool {
-        self.servers.get(name).is_none_or(|asked| asked.as_deref() == Some(id))
+        self.decided.servers.get(name).is_none_or(|asked| asked.as_deref() == Some(id))
+    }
+
+    /// Checks whether the skill that now has this name and id is the one that the authorizer decided
+    /// about, as [`is_authorized_model`](Self::is_authorized_model) does for models.
+    #[must_use]
+    pub fn is_authorized_skill(&self, name: &SkillName, id: &str) -> bool {
+        self.decided.skills.get(name).is_none_or(|asked| asked.as_deref() == Some(id))
+    }
+
+    /// Checks whether the authorizer decided about a skill of this name that existed.
+    #[must_use]
+    pub fn had_skill(&self, name: &SkillName) -> bool {
+        self.decided.skills.get(name).is_some_and(Option::is_some)
     }
 
     /// Returns the workspace of the request.

@@ -12,11 +12,12 @@ use std::sync::Arc;
 
 use entities::WorkspaceIdentity;
 use entities::attributes::WORKSPACE;
-use mlflow_api::{Error, ExperimentId, McpServerName, RegisteredModelName, Workspace};
+use mlflow_api::{Error, ExperimentId, McpServerName, RegisteredModelName, SkillName, Workspace};
 use table::{Item, Table, TableKey};
 
 use crate::action::{Action, Resource};
 use crate::authorizer::{Authorizer, Visibility};
+use crate::authorizer_writes::DecidedNames;
 use crate::guard::{AccessCheck, AuthorizerItems, Guard, StoredGuard, workspace_key};
 use crate::guard_lookup::{access_check, experiments_of_datasets, guards_of};
 use crate::identity::Identity;
@@ -104,10 +105,8 @@ pub(crate) struct Decisions<'a> {
     /// The caller, as of the most recent read.
     pub(crate) identity: Identity,
     pub(crate) decided: Vec<NeedDecision<'a>>,
-    /// The registered models that the authorizer decided about, with their ids.
-    pub(crate) models: HashMap<RegisteredModelName, Option<String>>,
-    /// The MCP servers that the authorizer decided about, with their ids.
-    pub(crate) servers: HashMap<McpServerName, Option<String>>,
+    /// The entities that the authorizer decided about, with their ids.
+    pub(crate) names: DecidedNames,
     /// The identity of the request's workspace, if its item was read.
     pub(crate) workspace: Option<WorkspaceIdentity>,
     /// What lists may show to the caller, together with the identity that it was computed for.
@@ -143,8 +142,7 @@ impl<'a> Decisions<'a> {
             is_follow_up: further,
             identity,
             decided: Vec::new(),
-            models: HashMap::new(),
-            servers: HashMap::new(),
+            names: DecidedNames::default(),
             workspace: None,
             visible: None,
             is_workspace_known: false,
@@ -330,8 +328,9 @@ impl<'a> Decisions<'a> {
                 return Err(self.denied(decided.need));
             }
         }
-        self.models.extend(asks.iter().filter_map(model));
-        self.servers.extend(asks.iter().filter_map(server));
+        self.names.models.extend(asks.iter().filter_map(model));
+        self.names.servers.extend(asks.iter().filter_map(server));
+        self.names.skills.extend(asks.iter().filter_map(skill));
         Ok(())
     }
 
@@ -427,6 +426,13 @@ fn model(ask: &AccessCheck) -> Option<(RegisteredModelName, Option<String>)> {
 fn server(ask: &AccessCheck) -> Option<(McpServerName, Option<String>)> {
     match &ask.guard {
         Guard::McpServer(name) => Some((name.clone(), ask.stored.as_ref().and_then(|stored| stored.id.clone()))),
+        _ => None,
+    }
+}
+
+fn skill(ask: &AccessCheck) -> Option<(SkillName, Option<String>)> {
+    match &ask.guard {
+        Guard::Skill(name) => Some((name.clone(), ask.stored.as_ref().and_then(|stored| stored.id.clone()))),
         _ => None,
     }
 }

@@ -6,7 +6,9 @@ use entities::attributes::{Attribute, EXPERIMENTS, HOME, ID, OWNER, TAGS, Text, 
 use entities::{entry_key, workspace_named};
 use key_schema::{Key, ModelKey, rows};
 use mlflow_api::registry::IS_PROMPT_TAG;
-use mlflow_api::{EvaluationDatasetId, ExperimentId, McpServerName, RegisteredModelName, Result, UserName, Workspace};
+use mlflow_api::{
+    EvaluationDatasetId, ExperimentId, McpServerName, RegisteredModelName, Result, SkillName, UserName, Workspace,
+};
 use table::{Item, TableKey};
 
 use crate::action::{Action, Resource};
@@ -26,6 +28,8 @@ pub enum Guard {
     EvaluationDataset(EvaluationDatasetId),
     /// An MCP server. It guards its versions.
     McpServer(McpServerName),
+    /// A skill. It guards its versions.
+    Skill(SkillName),
     /// A user, for operations on that user.
     User(UserName),
     /// A missing entity: the caller's workspace has no entity of this kind with the id in the
@@ -44,6 +48,7 @@ impl Guard {
             Self::RegisteredModel(_) => Resource::RegisteredModel,
             Self::EvaluationDataset(_) => Resource::EvaluationDataset,
             Self::McpServer(_) => Resource::McpServer,
+            Self::Skill(_) => Resource::Skill,
             Self::User(_) => Resource::User,
         }
     }
@@ -68,6 +73,7 @@ impl Guard {
             Self::RegisteredModel(name) => Some(rows::RegisteredModel::key(&ModelKey::of(workspace, name.as_str()))),
             Self::EvaluationDataset(dataset) => Some(rows::EvaluationDataset::key(dataset)),
             Self::McpServer(name) => Some(rows::McpServer::key(&workspace.as_str().into(), name)),
+            Self::Skill(name) => Some(rows::Skill::key(&workspace.as_str().into(), name)),
         }
     }
 }
@@ -86,7 +92,7 @@ pub struct StoredGuard {
     pub is_prompt: bool,
     /// Name of the user who created the entity, if known.
     pub owner: Option<String>,
-    /// Id that distinguishes a registered model or an MCP server from earlier ones with the same
+    /// Id that distinguishes a registered model, an MCP server or a skill from earlier ones with the same
     /// name.
     pub id: Option<String>,
     /// Name that the rows of a registered model are stored under, if it differs from the current

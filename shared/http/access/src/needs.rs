@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use mlflow_api::limits::MAX_SEARCHED_EXPERIMENTS;
 use mlflow_api::{
     Error, EvaluationDatasetId, ExperimentId, IssueId, McpServerName, ModelId, RegisteredModelName, Result, RunId,
-    TraceId, UserName,
+    SkillName, TraceId, UserName,
 };
 
 use crate::action::{Action, Permission, Resource};
@@ -37,6 +37,8 @@ pub enum Target {
     Issue(IssueId),
     /// An MCP server. It does not have to exist.
     McpServer(McpServerName),
+    /// A skill. It does not have to exist.
+    Skill(SkillName),
     /// A user. The user does not have to exist.
     User(UserName),
 }
@@ -56,6 +58,7 @@ impl Target {
             Self::EvaluationDataset(_) => Resource::EvaluationDataset,
             Self::Issue(_) => Resource::Issue,
             Self::McpServer(_) => Resource::McpServer,
+            Self::Skill(_) => Resource::Skill,
             Self::User(_) => Resource::User,
         }
     }
@@ -272,7 +275,8 @@ impl Needs {
         let is_named = |named: Resource| {
             named == kind
                 || named.guard() == kind
-                || (permission == Permission::ReadFiles && named == Resource::ModelVersion)
+                || (permission == Permission::ReadFiles
+                    && matches!(named, Resource::ModelVersion | Resource::SkillVersion))
         };
         self.iter().any(|need| need.action == action && is_named(need.kind))
     }

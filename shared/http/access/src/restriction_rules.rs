@@ -76,7 +76,7 @@ impl VisibilityRules for ExperimentVisibility {
         match kind {
             Resource::Experiment => Some(Some(experiment).filter(|it| self.visible.shows(it)).into_iter().collect()),
             Resource::Scorer => Some(vec![experiment]),
-            Resource::RegisteredModel | Resource::Prompt | Resource::McpServer => Some(Vec::new()),
+            Resource::RegisteredModel | Resource::Prompt | Resource::McpServer | Resource::Skill => Some(Vec::new()),
             _ => None,
         }
     }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use entities::{ModelLocation, RunLocation, StoredTrace};
 use mlflow_api::{
     Error, ErrorCode, EvaluationDatasetId, ExperimentId, IssueId, McpServerName, ModelId, RegisteredModelName, Result,
-    RunId, TraceId, UserName, Workspace,
+    RunId, SkillName, TraceId, UserName, Workspace,
 };
 use table::Table;
 
 use crate::action::{Action, Resource};
 use crate::authorizer::{Authorizer, Visibility};
-use crate::authorizer_writes::AuthorizerWrites;
+use crate::authorizer_writes::{AuthorizerWrites, DecidedNames};
 use crate::decisions::{AccessRefusal, Decisions, NeedDecision};
 use crate::guard::Guard;
 use crate::identity::{Caller, Identity};
@@ -126,9 +126,9 @@ impl Scope {
         }
         let lists = needs.iter().any(|need| need.action == Action::List);
         let visible = if lists && may_list { decisions.visible().await? } else { Visibility::nothing() };
-        let Decisions { identity, models, servers, workspace, .. } = decisions;
-        let (models, servers) = if looks { (models, servers) } else { (HashMap::new(), HashMap::new()) };
-        let along = AuthorizerWrites::of(authorizer, &identity, (models, servers), workspace);
+        let Decisions { identity, names, workspace, .. } = decisions;
+        let names = if looks { names } else { DecidedNames::default() };
+        let along = AuthorizerWrites::of(authorizer, &identity, names, workspace);
         Ok(Self { identity, authorizer_writes: along, visibility: visible, found, shown, experiments })
     }
 
@@ -334,6 +334,14 @@ impl Scope {
     pub fn known_mcp_server(&self, name: &McpServerName) -> Result<Option<Granted<McpServerName>>> {
         self.granted(&Target::McpServer(name.clone()), |place| match place {
             ResolvedEntity::McpServer(name) => Some(name.clone()),
+            _ => None,
+        })
+    }
+
+    /// Returns a skill, or `None` if the caller may not see it. It does not have to exist.
+    pub fn known_skill(&self, name: &SkillName) -> Result<Option<Granted<SkillName>>> {
+        self.granted(&Target::Skill(name.clone()), |place| match place {
+            ResolvedEntity::Skill(name) => Some(name.clone()),
             _ => None,
         })
     }

@@ -7,8 +7,8 @@ use entities::{ModelLocation, RunLocation, StoredTrace, locate_model, locate_run
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Name, rows};
 use mlflow_api::{
-    ErrorCode, EvaluationDatasetId, ExperimentId, McpServerName, RegisteredModelName, Result, TraceId, UserName,
-    Workspace,
+    ErrorCode, EvaluationDatasetId, ExperimentId, McpServerName, RegisteredModelName, Result, SkillName, TraceId,
+    UserName, Workspace,
 };
 use table::Table;
 
@@ -33,6 +33,7 @@ pub(crate) enum ResolvedEntity {
     /// The experiment of an issue.
     Issue(ExperimentId),
     McpServer(McpServerName),
+    Skill(SkillName),
     User(UserName),
 }
 
@@ -49,6 +50,7 @@ impl ResolvedEntity {
             Self::RegisteredModel(name) => Guard::RegisteredModel(name.clone()),
             Self::EvaluationDataset(dataset) => Guard::EvaluationDataset(dataset.clone()),
             Self::McpServer(name) => Guard::McpServer(name.clone()),
+            Self::Skill(name) => Guard::Skill(name.clone()),
             Self::User(user) => Guard::User(user.clone()),
         }
     }
@@ -102,6 +104,7 @@ async fn place(
         Target::EvaluationDataset(dataset) => Some(ResolvedEntity::EvaluationDataset(dataset.clone())),
         Target::Issue(issue) => entities::locate_issue(table, issue).await?.map(ResolvedEntity::Issue),
         Target::McpServer(name) => Some(ResolvedEntity::McpServer(name.clone())),
+        Target::Skill(name) => Some(ResolvedEntity::Skill(name.clone())),
         Target::User(user) => Some(ResolvedEntity::User(user.clone())),
     })
 }

@@ -2,10 +2,12 @@
 
 use access::{Action, Needs, Resource, Target};
 use artifact_store::ArtifactPath;
-use mlflow_api::{Error, ExperimentId, Result};
+use mlflow_api::{Error, ErrorCode, ExperimentId, Result, SkillName};
 
 use crate::version_directory::{VERSIONS_DIRECTORY as VERSIONS, VersionDirectory};
 
+/// Directory of the uploaded content of skills.
+const SKILLS_DIRECTORY: &str = "skills";
 /// Directory that contains the directories of workspaces.
 const WORKSPACES_DIRECTORY: &str = "workspaces";
 
@@ -19,12 +21,42 @@ pub fn needs(action: Action, path: &ArtifactPath) -> Needs {
     if let Some((directory, _)) = VersionDirectory::split(path) {
         return Needs::of_in(action, Resource::ModelVersion, Target::RegisteredModel(directory.name));
     }
+    if is_of_skills(path) {
+        return needs_of_skill(action, path);
+    }
     let Some(experiment) = experiment_of(path) else {
         return Needs::of(action, [Target::Any(Resource::Experiment)]);
     };
     let kinds = kinds(in_workspace(path).get(1..).unwrap_or_default(), action == Action::Delete);
     let in_experiment = |needs: Needs, kind: &Resource| needs.and_in(action, *kind, [Target::Experiment(experiment)]);
     kinds.iter().fold(Needs::nothing(), in_experiment)
+}
+
+/// Checks whether a path is in the directory of uploaded skills, in any workspace. The name is
+/// compared without case, because not all file systems distinguish it.
+#[must_use]
+pub fn is_of_skills(path: &ArtifactPath) -> bool {
+    in_workspace(path).first().is_some_and(|first| first.to_lowercase() == SKILLS_DIRECTORY)
+}
+
+/// Returns the skill whose uploaded content contains a path. `None` for the directories of all skills
+/// and of all skills of an organization.
+#[must_use]
+pub fn skill_of(path: &ArtifactPath) -> Option<SkillName> {
+    match in_workspace(path) {
+        [root, organization, name, ..] if root == SKILLS_DIRECTORY && organization.starts_with('@') => {
+            SkillName::parse(&format!("{organization}/{name}")).ok()
+        }
+        [root, name, ..] if root == SKILLS_DIRECTORY => SkillName::parse(name).ok(),
+        _ => None,
+    }
+}
+
+/// Returns the needs of an action on uploaded content. The directory of all skills shows their names,
+/// so only administrators may list it.
+fn needs_of_skill(action: Action, path: &ArtifactPath) -> Needs {
+    let target = skill_of(path).map_or(Target::Nothing(Resource::Skill), Target::Skill);
+    Needs::of_in(action, Resource::SkillVersion, target)
 }
 
 /// Returns the needs of a caller who creates an experiment whose artifact location is `path`, below
@@ -39,11 +71,16 @@ pub fn needs_to_share(path: &ArtifactPath) -> Needs {
     kinds.into_iter().fold(Needs::nothing(), in_experiment)
 }
 
-/// Rejects a path below `model-versions/`, in any workspace. Used by requests that write.
+/// Rejects a path below `model-versions/` or `skills/`, in any workspace. Used by requests that write.
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE` for such a path.
+/// `INVALID_PARAMETER_VALUE` for a path below `model-versions/`, and `PERMISSION_DENIED` for one below
+/// `skills/`.
 pub fn check_writable(path: &ArtifactPath) -> Result<()> {
+    if is_of_skills(path) {
+        let message = "Skill upload content is immutable; register a new version instead";
+        return Err(Error::new(ErrorCode::PermissionDenied, message));
+    }
     if in_workspace(path).first().is_some_and(|first| first == VERSIONS) {
         return Err(Error::invalid(format!(
             "Invalid path: '{path}'. The artifacts of model versions below '{VERSIONS}' cannot be changed."
@@ -136,8 +173,36 @@ mod tests {
 
     #[test]
     fn the_artifacts_of_versions_are_not_writable() {
-        for (path, writable) in [("model-versions/x", false), ("workspaces/a/model-versions", false), ("1/x", true)] {
+        for (path, writable) in [
+            ("model-versions/x", false),
+            ("workspaces/a/model-versions", false),
+            ("1/x", true),
+            ("skills", false),
+            ("skills/a/x", false),
+            ("./skills//a", false),
+            ("%73kills/a", false),
+            ("SKILLS/a", false),
+            ("workspaces/a/skills/a", false),
+            ("1/skills", true),
+        ] {
             assert_eq!(check_writable(&ArtifactPath::parse(path).unwrap()).is_ok(), writable, "{path}");
+        }
+    }
+
+    #[test]
+    fn uploaded_content_needs_its_skill() {
+        let of = |path: &str| needs(Action::Read, &ArtifactPath::parse(path).unwrap());
+        let skill = |name: &str| {
+            let target = Target::Skill(SkillName::parse(name).unwrap());
+            Needs::of_in(Action::Read, Resource::SkillVersion, target)
+        };
+        for path in ["skills/a", "skills/a/x/y", "./skills//%61", "workspaces/team/skills/a/x"] {
+            assert_eq!(of(path), skill("a"), "{path}");
+        }
+        assert_eq!(of("skills/@acme/a/x"), skill("@acme/a"));
+        let nobody = Needs::of_in(Action::Read, Resource::SkillVersion, Target::Nothing(Resource::Skill));
+        for path in ["skills", "skills/@acme", "skills/A/x", "Skills/a/x", "skills/@/a", "workspaces/team/skills"] {
+            assert_eq!(of(path), nobody, "{path}");
         }
     }
 

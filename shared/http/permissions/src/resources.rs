@@ -4,7 +4,7 @@ use access::Guard;
 use key_schema::attributes::{ID, SCORER, WORKSPACE};
 use key_schema::{Key, ModelKey, Name, rows};
 use mlflow_api::auth::{ALL_RESOURCES, GrantType};
-use mlflow_api::{McpServerName, Workspace};
+use mlflow_api::{McpServerName, SkillName, Workspace};
 use table::Item;
 
 use crate::rules::{scorer_of, scorer_pattern};
@@ -23,6 +23,7 @@ pub(crate) fn resources_of(guard: &Guard, workspace: &Workspace) -> Vec<GrantedR
             vec![GrantedResource::RegisteredModel(key.clone()), GrantedResource::Prompt(key)]
         }
         Guard::McpServer(name) => vec![GrantedResource::McpServer(workspace.clone(), name.clone())],
+        Guard::Skill(name) => vec![GrantedResource::Skill(workspace.clone(), name.clone())],
         Guard::Workspace(_) | Guard::EvaluationDataset(_) | Guard::User(_) | Guard::Absent(_) => Vec::new(),
     }
 }
@@ -37,11 +38,16 @@ pub(crate) fn item_of(resource: &GrantedResource) -> Option<Key> {
         }
         GrantedResource::Scorer(experiment, name) => Some(rows::Scorer::key(experiment, &Name::from(name.as_str()))),
         GrantedResource::McpServer(workspace, name) => Some(mcp_server_key(workspace, name)),
+        GrantedResource::Skill(workspace, name) => Some(skill_key(workspace, name)),
     }
 }
 
 fn mcp_server_key(workspace: &Workspace, name: &McpServerName) -> Key {
     rows::McpServer::key(&Name::from(workspace.as_str()), name)
+}
+
+fn skill_key(workspace: &Workspace, name: &SkillName) -> Key {
+    rows::Skill::key(&Name::from(workspace.as_str()), name)
 }
 
 /// Returns the key of the item that holds a resource's current name and its id. For a model, this
@@ -55,8 +61,8 @@ pub(crate) fn home_of(resource: &GrantedResource) -> Option<Key> {
     }
 }
 
-/// Returns the key of the item of the model, the scorer or the MCP server that a role's grant is
-/// for.
+/// Returns the key of the item of the model, the scorer, the MCP server or the skill that a role's
+/// grant is for.
 pub(crate) fn item_granted(grant: &RoleGrant, workspace: &Workspace) -> Option<Key> {
     if grant.pattern == ALL_RESOURCES {
         return None;
@@ -70,6 +76,7 @@ pub(crate) fn item_granted(grant: &RoleGrant, workspace: &Workspace) -> Option<K
             Some(rows::Scorer::key(&experiment, &Name::from(name.as_str())))
         }
         GrantType::McpServer => Some(mcp_server_key(workspace, &McpServerName::parse(&grant.pattern).ok()?)),
+        GrantType::Skill => Some(skill_key(workspace, &SkillName::parse(&grant.pattern).ok()?)),
         _ => None,
     }
 }
@@ -98,7 +105,9 @@ pub(crate) fn is_granted_resource(
         }
         GrantedResource::Scorer(..) => item.and_then(|item| item.get(SCORER)).is_some_and(|id| is(id.as_str())),
         // The key of the item contains the workspace.
-        GrantedResource::McpServer(of, _) => of == workspace && item.and_then(|item| item.get(ID)).is_some_and(is),
+        GrantedResource::McpServer(of, _) | GrantedResource::Skill(of, _) => {
+            of == workspace && item.and_then(|item| item.get(ID)).is_some_and(is)
+        }
     }
 }
 
@@ -114,7 +123,7 @@ pub(crate) fn is_effective(grant: &RoleGrant, item: Option<&Item>) -> bool {
         return true;
     }
     match grant.kind {
-        GrantType::RegisteredModel | GrantType::Prompt | GrantType::McpServer => {
+        GrantType::RegisteredModel | GrantType::Prompt | GrantType::McpServer | GrantType::Skill => {
             item.and_then(|item| item.get(ID)) == Some(grant.resource.as_str())
         }
         GrantType::Scorer => item.and_then(|item| item.get(SCORER)).is_some_and(|id| id.as_str() == grant.resource),
@@ -132,5 +141,6 @@ pub(crate) fn pattern(resource: &GrantedResource) -> String {
         }
         GrantedResource::Experiment(experiment) => experiment.to_string(),
         GrantedResource::McpServer(_, name) => name.to_string(),
+        GrantedResource::Skill(_, name) => name.to_string(),
     }
 }

@@ -134,6 +134,7 @@ pub fn rule_of(ask: &AccessCheck) -> Rule {
         }
         Guard::RegisteredModel(name) => of_model(ask, name.as_str()),
         Guard::McpServer(name) => of_mcp_server(ask, name.as_str()),
+        Guard::Skill(name) => of_skill(ask, &name.to_string()),
     }
 }
 
@@ -306,6 +307,23 @@ fn of_mcp_server(ask: &AccessCheck, name: &str) -> Rule {
     }
 }
 
+/// Returns the rule for a skill or its versions (`_get_skill_registry_validator`). Versions have no
+/// grants of their own.
+fn of_skill(ask: &AccessCheck, name: &str) -> Rule {
+    let of = |action| Requirement::of(GrantType::Skill, name, action);
+    match (ask.kind, ask.action) {
+        // The first version of a skill creates the skill.
+        (Resource::SkillVersion, Action::Create) if ask.stored.is_none() => {
+            Rule::needs([of(RequiredAction::NotDenied)])
+        }
+        (Resource::SkillVersion, Action::Create) => Rule::needs([of(RequiredAction::Update)]),
+        (_, Action::Create) => Rule::needs([of(RequiredAction::NotDenied)]),
+        // As in MLflow, deleting anything of a skill requires the right to manage the skill.
+        (_, Action::Delete) => Rule::needs([of(RequiredAction::Manage)]),
+        (_, action) => Rule::needs([of(required_action(action))]),
+    }
+}
+
 const fn required_action(action: Action) -> RequiredAction {
     match action {
         Action::List | Action::Read | Action::Show => RequiredAction::Read,
@@ -338,6 +356,7 @@ pub(crate) fn type_of(kind: Resource) -> GrantType {
         Resource::PromptVersion => GrantType::PromptVersion,
         Resource::McpServer => GrantType::McpServer,
         Resource::McpServerVersion => GrantType::McpServerVersion,
+        Resource::Skill | Resource::SkillVersion => GrantType::Skill,
         Resource::Workspace | Resource::User | Resource::Role | Resource::Webhook => GrantType::Workspace,
     }
 }

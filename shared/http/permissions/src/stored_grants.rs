@@ -7,7 +7,7 @@ use key_schema::index::{PermissionsOfExperiment, PermissionsOfModel, Permissions
 use key_schema::rows::RowDescription;
 use key_schema::{Field, Key, ModelKey, Name, rows};
 use mlflow_api::auth::{GrantType, PermissionLevel};
-use mlflow_api::{ExperimentId, McpServerName, UserName, Workspace};
+use mlflow_api::{ExperimentId, McpServerName, SkillName, UserName, Workspace};
 use table::{Item, number, text};
 
 use crate::workspace_ref::WorkspaceRef;
@@ -26,6 +26,8 @@ pub enum GrantedResource {
     Scorer(ExperimentId, String),
     /// An MCP server of a workspace.
     McpServer(Workspace, McpServerName),
+    /// A skill of a workspace.
+    Skill(Workspace, SkillName),
 }
 
 impl GrantedResource {
@@ -38,6 +40,7 @@ impl GrantedResource {
             Self::Prompt(_) => GrantType::Prompt,
             Self::Scorer(..) => GrantType::Scorer,
             Self::McpServer(..) => GrantType::McpServer,
+            Self::Skill(..) => GrantType::Skill,
         }
     }
 }
@@ -48,6 +51,7 @@ impl fmt::Display for GrantedResource {
             Self::Experiment(experiment) => experiment.fmt(formatter),
             Self::RegisteredModel(name) | Self::Prompt(name) | Self::Scorer(_, name) => formatter.write_str(name),
             Self::McpServer(_, name) => name.fmt(formatter),
+            Self::Skill(_, name) => name.fmt(formatter),
         }
     }
 }
@@ -64,6 +68,9 @@ pub fn grant_key(user: &UserName, resource: &GrantedResource) -> Key {
         }
         GrantedResource::McpServer(workspace, name) => {
             rows::McpServerPermission::key(user, &Name::from(workspace.as_str()), name)
+        }
+        GrantedResource::Skill(workspace, name) => {
+            rows::SkillPermission::key(user, &Name::from(workspace.as_str()), name)
         }
     }
 }
@@ -107,7 +114,7 @@ impl StoredGrant {
             GrantedResource::Scorer(experiment, name) => item
                 .with(EXPERIMENT, text(experiment.to_string()))
                 .indexed(PermissionsOfScorer::key(experiment, &Name::from(name.as_str()), user)),
-            GrantedResource::McpServer(..) => item,
+            GrantedResource::McpServer(..) | GrantedResource::Skill(..) => item,
         }
     }
 
@@ -128,6 +135,8 @@ impl StoredGrant {
             GrantedResource::Scorer(item.get(EXPERIMENT)?, name)
         } else if let Some(row) = rows::McpServerPermission::parse(&key) {
             GrantedResource::McpServer(Workspace::stored(&row.workspace.0).ok()?, row.server)
+        } else if let Some(row) = rows::SkillPermission::parse(&key) {
+            GrantedResource::Skill(Workspace::stored(&row.workspace.0).ok()?, row.skill)
         } else {
             return None;
         };
@@ -180,6 +189,8 @@ mod tests {
             GrantedResource::Scorer(experiment, "s".to_owned()),
             GrantedResource::Scorer(experiment, long),
             GrantedResource::McpServer(Workspace::default(), McpServerName::parse("com.example/a1").unwrap()),
+            GrantedResource::Skill(Workspace::default(), SkillName::parse("@acme/review").unwrap()),
+            GrantedResource::Skill(Workspace::parse("team-a").unwrap(), SkillName::parse("review").unwrap()),
             GrantedResource::McpServer(
                 Workspace::parse("team-a").unwrap(),
                 McpServerName::parse("com.example/a1").unwrap(),

@@ -68,7 +68,7 @@ impl UserAuthorizer {
         }
     }
 
-    /// Restricts the creation of experiments, registered models, prompts and MCP servers to
+    /// Restricts the creation of experiments, registered models, prompts, MCP servers and skills to
     /// administrators and users with the role of this name in the request's workspace. With `None`, every user who may
     /// use the workspace can create them.
     #[must_use]
@@ -337,6 +337,7 @@ impl Authorizer for UserAuthorizer {
             (Guard::RegisteredModel(_), _) => GrantedResource::RegisteredModel(home.to_owned()),
             (Guard::Scorer(experiment, name), _) => GrantedResource::Scorer(*experiment, name.clone()),
             (Guard::McpServer(name), _) => GrantedResource::McpServer(identity.workspace.clone(), name.clone()),
+            (Guard::Skill(name), _) => GrantedResource::Skill(identity.workspace.clone(), name.clone()),
             _ => return Vec::new(),
         };
         let resource = grant_resource_id(&identity.workspace, id);
@@ -392,12 +393,14 @@ fn workspace_condition(ask: &AccessCheck) -> WorkspaceCondition {
         // workspace.
         (
             Action::Create,
-            Resource::Experiment | Resource::RegisteredModel | Resource::Prompt | Resource::McpServer,
+            Resource::Experiment | Resource::RegisteredModel | Resource::Prompt | Resource::McpServer | Resource::Skill,
             _,
         )
         | (Action::Read, Resource::User, Guard::Workspace(_)) => WorkspaceCondition::MayUse,
-        // The first version of an MCP server creates the server.
-        (Action::Create, Resource::McpServerVersion, _) if ask.stored.is_none() => WorkspaceCondition::MayUse,
+        // The first version of an MCP server or a skill creates the server or the skill.
+        (Action::Create, Resource::McpServerVersion | Resource::SkillVersion, _) if ask.stored.is_none() => {
+            WorkspaceCondition::MayUse
+        }
         _ => WorkspaceCondition::Nothing,
     }
 }

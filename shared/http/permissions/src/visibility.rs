@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use access::{AccessCheck, Action, Guard, Resource, Visibility, VisibilityRules};
 use mlflow_api::auth::{ALL_RESOURCES, GrantType, PermissionLevel};
-use mlflow_api::{ExperimentId, McpServerName, RegisteredModelName};
+use mlflow_api::{ExperimentId, McpServerName, RegisteredModelName, SkillName};
 
 use crate::grants::{Grants, allows};
 use crate::rules::{RequiredAction, Rule, rule_of, scorer_of, type_of};
@@ -62,6 +62,7 @@ impl VisibilityRules for GrantedVisibility {
                 Some(Guard::RegisteredModel(RegisteredModelName::named(id)))
             }
             GrantType::McpServer => McpServerName::parse(id).ok().map(Guard::McpServer),
+            GrantType::Skill => SkillName::parse(id).ok().map(Guard::Skill),
             GrantType::Scorer => scorer_of(id).map(|(experiment, name)| Guard::Scorer(experiment, name)),
             _ => None,
         };

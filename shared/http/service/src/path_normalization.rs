@@ -12,6 +12,7 @@ use http::{HeaderValue, Method, StatusCode, Uri};
 use tower::{ServiceExt, service_fn};
 
 use crate::endpoint_response::UnknownPath;
+use crate::route::separate_at_sign;
 use crate::router::with_browser_headers;
 
 /// Wraps a router in the rules for the paths that clients send. Clients are configured with a base
@@ -35,6 +36,9 @@ async fn answer(router: Router, mut request: Request) -> Result<Response, Infall
     if let Some(uri) = without_duplicate_slashes(request.uri()) {
         *request.uri_mut() = uri;
     }
+    if let Some(uri) = with_separate_at_sign(request.uri()) {
+        *request.uri_mut() = uri;
+    }
     let uri = request.uri().clone();
     let is_options = request.method() == Method::OPTIONS;
     let response = router.clone().oneshot(request).await?;
@@ -52,6 +56,15 @@ fn without_duplicate_slashes(uri: &Uri) -> Option<Uri> {
     let path = uri.path_and_query()?.as_str();
     let rest = path.strip_prefix("//")?.trim_start_matches('/');
     with_path(uri, &format!("/{rest}"))
+}
+
+/// Separates an at sign from the part of the path that it begins. Returns `None` if there is none.
+fn with_separate_at_sign(uri: &Uri) -> Option<Uri> {
+    let path = separate_at_sign(uri.path())?;
+    match uri.query() {
+        Some(query) => with_path(uri, &format!("{path}?{query}")),
+        None => with_path(uri, &path),
+    }
 }
 
 fn with_path(uri: &Uri, path: &str) -> Option<Uri> {

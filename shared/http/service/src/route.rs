@@ -53,6 +53,8 @@ pub struct Route<S> {
     pub paths: Paths,
     /// The path parameter whose values contain one slash, if there is one.
     pub(crate) slashed: Option<&'static str>,
+    /// A path parameter, and a value of it that is also a word in the path of another route.
+    pub(crate) word: Option<(&'static str, &'static str)>,
     /// The permission that the route requires.
     pub permission: Permission,
     /// The response, if the route belongs to a feature that is switched off.
@@ -166,6 +168,7 @@ impl<S: DomainStore> Route<S> {
             path,
             paths,
             slashed: None,
+            word: None,
             permission,
             refusal: None,
             retry_after: RETRY_AFTER_SECONDS,
@@ -190,13 +193,28 @@ impl<S: DomainStore> Route<S> {
         self
     }
 
+    /// Declares that a value of a path parameter is also a word in the path of a route with another
+    /// method. The router would not find this route for that value otherwise.
+    #[must_use]
+    pub fn with_word_in(mut self, parameter: &'static str, word: &'static str) -> Self {
+        self.word = Some((parameter, word));
+        self
+    }
+
     /// Returns the patterns of a path for the router.
     pub(crate) fn patterns(&self, path: &str) -> Vec<String> {
+        let path = path.replace("/@{", &format!("/{AT_SIGN}/{{"));
+        let path = path.as_str();
+        let worded =
+            self.word.and_then(|(name, word)| path.strip_suffix(&format!("/{{{name}}}")).map(|path| (path, word)));
         let unescaped = self.slashed.map(|name| {
             let [first, second] = slashed_parts(name);
             path.replace(&format!("{{{name}}}"), &format!("{{{first}}}/{{{second}}}"))
         });
-        std::iter::once(path.to_owned()).chain(unescaped.filter(|pattern| pattern != path)).collect()
+        let unescaped = unescaped.filter(|pattern| pattern != path);
+        // Paths of organizations contain the name in a place of its own.
+        let worded = worded.filter(|(path, _)| !path.ends_with('}')).map(|(path, word)| format!("{path}/{word}"));
+        std::iter::once(path.to_owned()).chain(unescaped).chain(worded).collect()
     }
 
     /// Serves the route under other paths.
@@ -223,6 +241,29 @@ impl<S: DomainStore> Route<S> {
         }
     }
 }
+
+/// The part of a path that stands for an at sign before a parameter, because the router only supports
+/// parameters that are whole parts ([`separate_at_sign`]).
+const AT_SIGN: &str = "@";
+
+/// Separates the at sign from a part of a path that is followed by another part: `/@a/b` becomes
+/// `/@/a/b`. A part that consists of an at sign is doubled, so that no other path becomes the same.
+/// Returns `None` for paths without such parts.
+pub(crate) fn separate_at_sign(path: &str) -> Option<String> {
+    // Most paths have no at sign.
+    if !path.contains('@') && !path.contains("%40") {
+        return None;
+    }
+    let prefix = SEPARATED_PREFIXES.iter().find(|prefix| path.starts_with(**prefix))?;
+    let rest = path.strip_prefix(prefix)?;
+    let (first, after) = rest.split_once('/')?;
+    let name = first.strip_prefix('@').or_else(|| first.strip_prefix("%40"))?;
+    let separated = if name.is_empty() { format!("{AT_SIGN}{AT_SIGN}") } else { format!("{AT_SIGN}/{name}") };
+    Some(format!("{prefix}{separated}/{after}"))
+}
+
+/// The prefixes of the paths that have an at sign before a parameter.
+const SEPARATED_PREFIXES: [&str; 2] = ["/api/3.0/mlflow/skills/", "/ajax-api/3.0/mlflow/skills/"];
 
 /// Returns the names of the two parts that a path parameter with a slash is split into.
 fn slashed_parts(name: &str) -> [String; 2] {

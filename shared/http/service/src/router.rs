@@ -41,7 +41,7 @@ pub fn router<S: DomainStore>(routes: Vec<Route<S>>, frame: &FunctionContext<S>)
             paths.flat_map(|path| route.patterns(&path).into_iter().map(move |pattern| (path.clone(), pattern)))
         {
             let (frame, handler) = (frame.clone(), route.handler.clone());
-            let (come_back_after, slashed) = (route.retry_after.clone(), route.slashed);
+            let (come_back_after, slashed, word) = (route.retry_after.clone(), route.slashed, route.word);
             let told: Arc<str> = format!("{} {path}", route.method).into();
             let serve = move |request: HttpRequest| async move {
                 note_route(&told);
@@ -50,6 +50,10 @@ pub fn router<S: DomainStore>(routes: Vec<Route<S>>, frame: &FunctionContext<S>)
                     Ok(mut incoming) => {
                         if let Some(name) = slashed {
                             join_slashed(name, &mut incoming.request.path);
+                        }
+                        if let Some((name, word)) = word.filter(|(name, _)| incoming.request.path_part(name).is_empty())
+                        {
+                            incoming.request.path.push((name.to_owned(), word.to_owned()));
                         }
                         handler(frame, incoming).await
                     }

@@ -116,6 +116,8 @@ grant_types! {
     GatewayModelDefinition = "gateway_model_definition", one;
     /// MCP servers, by name.
     McpServer = "mcp_server", one;
+    /// Skills, as `<name>` or `@<organization>/<name>`.
+    Skill = "skill", one;
     /// Runs.
     Run = "run", all;
     /// Traces.

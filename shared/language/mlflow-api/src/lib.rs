@@ -34,6 +34,7 @@ pub mod requests;
 pub mod response_size;
 pub mod review_queues;
 pub mod scorers;
+pub mod skills;
 pub mod trace_metrics;
 mod trace_retention;
 pub mod traces;
@@ -44,7 +45,7 @@ pub use json::Json;
 pub use model::{
     AssessmentId, DatasetRecordId, Error, ErrorBody, ErrorCode, EvaluationDatasetId, ExperimentId, IssueId,
     LabelSchemaId, McpServerName, McpVersion, ModelId, RegisteredModelName, Result, ReviewQueueId, RunId, ScorerId,
-    TraceId, UserName, WebhookEventId, WebhookId, Workspace, python,
+    SkillName, TraceId, UserName, WebhookEventId, WebhookId, Workspace, python,
 };
 pub use request::Request;
 pub use trace_retention::{TRACE_RETENTION_TAG, TraceRetention};

@@ -70,6 +70,14 @@ impl Fingerprint {
         of.iter().fold(hash, |hash, text| hash.text(text)).query(filter, order_by, ViewType::All)
     }
 
+    /// Returns the fingerprint of a search in the registry of skills. `of` contains the kind of entity,
+    /// and further parameters of the search.
+    #[must_use]
+    pub fn of_skill_search(of: &[&str], filter: &str, order_by: &[String]) -> Self {
+        let hash = FnvHash::new("skills").count(of.len());
+        of.iter().fold(hash, |hash, text| hash.text(text)).query(filter, order_by, ViewType::All)
+    }
+
     /// Returns the fingerprint of the records of an evaluation dataset.
     #[must_use]
     pub fn of_dataset_records(dataset: &str) -> Self {

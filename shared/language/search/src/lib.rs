@@ -49,6 +49,7 @@ mod registry;
 mod run_conditions;
 mod shell_words;
 mod size_limits;
+mod skill;
 mod sort_key;
 mod syntax;
 #[cfg(test)]
@@ -89,6 +90,7 @@ pub use registry::{
     RegisteredModelFields, RegisteredModelFilter, RegisteredModelOrder, RegisteredModelSortBy, TagTests, VersionFields,
     VersionFilter, VersionNumberTest, VersionOrder, VersionSortBy, parse_registered_model_search, parse_version_search,
 };
+pub use skill::{SkillEntity, SkillFields, SkillFilter, SkillNumber, SkillOrder, SkillText, parse_skill_search};
 pub use sort_key::{FirstValue, SortKey};
 
 use mlflow_api::Result;

@@ -162,7 +162,7 @@ enum McpSortBy {
 /// Parses the filter and the ordering of a search. If there are several mistakes, returns the error
 /// that MLflow would report.
 pub fn parse_mcp_search(entity: McpEntity, filter: &str, order_by: &[String]) -> Result<(McpFilter, McpOrder)> {
-    let filter = with_quoted_keyword(filter, entity);
+    let filter = entity.keyword().map_or(Cow::Borrowed(filter), |keyword| with_quoted_keyword(filter, keyword));
     // MLflow parses every value before it checks the first comparator.
     let read: Vec<_> = comparisons(&filter, PartNaming::Quoted)?
         .map(|comparison| ParsedComparison::new(&comparison?, entity))
@@ -172,10 +172,10 @@ pub fn parse_mcp_search(entity: McpEntity, filter: &str, order_by: &[String]) ->
 }
 
 /// Quotes an attribute that `sqlparse` takes for a keyword. Texts between quotes stay as they are.
-fn with_quoted_keyword(filter: &str, entity: McpEntity) -> Cow<'_, str> {
-    let Some(keyword) = entity.keyword().filter(|keyword| filter.contains(keyword)) else {
+pub(crate) fn with_quoted_keyword<'a>(filter: &'a str, keyword: &str) -> Cow<'a, str> {
+    if !filter.contains(keyword) {
         return Cow::Borrowed(filter);
-    };
+    }
     let (mut written, mut rest, mut quote, mut before) = (String::new(), filter, None, ' ');
     while let Some(character) = rest.chars().next() {
         let is_word = |character: char| character.is_alphanumeric() || "_.".contains(character);

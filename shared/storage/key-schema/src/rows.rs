@@ -6,7 +6,7 @@
 
 use model::{
     DatasetRecordId, EvaluationDatasetId, ExperimentId, IssueId, LabelSchemaId, McpServerName, McpVersion, ModelId,
-    ReviewQueueId, RunId, ScorerId, TraceId, UserName, WebhookEventId, WebhookId,
+    ReviewQueueId, RunId, ScorerId, SkillName, TraceId, UserName, WebhookEventId, WebhookId,
 };
 
 use crate::attributes::{
@@ -602,6 +602,50 @@ rows! {
     /// A part of a version that is too big for its row.
     McpServerVersionPart = "MCPV#" <server: Digest> / "P#" <content: WideDigest> "#" <part: Ordinal> { CONTENT: Bytes required "the part" };
 
+    // ---- skills
+    // -----------------------------------------------------------------------------------------
+    /// A skill, a document: description, icons, tags, aliases, and what it takes from its latest
+    /// version. The partition lists the skills of a workspace by organization and name, so that a
+    /// page of them is a range.
+    Skill = "SKILLS#" <workspace: Name> / "S#" <skill: SkillName> {
+        ID: Text required "distinguishes the skill from all others, even if they have had the same name; its versions are keyed by it",
+        WORKSPACE: Text "its workspace, unless that is the default one",
+        CREATED: Number required "when it was created, in ms",
+        UPDATED: Number "when it was last changed, in ms; missing if it never was",
+        CREATED_BY: Text "who created it",
+        UPDATED_BY: Text "who last changed it",
+        DESCRIPTION: Text "description",
+        ICONS: Text "icons, as JSON",
+        TAGS: Texts "tags",
+        ALIASES: Counts "the version that each alias refers to",
+        LAST_NUMBER: Number "the greatest number of a version; missing if there has been none",
+        LATEST_NUMBER: Count "the latest version: the greatest active one, or else the greatest one that is not deleted; missing if there is none",
+        LATEST_STATUS: Text "its status, by MLflow's name",
+        LATEST_SOURCE_TYPE: Text "the type of its source",
+        EDITS: Number required "counts the writes to the document",
+        ..CREATION
+    };
+    /// A deleted skill whose versions and content are still to be removed. The next deletion of a
+    /// skill in the workspace removes them if the first one was interrupted.
+    SkillRemoval = "SKILLS#" <workspace: Name> / "D#" <skill: Digest>;
+    /// A version of a skill.
+    SkillVersion = "SKILLV#" <skill: Digest> / "V#" <version: Ordinal> {
+        VERSION_STATUS: Text required "status, by MLflow's name; the row of a deleted version remains, because its number is not reused",
+        CREATED: Number required "when it was created, in ms",
+        UPDATED: Number "when it was last changed, in ms; missing if it never was",
+        CREATED_BY: Text "who created it",
+        UPDATED_BY: Text "who last changed it",
+        SOURCE_TYPE: Text required "git, oci, zip, or mlflow for uploaded content",
+        SOURCE: Text required "where the content is",
+        GIT_REF: Text "branch, tag or commit of a git repository",
+        SUBPATH: Text "directory of the skill within the source",
+        DIGEST: Text "digest of the content",
+        CONTENT_PATH: Text "directory of uploaded content below the artifact root",
+        TAGS: Texts "tags",
+        EDITS: Number required "counts the writes to the row",
+        ..CREATION
+    };
+
     // ---- workspaces, users, configuration
     // -----------------------------------------------------------
     /// A workspace, a document.
@@ -658,6 +702,8 @@ rows! {
     };
     /// A user's grant for an MCP server.
     McpServerPermission = "USER#" <user: UserName> / "U#MPERM#" <workspace: Name> "#" <server: McpServerName> { ..GRANTED };
+    /// A user's grant for a skill.
+    SkillPermission = "USER#" <user: UserName> / "U#KPERM#" <workspace: Name> "#" <skill: SkillName> { ..GRANTED };
     /// A user's grant for a resource that this server does not have, with MLflow's name of its
     /// type. Stored, but without effect.
     OtherPermission = "USER#" <user: UserName> / "U#OPERM#" <kind: Field> "#" <resource: Name> {

@@ -7,7 +7,7 @@ use sha2::Digest as _;
 
 use model::{
     DatasetRecordId, EvaluationDatasetId, ExperimentId, IssueId, LabelSchemaId, McpServerName, McpVersion, ModelId,
-    ReviewQueueId, RunId, ScorerId, TraceId, WebhookEventId, WebhookId,
+    ReviewQueueId, RunId, ScorerId, SkillName, TraceId, WebhookEventId, WebhookId,
 };
 
 /// A value that can be encoded between two literals of a key.
@@ -190,6 +190,17 @@ impl Segment for McpVersion {
     fn read(text: &str) -> Option<Self> {
         let (_, written) = text.rsplit_once(['~', '!'])?;
         Self::of(written).filter(|version| version.text() == text)
+    }
+}
+
+/// The name of a skill, in the order of organizations and names.
+impl Segment for SkillName {
+    fn write(&self, key: &mut String) {
+        key.push_str(&self.sort_key());
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        Self::of_sort_key(text)
     }
 }
 

@@ -182,7 +182,7 @@ pub(crate) fn api_with_journal(table: &Table) -> TestClient {
 
 /// Creates each router on first use, because most tests call only one or two functions.
 fn functions(table: &Table, tracking: tracking::store::Store) -> TestClient {
-    let (table, routers) = (table.clone(), Arc::<[OnceLock<Router>; 6]>::default());
+    let (table, routers) = (table.clone(), Arc::<[OnceLock<Router>; 7]>::default());
     let answer = move |request: Request| {
         let function = function_of(request.uri().path());
         let router = routers[function].get_or_init(|| match function {
@@ -193,6 +193,11 @@ fn functions(table: &Table, tracking: tracking::store::Store) -> TestClient {
             }
             4 => webhooks::router(&webhooks::store::Store::new(table.clone()), test_site::everybody()),
             5 => mcp_servers::router(&mcp_servers::store::Store::new(table.clone()), test_site::everybody()),
+            6 => {
+                let artifacts = artifact_store::ArtifactStore::below(ROOT);
+                let limits = mlflow_api::skills::ContentLimits::MLFLOW;
+                skills::router(&skills::store::Store::new(table.clone(), artifacts, limits), test_site::everybody())
+            }
             _ => {
                 let artifacts = artifact_store::ArtifactStore::below(ROOT);
                 traces::router(
@@ -216,6 +221,7 @@ fn function_of(path: &str) -> usize {
         Some("traces" | "get-trace-artifact") => 3,
         Some("webhooks") => 4,
         Some("mcp-servers") => 5,
+        Some("skills") => 6,
         _ if path.starts_with("/v1/traces") => 3,
         _ => 0,
     }

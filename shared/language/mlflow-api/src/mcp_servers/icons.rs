@@ -18,7 +18,7 @@ pub const MAX_ICONS: usize = 100;
 /// # Errors
 /// Fails with `INVALID_PARAMETER_VALUE` if a URL or a media type is refused. Other mistakes are
 /// recorded.
-pub(super) fn icons(validation: &mut Validation, at: &str, object: &JsonObject) -> Result<Option<Vec<Json>>> {
+pub(crate) fn icons(validation: &mut Validation, at: &str, object: &JsonObject) -> Result<Option<Vec<Json>>> {
     let Some(items) = validation.optional_list(at, object, "icons", Some(MAX_ICONS)) else { return Ok(None) };
     let at = within(at, "icons");
     let mut icons = Vec::with_capacity(items.len());

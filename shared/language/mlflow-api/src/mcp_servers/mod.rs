@@ -2,14 +2,14 @@
 //! them with `pydantic`, whose error messages are reproduced.
 
 mod bodies;
-mod icons;
+pub(crate) mod icons;
 mod limits;
 mod responses;
 mod search_parameters;
 mod server_json;
 mod status;
 mod tools;
-mod validation;
+pub(crate) mod validation;
 
 pub use bodies::{
     NewAccessEndpoint, NewMcpServer, NewMcpVersion, SetMcpAlias, SetMcpTag, UpdatedAccessEndpoint, UpdatedMcpServer,

@@ -7,12 +7,12 @@ const NO_OBJECT: &str = "Input should be a valid dictionary or object to extract
 
 /// Collects the mistakes in a body. Each has the path of its field.
 #[derive(Debug, Default)]
-pub(super) struct Validation {
+pub(crate) struct Validation {
     mistakes: Vec<String>,
 }
 
 /// Returns the error for a single mistake in a request.
-pub(super) fn invalid_request(mistake: &str) -> Error {
+pub(crate) fn invalid_request(mistake: &str) -> Error {
     Error::invalid(format!("Invalid request: {mistake}"))
 }
 
@@ -20,7 +20,7 @@ pub(super) fn invalid_request(mistake: &str) -> Error {
 ///
 /// # Errors
 /// Fails with `INVALID_PARAMETER_VALUE`, as `FastAPI` reports it.
-pub(super) fn body(request: &Request) -> Result<JsonObject> {
+pub(crate) fn body(request: &Request) -> Result<JsonObject> {
     if request.body.is_empty() {
         return Err(invalid_request("Field required"));
     }
@@ -63,13 +63,13 @@ fn is_finite(object: &JsonObject) -> bool {
 }
 
 /// Returns the path of a field or an element within another.
-pub(super) fn within(at: &str, part: impl std::fmt::Display) -> String {
+pub(crate) fn within(at: &str, part: impl std::fmt::Display) -> String {
     if at.is_empty() { part.to_string() } else { format!("{at}.{part}") }
 }
 
 impl Validation {
     /// Records a mistake at a path.
-    pub(super) fn fail(&mut self, at: &str, message: &str) {
+    pub(crate) fn fail(&mut self, at: &str, message: &str) {
         self.mistakes.push(format!("{at}: {message}"));
     }
 
@@ -77,12 +77,12 @@ impl Validation {
     ///
     /// # Errors
     /// Fails with `INVALID_PARAMETER_VALUE`, and lists all mistakes.
-    pub(super) fn finish(self) -> Result<()> {
+    pub(crate) fn finish(self) -> Result<()> {
         if self.mistakes.is_empty() { Ok(()) } else { Err(invalid_request(&self.mistakes.join("; "))) }
     }
 
     /// Checks a text that is required.
-    pub(super) fn required_text(&mut self, at: &str, object: &JsonObject, key: &str) -> Option<String> {
+    pub(crate) fn required_text(&mut self, at: &str, object: &JsonObject, key: &str) -> Option<String> {
         match object.get(key) {
             Some(Json::Text(text)) => Some(text.clone()),
             Some(_) => {
@@ -97,7 +97,7 @@ impl Validation {
     }
 
     /// Checks a text that may be missing or null.
-    pub(super) fn optional_text(&mut self, at: &str, object: &JsonObject, key: &str) -> Option<String> {
+    pub(crate) fn optional_text(&mut self, at: &str, object: &JsonObject, key: &str) -> Option<String> {
         match object.get(key) {
             None | Some(Json::Null) => None,
             Some(_) => self.required_text(at, object, key),
@@ -105,7 +105,7 @@ impl Validation {
     }
 
     /// Checks an object that may be missing or null.
-    pub(super) fn optional_object<'a>(
+    pub(crate) fn optional_object<'a>(
         &mut self,
         at: &str,
         object: &'a JsonObject,
@@ -122,7 +122,7 @@ impl Validation {
     }
 
     /// Checks a list that may be missing or null, with an optional maximum length.
-    pub(super) fn optional_list(
+    pub(crate) fn optional_list(
         &mut self,
         at: &str,
         object: &JsonObject,
@@ -148,7 +148,7 @@ impl Validation {
     }
 
     /// Checks that a value is an object with fields.
-    pub(super) fn model(&mut self, at: &str, value: Json) -> Option<JsonObject> {
+    pub(crate) fn model(&mut self, at: &str, value: Json) -> Option<JsonObject> {
         if let Json::Object(object) = value {
             return Some(object);
         }
@@ -157,7 +157,7 @@ impl Validation {
     }
 
     /// Checks a truth value, which may be written in several ways.
-    pub(super) fn boolean(&mut self, at: &str, value: &Json) -> bool {
+    pub(crate) fn boolean(&mut self, at: &str, value: &Json) -> bool {
         let (as_text, message) = match value {
             Json::Bool(value) => return *value,
             Json::Integer(digits) => (digits.clone(), "Input should be a valid boolean, unable to interpret input"),

@@ -41,7 +41,11 @@ impl Workspaces {
             && self.move_rows(begun, datasets, |row| self.move_dataset(row, from, to)).await?
             && self.move_rows(begun, scorers, |row| self.move_scorer(row, to)).await?
             && self.move_rows(begun, servers, |row| self.move_mcp_server(row, from, to)).await?
-            && self.move_rows(begun, removals, |row| self.move_mcp_removal(row, to)).await?)
+            && self.move_rows(begun, removals, |row| self.move_mcp_removal(row, to)).await?
+            && self.move_rows(begun, rows::Skill::all(&here).range(), |row| self.move_skill(row, from, to)).await?
+            && self
+                .move_rows(begun, rows::SkillRemoval::all(&here).range(), |row| self.move_skill_removal(row, to))
+                .await?)
     }
 
     async fn move_rows<F: Future<Output = Result<()>>>(
@@ -106,25 +110,55 @@ impl Workspaces {
         let old = row.key().ok_or_else(unreadable)?;
         let name = rows::McpServer::parse(&old).ok_or_else(unreadable)?.server;
         let new = rows::McpServer::key(&to.as_str().into(), &name);
-        let mut item = under(&row, new.clone());
+        self.move_document(&row, old, new, to, || conflict(from, &[("mcp_servers", name.to_string())])).await
+    }
+
+    /// Moves a skill, whose key contains the workspace. Its versions are stored under its id, and its
+    /// uploaded content stays where it is.
+    async fn move_skill(&self, row: Item, from: &Workspace, to: &Workspace) -> Result<()> {
+        let unreadable = || unreadable(&row, "a skill");
+        let old = row.key().ok_or_else(unreadable)?;
+        let name = rows::Skill::parse(&old).ok_or_else(unreadable)?.skill;
+        let new = rows::Skill::key(&to.as_str().into(), &name);
+        self.move_document(&row, old, new, to, || conflict(from, &[("skills", name.to_string())])).await
+    }
+
+    /// Moves a document to a key of another workspace. `taken` is the error if there is one.
+    async fn move_document(
+        &self,
+        row: &Item,
+        old: Key,
+        new: Key,
+        to: &Workspace,
+        taken: impl FnOnce() -> Error + Send,
+    ) -> Result<()> {
+        let mut item = under(row, new.clone());
         item.take(WORKSPACE);
-        let is_unchanged = Condition::unchanged(&row, ID).and(Condition::unchanged(&row, EDITS));
+        let is_unchanged = Condition::unchanged(row, ID).and(Condition::unchanged(row, EDITS));
         let writes = [Write::Put(in_workspace(item, to), Condition::item_missing()), Write::Delete(old, is_unchanged)];
         match self.table.transact(&writes).await {
             Ok(()) => Ok(()),
-            Err(Failure::Cancelled(_)) if self.table.get(&new).await?.is_some() => {
-                Err(conflict(from, &[("mcp_servers", name.to_string())]))
-            }
-            Err(Failure::Cancelled(_)) => Err(Error::unavailable("an MCP server was changed while it was being moved")),
+            Err(Failure::Cancelled(_)) if self.table.get(&new).await?.is_some() => Err(taken()),
+            Err(Failure::Cancelled(_)) => Err(Error::unavailable("an entity was changed while it was being moved")),
             Err(failure) => Err(failure.into()),
         }
     }
 
     async fn move_mcp_removal(&self, row: Item, to: &Workspace) -> Result<()> {
-        let key = row.key().ok_or_else(|| unreadable(&row, "a deleted MCP server"))?;
-        let new =
-            Key { pk: rows::McpServer::partition(&to.as_str().into()).partition().1.to_owned(), sk: key.sk.clone() };
-        let writes = [Write::Put(under(&row, new), Condition::Always), Write::Delete(key, Condition::Always)];
+        let partition = rows::McpServer::partition(&to.as_str().into());
+        self.move_removal(&row, partition.partition().1).await
+    }
+
+    async fn move_skill_removal(&self, row: Item, to: &Workspace) -> Result<()> {
+        let partition = rows::Skill::partition(&to.as_str().into());
+        self.move_removal(&row, partition.partition().1).await
+    }
+
+    /// Moves a row that lists a deleted entity to another partition.
+    async fn move_removal(&self, row: &Item, partition: &str) -> Result<()> {
+        let key = row.key().ok_or_else(|| unreadable(row, "a deleted entity"))?;
+        let new = Key { pk: partition.to_owned(), sk: key.sk.clone() };
+        let writes = [Write::Put(under(row, new), Condition::Always), Write::Delete(key, Condition::Always)];
         Ok(self.table.transact(&writes).await?)
     }
 

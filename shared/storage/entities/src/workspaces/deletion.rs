@@ -6,7 +6,7 @@ use crate::read_all;
 use crate::webhooks::{self, WorkspaceSubscriptions};
 use key_schema::attributes::{GOES_TO, ID, NAME};
 use key_schema::{Key, KeyRange, ModelKind, Name, rows};
-use mlflow_api::{Error, ErrorCode, McpServerName, Result, Workspace};
+use mlflow_api::{Error, ErrorCode, McpServerName, Result, SkillName, Workspace};
 use table::{Condition, Failure, Item, Query, Update, Write, text};
 
 use crate::workspaces::document::{WorkspaceDocument, key_of};
@@ -229,16 +229,31 @@ impl Workspaces {
             WorkspaceContents { table: "experiments", names: experiments },
             WorkspaceContents { table: "evaluation_datasets", names: datasets },
             WorkspaceContents { table: "mcp_servers", names: self.mcp_servers(&here).await? },
+            WorkspaceContents { table: "skills", names: self.skills(&here).await? },
         ])
     }
 
     async fn mcp_servers(&self, workspace: &Name) -> Result<Vec<String>> {
-        let mut query = Query::of(rows::McpServer::all(workspace));
+        let name = |item: &Item| Some(rows::McpServer::parse(&item.key()?)?.server.to_string());
+        self.names_in_keys(rows::McpServer::all(workspace).range(), "an MCP server", name).await
+    }
+
+    async fn skills(&self, workspace: &Name) -> Result<Vec<String>> {
+        let name = |item: &Item| Some(rows::Skill::parse(&item.key()?)?.skill.to_string());
+        self.names_in_keys(rows::Skill::all(workspace).range(), "a skill", name).await
+    }
+
+    async fn names_in_keys(
+        &self,
+        range: key_schema::KeyRange,
+        what: &'static str,
+        name: impl Fn(&Item) -> Option<String> + Send,
+    ) -> Result<Vec<String>> {
+        let mut query = Query::of(range);
         let mut names = Vec::new();
         loop {
             let page = self.table.query_page(&query).await?;
-            let name = |item: &Item| Some(rows::McpServer::parse(&item.key()?)?.server.to_string());
-            names.extend(read_all(&page.items, "an MCP server", name)?);
+            names.extend(read_all(&page.items, what, &name)?);
             match page.next {
                 Some(next) => query = query.starting_at(next),
                 None => return Ok(names),
@@ -276,6 +291,9 @@ impl Workspaces {
                         .map(|server| rows::McpServer::key(&default, &server))
                         .into_iter()
                         .collect(),
+                    "skills" => {
+                        SkillName::parse(&name.0).map(|skill| rows::Skill::key(&default, &skill)).into_iter().collect()
+                    }
                     // Names of datasets are not unique.
                     _ => Vec::new(),
                 }
@@ -285,9 +303,10 @@ impl Workspaces {
                 continue;
             }
             let taken = self.table.get_many(&keys).await?;
-            let name = |(key, row): (&Key, &Item)| match rows::McpServer::parse(key) {
-                Some(server) => Some(server.server.to_string()),
-                None => row.get(NAME).map(str::to_owned),
+            let name = |(key, row): (&Key, &Item)| {
+                let server = rows::McpServer::parse(key).map(|row| row.server.to_string());
+                let skill = || rows::Skill::parse(key).map(|row| row.skill.to_string());
+                server.or_else(skill).or_else(|| row.get(NAME).map(str::to_owned))
             };
             let mut taken: Vec<_> = taken.iter().filter_map(name).collect();
             taken.sort_unstable();

@@ -1,4 +1,4 @@
-//! Removes registered models, evaluation datasets and MCP servers that were moved to a workspace that no request
+//! Removes registered models, evaluation datasets, MCP servers and skills that were moved to a workspace that no request
 //! can name. The experiments of such a workspace are removed together with deleted ones
 //! (`retention`).
 
@@ -11,8 +11,8 @@ use table::{Condition, Failure, Item, Query, Write, text};
 use crate::workspaces::store::{Workspaces, listed_key};
 
 impl Workspaces {
-    /// Removes the registered models, the evaluation datasets and the MCP servers of a workspace.
-    /// Takes a few requests per entity. An interrupted call may be repeated.
+    /// Removes the registered models, the evaluation datasets, the MCP servers and the skills of a
+    /// workspace. Takes a few requests per entity. An interrupted call may be repeated.
     ///
     /// # Errors
     /// The table cannot be read or written.
@@ -31,7 +31,24 @@ impl Workspaces {
                 dataset.into_iter().chain([key]).map(|key| Write::Delete(key, Condition::Always)).collect();
             self.table.transact(&writes).await?;
         }
-        self.remove_mcp_servers(&here).await
+        self.remove_mcp_servers(&here).await?;
+        self.remove_skills(&here).await
+    }
+
+    /// Removes skills with their versions. The document of a skill is removed last. The files of
+    /// uploaded content stay, as those of experiments do.
+    async fn remove_skills(&self, workspace: &Name) -> Result<()> {
+        for row in self.table.query(Query::of(rows::Skill::partition(workspace))).await? {
+            let unreadable = || unreadable(&row, "a skill");
+            let key = row.key().ok_or_else(unreadable)?;
+            let id = match rows::SkillRemoval::parse(&key) {
+                Some(removal) => Some(removal.skill),
+                None => row.get(ID).and_then(Digest::read),
+            };
+            self.table.delete_range(rows::SkillVersion::partition(&id.ok_or_else(unreadable)?)).await?;
+            self.table.write_many(Vec::new(), &[key]).await?;
+        }
+        Ok(())
     }
 
     /// Removes MCP servers with their versions. The document of a server is removed last.

@@ -20,6 +20,7 @@ mod mcp_servers;
 mod registry;
 mod reviews;
 mod sample_client;
+mod skills;
 mod traces;
 mod tracking;
 mod webhooks;
@@ -45,7 +46,7 @@ pub struct DomainSamples {
 }
 
 /// The samples of all domains.
-pub const SAMPLES: [DomainSamples; 9] = [
+pub const SAMPLES: [DomainSamples; 10] = [
     DomainSamples {
         domain: "tracking",
         writes: |walk| Box::pin(tracking::writes(walk)),
@@ -70,6 +71,11 @@ pub const SAMPLES: [DomainSamples; 9] = [
         domain: "mcp-servers",
         writes: |walk| Box::pin(mcp_servers::writes(walk)),
         reads: |walk| Box::pin(mcp_servers::reads(walk)),
+    },
+    DomainSamples {
+        domain: "skills",
+        writes: |walk| Box::pin(skills::writes(walk)),
+        reads: |walk| Box::pin(skills::reads(walk)),
     },
     DomainSamples {
         domain: "artifacts",

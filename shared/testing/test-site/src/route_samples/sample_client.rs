@@ -101,7 +101,11 @@ impl SampleClient {
 /// Returns the path of a route, with these ids in place of its parameters.
 fn filled(template: &str, ids: &[&str]) -> String {
     let mut ids = ids.iter();
-    let part = |part: &str| if part.starts_with('{') { (*ids.next().unwrap()).to_owned() } else { part.to_owned() };
+    // A parameter may follow an at sign.
+    let part = |part: &str| match part.split_once('{') {
+        Some((before @ ("" | "@"), _)) => format!("{before}{}", ids.next().unwrap()),
+        _ => part.to_owned(),
+    };
     template.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
@@ -111,8 +115,9 @@ fn parted(filled: &str) -> (String, String) {
     let (path, query) =
         filled.split_once('?').map_or((filled, String::new()), |(path, query)| (path, format!("?{query}")));
     let parameter = |part: &str| {
-        let (name, value) = part.strip_prefix('{')?.strip_suffix('}')?.split_once('=')?;
-        Some((format!("{{{name}}}"), value.to_owned()))
+        let before = if part.starts_with('@') { "@" } else { "" };
+        let (name, value) = part.strip_prefix(before)?.strip_prefix('{')?.strip_suffix('}')?.split_once('=')?;
+        Some((format!("{before}{{{name}}}"), format!("{before}{value}")))
     };
     let parts = path.split('/').map(|part| parameter(part).unwrap_or_else(|| (part.to_owned(), part.to_owned())));
     let (route, path): (Vec<_>, Vec<_>) = parts.unzip();

@@ -1,0 +1,10 @@
+//! The content of a skill: archives, which are unpacked in memory, and the digest of their files.
+
+mod archive;
+mod digest;
+mod tar;
+mod tree;
+
+pub(crate) use archive::unpack;
+pub(crate) use digest::digest;
+pub(crate) use tree::ContentFile;

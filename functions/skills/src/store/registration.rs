@@ -1,0 +1,165 @@
+//! Creating versions.
+
+use access::Granted;
+use entities::{if_closed, now_ms};
+use futures::stream::TryStreamExt;
+use key_schema::{Digest, rows};
+use mlflow_api::skills::{BulkRegistration, SkillSource, SkillStatus, SkillVersion, SourceType};
+use mlflow_api::{Error, ErrorCode, Result, SkillName};
+use table::{Failure, Query};
+
+use super::skill_document::StoredSkill;
+use super::store::Store;
+use super::version_row::StoredVersion;
+use crate::content::ContentFile;
+
+/// A version to create.
+#[derive(Clone, Debug)]
+pub struct NewSkillVersion {
+    /// Where the content is.
+    pub source: SkillSource,
+    /// Digest of the content.
+    pub digest: Option<String>,
+    /// Status.
+    pub status: SkillStatus,
+}
+
+impl Store {
+    /// Creates a version, and its skill if that does not exist. Takes two requests.
+    pub async fn version_create(
+        &self,
+        name: &Granted<SkillName>,
+        new: &NewSkillVersion,
+        user: Option<&str>,
+    ) -> Result<SkillVersion> {
+        self.version_register(name, new, None, user).await
+    }
+
+    /// Stores the files of a version, and creates it. Takes one request per file, and those of
+    /// [`version_create`](Self::version_create).
+    pub(crate) async fn version_upload(
+        &self,
+        name: &Granted<SkillName>,
+        (files, digest): (Vec<ContentFile>, String),
+        status: SkillStatus,
+        user: Option<&str>,
+    ) -> Result<SkillVersion> {
+        let content = self.content_write(name, files).await?;
+        let source =
+            SkillSource { kind: SourceType::Mlflow, location: content.uri.clone(), reference: None, subpath: None };
+        let new = NewSkillVersion { source, digest: Some(digest), status };
+        let created = self.version_register(name, &new, Some(content.path.to_string()), user).await;
+        // After other failures, the version may exist.
+        if let Err(error) = &created
+            && matches!(error.code, ErrorCode::PermissionDenied | ErrorCode::InvalidParameterValue)
+        {
+            self.content_remove_unused(&content).await;
+        }
+        created
+    }
+
+    /// Registers versions, each in a transaction of its own, in the order of names. A skill that has
+    /// the same version already keeps it. Takes three requests per skill.
+    ///
+    /// # Errors
+    /// Fails with the first error. Repeating the request registers the rest.
+    pub async fn version_register_many(
+        &self,
+        granted: impl Fn(&SkillName) -> Result<Granted<SkillName>>,
+        bulk: &BulkRegistration,
+        user: Option<&str>,
+    ) -> Result<Vec<SkillVersion>> {
+        let mut places: Vec<_> = (0..bulk.skills.len()).collect();
+        places.sort_by_key(|place| bulk.skills.get(*place).map(|(name, ..)| name));
+        let mut versions = vec![None; bulk.skills.len()];
+        for place in places {
+            let Some((name, source, digest)) = bulk.skills.get(place) else { continue };
+            let name = granted(name)?;
+            let new = NewSkillVersion { source: source.clone(), digest: Some(digest.clone()), status: bulk.status };
+            let version = match self.version_same(&name, &new).await? {
+                Some(version) => version,
+                None => self.version_register(&name, &new, None, user).await?,
+            };
+            if let Some(slot) = versions.get_mut(place) {
+                *slot = Some(version);
+            }
+        }
+        Ok(versions.into_iter().flatten().collect())
+    }
+
+    /// Finds the greatest version with the same content that is not deleted. Takes two requests, and
+    /// one more per MB of versions.
+    async fn version_same(&self, name: &SkillName, new: &NewSkillVersion) -> Result<Option<SkillVersion>> {
+        let Some(skill) = self.skill_find(name).await? else { return Ok(None) };
+        let query = Query::of(rows::SkillVersion::all(&Digest(skill.id))).backwards();
+        let mut pages = std::pin::pin!(entities::listing::pages(&self.table, query));
+        while let Some(items) = pages.try_next().await? {
+            for item in items {
+                let version = StoredVersion::of(item)?;
+                if version.status != SkillStatus::Deleted
+                    && version.source == new.source
+                    && version.digest == new.digest
+                {
+                    return Ok(Some(version.answer(&skill)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    async fn version_register(
+        &self,
+        name: &SkillName,
+        new: &NewSkillVersion,
+        content_path: Option<String>,
+        user: Option<&str>,
+    ) -> Result<SkillVersion> {
+        let mut attempts = self.table.attempts("a skill");
+        loop {
+            attempts.next().await?;
+            let found = self.table.get(&StoredSkill::key(&self.authorizer_writes.workspace(), name)).await?;
+            let mut skill = match found.map(StoredSkill::of).transpose()? {
+                Some(skill) if self.authorizer_writes.is_authorized_skill(name, &skill.id_text()) => skill,
+                None if !self.authorizer_writes.had_skill(name) => self.new_skill(name, user),
+                // The request was authorized to create the skill and another one has created it, or
+                // it was authorized to change a skill that has been deleted.
+                _ => return Err(Error::new(ErrorCode::PermissionDenied, "Permission denied")),
+            };
+            let is_new = skill.item.is_none();
+            let created = now_ms();
+            let number = skill.last_number.checked_add(1).filter(|number| i32::try_from(*number).is_ok());
+            let version = StoredVersion {
+                skill: skill.id,
+                version: number.ok_or_else(|| Error::invalid("The skill has too many versions."))?,
+                status: new.status,
+                source: new.source.clone(),
+                digest: new.digest.clone(),
+                content_path: content_path.clone(),
+                created,
+                updated: created,
+                created_by: user.map(str::to_owned),
+                updated_by: user.map(str::to_owned),
+                tags: std::collections::BTreeMap::new(),
+                item: None,
+            };
+            skill.last_number = version.version;
+            self.update_latest(&mut skill, &version).await?;
+            let mut others = vec![skill.write()?];
+            let mut has_check = false;
+            if is_new {
+                let (check, grant) = self.skill_creation_writes(&skill);
+                has_check = check.is_some();
+                others.extend(check.into_iter().chain(grant));
+            }
+            match self.table.create(version.to_item(), others).await {
+                Ok(()) => return Ok(version.answer(&skill)),
+                Err(Failure::Cancelled(reasons)) => {
+                    if let Some(closed) = if_closed(&skill.workspace, reasons.get(2).filter(|_| has_check)) {
+                        return Err(closed);
+                    }
+                }
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+    }
+}

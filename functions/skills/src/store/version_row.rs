@@ -1,0 +1,171 @@
+//! The row of a version.
+
+use std::collections::BTreeMap;
+
+use entities::attributes::{
+    Attribute, CONTENT_PATH, CREATED, CREATED_BY, DIGEST, EDITS, GIT_REF, IMPORTED, NONCE, SOURCE, SOURCE_TYPE,
+    SUBPATH, TAGS, Text, UPDATED, UPDATED_BY, VERSION_STATUS,
+};
+use entities::{entry_name, unreadable};
+use key_schema::{Digest, Key, Ordinal, rows};
+use mlflow_api::skills::{SkillSource, SkillStatus, SkillVersion, SourceType};
+use mlflow_api::{Result, Workspace};
+use table::{Condition, Item, Write, map, number, text};
+
+use super::skill_document::{LatestVersion, StoredSkill, texts};
+
+/// A version, as it is stored.
+#[derive(Clone, Debug)]
+pub struct StoredVersion {
+    /// Id of the skill.
+    pub skill: u64,
+    /// Number.
+    pub version: u32,
+    /// Status.
+    pub status: SkillStatus,
+    /// Where the content is.
+    pub source: SkillSource,
+    /// Digest of the content.
+    pub digest: Option<String>,
+    /// Directory of uploaded content below the artifact root.
+    pub content_path: Option<String>,
+    /// When it was created, in ms.
+    pub created: i64,
+    /// When it was last changed, in ms.
+    pub updated: i64,
+    /// Who created it.
+    pub created_by: Option<String>,
+    /// Who last changed it.
+    pub updated_by: Option<String>,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+    /// The item that it was read from. Missing for a new version.
+    pub(super) item: Option<Item>,
+}
+
+impl StoredVersion {
+    /// Returns the key of the row of a version.
+    #[must_use]
+    pub fn key(skill: u64, version: u32) -> Key {
+        rows::SkillVersion::key(&Digest(skill), &Ordinal(version))
+    }
+
+    /// Reads a version from its item.
+    ///
+    /// # Errors
+    /// Returns an internal error if the item cannot be parsed.
+    pub fn of(item: Item) -> Result<Self> {
+        let parsed = Self::parse(&item);
+        let mut version = parsed.ok_or_else(|| unreadable(&item, "a version of a skill"))?;
+        version.item = Some(item);
+        Ok(version)
+    }
+
+    fn parse(item: &Item) -> Option<Self> {
+        let row = rows::SkillVersion::parse(&item.key()?)?;
+        let owned = |attribute: Attribute<Text>| item.get(attribute).map(str::to_owned);
+        let created = item.get(CREATED)?;
+        Some(Self {
+            skill: row.skill.0,
+            version: row.version.0,
+            status: SkillStatus::from_name(item.get(VERSION_STATUS)?)?,
+            source: SkillSource {
+                kind: SourceType::from_name(item.get(SOURCE_TYPE)?)?,
+                location: item.get(SOURCE)?.to_owned(),
+                reference: owned(GIT_REF),
+                subpath: owned(SUBPATH),
+            },
+            digest: owned(DIGEST),
+            content_path: owned(CONTENT_PATH),
+            created,
+            updated: item.get(UPDATED).unwrap_or(created),
+            created_by: owned(CREATED_BY),
+            updated_by: owned(UPDATED_BY),
+            tags: texts(item, TAGS)?,
+            item: None,
+        })
+    }
+
+    /// Returns the item of the version.
+    #[must_use]
+    pub fn to_item(&self) -> Item {
+        let before = self.item.as_ref();
+        let edits = before.and_then(|item| item.get(EDITS)).unwrap_or_default();
+        let mut item = Item::new(Self::key(self.skill, self.version))
+            .with(VERSION_STATUS, text(self.status.name()))
+            .with(SOURCE_TYPE, text(self.source.kind.name()))
+            .with(SOURCE, text(&self.source.location))
+            .with(CREATED, number(self.created))
+            .with(EDITS, number(edits + 1));
+        if self.updated != self.created {
+            item = item.with(UPDATED, number(self.updated));
+        }
+        let values: [(Attribute<Text>, &Option<String>); 6] = [
+            (CREATED_BY, &self.created_by),
+            (UPDATED_BY, &self.updated_by),
+            (GIT_REF, &self.source.reference),
+            (SUBPATH, &self.source.subpath),
+            (DIGEST, &self.digest),
+            (CONTENT_PATH, &self.content_path),
+        ];
+        for (attribute, value) in values {
+            item = value.iter().fold(item, |item, value| item.with(attribute, text(value)));
+        }
+        if !self.tags.is_empty() {
+            let entries = self.tags.iter().map(|(key, value)| (entry_name(key).into_owned(), text(value)));
+            item = item.with(TAGS, map(entries.collect()));
+        }
+        for name in [NONCE.name(), IMPORTED.name()] {
+            if let Some(value) = before.and_then(|before| before.0.get(name)) {
+                item = item.with(name, value.clone());
+            }
+        }
+        item
+    }
+
+    /// Returns the write of the changed row, on condition that it has not changed since it was read.
+    pub(super) fn write(&self) -> Write {
+        let is_unchanged = match &self.item {
+            None => Condition::item_missing(),
+            Some(item) => Condition::unchanged(item, EDITS),
+        };
+        Write::Put(self.to_item(), is_unchanged)
+    }
+
+    /// Returns what the skill takes from this version if it is the latest one.
+    pub(super) fn as_latest(&self) -> LatestVersion {
+        LatestVersion { version: self.version, status: self.status, source_type: self.source.kind }
+    }
+
+    /// Returns the version in a response.
+    pub(super) fn answer(&self, skill: &StoredSkill) -> SkillVersion {
+        SkillVersion {
+            name: skill.name.name().to_owned(),
+            version: self.version,
+            organization: skill.name.organization().to_owned(),
+            workspace: skill.workspace.to_string(),
+            source_type: self.source.kind.name(),
+            source: self.location(&skill.workspace),
+            reference: self.source.reference.clone(),
+            subpath: self.source.subpath.clone(),
+            digest: self.digest.clone(),
+            status: self.status.name(),
+            aliases: skill.aliases_of(self.version),
+            tags: self.tags.clone(),
+            created_by: self.created_by.clone(),
+            last_updated_by: self.updated_by.clone(),
+            creation_timestamp: self.created,
+            last_updated_timestamp: self.updated,
+        }
+    }
+
+    /// Returns where the content is. Content that was uploaded in a workspace that has been deleted
+    /// stays in the directory of that workspace.
+    fn location(&self, workspace: &Workspace) -> String {
+        let moved = self.content_path.as_ref().filter(|path| path.starts_with("workspaces/"));
+        match moved.filter(|_| *workspace == Workspace::default()) {
+            Some(path) => format!("mlflow-artifacts:/{path}"),
+            None => self.source.location.clone(),
+        }
+    }
+}

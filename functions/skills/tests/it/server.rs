@@ -1,0 +1,117 @@
+//! The function over a table and a directory that belong to one test.
+
+use std::io::Write as _;
+use std::ops::Deref;
+
+use artifact_store::ArtifactStore;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use mlflow_api::skills::ContentLimits;
+use serde_json::{Value, json};
+use table::Table;
+use test_site::{TestClient, TestEnvironment, TestResponse};
+
+/// Digest of the content in requests.
+pub(crate) const DIGEST: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+/// One process of the server.
+#[derive(Clone)]
+pub(crate) struct Server(pub(crate) TestClient);
+
+impl Deref for Server {
+    type Target = TestClient;
+
+    fn deref(&self) -> &TestClient {
+        &self.0
+    }
+}
+
+/// Returns an environment with an empty table, and a server over it.
+pub(crate) async fn site() -> (TestEnvironment, Server) {
+    let site = TestEnvironment::new().await;
+    let server = Server::on(&site.table);
+    (site, server)
+}
+
+impl Server {
+    pub(crate) fn on(table: &Table) -> Self {
+        Self::with(table, ArtifactStore::default(), ContentLimits::MLFLOW)
+    }
+
+    pub(crate) fn with(table: &Table, artifacts: ArtifactStore, limits: ContentLimits) -> Self {
+        let store = skills::store::Store::new(table.clone(), artifacts, limits);
+        Self(TestClient(skills::router(&store, test_site::everybody())))
+    }
+
+    /// Sends a body to a path below `/api/3.0/mlflow/skills`.
+    pub(crate) async fn send(&self, method: &str, path: &str, body: Value) -> TestResponse {
+        self.call_at(method, &format!("/api/3.0/mlflow/skills{path}"), body.to_string()).await
+    }
+
+    /// Gets a path below `/api/3.0/mlflow/skills`.
+    pub(crate) async fn read(&self, path: &str, arguments: &[(&str, &str)]) -> TestResponse {
+        self.get_at(&format!("/api/3.0/mlflow/skills{path}"), arguments).await
+    }
+
+    /// Registers a version of a skill.
+    pub(crate) async fn register(&self, skill: &str, status: &str) -> Value {
+        self.send("POST", &format!("/{skill}/versions"), registration(status)).await.ok()
+    }
+
+    /// Changes the status of a version.
+    pub(crate) async fn set_status(&self, skill: &str, version: u32, status: &str) -> TestResponse {
+        self.send("PATCH", &format!("/{skill}/versions/{version}"), json!({ "status": status })).await
+    }
+
+    /// Returns the latest version of a skill and its status.
+    pub(crate) async fn latest(&self, name: &str) -> (Value, Value) {
+        let skill = self.read(&format!("/{name}"), &[]).await.ok();
+        (skill["latest_version"].clone(), skill["status"].clone())
+    }
+
+    /// Uploads an archive as a version of a skill.
+    pub(crate) async fn upload(&self, skill: &str, metadata: &Value, archive: &[u8]) -> (u16, Value) {
+        let mut body = format!(
+            "--b\r\nContent-Disposition: form-data; name=\"metadata\"\r\n\r\n{metadata}\r\n--b\r\n\
+             Content-Disposition: form-data; name=\"content\"; filename=\"content.tar.gz\"\r\n\r\n"
+        )
+        .into_bytes();
+        body.extend_from_slice(archive);
+        body.extend_from_slice(b"\r\n--b--\r\n");
+        let request = http::Request::post(format!("/api/3.0/mlflow/skills/{skill}/versions"))
+            .header("content-type", "multipart/form-data; boundary=b")
+            .body(axum::body::Body::from(body))
+            .unwrap();
+        let response = tower::ServiceExt::oneshot(self.0.0.clone(), request).await.unwrap();
+        let status = response.status().as_u16();
+        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        (status, serde_json::from_slice(&body).unwrap())
+    }
+}
+
+/// Returns the body that registers a version in a git repository.
+pub(crate) fn registration(status: &str) -> Value {
+    json!({ "source": "https://example.com/skills.git", "ref": "v1", "subpath": "a", "digest": DIGEST, "status": status })
+}
+
+/// Returns an archive with these files.
+pub(crate) fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut tar = Vec::new();
+    for (name, content) in files {
+        let mut header = vec![0; 512];
+        header[..name.len()].copy_from_slice(name.as_bytes());
+        header[124..135].copy_from_slice(format!("{:011o}", content.len()).as_bytes());
+        header[156] = b'0';
+        header[257..263].copy_from_slice(b"ustar\0");
+        header[148..156].fill(b' ');
+        let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+        header[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
+        tar.extend(header);
+        tar.extend_from_slice(content);
+        tar.resize(tar.len().next_multiple_of(512), 0);
+    }
+    tar.resize(tar.len() + 1_024, 0);
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(&tar).unwrap();
+    encoder.finish().unwrap()
+}

@@ -1,0 +1,78 @@
+//! Parameters of searches.
+
+use super::bodies::digits;
+use super::limits::MAX_PAGE;
+use crate::mcp_servers::validation::invalid_request;
+use crate::{Error, Request, Result, SkillName};
+
+/// Page size for requests without `max_results`.
+const DEFAULT_PAGE: i64 = 100;
+
+/// The parameters of a search, as the client sent them.
+#[derive(Clone, Debug, Default)]
+pub struct SkillSearchParameters {
+    /// Filter string.
+    pub filter: String,
+    /// Order clauses.
+    pub order_by: Vec<String>,
+    /// Page size.
+    pub max_results: i64,
+    /// Token that the previous page returned.
+    pub page_token: String,
+}
+
+impl SkillSearchParameters {
+    /// Reads the parameters from a request.
+    ///
+    /// # Errors
+    /// Fails with `INVALID_PARAMETER_VALUE` if the page size is not an integer.
+    pub fn read(request: &Request) -> Result<Self> {
+        // The last value of a repeated parameter counts, as in Starlette.
+        let last = |name: &str| request.arguments(name).last().copied();
+        let refused = || {
+            invalid_request("query.max_results: Input should be a valid integer, unable to parse string as an integer")
+        };
+        let max_results = match last("max_results") {
+            None => DEFAULT_PAGE,
+            Some(text) => {
+                let digits = digits(text).ok_or_else(refused)?;
+                // A number that is out of range is also out of range for a page.
+                digits.parse().unwrap_or(if digits.starts_with('-') { i64::MIN } else { i64::MAX })
+            }
+        };
+        Ok(Self {
+            filter: last("filter_string").unwrap_or_default().to_owned(),
+            order_by: request.arguments("order_by").into_iter().map(str::to_owned).collect(),
+            max_results,
+            page_token: last("page_token").unwrap_or_default().to_owned(),
+        })
+    }
+
+    /// Checks the page size (`validate_max_results`), and returns it.
+    ///
+    /// # Errors
+    /// Fails with `INVALID_PARAMETER_VALUE` if the page size is out of range.
+    pub fn page_size(&self) -> Result<usize> {
+        let size = self.max_results;
+        if size < 1 {
+            return Err(Error::invalid(format!("max_results must be at least 1, got {size}.")));
+        }
+        if size > MAX_PAGE {
+            return Err(Error::invalid(format!("max_results must be at most {MAX_PAGE}, got {size}.")));
+        }
+        usize::try_from(size).map_err(Error::internal)
+    }
+}
+
+/// Returns the names that a search is restricted to, or `None` for all skills. A single empty text
+/// stands for no skills.
+///
+/// # Errors
+/// Fails with `INVALID_PARAMETER_VALUE` if MLflow refuses a name.
+pub fn selected_names(request: &Request) -> Result<Option<Vec<SkillName>>> {
+    match request.arguments("include_skill_identities").as_slice() {
+        [] => Ok(None),
+        [""] => Ok(Some(Vec::new())),
+        names => names.iter().map(|name| SkillName::parse(name)).collect::<Result<_>>().map(Some),
+    }
+}
