@@ -6,7 +6,7 @@ use entities::attributes::{IMPORTED, QUEUE};
 use entities::listing;
 use evaluation::store::{
     ReviewItemState, review_item, review_item_of, review_queue_item, review_queue_key, review_queue_name_key,
-    review_queue_name_row, review_queue_of, reviewed_trace,
+    review_queue_name_row, review_queue_of, reviewed_trace, unreviewed_trace,
 };
 use futures::stream::TryStreamExt;
 use key_schema::rows;
@@ -279,12 +279,12 @@ async fn write(
     document: Option<&Item>,
 ) -> Result<(), Failure> {
     let failed = |failure: table::Failure| format!("cannot write review queue {}: {failure:?}", record.name);
-    let mut stale = Vec::new();
+    let mut stale: Vec<TraceId> = Vec::new();
     let mut replaced_name = None;
     if let Some(document) = document {
         let (queue, replaced) = read(&context.table, document).await?;
         let gone = replaced.items.keys().filter(|trace| !record.items.contains_key(*trace));
-        stale.extend(gone.filter_map(|trace| Some(rows::ReviewItem::key(id, &TraceId::parse(trace)?))));
+        stale.extend(gone.filter_map(|trace| TraceId::parse(trace)));
         replaced_name = Some(queue.name).filter(|name| name.to_lowercase() != record.name.to_lowercase());
     }
     let items: Vec<_> = record.items.iter().filter_map(|(trace, item)| Some((TraceId::parse(trace)?, item))).collect();
@@ -310,7 +310,15 @@ async fn write(
     let replaced_name = replaced_name.map(|name| review_queue_name_key(id.experiment(), &name));
     writes.extend(replaced_name.map(|key| Write::Delete(key, Condition::Always)));
     context.writer.transact(&writes).await.map_err(failed)?;
-    context.writer.delete_all(stale).await
+    for traces in stale.chunks(ITEMS_IN_TRANSACTION) {
+        let mut writes = Vec::with_capacity(traces.len() * 2);
+        for trace in traces {
+            writes.push(Write::Delete(rows::ReviewItem::key(id, trace), Condition::Always));
+            writes.push(Write::Update(unreviewed_trace(id, trace)));
+        }
+        context.writer.transact(&writes).await.map_err(failed)?;
+    }
+    Ok(())
 }
 
 pub(super) async fn verify(

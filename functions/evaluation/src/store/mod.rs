@@ -22,7 +22,7 @@ pub use label_schema::{
 pub use review_queue::{
     ReviewItemState, ReviewQueueChange, ReviewQueueConditions, item_of as review_item_of,
     name_key as review_queue_name_key, name_row as review_queue_name_row, queue_item as review_queue_item,
-    queue_key as review_queue_key, queue_of as review_queue_of, review_item, reviewed_trace,
+    queue_key as review_queue_key, queue_of as review_queue_of, review_item, reviewed_trace, unreviewed_trace,
 };
 pub(crate) use scorer::check_scorer;
 pub use scorer::{

@@ -1,24 +1,19 @@
 //! Adding items to review queues, removing them, and setting their status.
 
 use access::Granted;
-use entities::attributes::{ATTACHED, COMPLETED, COMPLETED_BY, QUEUES, REVIEW_STATUS, UPDATED};
+use entities::attributes::{ATTACHED, COMPLETED, COMPLETED_BY, REVIEW_STATUS, UPDATED};
 use entities::{now_ms, read_traces, reviews_of_traces};
 use key_schema::rows;
 use mlflow_api::review_queues::{ReviewQueueItem, ReviewStatus};
 use mlflow_api::{Error, ExperimentId, Result, ReviewQueueId, TraceId, python};
 use table::{Condition, Failure, Item, Update, Write, WriteRefusal, number, text};
 
-use super::queue_items::{check_experiment, item_of, new_item, only, queue_key, reviewed_trace};
+use super::queue_items::{check_experiment, item_of, new_item, queue_key, reviewed_trace, unreviewed_trace};
 use crate::store::Store;
 
 /// Maximum number of items that one transaction adds or removes. Each item takes two writes, and
 /// one more write increments a counter in the queue.
 const MAX_ITEMS_IN_TRANSACTION: usize = 49;
-
-/// Starts an update of the row that lists the queues of a trace.
-fn reviewed(experiment: ExperimentId, trace: &TraceId) -> Update {
-    Update::upsert(rows::ReviewedTrace::key(&experiment, trace))
-}
 
 impl Store {
     /// Adds traces of the queue's experiment to a queue, and returns their items in the order of
@@ -136,11 +131,7 @@ impl Store {
                 let mut writes = Vec::new();
                 for trace in there {
                     writes.push(Write::Delete(rows::ReviewItem::key(queue, &trace), Condition::item_exists()));
-                    writes.push(Write::Update(
-                        reviewed(queue.experiment(), &trace)
-                            .delete(QUEUES, only(queue))
-                            .only_if(Condition::item_exists()),
-                    ));
+                    writes.push(Write::Update(unreviewed_trace(queue, &trace)));
                 }
                 if writes.is_empty() {
                     break;

@@ -21,5 +21,6 @@ mod reads;
 pub use changes::ReviewQueueChange;
 pub use queue_items::{
     ReviewItemState, item_of, name_key, name_row, queue_item, queue_key, queue_of, review_item, reviewed_trace,
+    unreviewed_trace,
 };
 pub use reads::ReviewQueueConditions;

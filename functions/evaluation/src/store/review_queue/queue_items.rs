@@ -11,7 +11,7 @@ use mlflow_api::review_queues::{
     NewReviewQueue, ReviewItemType, ReviewQueue, ReviewQueueItem, ReviewQueueType, ReviewStatus,
 };
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, ReviewQueueId, TraceId};
-use table::{Item, Update, bytes_set, number, text};
+use table::{Condition, Item, Update, bytes_set, number, text};
 
 /// Returns the key of a review queue.
 #[must_use]
@@ -138,8 +138,15 @@ pub fn reviewed_trace(queue: &ReviewQueueId, trace: &TraceId) -> Update {
     Update::upsert(rows::ReviewedTrace::key(&queue.experiment(), trace)).add(QUEUES, only(queue))
 }
 
+/// Returns an update that removes a queue from the row that lists the queues of a trace.
+#[must_use]
+pub fn unreviewed_trace(queue: &ReviewQueueId, trace: &TraceId) -> Update {
+    let row = rows::ReviewedTrace::key(&queue.experiment(), trace);
+    Update::upsert(row).delete(QUEUES, only(queue)).only_if(Condition::item_exists())
+}
+
 /// Returns a set with this queue as its only element.
-pub(super) fn only(queue: &ReviewQueueId) -> table::Value {
+fn only(queue: &ReviewQueueId) -> table::Value {
     bytes_set([queue.as_str().as_bytes().to_vec()])
 }
 

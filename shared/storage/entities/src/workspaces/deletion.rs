@@ -127,8 +127,8 @@ impl Workspaces {
         if !(self.move_all(begun, to).await? && self.change_if_deleting(&subscriptions).await?) {
             return Ok(());
         }
-        self.table.delete_range(rows::WorkspaceDay::all(&begun.name.as_str().into()).range()).await?;
-        for range in webhooks::rows_of(&begun.name) {
+        let days = rows::WorkspaceDay::all(&begun.name.as_str().into()).range();
+        for range in std::iter::once(days).chain(webhooks::rows_of(&begun.name)) {
             if !self.remove_rows(begun, range).await? {
                 return Ok(());
             }
