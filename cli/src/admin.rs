@@ -114,7 +114,7 @@ const GRANT_TYPES: [GrantType; 6] = [
     GrantType::Skill,
 ];
 
-/// Types whose grants earlier versions stored without effect.
+/// Resource types whose grants earlier versions stored, although they had no effect.
 const NEW_GRANT_TYPES: [&str; 5] = ["review_queue", "mcp_server", "mcp_server_version", "skill", "skill_version"];
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
@@ -190,8 +190,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints the grants of these types: those that users have directly, then those of roles. Two
-/// requests per user.
+/// Prints the grants of these resource types: first those that users have directly, then those of
+/// roles. Takes two requests per user.
 async fn list_grants(store: &Store, types: &[String]) -> Result<(), Failure> {
     let failed = |error: mlflow_api::Error| error.cause.unwrap_or(error.message);
     let mut owners = Vec::new();
@@ -217,7 +217,8 @@ async fn list_grants(store: &Store, types: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Parses a type of resources. Names that a later or earlier version has are no types here.
+/// Checks that a resource type of this version has this name, so that a misspelled name is not
+/// mistaken for a type without grants.
 fn grant_type(name: &str) -> Result<String, String> {
     let known = GrantType::ALL.iter().any(|kind| kind.name() == name);
     let names = || GrantType::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");

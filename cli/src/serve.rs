@@ -30,7 +30,7 @@ use crate::{Failure, connections, feed, housekeeping, say_address, shutdown_sign
 /// GB. Stock clients wait two minutes for the response.
 const UPLOAD_COMPLETION_TIMEOUT: Duration = Duration::from_secs(45);
 
-/// Time that a shutdown waits for attempts to deliver events.
+/// How long a shutdown waits for attempts in flight to deliver events to webhooks.
 const DELIVERY_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Options of `serve`.
@@ -276,7 +276,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Ends the indexer, and deliveries to webhooks.
+/// Stops the feed of the indexer and the deliveries to webhooks, both at the same time.
 async fn end_background_work(feed: Option<StreamFeed>, deliverer: &LocalDeliverer) {
     let feed_stopped = async {
         if let Some(feed) = feed {

@@ -118,7 +118,8 @@ fn print_delivery(webhook: WebhookId, delivery: &StoredDelivery) {
     ));
 }
 
-/// Queues a delivery again, unless there is an obstacle.
+/// Queues a delivery again like [`queue_again`], but reports an unreadable webhook or event as an
+/// obstacle instead of an error.
 async fn resend(
     table: &Table,
     workspace: &Workspace,
@@ -131,8 +132,8 @@ async fn resend(
     }
 }
 
-/// Queues a delivery again, and removes it from those that have failed for good, unless there is an
-/// obstacle. Safe to repeat.
+/// Queues a delivery again, and removes it from the deliveries that have failed for good. If there
+/// is an obstacle, returns the obstacle instead. Safe to repeat.
 async fn queue_again(
     table: &Table,
     workspace: &Workspace,

@@ -1,4 +1,6 @@
-"""The client of MLflow 3.18.0, whose newer APIs 3.17.2 does not have."""
+"""Tests that the client of MLflow 3.18.0 can use APIs that 3.17.2 does not have, and that its command
+`mlflow demo` fills a server.
+"""
 
 import subprocess
 import sys

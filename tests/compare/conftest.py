@@ -24,7 +24,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"{compared} requests sent to both servers, {excused} responses differ and are accepted")
 
 
-#: Tests with the next release run in one process, which starts it once.
+#: Runs the tests that use the next release in one process, so that its server is started only once.
 NEXT_RELEASE = pytest.mark.xdist_group("next-release")
 
 

@@ -1,5 +1,5 @@
-"""Compares the responses of endpoints that are not implemented with those of MLflow 3.18.0 with these
-features switched off.
+"""Compares the responses of endpoints whose features are not implemented with those of MLflow 3.18.0,
+in which these features are switched off.
 """
 
 import re
@@ -10,11 +10,13 @@ from tests.support.http import Request, Side
 
 _LIST = Path(__file__).parents[2] / "docs/reference/mlflow-endpoints.tsv"
 _DOMAINS = ("AI gateway", "assistant (UI)", "jobs", "jobs (genai evaluate)", "prompts (optimization jobs)")
-#: Issue detection and judges.
+#: Endpoints of issue detection and judges. In the list, they belong to domains that are implemented.
 _OTHER_PATHS = ("/ajax-api/3.0/mlflow/issues/invoke", "/ajax-api/3.0/mlflow/issues/schedule/state", "/ajax-api/3.0/mlflow/scorer/invoke")
-#: Requests that the UI sends on its own. They get an empty result.
+#: Requests that the UI sends without an action of the user. They are not compared, because this server
+#: responds with an empty result.
 _OF_THE_UI = re.compile("(GET /ajax-api/3.0/mlflow/(gateway/(endpoints|endpoints/bindings|model-definitions|secrets)/list|assistant/(config|providers)))$")
-#: Stock MLflow takes a request through a proxy for one from another host.
+#: Headers of a request through a proxy. Stock MLflow treats it as a request from another host, to which
+#: it refuses the Assistant.
 _HEADERS = {"Content-Type": "application/json", "X-Forwarded-For": "203.0.113.9"}
 _JUDGE = (
     '{"name": "judge", "aggregations": [], "is_session_level_scorer": false, "mlflow_version": "3.18.0", "serialization_version": 1,'
@@ -24,7 +26,9 @@ _JUDGE = (
 
 
 def _body(path: str, experiment: str) -> dict:
-    """Returns a valid body. Stock MLflow checks it before it responds that there are no jobs."""
+    """Returns a valid body, because stock MLflow validates some bodies before it responds that job
+    execution is switched off.
+    """
     evaluated = {"experiment_id": experiment, "trace_ids": ["tr-1"]}
     bodies = {
         "/ajax-api/3.0/jobs/": {"job_name": "invoke_scorer", "params": {}},

@@ -1,5 +1,5 @@
-"""Webhooks of a deployment. The functions may send to receivers on this machine, which the variables
-of `RECEIVERS` allow. `template.yaml` does not set them.
+"""A step that uses webhooks of a deployment. The environment variables in `RECEIVERS`, which
+`template.yaml` does not set, allow the functions to send requests to receivers on this machine.
 """
 
 import statistics
@@ -17,13 +17,13 @@ _SECONDS = 300
 _V2 = "/api/2.0/mlflow"
 _EVENTS = [{"entity": "MODEL_VERSION", "action": "CREATED"}]
 _VERSIONS = 5
-#: The interval of the indexer's ticks. Events must not wait for a tick.
+#: The interval of the indexer's ticks.
 _TICK_SECONDS = 60
 
 
 def webhooks(world, directory: Path) -> None:
-    """Creates, tests, changes and deletes webhooks. Each new version is delivered within the indexing
-    delay and about two seconds. The times are printed.
+    """Creates, tests, changes and deletes a webhook. Prints the median time from the creation of a model
+    version to the delivery of its event, and checks that the events do not wait for a tick.
     """
 
     def call(method: str, path: str, body: dict | None = None) -> dict:
@@ -52,12 +52,12 @@ def webhooks(world, directory: Path) -> None:
         print(f"\nfrom a call to its delivery: {median:.1f} s (median of {_VERSIONS}), with an indexing delay of {delay} s")
         assert median < _TICK_SECONDS / 2
 
-        # The body is stored in parts.
+        # The body of this event is so large that it is stored in parts.
         tags = [{"key": f"k{number}", "value": "x" * 5_000} for number in range(30)]
         call("POST", "model-versions/create", {"name": "delivered", "source": "s3://elsewhere/large", "tags": tags})
         assert len(receiver.wait_for(_VERSIONS + 2, "/hook")[-1].body) > 150_000
 
-        # A refused event is final.
+        # An event that the receiver refuses with status 400 is not sent again.
         receiver.answer = lambda _: (400, [], b"")
         call("POST", "model-versions/create", {"name": "delivered", "source": "s3://elsewhere/refused"})
         receiver.wait_for(_VERSIONS + 3, "/hook")

@@ -245,7 +245,7 @@ def test_functions_may_do_only_what_they_do(resources):
     knows_users = ({"dynamodb:BatchGetItem"}, access)
     # The permissions of functions without conditions on items that they do not write.
     changes = ITEMS - {"dynamodb:ConditionCheckItem"}
-    # Webhooks are written item by item.
+    # The functions `webhooks` and `deliver` write items individually, without batches.
     batches = {"dynamodb:BatchWriteItem"}
     assert statements(resources, "AuthFunctionRole") == [(changes, TABLE[0]), (ITEMS, access)]
     assert "StreamSpecification" not in resources["AccessTable"]["Properties"]

@@ -89,7 +89,7 @@ class StockMlflow:
 
 class NextStockMlflow(StockMlflow):
     """`mlflow server` of the next release, which is in a directory of its own. Its AI gateway is
-    switched off.
+    switched off, because this server has none.
     """
 
     _IS_WARM = False

@@ -104,7 +104,8 @@ def rows(file: Path) -> dict[str, list]:
                 del entry["created_by"]
                 entry["input_config"] = {key: value for key, value in entry["input_config"].items() if value is not None}
                 if row["schema_id"] in defaults:
-                    # It is created when it is listed first.
+                    # MLflow creates the default label schema when label schemas are first listed, so its
+                    # times differ.
                     entry["created_time"] = entry["last_update_time"] = 0
             entries.append(entry)
         found[table] = sorted(entries, key=repr)

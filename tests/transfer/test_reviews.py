@@ -1,4 +1,4 @@
-"""Label schemas, review queues, issues and MCP servers are imported and exported."""
+"""Tests the import and export of label schemas, review queues, issues and MCP servers."""
 
 import sqlite3
 from pathlib import Path
@@ -74,7 +74,7 @@ def test_the_newest_schema_is_imported_as_that_before_it(sqlite: SchemaTemplates
     items = requests.get(f"{api}/review-queues/items/list", params={"queue_id": queue["queue_id"]}, timeout=60).json()["items"]
     listed = requests.get(f"{api}/label-schemas/list", params={"experiment_id": ids["experiment"]}, timeout=60).json()["label_schemas"]
     latest = requests.get(f"{api}/mcp-servers/io.example%2Fweather", timeout=60).json()
-    # The queues of a trace are found by another row.
+    # The queues that contain a trace are found by a row of the trace.
     of_trace = {"experiment_id": ids["experiment"], "item_id": items[0]["item_id"]}
     queues = requests.get(f"{api}/review-queues/list", params=of_trace, timeout=60).json()["review_queues"]
     server.stop()

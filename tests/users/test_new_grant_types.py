@@ -1,5 +1,5 @@
-"""Grants of types that earlier versions stored without effect are listed, and endpoints of features
-that are switched off require users to sign in.
+"""Tests that grants of types that earlier versions stored without effect are listed, and that endpoints
+of features that are switched off require users to sign in.
 """
 
 from pathlib import Path
@@ -29,7 +29,7 @@ def test_grants_are_listed_by_type(tmp_path: Path) -> None:
         for method, path, status in _REFUSED:
             answers = [requests.request(method, server.url + path, auth=auth, json={}, timeout=60) for auth in (None, ("ann", PASSWORD))]
             assert [answer.status_code for answer in answers] == [401, status], path
-        # A search of the issues of all experiments is for callers who may see all of them.
+        # Only callers who may see all experiments can search the issues of all experiments.
         requests.post(f"{server.url}{V2}/users/create", auth=(ADMIN, PASSWORD), json={"username": "bob", "password": PASSWORD}, timeout=60)
         denied = {"username": "bob", "resource_type": "experiment", "resource_id": "0", "permission": "DENY"}
         requests.post(f"{server.url}{V3}/users/permissions/grant", auth=(ADMIN, PASSWORD), json=denied, timeout=60)
@@ -40,7 +40,7 @@ def test_grants_are_listed_by_type(tmp_path: Path) -> None:
         server.stop()
     listed = _command(data, "admin", "grants").splitlines()
     assert listed == [
-        # The creator's grant.
+        # The grant that the creator of the server gets.
         f"user {ADMIN}\tmcp_server\tio.example/first\tMANAGE\tdefault",
         "user ann\tmcp_server\tio.example/first\tREAD\tdefault",
         "user ann\treview_queue\t*\tDENY\tdefault",

@@ -55,7 +55,7 @@ class Setting:
             self._server.kill()
 
     def stop(self) -> None:
-        """Ends the server as a user does, with SIGTERM."""
+        """Stops the server with SIGTERM, as a user does."""
         assert self._server is not None
         self._server.stop()
 
@@ -149,8 +149,8 @@ def test_deliveries_in_progress_survive_a_kill(setting: Setting) -> None:
 
 
 def test_a_server_that_ends_leaves_no_delivery_behind(setting: Setting) -> None:
-    """The server is stopped while a receiver does not respond. The next one delivers at once, and does
-    not wait until the lease of the former one expires, after 150 s.
+    """Stops the server while a receiver does not respond. The next server delivers at once, instead of
+    waiting until the lease of the first one expires, 150 s after it was acquired.
     """
     setting.start()
     setting.subscribe("/silent")

@@ -67,7 +67,7 @@ class Subscribed:
 
 @pytest.fixture(scope="module", params=["installed release", pytest.param("next release", marks=pytest.mark.slow)])
 def sides(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[tuple[Subscribed, Subscribed]]:
-    """Yields a release of stock MLflow, and this server."""
+    """Yields stock MLflow, of each release in turn, and this server."""
     directory = tmp_path_factory.mktemp("webhooks")
     with ExitStack() as stops:
         if request.param == "next release":

@@ -61,7 +61,7 @@ impl fmt::Display for StreamError {
 /// A shard of a stream.
 pub(super) struct ListedShard {
     pub(super) name: String,
-    /// The shard that it continues. The stream may have dropped that shard already.
+    /// The shard that this one continues. The stream may have dropped the parent already.
     pub(super) parent: Option<String>,
 }
 

@@ -1,8 +1,8 @@
 //! How far each shard of a stream has been delivered, stored in the table.
 //!
-//! Positions are only stored after batches that contain events for webhooks. Delivering the other
-//! records again is safe, and a position per batch would be a change of the table, which the stream
-//! would report in turn.
+//! A position is only stored after a batch that contains events for webhooks. Delivering other
+//! records again is safe, and storing a position after every batch would change the table, which
+//! the stream would report as another record.
 
 use std::collections::HashMap;
 
@@ -15,11 +15,12 @@ use table::{Condition, Item, Query, Result, Table, number, text};
 /// How long a position is stored, in seconds: longer than the stream keeps a record or a shard.
 const RETENTION_SECONDS: i64 = 3 * 24 * 60 * 60;
 
-/// The positions of a table's stream.
+/// The stored positions in a table's stream.
 pub(crate) struct StreamPositions(pub(crate) Table);
 
 impl StreamPositions {
-    /// Returns the sequence numbers of the last records that need not be delivered again, by shard.
+    /// Returns, by shard, the sequence number of the last record that does not have to be delivered
+    /// again.
     pub(super) async fn read(&self) -> Result<HashMap<String, String>> {
         let rows = self.0.query(Query::of(rows::StreamPosition::all())).await?;
         let position = |item: &Item| {
@@ -29,8 +30,9 @@ impl StreamPositions {
         Ok(rows.iter().filter_map(position).collect())
     }
 
-    /// Stores the position of a shard, if any of these records is an event. If this fails, it is
-    /// logged, and the events are sent again after a restart.
+    /// Stores the position `last` of a shard, if any of these records is an event for webhooks. A
+    /// failure is only logged, because its sole consequence is that the events are sent again after
+    /// a restart.
     pub(super) async fn store(&self, shard: &str, records: &[Value], last: &str) {
         if !records.iter().any(is_event) {
             return;

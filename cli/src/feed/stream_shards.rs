@@ -1,13 +1,14 @@
 //! Delivers the stream of a DynamoDB table to the indexer if no Lambda function consumes it.
 //!
-//! A start begins with the oldest records of the stream, which are up to 24 hours old. Processing a
-//! record again is safe, because a record only identifies a changed entity, and an entity that is
-//! already indexed costs one read. The exception are events for webhooks, which would be sent again.
-//! Therefore, a shard that contained events continues after the last batch with one
-//! ([`StreamPositions`]).
+//! Every start begins with the oldest records of the stream, which are up to 24 hours old.
+//! Processing a record again is safe, because a record only identifies a changed entity, and an
+//! entity that is already indexed costs one read. The exception are events for webhooks, which
+//! would be queued and sent again. Therefore, the position in a shard is stored after each batch
+//! that contains events ([`StreamPositions`]), and the next start continues there.
 //!
-//! Shards are read in turn, and the indexer processes one batch at a time. A shard is read after its
-//! parent has been read to its end, so that the events of a model are sent in order.
+//! Shards are read in turn, and the indexer processes one batch at a time. The order of records
+//! across shards only matters for events: a shard is not read until its parent has been read to its
+//! end, so that the events of a model are sent in order.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -69,7 +70,7 @@ pub(crate) fn follow(
 struct StreamShards {
     stream: Option<String>,
     positions: Option<StreamPositions>,
-    /// The stored positions of shards, as of the start.
+    /// The positions that earlier processes stored, by shard. Read once, when the stream is opened.
     stored: HashMap<String, String>,
     open: BTreeMap<String, Shard>,
     /// Names of the shards that were read to their end.
@@ -82,8 +83,9 @@ struct Shard {
     iterator: Option<String>,
     /// Sequence number of the shard's last processed record.
     last: Mutex<Option<String>>,
-    /// Whether an earlier process has stored `last`. The stream may have trimmed it since, without
-    /// losing a record that was not processed.
+    /// Whether `last` was stored by an earlier process. If the stream has trimmed that record since
+    /// then, reading begins with the shard's oldest record, as without a stored position, and no
+    /// loss of records is reported.
     is_stored: bool,
 }
 

@@ -213,7 +213,9 @@ async fn two_portions_that_nobody_indexes_end_a_rebuild_if_there_are_more() {
         let mut runs = IndexRebuild::of(&index, &experiments);
         runs.max_stall = Duration::from_secs(20);
         let bar = ProgressBar::hidden();
-        let ended = tokio::select! { ended = runs.finish(&WaitingLimit::Fixed(at_once), &bar) => ended, () = lab.clock.drive() => unreachable!() };
+        let limit = WaitingLimit::Fixed(at_once);
+        let ended =
+            tokio::select! { ended = runs.finish(&limit, &bar) => ended, () = lab.clock.drive() => unreachable!() };
         assert_eq!((bar.position(), runs.unindexed_count, waiting(&lab).await), (0, left, marked), "{at_once} at once");
         match ended {
             Ok(()) => assert!(is_whole && runs.unindexed_example.is_some(), "{at_once} at once"),

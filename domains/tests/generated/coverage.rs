@@ -34,7 +34,8 @@ fn implemented_endpoints() -> BTreeSet<(String, String)> {
     endpoints.map(|endpoint| (endpoint.method.to_owned(), endpoint.paths[0].replace("{*", "{"))).collect()
 }
 
-/// Reasons for endpoints that respond like an unknown path.
+/// Reasons why endpoints are not implemented that have no route and respond like an unknown path,
+/// by path.
 const UNKNOWN_PATHS: [(&str, &str); 7] = [
     ("/api/2.0mlflow/experiments/search-datasets", "a typing error in MLflow's list of endpoints; no client uses it"),
     ("/api/2.0/mlflow/get-online-trace-details", "Databricks only; MLflow's server responds with 404, too"),
@@ -45,7 +46,8 @@ const UNKNOWN_PATHS: [(&str, &str); 7] = [
     ("/build/{filename}", "no page or client uses it"),
 ];
 
-/// Returns why endpoints are not built, by method and path.
+/// Returns the reasons why endpoints are not implemented that have a refusal or an empty response,
+/// by method and path.
 fn reasons() -> BTreeMap<(String, String), &'static str> {
     let unavailable = DOMAINS.iter().flat_map(|domain| (domain.unavailable)()).flat_map(|endpoint| {
         let reason = endpoint.reason.unwrap_or("disabled: an empty result, for the user interface");
@@ -60,7 +62,8 @@ fn markdown(endpoints: &[MlflowEndpoint], built: &BTreeSet<(String, String)>) ->
     let reasons = reasons();
     let unknown_paths = BTreeMap::from(UNKNOWN_PATHS);
     let reason = |endpoint: &MlflowEndpoint| {
-        // The operation on a model of Gemini is part of the last segment of the path.
+        // Paths for Gemini end with an operation, such as `:generateContent`, in the same segment
+        // as the name of the model. The path of the route does not contain the operation.
         let (method, path) = key(endpoint);
         let path = path.split(':').next().unwrap_or_default().to_owned();
         let found = reasons.get(&(method, path)).or_else(|| unknown_paths.get(endpoint.path));

@@ -65,7 +65,8 @@ pub(crate) enum AttemptFailure {
     Sending(SendFailure),
 }
 
-/// Sends a body to a webhook, once. The timeout includes the request that opens the secret.
+/// Makes one attempt to send a body to a webhook. The timeout includes the request to KMS that
+/// decrypts the webhook's secret.
 pub(crate) async fn attempt(
     (sender, keys): (&dyn Sender, &SecretKeys),
     workspace: &Workspace,
@@ -128,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    /// KMS that wraps data keys, and does not respond to requests to unwrap them.
+    /// A fake KMS that wraps data keys, but does not respond to requests to unwrap them.
     #[derive(Debug)]
     struct SilentKms;
 
@@ -180,11 +181,13 @@ mod tests {
         let delivery = ("id".to_owned(), "body");
         let sent = attempt((&NobodySends, &keys), &Workspace::default(), &webhook, delivery, timeout).await;
         assert!(matches!(sent, Err(AttemptFailure::Secret(SecretError::KeyUnavailable(_)))), "{sent:?}");
-        // The client of KMS alone would wait for three seconds, several times.
+        // Without the timeout of the attempt, the KMS client would time out after three seconds,
+        // and retry several times.
         assert!(begin.age() < Duration::from_secs(3), "{:?}", begin.age());
     }
 
-    /// The expected value was computed with Python's `hmac`, as MLflow does.
+    /// The expected signature was computed by Python's `hmac` in the same way as MLflow computes
+    /// it.
     #[test]
     fn signatures_are_those_of_mlflow() {
         let secret = Secret::from("s3cret".to_owned());

@@ -19,8 +19,9 @@ use crate::queue_delivery::Invocation;
 use crate::sender::{SendFailure, Sender};
 use crate::shutdown::Shutdown;
 
-/// Maximum duration of an invocation. It ends before the timeout of the function, so that the failure
-/// is logged, and before a lease that it has acquired expires.
+/// Maximum duration of an invocation. It is shorter than the timeout of the function, so that an
+/// invocation that takes too long is logged as a failure. It is also shorter than the lease on a
+/// queue, so that the invocation ends before another one can lease the queue.
 const MAX_DURATION: Duration = Duration::from_secs(1).saturating_mul(FUNCTION.timeout - 5);
 /// Number of queues that an invocation delivers from concurrently.
 const CONCURRENCY: usize = 10;
@@ -66,8 +67,8 @@ impl Deliverer {
     ///
     /// # Errors
     /// Returns the first failure to access the table, after all queues were tried, or a failure if
-    /// the invocation takes too long. A tick finds the queues whose delivery failed, at the latest
-    /// when their leases have expired.
+    /// the invocation takes too long. A later tick invokes the delivery of the affected queues
+    /// again, at the latest after their leases have expired.
     pub async fn deliver(&self, request: &DeliveryRequest) -> Result<()> {
         let delivered = timeout(self.max_duration, self.deliver_queues(request));
         let delivered = async {

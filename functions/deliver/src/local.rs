@@ -14,9 +14,11 @@ use crate::Deliverer;
 /// Maximum number of concurrent invocations per webhook. Further requests to deliver are dropped,
 /// because their queues remain due and the next tick requests their delivery again.
 const MAX_INVOCATIONS: u32 = 4;
-/// Timeout for the release of queues when the process ends.
+/// How long a shutdown waits for the release of leases, after it has abandoned the attempts in
+/// flight.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Number of webhooks whose invocations are counted. When the map is full, idle webhooks are removed.
+/// Capacity of the map of running invocations, in webhooks. When the map is full, webhooks without
+/// a running invocation are removed.
 const MAX_COUNTED: usize = 1_000;
 
 /// A replacement for the Lambda function that runs the deliverer in tasks of this process.
@@ -33,9 +35,9 @@ impl LocalDeliverer {
         Self { deliverer, running: Arc::default() }
     }
 
-    /// Ends all invocations, so that their queues are not leased when the process ends. Attempts in
-    /// flight have this time to complete. After that, they are abandoned, and the next process makes
-    /// them again.
+    /// Ends all invocations, so that no queue is still leased when the process ends. Attempts in
+    /// flight have the time `patience` to complete. After that, they are abandoned, and the next
+    /// process makes them again.
     pub async fn shut_down(&self, patience: Duration) {
         self.deliverer.shutdown.begin();
         if timeout(patience, self.wait_until_idle()).await.is_ok() {

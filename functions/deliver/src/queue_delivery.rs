@@ -21,11 +21,12 @@ const MAX_DURATION: Duration = Duration::from_secs(80);
 /// How long a queue is leased: longer than an invocation may take, so that no other process delivers
 /// from the queue while this one may still do so.
 const LEASE: Duration = Duration::from_secs(150);
-/// How long a queue waits after the table could not be accessed.
+/// How long a queue is postponed if the table could not be accessed while its events were
+/// delivered.
 const FAILURE_PAUSE: Duration = Duration::from_mins(1);
-/// How long queues of a webhook wait whose receiver has not responded to the event of another
-/// queue. Otherwise, the events of many models would occupy many processes for the length of a
-/// timeout each.
+/// How long the other queues of a webhook are postponed after its receiver has not responded to an
+/// event. Without this pause, the queues of many models would each occupy a process until an
+/// attempt times out.
 const UNRESPONSIVE_PAUSE: Duration = Duration::from_mins(1);
 /// Page size for pending deliveries.
 const PAGE_SIZE: usize = 50;
@@ -35,7 +36,7 @@ const PAGE_SIZE: usize = 50;
 pub(crate) struct Invocation {
     begin: Moment,
     shutdown: Shutdown,
-    /// Whether the receiver has not responded in this invocation.
+    /// Whether the receiver has failed to respond to any event in this invocation.
     is_unresponsive: AtomicBool,
 }
 
@@ -49,14 +50,15 @@ impl Invocation {
     }
 }
 
-/// A row that may be unreadable.
+/// The result of reading a row that may be unreadable.
 enum Reading<T> {
     Found(T),
     Missing,
     Unreadable(String),
 }
 
-/// Parses a row, and distinguishes one that cannot be read from a table that cannot be read.
+/// Parses a row. A row that exists but is unreadable is not an error, unlike a failure to access
+/// the table.
 fn readable<T>(row: Result<Option<Item>>, parse: impl FnOnce(&Item) -> mlflow_api::Result<T>) -> Result<Reading<T>> {
     match row {
         Ok(None) => Ok(Reading::Missing),
@@ -94,7 +96,7 @@ impl Context {
             Ok(Some(due)) => lease.release(&self.table, due).await,
             Ok(None) => Ok(()),
             Err(failure) => {
-                // If the table fails again, the lease expires.
+                // If this request fails as well, the queue remains leased until the lease expires.
                 let released = lease.release(&self.table, now_ms() + ms(FAILURE_PAUSE)).await;
                 released.unwrap_or_else(|error| tracing::warn!(?error, "a queue remains leased"));
                 Err(failure)
@@ -132,7 +134,8 @@ impl Context {
     /// Makes one attempt to deliver an event, and records its outcome.
     async fn deliver_event(&self, queue: &QueueId, item: &Item, invocation: &Invocation) -> Result<Next> {
         let Ok(delivery) = StoredDelivery::of(item) else {
-            // Its row expires. Nothing says which event it is about.
+            // The row is left in place until it expires. It cannot become a dead delivery, because
+            // its event is not known.
             tracing::error!(webhook = %queue.webhook, key = ?item.key(), "a pending delivery cannot be read, and is skipped");
             return Ok(Next::Event);
         };
@@ -168,7 +171,7 @@ impl Context {
         let body = match event.body(&self.table).await {
             Ok(Some(body)) => body,
             Ok(None) => {
-                // The parts of a body expire independently of the event's row.
+                // The parts of a large body expire independently of the event's row.
                 tracing::warn!(event = %delivery.event, "the body of an event has expired before it was delivered");
                 return self.drop_delivery(&delivery).await;
             }
@@ -180,7 +183,7 @@ impl Context {
         let sent = Box::pin(attempt(through, &queue.workspace, &webhook, (id, &body), ATTEMPT_TIMEOUT));
         match invocation.shutdown.unless_aborted(sent).await {
             Some(sent) => self.record(queue, &delivery, Outcome::of(sent), invocation).await,
-            // The next process makes the attempt again.
+            // The queue is due immediately, so that the next process makes the attempt again.
             None => Ok(Next::Wait(now_ms())),
         }
     }
@@ -190,8 +193,8 @@ impl Context {
         Ok(Next::Event)
     }
 
-    /// Gives up on a delivery whose event cannot be read. It can be repeated when the event can be
-    /// read again.
+    /// Gives up on a delivery whose event cannot be read. `webhooks resend` can repeat the delivery
+    /// once the event is readable again.
     async fn give_up_unreadable(&self, queue: &QueueId, delivery: &StoredDelivery, cause: &str) -> Result<Next> {
         tracing::error!(event = %delivery.event, cause, "an event cannot be read");
         self.give_up(queue, delivery, "the event cannot be read").await?;

@@ -1,22 +1,23 @@
-//! The end of a process that delivers events.
+//! Shutdown of a process that delivers events.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// How far the shutdown of a process has come.
+/// The phase of a process's shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
-    /// The process runs.
+    /// No shutdown has begun.
     Running,
-    /// No attempt begins any more.
+    /// Invocations start no further attempts.
     Ending,
-    /// Attempts in flight are abandoned.
+    /// Invocations abandon attempts in flight.
     Aborted,
 }
 
-/// Tells all invocations of a process to end and to release their queues, which another process
-/// would otherwise deliver from only when their leases have expired. Clones share the state.
+/// A signal to all invocations of a process to end, and to release the leases on their queues.
+/// Without it, the next process could not deliver from these queues until the leases have expired.
+/// Clones share the state.
 #[derive(Clone, Debug)]
 pub(crate) struct Shutdown(Arc<watch::Sender<Phase>>);
 
@@ -50,7 +51,7 @@ impl Shutdown {
         tokio::select! {
             biased;
             output = future => Some(output),
-            // The sender is not dropped, because `self` owns it.
+            // The wait only fails if the sender is dropped, and `self` owns the sender.
             _ = aborted => None,
         }
     }

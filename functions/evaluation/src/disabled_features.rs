@@ -1,6 +1,6 @@
-//! Endpoints that detect issues by jobs, which this server does not run. They respond as MLflow
-//! does without job execution; the other features that are switched off are in the function
-//! `tracking`.
+//! Endpoints of issue detection, which requires jobs. This server does not run jobs, so the
+//! endpoints respond as MLflow does if job execution is switched off. The endpoints of all other
+//! features that are switched off are in the function `tracking`.
 
 use service::Paths::AjaxV3;
 use service::{Refusal, Route};
@@ -11,7 +11,8 @@ use crate::store::Store;
 pub(crate) fn routes() -> Vec<Route<Store>> {
     vec![
         Route::refused("POST", "issues/invoke", AjaxV3, Refusal::JOBS),
-        // The page requests this after it has stored a schedule. No detection is scheduled.
+        // The page sends this request after it has stored a schedule. The response says that no
+        // detection is scheduled.
         Route::json("POST", "issues/schedule/state", AjaxV3, r#"{"next_fire_time_ms":null}"#),
     ]
 }

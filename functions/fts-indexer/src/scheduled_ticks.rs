@@ -43,7 +43,8 @@ impl Indexer {
     /// have to be indexed are marked, packing of the partitions is requested, and the delivery of
     /// the events is invoked.
     ///
-    /// Takes one request for each of a few shards, and as many for the queues of webhooks. For every 50 due runs, takes one request to read
+    /// Takes one request for each of a few shards of postponed runs and partitions, and one for
+    /// each of as many shards of webhook queues. For every 50 due runs, takes one request to read
     /// them, one for each run to be indexed, and two to four to write and delete rows. Like other
     /// functions do for each request, logs a line with the requests and units.
     pub async fn tick(&self) -> Result<()> {
@@ -56,7 +57,7 @@ impl Indexer {
         {
             tracing::warn!(?error, "the quotas of workspaces could not be enforced");
         }
-        // Neither waits for the other, because both may take long.
+        // Both may take long, so neither waits for the other.
         let (delivered, processed) =
             futures::join!(self.webhooks.deliver_due(self.schedule.now()), self.process_postponed());
         if let Err(error) = delivered {

@@ -27,7 +27,7 @@ use table::{Result, Table};
 const MODEL_CONCURRENCY: usize = 8;
 /// Number of webhooks for which an event is queued concurrently.
 const WEBHOOK_CONCURRENCY: usize = 8;
-/// Number of concurrent invocations.
+/// Number of concurrent requests to invoke the function `deliver`.
 const INVOCATION_CONCURRENCY: usize = 8;
 /// How long a tick keeps reading queues. Postponed runs are checked at the same time.
 const MAX_TICK_DURATION: Duration = Duration::from_secs(30);
@@ -146,15 +146,16 @@ impl WebhookQueues {
         self.queued.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Invokes the delivery of all queues that are due. Takes one request per shard, which costs a
-    /// read unit per 4 KB of queues, unless there are more than 1 MB of them. What time does not
-    /// suffice for is left to the next tick.
+    /// Invokes the delivery of all queues that are due. If there is not enough time for all of
+    /// them, the next tick invokes the delivery of the others. Takes one request for each shard, or
+    /// one per MB if the rows of a shard's queues are larger, and costs one read unit per 4 KB.
     pub(crate) async fn deliver_due(&self, now: i64) -> Result<()> {
         if self.deliverer.is_none() {
             return Ok(());
         }
         let begin = Moment::now();
-        // Each tick begins with another shard, so that no shard is always the last one.
+        // Each tick begins with a different shard, so that no shard is always the last one, for
+        // which the time may not suffice.
         let shards: Vec<_> = Shard::all().collect();
         let first = usize::try_from(now / TICK_MS).unwrap_or_default() % shards.len();
         for shard in shards.iter().cycle().skip(first).take(shards.len()) {

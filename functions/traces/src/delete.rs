@@ -60,7 +60,8 @@ impl Endpoint for Delete {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<DeleteTracesResponse> {
-        // An experiment of another workspace has no traces here, like one that does not exist.
+        // For an experiment of another workspace, no traces are deleted, as for one that does not
+        // exist, so that callers cannot tell them apart.
         let Some(experiment) = scope.listed_experiment(self.experiment)? else {
             return Ok(DeleteTracesResponse { traces_deleted: 0 });
         };

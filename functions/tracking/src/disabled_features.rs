@@ -1,10 +1,12 @@
-//! Endpoints of features that this server does not have: the AI gateway, jobs, prompt
-//! optimization, and the Assistant. They respond as MLflow does if the feature is switched off, so
-//! that clients and pages show the reason. Requests that the UI sends on its own have other
-//! responses ([`crate::ui_placeholders`]). The paths of issues are in the function `evaluation`.
+//! Endpoints of features that this server does not have: the AI gateway, jobs, prompt optimization,
+//! and the Assistant. They respond as MLflow does if the feature is switched off, so that clients
+//! and pages show the reason. Requests that the UI sends without an action of the user have empty
+//! responses instead ([`crate::ui_placeholders`]). The endpoints of issue detection are in the
+//! function `evaluation`.
 //!
-//! The requests are not parsed, because no request would succeed. Where MLflow first rejects an
-//! invalid request, these endpoints respond that the feature is switched off.
+//! The requests are not parsed, because no request would succeed. If MLflow would reject a request
+//! as invalid before it checks whether the feature is switched on, these endpoints still respond
+//! that the feature is switched off.
 
 use mlflow_api::ErrorCode;
 use service::Paths::{AjaxV3, ApiV3, Bare, V3};
@@ -12,21 +14,21 @@ use service::{Paths, Refusal, Route};
 
 use crate::store::Store;
 
-/// The AI gateway, as with `MLFLOW_ENABLE_AI_GATEWAY=false`.
+/// The response of the AI gateway's endpoints, as in MLflow with `MLFLOW_ENABLE_AI_GATEWAY=false`.
 const GATEWAY: Refusal = Refusal::new(
     ErrorCode::NotImplemented,
     "The AI Gateway feature is disabled. Set MLFLOW_ENABLE_AI_GATEWAY=true to enable it.",
     "disabled: there is no AI gateway",
 );
 
-/// A job, of which there is none.
+/// The response to requests about a job. There are no jobs, so no id exists.
 const JOB: Refusal = Refusal::new(
     ErrorCode::ResourceDoesNotExist,
     "Job with ID {job_id} not found",
     "disabled: the server runs no jobs, so none is found",
 );
 
-/// The Assistant, as for a client that is on another host.
+/// The response of the Assistant's endpoints, as in MLflow to a client on another host.
 const ASSISTANT: Refusal = Refusal::new(
     ErrorCode::PermissionDenied,
     "Assistant API is only accessible from the same host where the MLflow server is running.",
@@ -77,10 +79,12 @@ const GATEWAY_ENDPOINTS: [(&str, &str, Paths); 40] = [
     ("GET", "gateway/supported-providers", AjaxV3),
 ];
 
-/// Paths at which clients of language models call the gateway. MLflow serves them with `FastAPI`.
+/// Endpoints at which clients of language models call the gateway. MLflow serves them with
+/// `FastAPI`, so their errors have its format.
 const GATEWAY_CALLS: [(&str, &str); 11] = [
     ("POST", "/gateway/anthropic/v1/messages"),
-    // The name of the model is followed by `:generateContent` or `:streamGenerateContent`.
+    // The last segment is the name of the model, followed by `:generateContent` or
+    // `:streamGenerateContent`.
     ("POST", "/gateway/gemini/v1beta/models/{endpoint_name}"),
     ("POST", "/gateway/mlflow/v1/chat/completions"),
     ("GET", "/gateway/mlflow/v1/models"),
@@ -128,7 +132,7 @@ pub fn routes() -> Vec<Route<Store>> {
     let refused = gateway.chain(calls).chain(assistant).chain(JOB_ENDPOINTS);
     let refused = refused.map(|(method, path, paths, refusal)| Route::refused(method, path, paths, refusal));
     let lists = [
-        // Searches of jobs find none.
+        // Searches of jobs have an empty result.
         Route::json("POST", "/ajax-api/3.0/jobs/search", Bare, r#"{"jobs":[]}"#),
         Route::json("GET", "prompt-optimization/jobs/search", V3, "{}"),
         Route::json("POST", "prompt-optimization/jobs/search", V3, "{}"),

@@ -4,8 +4,8 @@
 //!
 //! The placeholder routes are not endpoints: they are not in [`crate::routes`], count as missing in
 //! `docs/reference/coverage.md`, and are served only under `/ajax-api`. Under `/api`, a client that
-//! requests one of these paths gets MLflow's 404, or a refusal ([`crate::disabled_features`]), so it
-//! never mistakes a missing feature for an empty result.
+//! requests one of these paths gets MLflow's 404, or the response of a feature that is switched off
+//! ([`crate::disabled_features`]), so it never mistakes a missing feature for an empty result.
 
 use service::Paths::{AjaxV2, AjaxV3};
 use service::Route;

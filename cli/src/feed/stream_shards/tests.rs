@@ -25,7 +25,7 @@ const TABLE: &str = "table";
 #[derive(Default)]
 struct FakeStream {
     shards: BTreeMap<String, (Vec<String>, bool)>,
-    /// Shards, and the shards that they continue.
+    /// The parent of each shard that has one, by the name of the shard.
     parents: HashMap<String, String>,
     is_on: bool,
     /// Number of further requests that are refused with the error for an expired iterator.
@@ -197,7 +197,7 @@ async fn a_shard_is_read_after_its_parent() {
     assert_eq!(seen.keys(), ["1", "2", "3", "4", "5"]);
 }
 
-/// Without events, nothing is stored, because every stored position changes the table.
+/// For the shard without events, no position is stored, because storing one would change the table.
 #[tokio::test]
 async fn after_a_restart_no_event_is_delivered_again() {
     let engine = embedded_engine::Engine::memory().unwrap();

@@ -1,5 +1,5 @@
-//! Decisions about entities whose items are few: they are read completely to find whether a client
-//! has changed them.
+//! Decides whether entities that consist of few items are replaced. To find out whether a client
+//! has changed such an entity, all of its items are read.
 
 use entities::attributes::IMPORTED;
 use table::Item;
@@ -7,9 +7,10 @@ use table::Item;
 use super::{ImportContext, ImportDecision};
 use crate::Failure;
 
-/// Decides whether an entity has to be written, and reports it otherwise. `document` is the entity's
-/// document here, and `here` the fingerprint of what the table contains, which is computed only if
-/// the record has changed. An entity that is replaced is marked first.
+/// Returns whether an entity has to be written. If not, reports it as unchanged or as changed by a
+/// client. `document` is the entity's document in the table. `here` computes the fingerprint of the
+/// entity in the table, and is only awaited if the record has changed since it was imported. If an
+/// existing entity has to be replaced, this function marks it as being replaced.
 ///
 /// # Errors
 /// The table cannot be read or written, or a client created an entity with this key.
@@ -41,7 +42,8 @@ pub(crate) async fn is_to_be_written(
     Ok(true)
 }
 
-/// Reports an entity that was written.
+/// Reports an entity that was written: as updated if `document` was replaced, and otherwise as
+/// imported.
 pub(crate) fn report_written(context: &ImportContext, kind: &'static str, document: Option<&Item>) {
     match document {
         Some(_) => context.report.updated(kind, 1),
@@ -49,8 +51,9 @@ pub(crate) fn report_written(context: &ImportContext, kind: &'static str, docume
     }
 }
 
-/// Compares an entity with its record. Differences are reported, unless the entity was changed here,
-/// which is in the report already.
+/// Compares an entity with its record, and reports differences. If the fingerprint in the document
+/// is not that of the record, the import has not replaced the entity, because a client had changed
+/// it. The report contains such entities already, so they are skipped.
 ///
 /// # Errors
 /// The table cannot be read.

@@ -10,8 +10,8 @@ use crate::Failure;
 use crate::transfer::database::{Row, SqlValue};
 use crate::transfer::import::{ImportContext, ImportScope};
 
-/// Returns the names of the servers in the context's scope, by workspace. Reports those that cannot
-/// be imported, if `reports` is set. One query.
+/// Returns the workspaces and names of the servers in the import's scope. If `reports` is set,
+/// reports servers whose names are not valid. Takes one query.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -46,7 +46,8 @@ pub(super) async fn names(context: &ImportContext, reports: bool) -> Result<Vec<
     Ok(names)
 }
 
-/// Reads a server with its versions. Six queries.
+/// Reads a server with its versions. If `reports` is set, reports versions that cannot be imported.
+/// Takes six queries.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -119,7 +120,7 @@ pub(super) async fn server(
     Ok(record)
 }
 
-/// Reads the versions of a server with their tags. Two queries.
+/// Reads the versions of a server with their tags, and adds them to the record. Takes two queries.
 async fn read_versions(context: &ImportContext, record: &mut McpServerRecord, reports: bool) -> Result<(), Failure> {
     let source = &context.source;
     let of = vec![SqlValue::from(record.workspace.as_str()), SqlValue::from(record.name.as_str())];
@@ -173,8 +174,9 @@ async fn read_versions(context: &ImportContext, record: &mut McpServerRecord, re
     Ok(())
 }
 
-/// Returns a column with JSON in the form in which it is stored here. SQL's and JSON's null are the
-/// same.
+/// Returns a JSON column in the format in which this server prints JSON, so that the fingerprint
+/// does not depend on whitespace. Returns `None` for SQL's `NULL`, for JSON's `null`, and for a
+/// text that is not JSON.
 fn json(row: &Row, column: usize) -> Result<Option<String>, Failure> {
     let text = row.optional_text(column)?;
     let value = text.as_deref().and_then(Json::parse).filter(|value| !matches!(value, Json::Null));

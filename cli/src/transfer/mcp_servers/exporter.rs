@@ -13,8 +13,9 @@ use super::table_reader;
 use crate::Failure;
 use crate::transfer::export::ExportContext;
 
-/// Exports the MCP servers of all workspaces, unless a single experiment is exported. One request per
-/// MB of servers, and one per MB of versions of each server.
+/// Exports the MCP servers of all workspaces, unless only one experiment is exported. Takes one
+/// request per MB of the servers of a workspace, one per MB of the versions of a server, and one
+/// for each large version.
 ///
 /// # Errors
 /// The table cannot be read, or the file cannot be written.
@@ -117,9 +118,11 @@ async fn export_server(context: &ExportContext, document: Item) -> Result<(), Fa
     Ok(())
 }
 
-/// Returns the columns by which MLflow sorts versions: the three numbers, and a text for the
-/// prerelease. In the text, a number is its length and its digits, and any other identifier the codes
-/// of its characters.
+/// Returns the values of the columns by which MLflow sorts versions: the three numbers of the
+/// version, and a sort key for its prerelease. In the sort key, an identifier that consists of
+/// digits is encoded as `0`, its length and its digits, and any other identifier as `1` and the
+/// codes of its characters, so that numbers come first and are sorted by value. A version without a
+/// prerelease has the sort key `2`, and thus comes after its prereleases.
 fn sort_key(version: &str) -> ([i64; 3], String) {
     let without_build = version.split('+').next().unwrap_or_default();
     let (numbers, prerelease) = match without_build.split_once('-') {

@@ -14,7 +14,7 @@ use super::{KIND, McpServerRecord, McpVersionRecord, database_reader, table_read
 use crate::Failure;
 use crate::transfer::import::{ImportContext, fingerprint, is_to_be_written, report_written, verify_entity};
 
-/// Added to a name that is taken (`--remap`).
+/// Suffix that `--remap` adds to the name of a server if the name is taken.
 const NAME_SUFFIX: &str = "-imported";
 
 /// Imports the MCP servers.
@@ -42,8 +42,9 @@ pub(crate) async fn import(context: &ImportContext) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Decides about the name of a server, and reads its document. One request, or two if the name is
-/// taken.
+/// Determines the name under which a server is imported, and reads the document that the table has
+/// for this name. If a client has created a server with the source's name, `--remap` adds a suffix
+/// to the name. Takes one request, or two if the name is taken.
 async fn plan(
     context: &ImportContext,
     mut record: McpServerRecord,
@@ -70,7 +71,7 @@ async fn document(table: &Table, workspace: &Workspace, name: &McpServerName) ->
     found.map_err(|failure| format!("cannot read MCP server {}: {failure:?}", name.as_str()).into())
 }
 
-/// Returns the fingerprint of a server as the table contains it.
+/// Computes the fingerprint of a server from its items in the table.
 async fn here(table: &Table, document: Option<&Item>) -> Result<String, Failure> {
     let document = document.ok_or("an MCP server is missing")?.clone();
     fingerprint(&table_reader::record(table, document).await?)
@@ -84,7 +85,8 @@ struct ServerItems {
     parts: Vec<Item>,
 }
 
-/// Creates the items of a server. A server that replaces another one has its id.
+/// Creates the items of a server. If the server was imported before, `replaced` is its document in
+/// the table, whose id is kept.
 fn items(record: &McpServerRecord, replaced: Option<&Item>) -> Result<ServerItems, Error> {
     let replaced = replaced.cloned().map(StoredServer::of).transpose()?;
     let id = replaced.map_or_else(|| new_id(record), |replaced| replaced.id);
@@ -148,14 +150,16 @@ fn stored_version(
     Ok((stored, content))
 }
 
-/// Returns the id of a new server. An interrupted import that is repeated writes the same versions.
+/// Returns the id of a new server: a hash of its workspace, name and creation time. A repeated
+/// import computes the same id, so it overwrites the versions that an interrupted import has
+/// written.
 fn new_id(record: &McpServerRecord) -> u64 {
     let text = format!("{}/{}/{}", record.workspace.as_str(), record.name.as_str(), record.created);
     sha2::Sha256::digest(text).iter().take(8).fold(0, |bits, byte| (bits << 8) | u64::from(*byte))
 }
 
-/// Writes a server: its versions, and then its document. Deletes what a replaced server does not have
-/// any more.
+/// Writes a server: first its versions with their parts, and then its document. If the server was
+/// imported before, finally deletes the versions and parts that it no longer has.
 async fn write(
     context: &ImportContext,
     record: &McpServerRecord,
@@ -188,7 +192,7 @@ async fn write(
     }
 }
 
-/// Compares the MCP servers with the source. Differences are reported.
+/// Compares the imported MCP servers with the source, and reports differences.
 ///
 /// # Errors
 /// The source or the table cannot be read.

@@ -40,7 +40,8 @@ pub(super) struct AccessEndpointRecord {
     pub(super) updated_by: Option<String>,
 }
 
-/// A version of a server. Values that are JSON are printed in one form.
+/// A version of a server. JSON values are texts in the format in which this server prints JSON, so
+/// that equal values have equal fingerprints.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct McpVersionRecord {
     /// Status, by MLflow's name.

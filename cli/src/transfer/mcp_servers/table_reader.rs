@@ -13,8 +13,8 @@ use table::{Item, Query, Table};
 use super::{AccessEndpointRecord, McpServerRecord, McpVersionRecord};
 use crate::Failure;
 
-/// Returns a server, given its document. One request per MB of versions, and one for each large
-/// version.
+/// Returns the record of a server, given its document. Takes one request per MB of versions, and
+/// one for each large version.
 ///
 /// # Errors
 /// The table or the server cannot be read.

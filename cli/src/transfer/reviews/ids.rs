@@ -3,23 +3,23 @@
 use mlflow_api::{ExperimentId, LabelSchemaId, ReviewQueueId};
 use sha2::{Digest, Sha256};
 
-/// Added to a name that is taken (`--remap`).
+/// Suffix that `--remap` adds to a name that is taken.
 pub(super) const NAME_SUFFIX: &str = " (imported)";
 
-/// Returns the random bits of an id. They depend only on the old id, so that a repeated import finds
-/// the entity again.
+/// Returns bits that replace the random bits of an id. They are a hash of the id in the source, so
+/// that a repeated import computes the same id and finds the entity again.
 pub(super) fn chance(source_id: &str) -> u32 {
     Sha256::digest(source_id).iter().take(4).fold(0, |bits, byte| (bits << 8) | u32::from(*byte))
 }
 
-/// Returns the id here of a label schema. An entity from a server like this one keeps its id, unless
-/// it is taken (`--remap`).
+/// Returns the id with which a label schema is imported. If the id in the source has the format of
+/// this server and contains this experiment, it is kept, unless it is taken.
 pub(super) fn label_schema(experiment: ExperimentId, source_id: &str, created: i64, is_taken: bool) -> LabelSchemaId {
     let known = LabelSchemaId::parse(source_id).filter(|id| id.experiment() == experiment && !is_taken);
     known.unwrap_or_else(|| LabelSchemaId::new(created, experiment, chance(source_id)))
 }
 
-/// Returns the id here of a review queue, like [`label_schema`].
+/// Returns the id with which a review queue is imported, by the same rule as [`label_schema`].
 pub(super) fn review_queue(experiment: ExperimentId, source_id: &str, created: i64, is_taken: bool) -> ReviewQueueId {
     let known = ReviewQueueId::parse(source_id).filter(|id| id.experiment() == experiment && !is_taken);
     known.unwrap_or_else(|| ReviewQueueId::new(created, experiment, chance(source_id)))

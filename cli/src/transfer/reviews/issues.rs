@@ -1,4 +1,4 @@
-//! Issues.
+//! Imports, verifies and exports issues.
 
 use entities::attributes::{EXPERIMENT, IMPORTED};
 use entities::documents::content;
@@ -21,7 +21,7 @@ use crate::transfer::import::{IdKind, ImportContext, fingerprint, is_to_be_writt
 
 /// Name of this kind of entity in reports.
 const KIND: &str = "issues";
-/// Number of issues that are read together.
+/// Number of issues that a query reads from the source.
 const BATCH: usize = 100;
 
 /// An issue of an MLflow database.
@@ -61,7 +61,8 @@ impl IssueRecord {
         }
     }
 
-    /// Reads an issue from a row. Fails with the reason why it cannot be imported.
+    /// Reads an issue from a row of the source. If the issue cannot be imported, the inner error is
+    /// the reason, as a clause that completes "not imported, ".
     fn read(context: &ImportContext, row: &Row) -> Result<Result<Self, &'static str>, Failure> {
         let list = |column: usize| -> Result<Option<Vec<String>>, Failure> {
             let json = row.optional_text(column)?.filter(|json| !json.is_empty());
@@ -115,15 +116,17 @@ impl IssueRecord {
     }
 }
 
-/// An issue with its id here, and its document if it exists.
+/// An issue with the id with which it is imported, and the document that the table has for this id.
 struct PlannedIssue {
     id: IssueId,
     record: IssueRecord,
     document: Option<Item>,
 }
 
-/// Reads the next issues of an experiment after an id, and decides about their ids. `None` at the
-/// end. One query, and two requests per issue.
+/// Reads the next issues of an experiment, in the order of their ids in the source, and determines
+/// the ids with which they are imported. `after` is the last id that was read, and is updated.
+/// Returns `None` after the last issue. If `reports` is set, reports issues that cannot be
+/// imported. Takes one query, and the requests of [`plan`] for each issue.
 async fn next_issues(
     context: &ImportContext,
     experiment: &ImportedExperiment,
@@ -160,7 +163,10 @@ async fn next_issues(
     Ok(Some(planned))
 }
 
-/// Decides about the id of an issue. Two requests, or three if it is taken.
+/// Determines the id with which an issue is imported: its id in the source or, with `--remap` and
+/// if a client or another experiment has an issue with this id, a new one. Takes at most three
+/// requests: one to find the experiment of an id that does not contain it, one to read the
+/// document, and one more if the id is taken.
 async fn plan(
     context: &ImportContext,
     experiment: ExperimentId,
@@ -188,7 +194,7 @@ async fn plan(
     Ok(PlannedIssue { id, record, document })
 }
 
-/// Returns the fingerprint of an issue as the table contains it.
+/// Computes the fingerprint of an issue from its items in the table.
 async fn here(table: &Table, document: Option<&Item>) -> Result<String, Failure> {
     let document = document.ok_or("an issue is missing")?.clone();
     fingerprint(&IssueRecord::of(read_issue(table, document).await.map_err(|error| error.message)?))
@@ -217,8 +223,8 @@ pub(super) async fn import(context: &ImportContext, experiment: &ImportedExperim
     Ok(())
 }
 
-/// Writes an issue: the parts of its texts, its texts, and then its document. Deletes the parts of
-/// texts that it replaces.
+/// Writes an issue: first the parts of its texts, then the item with its texts, and then its
+/// document. Finally deletes the parts of the texts that were replaced.
 async fn write(
     context: &ImportContext,
     experiment: ExperimentId,
@@ -253,8 +259,8 @@ pub(super) async fn verify(context: &ImportContext, experiment: &ImportedExperim
     Ok(())
 }
 
-/// Exports the issues of an experiment. The schema of the exported database has no metadata of
-/// issues.
+/// Exports the issues of an experiment. The schema of the exported database has no columns for
+/// their metadata, for the time at which they were last seen, and for their last editor.
 pub(super) async fn export(context: &ExportContext, experiment: &ExportedExperiment) -> Result<(), Failure> {
     let id = experiment.record.id;
     let number = i64::try_from(id.number())?;

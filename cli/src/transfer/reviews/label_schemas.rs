@@ -1,4 +1,4 @@
-//! Label schemas.
+//! Imports, verifies and exports label schemas.
 
 use std::future::ready;
 
@@ -52,7 +52,8 @@ impl LabelSchemaRecord {
         }
     }
 
-    /// Reads a label schema from a row. Fails with the reason why it cannot be imported.
+    /// Reads a label schema from a row of the source. If the label schema cannot be imported, the
+    /// inner error is the reason, as a clause that completes "not imported, ".
     fn read(row: &Row) -> Result<Result<Self, &'static str>, Failure> {
         let kind = match row.text(2)?.to_ascii_uppercase().as_str() {
             "FEEDBACK" => LabelSchemaType::Feedback,
@@ -87,15 +88,18 @@ impl LabelSchemaRecord {
     }
 }
 
-/// A label schema with its id here, and its document if it exists.
+/// A label schema with the id with which it is imported, and the document that the table has for
+/// this id.
 struct PlannedSchema {
     id: LabelSchemaId,
     record: LabelSchemaRecord,
     document: Option<Item>,
 }
 
-/// Reads the label schemas of an experiment, and decides about their ids. The default label schema is
-/// not stored here. Two queries, and two requests per label schema.
+/// Reads the label schemas of an experiment, determines the ids with which they are imported, and
+/// adds these ids to `ids`. The default label schema is only added to `ids`, because this server
+/// does not store it. If `reports` is set, reports label schemas that cannot be imported. Takes one
+/// query, and the requests of [`plan`] for each label schema.
 async fn planned(
     context: &ImportContext,
     experiment: &ImportedExperiment,
@@ -135,7 +139,9 @@ async fn planned(
     Ok(planned)
 }
 
-/// Decides about the id and the name of a label schema. Two requests, or four if they are taken.
+/// Determines the id and the name with which a label schema is imported. If a client has created a
+/// label schema with this id or name, `--remap` changes both. Takes two requests, or four if the id
+/// or the name is taken.
 async fn plan(
     context: &ImportContext,
     experiment: ExperimentId,
@@ -165,7 +171,7 @@ async fn plan(
     Err(format!("label schema {} cannot be imported: its new name is taken too", record.name).into())
 }
 
-/// Returns the fingerprint of a label schema as the table contains it.
+/// Computes the fingerprint of a label schema from its document in the table.
 fn here(document: Option<&Item>) -> Result<String, Failure> {
     let document = document.ok_or("a label schema is missing")?;
     fingerprint(&LabelSchemaRecord::of(label_schema_of(document).map_err(|error| error.message)?))
@@ -216,7 +222,7 @@ pub(super) async fn export(context: &ExportContext, experiment: &ExportedExperim
     Ok(())
 }
 
-/// Inserts a label schema into the database that is exported.
+/// Inserts a label schema into the exported database.
 ///
 /// # Errors
 /// The file cannot be written.

@@ -1,7 +1,8 @@
 //! Label schemas, review queues with their items, and issues.
 //!
-//! The ids of label schemas and review queues contain their experiment, so that those of MLflow are
-//! replaced ([`ids`]). Issues keep theirs, by which assessments refer to them.
+//! On this server, the ids of label schemas and review queues contain their experiment. MLflow's
+//! ids do not, so an import replaces them ([`ids`]). Issues keep their ids, because assessments
+//! refer to issues by id.
 
 mod ids;
 mod issues;
@@ -15,11 +16,11 @@ use crate::transfer::experiments::{ExportedExperiment, ImportedExperiment};
 use crate::transfer::export::ExportContext;
 use crate::transfer::import::ImportContext;
 
-/// Ids of label schemas here, by their ids in the source.
+/// The ids with which label schemas are imported, by their ids in the source.
 type SchemaIds = HashMap<String, String>;
 
-/// Imports the label schemas, review queues and issues of an experiment, whose runs and traces were
-/// imported before.
+/// Imports the label schemas, review queues and issues of an experiment. The runs and traces of the
+/// experiment must have been imported before.
 ///
 /// # Errors
 /// The source cannot be read, the table cannot be read or written, or a name or an id is taken and
@@ -30,8 +31,8 @@ pub(crate) async fn import(context: &ImportContext, experiment: &ImportedExperim
     Box::pin(issues::import(context, experiment)).await
 }
 
-/// Compares the label schemas, review queues and issues of an experiment with the source.
-/// Differences are reported.
+/// Compares the imported label schemas, review queues and issues of an experiment with the source,
+/// and reports differences.
 ///
 /// # Errors
 /// The source or the table cannot be read.

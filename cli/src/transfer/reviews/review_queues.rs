@@ -1,4 +1,4 @@
-//! Review queues and their items.
+//! Imports, verifies and exports review queues and their items.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -27,7 +27,8 @@ use crate::transfer::import::{IdKind, ImportContext, fingerprint, is_to_be_writt
 
 /// Name of this kind of entity in reports.
 const KIND: &str = "review queues";
-/// Number of items that one transaction writes. Each takes two writes.
+/// Maximum number of items that one transaction writes. Each item takes two of the 100 writes of a
+/// transaction.
 const ITEMS_IN_TRANSACTION: usize = 50;
 
 /// A review queue of an MLflow database.
@@ -38,11 +39,11 @@ struct QueueRecord {
     owner: Option<String>,
     /// Users, in lower case and sorted.
     users: Vec<String>,
-    /// Ids of label schemas here, sorted.
+    /// The ids with which the queue's label schemas are imported, sorted.
     schemas: Vec<String>,
     created: i64,
     updated: i64,
-    /// Items, by their trace.
+    /// Items, by the id of their trace.
     items: BTreeMap<String, ItemRecord>,
 }
 
@@ -69,15 +70,17 @@ impl ItemRecord {
     }
 }
 
-/// A review queue with its id here, and its document if it exists.
+/// A review queue with the id with which it is imported, and the document that the table has for
+/// this id.
 struct PlannedQueue {
     id: ReviewQueueId,
     record: QueueRecord,
     document: Option<Item>,
 }
 
-/// Reads the review queues of an experiment with their items, and decides about their ids. Four
-/// queries, two requests per queue, and one per 100 items.
+/// Reads the review queues of an experiment with their items, and determines the ids with which
+/// they are imported. If `reports` is set, reports queues and items that cannot be imported. Takes
+/// four queries, the requests of [`plan`] for each queue, and one request per 100 items of a queue.
 async fn planned(
     context: &ImportContext,
     experiment: &ImportedExperiment,
@@ -125,7 +128,7 @@ async fn planned(
     let sql = format!("SELECT queue_id, schema_id FROM review_queue_label_schemas WHERE {of}");
     for row in source.rows(&sql, number.clone()).await? {
         if let Some(queue) = queues.get_mut(&row.text(0)?) {
-            // The ids of deleted label schemas stay in a queue, in MLflow as well.
+            // A queue keeps the ids of deleted label schemas, on this server as in MLflow.
             let id = row.text(1)?;
             queue.schemas.push(schemas.get(&id).cloned().unwrap_or(id));
         }
@@ -159,7 +162,8 @@ async fn planned(
     Ok(planned)
 }
 
-/// Removes items whose trace was not imported. One request per 100 items, and none in a dry run.
+/// Removes items whose trace was not imported. Takes one request per 100 items. In a dry run, takes
+/// no request and keeps all items, because no trace is imported.
 async fn omit_missing_traces(context: &ImportContext, record: &mut QueueRecord, reports: bool) -> Result<(), Failure> {
     let mut kept: HashSet<String> = HashSet::new();
     let traces: Vec<_> = record.items.keys().filter_map(|id| TraceId::parse(id)).collect();
@@ -182,7 +186,9 @@ async fn omit_missing_traces(context: &ImportContext, record: &mut QueueRecord, 
     Ok(())
 }
 
-/// Decides about the id and the name of a queue. Two requests, or four if they are taken.
+/// Determines the id and the name with which a queue is imported. If a client has created a queue
+/// with this id or name, `--remap` changes both. Takes two requests, or four if the id or the name
+/// is taken.
 async fn plan(
     context: &ImportContext,
     experiment: ExperimentId,
@@ -212,7 +218,8 @@ async fn plan(
     Err(format!("review queue {} cannot be imported: its new name is taken too", record.name).into())
 }
 
-/// Reads a queue from the table with its items. One request per MB of items.
+/// Reads a queue and its items from the table, given its document. Takes one request per MB of
+/// items.
 async fn read(table: &Table, document: &Item) -> Result<(ReviewQueue, QueueRecord), Failure> {
     let queue = review_queue_of(document).map_err(|error| error.message)?;
     let id = ReviewQueueId::parse(&queue.queue_id).ok_or("a review queue has no id")?;
@@ -241,7 +248,7 @@ async fn read(table: &Table, document: &Item) -> Result<(ReviewQueue, QueueRecor
     Ok((queue, record))
 }
 
-/// Returns the fingerprint of a queue as the table contains it.
+/// Computes the fingerprint of a queue from its items in the table.
 async fn here(table: &Table, document: Option<&Item>) -> Result<String, Failure> {
     fingerprint(&read(table, document.ok_or("a review queue is missing")?).await?.1)
 }
@@ -262,8 +269,9 @@ pub(super) async fn import(
     Ok(())
 }
 
-/// Writes a queue: its items, and then its document with its name. Deletes what a replaced queue does
-/// not have any more.
+/// Writes a queue: first its items, and then its document together with the row that claims its
+/// name. If the queue was imported before, also deletes its former name if it was renamed, and the
+/// items that it no longer has.
 async fn write(
     context: &ImportContext,
     id: &ReviewQueueId,
@@ -349,7 +357,7 @@ pub(super) async fn export(context: &ExportContext, experiment: &ExportedExperim
             }
             for schema in &record.schemas {
                 if *schema == default && !std::mem::replace(&mut has_default, true) {
-                    // Here, the default label schema exists without being stored.
+                    // This server does not store the default label schema, but MLflow does.
                     label_schemas::insert(context, &LabelSchema::default_of(id))?;
                 }
                 let sql = "INSERT INTO review_queue_label_schemas (queue_id, schema_id) VALUES (?, ?)";

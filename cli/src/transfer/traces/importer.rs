@@ -233,7 +233,8 @@ async fn write(
         .partition(|(counts, _)| !counts.is_empty());
     context.writer.put_all(new.into_iter().map(|(_, document)| document).collect()).await?;
     for (counts, document) in counted {
-        // In one transaction, so that a repeated import does not count a trace twice.
+        // A trace and the counts of its issues are written in one transaction, so that a repeated
+        // import does not count the trace twice.
         let put = Write::Put(document, Condition::Always);
         let written = context.writer.transact(&std::iter::once(put).chain(counts).collect::<Vec<_>>()).await;
         written.map_err(|failure| format!("cannot write traces: {failure:?}"))?;

@@ -129,7 +129,8 @@ async fn deletions() {
     }
 }
 
-/// The second of two concurrent deletions finishes when a new workspace has the name.
+/// The slower of two concurrent deletions of a workspace finishes after a new workspace was created
+/// under the same name.
 #[test]
 fn a_late_deletion_leaves_a_new_workspace_alone() {
     timed(async {

@@ -148,6 +148,7 @@ const ARRAYS: &[(&str, &str, &str)] = &[
         "left out if the caller is denied them: `denied_fields.rs`",
     ),
     ("POST /api/3.0/mlflow/datasets/create", "experiment_ids", "the experiments in the request"),
+    ("POST /api/3.0/mlflow/skills/bulk-register", "skill_versions", "versions of skills that the caller may change"),
 ];
 
 /// Returns the routes of lists, including the field for GraphQL.

@@ -69,8 +69,8 @@ fn records_a_release_that_is_asked_for() {
     });
 }
 
-/// Row types that were added after 0.1.0: those of webhooks, reviews, issues, MCP servers, skills and
-/// streams.
+/// Row types that were added after 0.1.0: those of webhooks, reviews, issues, MCP servers and
+/// skills, and of positions in the stream.
 const LATER_ROWS: [&str; 28] = [
     "DeadDelivery",
     "Issue",

@@ -1,4 +1,4 @@
-//! Rows that cannot be read, and rows that a later version has written.
+//! Delivery if rows cannot be read, or were written by a later version.
 
 use entities::attributes::{EVENT as EVENT_ID, EVENTS, NAME, URL as WEBHOOK_URL};
 use entities::webhooks::{StoredDelivery, StoredWebhook, WorkspaceSubscriptions};
@@ -28,7 +28,8 @@ fn is_delivery(key: &Key) -> bool {
     key.pk.starts_with("HOOK#TO#")
 }
 
-/// Queues the first event of a model, whose attempt fails.
+/// Queues the first event of a model, and makes its first attempt fail, so that the delivery
+/// remains pending.
 async fn with_pending_event(world: &World) -> StoredWebhook {
     let webhook = world.webhook(URL).await;
     world.receivers.set(URL, Behaviour::Responds(503, None));
@@ -91,7 +92,8 @@ async fn events_wait_for_a_webhook_that_cannot_be_read() {
     .await;
 }
 
-/// A queue that cannot be read does not keep the indexer from those of others.
+/// A queue that cannot be read does not keep the indexer from invoking the delivery of other
+/// queues.
 #[tokio::test]
 async fn a_queue_that_cannot_be_read_does_not_hold_up_others() {
     simulated(async {
@@ -154,7 +156,8 @@ async fn events_that_only_a_later_version_knows_are_delivered() {
     .await;
 }
 
-/// Without its event, a delivery could not be repeated.
+/// A dead delivery is not kept longer than its event, because it could not be repeated without the
+/// event.
 #[tokio::test]
 async fn dead_deliveries_expire_with_their_events() {
     simulated(async {
@@ -173,7 +176,8 @@ async fn dead_deliveries_expire_with_their_events() {
         world.minute().await;
         let of_event = expiry(|key| key.pk.starts_with("HOOK#EVENT#")).await;
         assert!((of_event - expiry(dead).await) / 86_400 >= 1, "14 days after it has failed");
-        // It is repeated after ten days, and fails again.
+        // The delivery is repeated after ten days and fails again. Its event then expires in less
+        // than 14 days.
         runtime::clock::sleep(std::time::Duration::from_hours(240)).await;
         let [delivery] = world.dead().await.try_into().unwrap();
         resend(&world, &webhook, &delivery).await;
@@ -184,7 +188,8 @@ async fn dead_deliveries_expire_with_their_events() {
     .await;
 }
 
-/// A delivery that has failed again since it was read is not removed by the command that repeats it.
+/// `webhooks resend` does not remove a dead delivery that has failed again since the command read
+/// it.
 #[tokio::test]
 async fn a_delivery_that_fails_again_at_once_stays_dead() {
     simulated(async {

@@ -26,7 +26,8 @@ async fn is_due(world: &World) -> bool {
     queue.is_due(now_ms())
 }
 
-/// Queues two events for a receiver that does not respond, and waits for the first attempt.
+/// Queues two events for a receiver that does not respond, and waits until the first attempt is in
+/// flight.
 async fn hanging(world: &World) {
     let webhook = world.webhook(URL).await;
     world.receivers.set(URL, Behaviour::Hangs);
@@ -69,7 +70,8 @@ async fn a_process_that_ends_completes_attempts_in_flight() {
     .await;
 }
 
-/// An invocation that takes too long ends before its lease, and nobody else delivers meanwhile.
+/// An invocation that takes too long ends before its lease on the queue expires, and the queue
+/// remains leased until then.
 #[tokio::test]
 async fn an_invocation_ends_within_its_time() {
     simulated(async {
@@ -85,7 +87,7 @@ async fn an_invocation_ends_within_its_time() {
     .await;
 }
 
-/// A deliverer that takes long to invoke, and delivers nothing.
+/// A deliverer whose invocations take 25 seconds each, and deliver nothing.
 #[derive(Debug, Default)]
 struct SlowDeliverer(Mutex<BTreeSet<String>>);
 
@@ -103,7 +105,8 @@ impl WebhookDeliverer for SlowDeliverer {
     }
 }
 
-/// A tick has a time limit. The next one begins with other queues.
+/// A tick stops invoking deliveries when its time is used up. Later ticks begin with other shards,
+/// so that each queue is reached by one of them.
 #[tokio::test]
 async fn invocations_that_take_long_do_not_hold_up_a_tick() {
     simulated(async {

@@ -48,7 +48,8 @@ impl World {
         Self::configured(handles, keys, |deliverer| deliverer).await
     }
 
-    /// Returns a world in which an invocation has a maximum duration, in real time.
+    /// Returns a world in which invocations have this maximum duration. It is measured in real
+    /// time, not in simulated time.
     pub(crate) async fn limited_to(max_duration: Duration) -> Self {
         let handles = |site: &TestEnvironment| (site.table.clone(), site.table.clone());
         Self::configured(handles, SecretKeys::None, |deliverer| deliverer.with_max_duration(max_duration)).await
@@ -126,13 +127,13 @@ impl World {
         self.local.wait_until_idle().await;
     }
 
-    /// Ends the function's process.
+    /// Shuts the function down, as `serve` does when it ends.
     pub(crate) async fn shut_down(&self, patience: Duration) {
         self.local.shut_down(patience).await;
     }
 
-    /// Has the indexer process the stream to its end, or until it reports a record, which is delivered
-    /// again by the next call.
+    /// Has the indexer process the stream to its end, or until the indexer reports a failed record.
+    /// The next call passes the failed batch to the indexer again.
     pub(crate) async fn start(&self) {
         loop {
             let mut records = self.stream.oldest(1_000).await.unwrap();

@@ -62,7 +62,7 @@ impl Endpoint for Get {
 }
 
 pub(crate) struct Search {
-    /// The experiment whose issues are searched. `None` to search all experiments.
+    /// The experiment whose issues are searched. `None` searches the issues of all experiments.
     experiment: Option<ExperimentId>,
     search: IssueSearch,
 }
@@ -127,11 +127,12 @@ impl Endpoint for Search {
     async fn act(self, scope: &Scope, store: &Store) -> Result<IssuesResponse> {
         let found = match self.experiment {
             Some(experiment) => {
-                // An experiment of another workspace has no issues here, like one that does not exist.
+                // For an experiment of another workspace, the result is empty, as for one that does
+                // not exist, so that callers cannot tell them apart.
                 let experiment = scope.listed_experiment(experiment)?;
                 store.issue_search(experiment.as_slice(), &self.search).await?
             }
-            // Like MLflow, only callers who may see every experiment can search all of them.
+            // As in MLflow, only callers who may see every experiment can search all experiments.
             None if matches!(scope.visibility(), Visibility::Everything) => {
                 store.issue_search_all(scope.workspace(), &self.search).await?
             }

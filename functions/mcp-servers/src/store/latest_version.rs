@@ -47,8 +47,9 @@ impl LatestCandidate<'_> {
 }
 
 impl StoredVersion {
-    /// Checks whether this version is the latest one rather than another. Deleted versions never
-    /// are.
+    /// Returns whether this version takes precedence over `other` as the latest version of their
+    /// server. Any version that is not deleted takes precedence over `None`. A deleted version
+    /// never takes precedence.
     #[must_use]
     pub fn is_later_than(&self, other: Option<&Self>) -> bool {
         let is_later = |other: &Self| LatestCandidate::from(self).cmp(&LatestCandidate::from(other)).is_gt();

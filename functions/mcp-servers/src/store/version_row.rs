@@ -52,7 +52,8 @@ pub struct StoredVersion {
 }
 
 impl StoredVersion {
-    /// Creates a version without tags, users and a source, which has not changed since its creation.
+    /// Creates a version without tags, users or a source. The time of its last change is that of
+    /// its creation.
     #[must_use]
     pub fn new(server: u64, version: Version, status: McpStatus, created: i64) -> Self {
         Self {

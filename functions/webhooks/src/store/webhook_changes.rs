@@ -66,7 +66,7 @@ impl CheckedChange {
             name: name.clone().unwrap_or(webhook.name),
             url: url.clone().unwrap_or(webhook.url),
             description: description.clone().unwrap_or(webhook.description),
-            // A change of the events replaces all of them.
+            // New events replace all stored ones, including those that only a later version knows.
             unknown_events: if events.is_some() { Vec::new() } else { webhook.unknown_events },
             events: events.clone().unwrap_or(webhook.events),
             secret: if secret.is_some() { sealed.clone() } else { webhook.secret },
@@ -191,7 +191,8 @@ impl Store {
         self.table
             .change("a webhook", |refusal| async move {
                 let check = self.authorizer_writes.workspace_open_condition(workspace);
-                // The order of the writes: the webhook, the subscriptions, the workspace.
+                // The transaction writes the webhook and the subscriptions, and checks the
+                // workspace third.
                 let closed = if_closed(workspace, refusal.0.get(2).filter(|_| check.is_some()));
                 if let Some(closed) = closed {
                     return Err(closed);

@@ -30,7 +30,7 @@ async fn begin_deletion(workspaces: &Workspaces) -> WorkspaceDocument {
     workspaces.begin_deletion(&team(), WorkspaceDeletionMode::Cascade, Duration::ZERO).await.unwrap()
 }
 
-/// Returns the number of webhooks, and of those that subscribe.
+/// Returns the number of the workspace's webhooks, and of those that subscribe to `EVENT`.
 async fn counts(store: &Store, table: &Table) -> (usize, usize) {
     let row = table.get(&WorkspaceSubscriptions::key(&team())).await.unwrap();
     let subscribers = WorkspaceSubscriptions::of(row.as_ref()).subscribers();
@@ -69,7 +69,8 @@ async fn webhooks_do_not_change_while_their_workspace_is_being_deleted() {
     assert!(store.webhook_update(&team(), &id, change("late")).await.is_err());
 }
 
-/// The second of two concurrent deletions finishes when a new workspace has the name.
+/// The slower of two concurrent deletions of a workspace finishes after a new workspace was created
+/// under the same name.
 #[tokio::test]
 async fn a_late_deletion_leaves_the_webhooks_of_a_new_workspace_alone() {
     let site = Site::new().await;

@@ -47,9 +47,9 @@ pub struct Domain {
     pub function: Function,
     /// Returns the endpoints of the domain, for overviews.
     pub endpoints: fn() -> Vec<EndpointInfo>,
-    /// Returns the endpoints that are not implemented and have a response of their own.
+    /// Returns the endpoints of MLflow that the domain does not implement, but that have a route.
     pub unavailable: fn() -> Vec<UnavailableEndpoint>,
-    /// Creates the router and the calls of the endpoints.
+    /// Creates the router for HTTP requests, and the handlers of calls from other domains.
     pub mount: fn(Environment) -> BoxFuture<'static, Result<MountedDomain, MountFailure>>,
     /// Whether endpoints of the domain call endpoints of other domains. The other domains are
     /// mounted first.
@@ -78,7 +78,8 @@ impl EndpointInfo {
     }
 }
 
-/// An endpoint of MLflow that is not implemented, but has a response of its own.
+/// An endpoint of MLflow that is not implemented, but has a route: it responds with a refusal or an
+/// empty result, instead of the 404 of an unknown path.
 #[derive(Clone, Debug)]
 pub struct UnavailableEndpoint {
     /// Method, in upper case.
@@ -140,7 +141,7 @@ pub fn endpoints<A: DomainApi>() -> Vec<EndpointInfo> {
     A::routes().into_iter().map(endpoint).collect()
 }
 
-/// Returns the endpoints of an API that are not implemented.
+/// Returns the endpoints that an API does not implement, but has routes for.
 fn unavailable<A: DomainApi>() -> Vec<UnavailableEndpoint> {
     let endpoint = |route: Route<A::Store>| UnavailableEndpoint {
         method: route.method,

@@ -233,9 +233,9 @@ impl Environment {
     }
 }
 
-/// Returns the addresses that requests may be sent to which users choose. `template.yaml` sets none of
-/// the variables, so that functions in AWS send such requests to public addresses only. `make watch`
-/// sets them, for receivers on the same machine.
+/// Returns the rules for requests to addresses that users choose. `template.yaml` sets neither of
+/// the two variables, so functions in AWS send such requests only over `https` and to public
+/// addresses. `make watch` sets both, for receivers on the same machine.
 ///
 /// # Errors
 /// Returns an error if a variable is neither `on` nor `off`.

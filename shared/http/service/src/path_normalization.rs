@@ -95,7 +95,8 @@ async fn redirect(router: Router, uri: &Uri) -> Result<Option<Response>, Infalli
     // No route has this method. The response therefore shows whether the path exists, without side
     // effects.
     let mut question = Request::new(Body::empty());
-    (*question.method_mut(), *question.uri_mut()) = (Method::OPTIONS, merged);
+    let asked = with_separate_at_sign(&merged).unwrap_or(merged);
+    (*question.method_mut(), *question.uri_mut()) = (Method::OPTIONS, asked);
     if router.oneshot(question).await?.status() != StatusCode::METHOD_NOT_ALLOWED {
         return Ok(None);
     }

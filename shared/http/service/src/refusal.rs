@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::endpoint_response::EndpointResponse;
 
-/// How the endpoints of a feature respond that MLflow has and this server does not: as MLflow does
-/// if an operator has switched the feature off. Clients and pages show the message.
+/// The response of endpoints whose feature MLflow has and this server does not. It is MLflow's
+/// response if an operator has switched the feature off. Clients and pages show its message.
 #[derive(Clone, Copy, Debug)]
 pub struct Refusal {
     /// Why the endpoint is not implemented, for `docs/reference/coverage.md`.
@@ -18,7 +18,8 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Jobs, as with `MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false`.
+    /// The response of endpoints that start jobs, as in MLflow with
+    /// `MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false`.
     pub const JOBS: Self = Self::new(
         ErrorCode::InternalError,
         "Mlflow server job execution feature is not enabled, please set environment variable \
@@ -26,20 +27,21 @@ impl Refusal {
         "disabled: the server runs no jobs",
     );
 
-    /// Creates a refusal in the format of MLflow's errors. Names of path parameters in braces are
-    /// replaced in the message.
+    /// Creates a refusal in the format of MLflow's errors. In the message, a path parameter's name
+    /// in braces is replaced by the value in the request.
     #[must_use]
     pub const fn new(code: ErrorCode, message: &'static str, reason: &'static str) -> Self {
         Self { reason, code, message, is_fastapi: false }
     }
 
-    /// Uses the format of the endpoints that MLflow serves with `FastAPI`.
+    /// Uses the error format of endpoints that MLflow serves with `FastAPI`.
     #[must_use]
     pub const fn in_fastapi(self) -> Self {
         Self { is_fastapi: true, ..self }
     }
 
-    /// Returns the response to a request. It is not an error of the server, so nothing is logged.
+    /// Returns the response to a request. The response is not returned as an error, so no failed
+    /// call is logged, even if the status is 500.
     pub(crate) fn response(&self, request: &Request) -> EndpointResponse {
         let mut message = self.message.to_owned();
         for (name, value) in &request.path {

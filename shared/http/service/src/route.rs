@@ -30,7 +30,8 @@ pub enum Paths {
     V2,
     /// `/api/3.0/mlflow/…` and `/ajax-api/3.0/mlflow/…`.
     V3,
-    /// Only `/api/3.0/mlflow/…`, if the user interface gets another response.
+    /// Only `/api/3.0/mlflow/…`, for endpoints that have a different response for the user
+    /// interface under `/ajax-api`.
     ApiV3,
     /// `/api/2.0/mlflow-artifacts/…` and `/ajax-api/2.0/mlflow-artifacts/…`.
     Artifacts,
@@ -57,7 +58,7 @@ pub struct Route<S> {
     pub(crate) word: Option<(&'static str, &'static str)>,
     /// The permission that the route requires.
     pub permission: Permission,
-    /// If the route is that of a feature which is switched off, how it responds.
+    /// The response, if the route belongs to a feature that is switched off.
     pub refusal: Option<Refusal>,
     /// Range of `Retry-After` for throttled clients, in seconds.
     pub(crate) retry_after: RangeInclusive<u16>,
@@ -136,7 +137,7 @@ impl<S: DomainStore> Route<S> {
         Self::answering(method, path, paths, permission, move |_| answer())
     }
 
-    /// Creates a route whose response does not depend on the body of the request or on the table.
+    /// Creates a route whose response depends neither on the body of the request nor on the table.
     fn answering(
         method: &'static str,
         path: &'static str,

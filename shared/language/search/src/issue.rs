@@ -243,7 +243,8 @@ fn clause_of(clause: &str) -> Result<(IssueSortBy, SortDirection)> {
 }
 
 impl IssueQuery<'_> {
-    /// Returns the fingerprint of the search in an experiment, or in all of them. `view` is that of the request.
+    /// Returns the fingerprint of this search in an experiment, or in all experiments if
+    /// `experiment` is `None`. `view` is the view in the request, if it names one.
     #[must_use]
     pub fn fingerprint(&self, experiment: Option<mlflow_api::ExperimentId>, view: Option<&str>) -> Fingerprint {
         let experiment = experiment.map_or_else(|| "every".to_owned(), |experiment| experiment.to_string());

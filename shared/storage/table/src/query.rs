@@ -45,7 +45,8 @@ impl Query {
         self
     }
 
-    /// Skips the check of the items, so that unreadable ones can be deleted, or skipped, as well.
+    /// Returns items without checking that they are readable, so that the caller can delete or skip
+    /// unreadable ones.
     #[must_use]
     pub fn for_removal(mut self) -> Self {
         self.for_removal = true;

@@ -51,7 +51,7 @@ pub struct IssueItems {
     pub content: Item,
     /// The parts of the long texts, which are written first.
     pub parts: Vec<Item>,
-    /// The row that claims the id, unless the id contains the experiment.
+    /// The row that claims the id. `None` if the id contains the experiment.
     pub location: Option<Item>,
 }
 
@@ -60,8 +60,9 @@ fn taken() -> Error {
 }
 
 impl NewIssue {
-    /// Creates the items of the issue, which was created at a time and last changed at another, in
-    /// ms.
+    /// Creates the items of the issue. `created` and `updated` are the times of its creation and of
+    /// its last change, in ms. `updated_by` is the user who last changed it, if the server has
+    /// users.
     ///
     /// # Errors
     /// Returns an error if the texts are too long.

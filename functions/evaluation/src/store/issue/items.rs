@@ -42,7 +42,8 @@ impl IssueTexts {
     }
 }
 
-/// Returns the keys of the parts of texts that are too long for their item.
+/// Returns a function that computes the keys of the parts into which texts are divided that are too
+/// long for their item.
 pub fn part_key(experiment: ExperimentId) -> impl Fn(&WideDigest, &Ordinal) -> Key {
     move |content, part| rows::IssuePart::key(&experiment, content, part)
 }

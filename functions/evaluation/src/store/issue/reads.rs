@@ -10,8 +10,8 @@ use table::{Item, Table};
 use super::items::{IssueTexts, StoredIssue, part_key};
 use crate::store::Store;
 
-/// Returns an issue, given its compact row. Takes one request, and one more for long texts. For code
-/// outside of the API that processes whole experiments.
+/// Returns an issue, given its compact row. Takes one request, and one more for long texts. For
+/// imports and exports, which have no caller whose access to the experiment was checked.
 ///
 /// # Errors
 /// Returns an error if the table cannot be read, or the items are invalid.

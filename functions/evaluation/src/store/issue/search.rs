@@ -1,5 +1,5 @@
-//! Searches of issues. A search reads the compact rows of all issues of an experiment, and the long
-//! texts of those on the page.
+//! Searches of issues. A search reads the compact rows of all issues of the searched experiments,
+//! and the long texts of the issues on the page.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ const MAX_PAGE_BYTES: usize = 1_250_000;
 /// Number of issues whose long texts are read concurrently.
 const CONCURRENCY: usize = 8;
 
-/// A search of the issues of an experiment.
+/// A search of the issues of one experiment or of all experiments.
 #[derive(Clone, Debug)]
 pub struct IssueSearch {
     /// The filter.
@@ -46,10 +46,10 @@ pub struct IssueSearch {
 }
 
 impl Store {
-    /// Returns a page of the issues of experiments. Takes one request per experiment and per MB of
-    /// compact rows, as many for numbers of traces if the response has them, one per 100 issues on
-    /// the page for their texts, and one for each of these issues whose texts are long. The page
-    /// ends early if the texts exceed the size of a response.
+    /// Returns a page of the issues of these experiments. For each experiment, takes one request
+    /// per MB of compact rows. If the response has the numbers of traces, takes one per MB of these
+    /// as well. For the texts, takes one request per 100 issues on the page, and one for each issue
+    /// whose texts are long. The page ends early if the texts exceed the size of a response.
     pub async fn issue_search(
         &self,
         experiments: &[Granted<ExperimentId>],
@@ -59,8 +59,9 @@ impl Store {
         self.issue_search_in(&experiments, search).await
     }
 
-    /// Returns a page of the issues of all experiments of a workspace. In addition to the requests
-    /// of a search in these experiments, it takes one request per MB of names of experiments.
+    /// Returns a page of the issues of all experiments of a workspace. Takes one request per MB of
+    /// names of experiments, and the requests of [`issue_search`](Self::issue_search) in these
+    /// experiments.
     pub async fn issue_search_all(&self, workspace: &Workspace, search: &IssueSearch) -> Result<IssuesResponse> {
         let names = rows::ExperimentName::all(&workspace.as_str().into());
         let names = self.table.query(Query::of(names)).await?;
@@ -137,7 +138,8 @@ impl Store {
         Ok(IssuesResponse { issues, next_page_token, total_count: search.has_total.then_some(total) })
     }
 
-    /// Reads the texts of issues, up to the size of a response. `bytes` counts what was read before.
+    /// Reads the texts of issues, until they exceed the size of a response. `bytes` is the size of
+    /// all texts that have been read for the page, and is increased.
     async fn issue_texts_of(&self, issues: &[(SortKey, StoredIssue)], bytes: &mut usize) -> Result<Vec<IssueTexts>> {
         let keys: Vec<_> = issues.iter().map(|(_, issue)| issue.content_key()).collect();
         let mut items = self.table.get_many(&keys).await?;

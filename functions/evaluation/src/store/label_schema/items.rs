@@ -46,7 +46,7 @@ pub(super) fn input_text(input: &LabelInput) -> Result<String> {
 }
 
 impl NewLabelSchema {
-    /// Creates the item of a label schema that was last changed at a time, in ms.
+    /// Creates the item of a label schema. `updated` is the time of its last change, in ms.
     ///
     /// # Errors
     /// Returns an internal error if the input cannot be represented, which is a bug.

@@ -15,7 +15,7 @@ use crate::store::Store;
 /// one more write increments a counter in the queue.
 const MAX_ITEMS_IN_TRANSACTION: usize = 49;
 
-/// Returns an update of the row that lists the queues of a trace.
+/// Starts an update of the row that lists the queues of a trace.
 fn reviewed(experiment: ExperimentId, trace: &TraceId) -> Update {
     Update::upsert(rows::ReviewedTrace::key(&experiment, trace))
 }

@@ -19,7 +19,7 @@ pub fn queue_key(queue: &ReviewQueueId) -> Key {
     rows::ReviewQueue::key(&queue.experiment(), &Descending(queue.created()), queue)
 }
 
-/// Returns the key of the row that claims a name, which is compared in lower case.
+/// Returns the key of the row that claims a name. Names that differ only in case have the same key.
 #[must_use]
 pub fn name_key(experiment: ExperimentId, name: &str) -> Key {
     rows::ReviewQueueName::key(&experiment, &Name::from(name.to_lowercase().as_str()))
@@ -60,7 +60,7 @@ pub(super) fn text_set(texts: &[String]) -> Option<table::Value> {
     (!texts.is_empty()).then(|| bytes_set(texts.iter().map(|text| text.clone().into_bytes())))
 }
 
-/// Creates the item of a queue that was last changed at a time, in ms.
+/// Creates the item of a queue. `updated` is the time of its last change, in ms.
 #[must_use]
 pub fn queue_item(queue: &ReviewQueueId, new: &NewReviewQueue, owner: Option<&str>, updated: i64) -> Item {
     let item = Item::new(queue_key(queue))
@@ -93,7 +93,7 @@ pub fn queue_of(item: &Item) -> Result<ReviewQueue> {
     })
 }
 
-/// The state of a trace in a queue.
+/// The state of a trace's review in a queue.
 #[derive(Clone, Debug)]
 pub struct ReviewItemState<'a> {
     /// Status.
@@ -102,7 +102,7 @@ pub struct ReviewItemState<'a> {
     pub completed_by: Option<&'a str>,
     /// When the status was set, in ms.
     pub completed: Option<i64>,
-    /// When the trace was added, in ms.
+    /// When the trace was added to the queue, in ms.
     pub created: i64,
     /// When the item was last changed, in ms.
     pub updated: i64,
@@ -120,7 +120,7 @@ pub fn review_item(queue: &ReviewQueueId, trace: &TraceId, state: &ReviewItemSta
     state.completed.into_iter().fold(item, |item, time| item.with(COMPLETED, number(time)))
 }
 
-/// Creates the item of a trace that is added to a queue.
+/// Creates the item of a trace that is added to a queue now, with a pending review.
 pub(super) fn new_item(queue: &ReviewQueueId, trace: &TraceId, now: i64) -> Item {
     let state = ReviewItemState {
         status: ReviewStatus::Pending,
@@ -132,13 +132,13 @@ pub(super) fn new_item(queue: &ReviewQueueId, trace: &TraceId, now: i64) -> Item
     review_item(queue, trace, &state)
 }
 
-/// Returns the update that adds a queue to the row that lists the queues of a trace.
+/// Returns an update that adds the queue to the row that lists the queues of the trace.
 #[must_use]
 pub fn reviewed_trace(queue: &ReviewQueueId, trace: &TraceId) -> Update {
     Update::upsert(rows::ReviewedTrace::key(&queue.experiment(), trace)).add(QUEUES, only(queue))
 }
 
-/// Returns the set with only this queue.
+/// Returns a set with this queue as its only element.
 pub(super) fn only(queue: &ReviewQueueId) -> table::Value {
     bytes_set([queue.as_str().as_bytes().to_vec()])
 }

@@ -72,7 +72,8 @@ impl StoredQueue {
         }
     }
 
-    /// Reads a page of the queues of a shard, which may contain unreadable rows.
+    /// Reads the page of a shard's queues that follows `last`, or the first one. The page may
+    /// contain unreadable rows. Returns `None` if `last` is the last page.
     ///
     /// # Errors
     /// Returns an error if the table cannot be read.

@@ -10,8 +10,8 @@ use crate::{now_ms, unreadable};
 
 /// How long a pending delivery is stored, in seconds: a day longer than its event.
 const DELIVERY_RETENTION_SECONDS: i64 = EVENT_RETENTION_SECONDS + 24 * 60 * 60;
-/// How long a delivery that has failed for good is stored, in seconds, but not longer than its event,
-/// without which it cannot be repeated.
+/// Maximum time that a delivery that has failed for good is stored, in seconds. It is stored for a
+/// shorter time if its event expires earlier, because it cannot be repeated without the event.
 const DEAD_RETENTION_SECONDS: i64 = 14 * 24 * 60 * 60;
 /// Maximum length of the stored outcome of an attempt, in characters.
 const MAX_ANSWER_LENGTH: usize = 500;
@@ -155,8 +155,8 @@ impl StoredDelivery {
         }
     }
 
-    /// Reads a page of the pending deliveries of a queue, oldest first, which may contain unreadable
-    /// rows. Returns `None` after the last page.
+    /// Reads the page of a queue's pending deliveries, oldest first, that follows `last`, or the
+    /// first one. The page may contain unreadable rows. Returns `None` if `last` is the last page.
     ///
     /// # Errors
     /// Returns an error if the table cannot be read.
@@ -228,8 +228,9 @@ impl StoredDelivery {
         rows::DeadDelivery::parse(&self.key).map(|row| row.webhook)
     }
 
-    /// Reads a page of the deliveries of a workspace that have failed for good, ordered by webhook
-    /// and then by event. It may contain unreadable rows. Returns `None` after the last page.
+    /// Reads the page of a workspace's deliveries that have failed for good that follows `last`, or
+    /// the first one, ordered by webhook and then by event. The page may contain unreadable rows.
+    /// Returns `None` if `last` is the last page.
     ///
     /// # Errors
     /// Returns an error if the table cannot be read.
@@ -239,7 +240,8 @@ impl StoredDelivery {
     }
 }
 
-/// Reads the page that follows the last one. Returns `None` if there is none.
+/// Reads the page that follows `last`, or the first page if `last` is `None`. Returns `None` if
+/// `last` is the last page.
 pub(super) async fn next_page(table: &Table, query: Query, last: Option<QueryPage>) -> Result<Option<QueryPage>> {
     match last {
         None => table.query_page(&query).await.map(Some),

@@ -99,10 +99,10 @@ pub struct StoredEvent {
     pub workspace: Workspace,
     /// The model that the event is about.
     pub model: ModelKey,
-    /// The name of the event. A later version may have stored an event that this version does not
-    /// know, and delivers nevertheless.
+    /// The name of the event. A later version may have stored an event whose name this version does
+    /// not know. This version delivers it nevertheless.
     pub name: String,
-    /// The webhooks that subscribed to it.
+    /// The webhooks that subscribed to the event when it was written.
     pub webhooks: Vec<WebhookId>,
     /// Time in ms at which the call was received.
     pub created: i64,

@@ -27,7 +27,7 @@ pub struct StoredWebhook {
     pub url: String,
     /// The events that it subscribes to, in order.
     pub events: Vec<WebhookEvent>,
-    /// Names of further events, which only a later version knows.
+    /// Names of further events that it subscribes to, which only a later version knows.
     pub unknown_events: Vec<String>,
     /// The status.
     pub status: WebhookStatus,
@@ -108,8 +108,8 @@ impl StoredWebhook {
         self.status == WebhookStatus::Active
     }
 
-    /// Returns the names of all events that it subscribes to, including those that only a later
-    /// version knows.
+    /// Returns the names of all events that the webhook subscribes to, including those that only a
+    /// later version knows.
     pub fn event_names(&self) -> impl Iterator<Item = &str> {
         self.events.iter().map(|event| event.name()).chain(self.unknown_events.iter().map(String::as_str))
     }

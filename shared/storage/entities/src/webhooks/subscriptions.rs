@@ -95,7 +95,8 @@ impl Subscriptions {
 /// The row with the subscriptions of a workspace, for changing it together with a webhook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkspaceSubscriptions {
-    /// By webhook: the names of its events, some of which only a later version may know.
+    /// The names of each active webhook's events. A later version may have stored names that this
+    /// version does not know.
     active: BTreeMap<WebhookId, Vec<String>>,
     count: u32,
     changes: Option<i64>,

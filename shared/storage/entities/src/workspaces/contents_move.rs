@@ -17,8 +17,9 @@ use crate::workspaces::store::Workspaces;
 const CONCURRENCY: usize = 8;
 
 impl Workspaces {
-    /// Moves everything that a workspace lists. One or two requests per entity, and one per page.
-    /// Returns whether the workspace is still being deleted.
+    /// Moves everything that a workspace lists. Returns `false`, possibly after moving some of it,
+    /// if the workspace is no longer being deleted because a concurrent deletion has finished.
+    /// Takes one or two requests per entity, and one per page of entities to check this.
     ///
     /// # Errors
     /// `INVALID_STATE` if a name is taken.
@@ -31,8 +32,8 @@ impl Workspaces {
         let datasets = rows::WorkspaceEvaluationDataset::all(&here).range();
         let scorers = rows::WorkspaceScorer::all(&here).range();
         let servers = rows::McpServer::all(&here).range();
-        // The records of deletions move, too, so that the next deletion of an entity of the same kind
-        // in the other workspace removes the versions that still exist.
+        // The rows of deleted MCP servers and skills whose versions are still to be removed are moved
+        // as well, so that the versions are removed from the destination.
         let removals = rows::McpServerRemoval::all(&here).range();
         Ok(self.move_rows(begun, experiments, |row| self.move_experiment(row, from, to)).await?
             && self.move_rows(begun, models.1, |row| self.move_model(row, models.0, from, to)).await?

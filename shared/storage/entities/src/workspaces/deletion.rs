@@ -103,9 +103,10 @@ impl Workspaces {
 
     /// Moves the contents of a workspace, and deletes it. Takes one request per entity.
     ///
-    /// If a concurrent deletion has finished first, another workspace of this name may exist by now.
-    /// What it contains is left alone: rows are listed by the name of the workspace, and before they
-    /// are changed, the workspace is checked once more.
+    /// If a concurrent deletion finishes first, a new workspace may be created under the same name.
+    /// The contents of the new workspace are not changed: rows are listed by the name of the
+    /// workspace, so after each page of rows was read, and before any of them is changed, the call
+    /// checks that the old workspace still exists.
     ///
     /// # Errors
     /// The table cannot be read or written, in which case the call may be repeated. `INVALID_STATE`
@@ -135,8 +136,8 @@ impl Workspaces {
         self.change_if_deleting(&workspace).await.map(drop)
     }
 
-    /// Executes a transaction that requires that a workspace is still being deleted. Returns whether
-    /// it is.
+    /// Executes a transaction that is cancelled unless the workspace still exists. Returns whether
+    /// it was executed.
     async fn change_if_deleting(&self, writes: &[Write]) -> Result<bool> {
         match self.table.transact(writes).await {
             Ok(()) => Ok(true),
@@ -145,15 +146,17 @@ impl Workspaces {
         }
     }
 
-    /// Returns whether a workspace is still being deleted. If so, everything that was listed under
-    /// its name before belongs to it.
+    /// Returns whether a workspace still exists and is being deleted. If so, all rows that were
+    /// listed under its name before this call belong to it, and not to a new workspace of the same
+    /// name.
     pub(crate) async fn is_still_deleting(&self, begun: &WorkspaceDocument) -> Result<bool> {
         let found = self.table.get(&key_of(&begun.name)).await?;
         Ok(found.is_some_and(|found| found.get(ID) == Some(begun.id.as_str()) && found.get(GOES_TO).is_some()))
     }
 
-    /// Removes rows whose keys are never used again. Returns whether the workspace is still being
-    /// deleted.
+    /// Removes the rows of a range. Returns `false`, and stops, if the workspace is no longer being
+    /// deleted. The keys of the rows must never be used again, because a new workspace of the same
+    /// name may be created between this check and the removal.
     async fn remove_rows(&self, begun: &WorkspaceDocument, range: KeyRange) -> Result<bool> {
         let mut query = Query::of(range).for_removal();
         loop {
