@@ -352,8 +352,8 @@ def is_elsewhere(path: str) -> bool:
     """Returns whether other tests cover a path.
 
     `test_same_rows.py` covers users and roles, and `tests/workspaces` covers workspaces. MCP servers and
-    skills are not compared with MLflow: tests of the program check that lists show what a get allows. Webhooks are
-    for administrators only, which docs/reference/levels.md shows.
+    skills are not compared with MLflow. Instead, `cli/tests/it/lists` checks that lists show exactly those
+    that a caller may get. Webhooks are for administrators only, which docs/reference/levels.md shows.
     """
     return path in ELSEWHERE or any(part in path for part in _ELSEWHERE_BELOW)
 

@@ -129,7 +129,8 @@ fn is_covered(partition: &str, wanted: &[AccessCheck]) -> bool {
             let of_workspace = |wanted: &AccessCheck| kind == "MCPS" && wanted.kind == Resource::Workspace;
             lists(Resource::McpServer) || wanted.iter().any(|wanted| is_server(wanted) || of_workspace(wanted))
         }
-        // Versions are stored under the id of their skill.
+        // The keys of versions contain the id of their skill, but not its name, so any skill
+        // counts.
         "SKILLS" | "SKILLV" => {
             let is_skill = |wanted: &AccessCheck| matches!(wanted.guard, Guard::Skill(_));
             let of_workspace = |wanted: &AccessCheck| kind == "SKILLS" && wanted.kind == Resource::Workspace;

@@ -62,8 +62,9 @@ pub(crate) fn shape(body: &Value) -> Value {
     }
 }
 
-/// Checks whether a call creates an MCP server or a skill, whose name can be taken, too. The first
-/// version creates the server or the skill.
+/// Checks whether a call may create an MCP server or a skill, which includes calls that register a
+/// version. The responses depend on whether the name is already taken, so the callers of this
+/// function do not compare them.
 pub(crate) fn creates_named(call: &str) -> bool {
     let of_registry = ["/mcp-servers", "/skills"].into_iter().any(|registry| {
         let is_version = call.contains(&format!("{registry}/")) && call.ends_with("/versions");
@@ -114,7 +115,8 @@ async fn another_workspace_is_as_if_it_were_not() {
             continue;
         }
         if creates_named(&call) {
-            // Each workspace has its own names, so the call creates a server or a skill there.
+            // Each workspace has its own names, so the call would succeed in the other workspace,
+            // too.
             continue;
         }
         let (status, found) = answer(&routers[0], parts, body).await;

@@ -50,7 +50,8 @@ fn directory_of_runs(path: &ArtifactPath) -> Option<Target> {
 /// which clients may include in the path or omit (`_get_workspace_scoped_repo_path_if_enabled`). In
 /// the default workspace, the path is the same as without workspaces. Takes one request if the path
 /// is in another workspace's directory, or if it does not contain both the workspace's directory
-/// and an experiment.
+/// and an experiment. If it is the path of a skill in another workspace's directory, takes those of
+/// `keeps_skill_content` instead.
 ///
 /// # Errors
 /// Returns `INVALID_PARAMETER_VALUE` if the path is in the directory of another workspace, unless
@@ -94,7 +95,8 @@ pub(crate) async fn path_in_workspace(scope: &Scope, store: &Store, path: &Artif
             {
                 return Ok(path.clone());
             }
-            // The content of a skill stays where it was uploaded, too.
+            // Like artifacts of experiments, the uploaded content of a skill stays in the directory
+            // of a deleted workspace when the skill moves to this one.
             if let Some(skill) = skill_of(path)
                 && let Some(skill) = scope.known_skill(&skill)?
                 && store.keeps_skill_content(workspace, &skill, path).await?

@@ -80,8 +80,8 @@ impl Store {
         Ok(location == Some(&format!("mlflow-artifacts:/{directory}/{}", **experiment)))
     }
 
-    /// Checks whether a path is in the uploaded content of a skill. Takes two requests, and one more
-    /// per MB of versions.
+    /// Checks whether a path is in the uploaded content of a skill, as one of its versions records
+    /// it. Takes one request to read the skill and, if the skill exists, one per MB of versions.
     pub(crate) async fn keeps_skill_content(
         &self,
         workspace: &Workspace,

@@ -14,8 +14,8 @@
 //! on condition that it has not changed since it was read. The latest version in the document is
 //! therefore always correct.
 //!
-//! Uploaded content is unpacked in memory (`content/`) and stored below the artifact root, in a
-//! directory of its own, before the row of its version is written.
+//! Each upload is unpacked in memory (`content/`). Its files are stored in a new directory below
+//! the artifact root, before the row of the version is written.
 
 mod aliases;
 mod content;

@@ -1,8 +1,8 @@
-//! Forms with files (`multipart/form-data`), which clients upload content in.
+//! A parser of forms (`multipart/form-data`), in which clients upload the content of skills.
 
 use mlflow_api::{Error, ErrorCode, Result};
 
-/// Maximum number of parts that are read.
+/// Maximum number of parts of a form.
 const MAX_PARTS: usize = 4;
 
 /// A part of a form.
@@ -10,13 +10,13 @@ const MAX_PARTS: usize = 4;
 pub(crate) struct Part<'a> {
     /// Name of the field.
     pub(crate) name: String,
-    /// Whether the part is a file.
+    /// Whether the part is a file, which means that it has a file name.
     pub(crate) is_file: bool,
     /// Content.
     pub(crate) content: &'a [u8],
 }
 
-/// Reads the parts of a form. The content type has their boundary.
+/// Reads the parts of a form. `content_type` contains the boundary that separates them.
 ///
 /// # Errors
 /// Fails with `BAD_REQUEST` if the form is malformed.
@@ -24,7 +24,7 @@ pub(crate) fn parts<'a>(content_type: &str, body: &'a [u8]) -> Result<Vec<Part<'
     let boundary = parameter(content_type, "boundary").filter(|boundary| !boundary.is_empty());
     let boundary = boundary.ok_or_else(|| Error::new(ErrorCode::BadRequest, "Missing boundary in multipart."))?;
     let delimiter = format!("--{boundary}");
-    // The first boundary may follow a preamble, and all others follow a line break.
+    // A line break precedes each boundary except for the first one, which may follow a preamble.
     let start = find(body, delimiter.as_bytes()).ok_or_else(malformed)?;
     let mut rest = body.get(start + delimiter.len()..).unwrap_or_default();
     let delimiter = format!("\r\n{delimiter}");
@@ -64,7 +64,7 @@ fn part<'a>(headers: &[u8], content: &'a [u8]) -> Result<Part<'a>> {
     Ok(Part { name, is_file, content })
 }
 
-/// Returns a parameter of a header, without quotes.
+/// Returns the value of a parameter in a header's value, without quotes.
 fn parameter(header: &str, name: &str) -> Option<String> {
     let mut rest = header.split_once(';')?.1;
     loop {
@@ -83,7 +83,8 @@ fn parameter(header: &str, name: &str) -> Option<String> {
     }
 }
 
-/// Reads a quoted text, and returns it with the text after it.
+/// Reads a quoted text, whose opening quote has been removed. Returns its value without escapes,
+/// and the rest after the closing quote. Returns `None` if there is no closing quote.
 fn unquoted(quoted: &str) -> Option<(String, &str)> {
     let (mut value, mut characters) = (String::new(), quoted.char_indices());
     while let Some((place, character)) = characters.next() {
@@ -97,7 +98,7 @@ fn unquoted(quoted: &str) -> Option<(String, &str)> {
 }
 
 trait TrimSpaces {
-    /// Removes spaces and tabs at the beginning.
+    /// Returns the text without the spaces and tabs at its beginning.
     fn trim_ascii_start_spaces(&self) -> &Self;
 }
 
@@ -108,7 +109,7 @@ impl TrimSpaces for [u8] {
     }
 }
 
-/// Finds the first occurrence of a pattern.
+/// Returns the position of the first occurrence of a pattern.
 fn find(text: &[u8], pattern: &[u8]) -> Option<usize> {
     let first = *pattern.first()?;
     let mut start = 0;

@@ -13,11 +13,11 @@ use crate::multipart;
 use crate::request_targets::SkillTarget;
 use crate::store::{NewSkillVersion, Store, caller_name, skill_not_found};
 
-/// What a registration registers.
+/// The content of the version to register.
 enum Registered {
     /// Content in a git repository, an OCI registry or a zip archive.
     Remote(SkillSource),
-    /// An archive.
+    /// An uploaded archive, which has not been unpacked yet.
     Archive(Vec<u8>),
 }
 
@@ -97,7 +97,7 @@ impl Endpoint for Create {
     }
 }
 
-/// Returns the metadata and the archive in a form.
+/// Returns the metadata and the archive that a form contains.
 fn form<'a>(content_type: &str, body: &'a [u8]) -> Result<(&'a [u8], &'a [u8])> {
     let most = ContentLimits::MLFLOW.bytes + MAX_ARCHIVE_SLACK + MULTIPART_OVERHEAD;
     if body.len() > most {
@@ -122,8 +122,8 @@ fn form<'a>(content_type: &str, body: &'a [u8]) -> Result<(&'a [u8], &'a [u8])> 
     Ok((metadata.content, content.content))
 }
 
-/// Unpacks an archive on another thread, and returns its files and their digest, which has to be the
-/// expected one.
+/// Unpacks an archive on another thread. Returns its files and their digest. Fails if the client
+/// sent a different digest (`expected`).
 async fn unpacked(
     archive: Vec<u8>,
     limits: ContentLimits,

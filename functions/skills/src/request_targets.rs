@@ -1,4 +1,4 @@
-//! Skills and versions as requests refer to them.
+//! The skills and versions that requests name in their paths.
 
 use access::{Action, Granted, Needs, Resource, Scope, Target};
 use mlflow_api::skills::version_in_path;
@@ -6,12 +6,12 @@ use mlflow_api::{Error, Request, Result, SkillName};
 
 use crate::store::skill_not_found;
 
-/// A skill in a path.
+/// The skill that a request names in its path.
 #[derive(Clone, Debug)]
 pub(crate) struct SkillTarget(pub(crate) SkillName);
 
 impl SkillTarget {
-    /// Parses the name in the request's path, which may have an organization.
+    /// Parses the name and, if there is one, the organization in the request's path.
     pub(crate) fn of(request: &Request) -> Result<Self> {
         let name = request.path_part("name");
         if name.starts_with('@') || name.contains('/') || name.is_empty() {
@@ -24,18 +24,19 @@ impl SkillTarget {
         Target::Skill(self.0.clone())
     }
 
-    /// Returns the skill, to which the scope has granted access.
+    /// Returns the skill if the scope grants access to it. Otherwise, the error is that of a
+    /// missing skill.
     pub(crate) fn granted(&self, scope: &Scope) -> Result<Granted<SkillName>> {
         scope.known_skill(&self.0)?.ok_or_else(|| skill_not_found(&self.0))
     }
 
-    /// Returns the needs of an action on the versions of the skill.
+    /// Returns the needs of a request that performs an action on versions of the skill.
     pub(crate) fn of_versions(&self, action: Action) -> Needs {
         Needs::of_in(action, Resource::SkillVersion, self.target())
     }
 }
 
-/// A version in a path.
+/// The version that a request names in its path.
 #[derive(Clone, Debug)]
 pub(crate) struct VersionTarget {
     pub(crate) skill: SkillTarget,

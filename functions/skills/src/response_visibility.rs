@@ -1,16 +1,17 @@
-//! What responses about skills contain: the actions that the caller may perform.
+//! Adds the actions that the caller may perform on a skill to responses.
 
 use access::{Action, Guard, Needs, Resource, Scope};
 use mlflow_api::SkillName;
 use mlflow_api::skills::{AllowedAction, Skill};
 
-/// Adds the need that reports what the caller may do with skills. Takes one more request, and none
-/// for administrators and on servers without users.
+/// Adds a need that loads the caller's permissions for skills, which [`add_actions`] depends on.
+/// Takes one more request, except for administrators and on servers without users.
 pub(crate) fn with_actions(needs: Needs) -> Needs {
     needs.and_all(Needs::list(Resource::Skill))
 }
 
-/// Adds what the caller may do with a skill, if the caller is a user.
+/// Adds the actions that the caller may perform on a skill. If the caller is not a user, for
+/// example on a server without users, the response does not list actions.
 pub(crate) fn add_actions(scope: &Scope, name: &SkillName, skill: &mut Skill) {
     if scope.caller().user().is_none() {
         return;

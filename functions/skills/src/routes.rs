@@ -8,8 +8,8 @@ use service::{Endpoint, Paths, Route};
 use crate::store::Store;
 use crate::{aliases, registrations, skills, versions};
 
-/// Returns the routes of this function. Each route of a skill exists twice, because the path of a
-/// skill of an organization is different.
+/// Returns the routes of this function. Each route of a single skill exists twice, because its path
+/// contains one more part if the skill belongs to an organization.
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
     let mut routes = vec![
@@ -86,6 +86,6 @@ fn of<E: Endpoint<Store = Store>>(
     paths: [&'static str; 2],
     permission: Permission,
 ) -> [Route<Store>; 2] {
-    // A skill may be named like the path of bulk registrations.
+    // A skill may be called `bulk-register`, which is also the path of bulk registrations.
     paths.map(|path| Route::to::<E>(method, path, permission).under(Paths::V3).with_word_in("name", "bulk-register"))
 }

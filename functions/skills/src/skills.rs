@@ -29,7 +29,8 @@ impl Endpoint for Create {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Skill> {
         let mut skill = store.skill_create(&self.0, caller_name(scope)).await?;
-        // The creator's grant was written with the skill.
+        // The creator may perform all actions, because the skill was created together with a grant
+        // for the creator.
         skill.allowed_actions = scope.caller().user().map(|_| AllowedAction::ALL.to_vec());
         Ok(skill)
     }
@@ -162,7 +163,8 @@ impl Endpoint for DeleteTag {
         Ok(Self { skill, key })
     }
 
-    /// As in MLflow, deleting a tag of a skill only requires the right to change the skill.
+    /// As in MLflow, deleting a tag of a skill only requires the right to update the skill.
+    /// Deleting a tag of a version requires the right to manage the skill.
     fn needs(&self) -> Needs {
         Needs::update(self.skill.target())
     }

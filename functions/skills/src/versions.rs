@@ -68,7 +68,8 @@ impl Endpoint for Update {
 
     fn needs(&self) -> Needs {
         let update = self.target.skill.of_versions(Action::Update);
-        // As in MLflow, a change that deletes the version requires what its deletion does.
+        // As in MLflow, changing the status to `deleted` also requires the right to delete the
+        // version.
         if self.update.deletes() {
             return update.and_all(self.target.skill.of_versions(Action::Delete));
         }

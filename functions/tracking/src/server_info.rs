@@ -27,7 +27,8 @@ pub(crate) struct ServerInfo {
     presigned_upload_run_id_supported: bool,
     presigned_upload_model_id_supported: bool,
     features_enabled: Features,
-    /// Fields about the content of skills, if the server stores artifacts.
+    /// Fields about uploads of the content of skills. Missing if the server does not store
+    /// artifacts.
     #[serde(flatten)]
     skill_content: Option<ContentUploads>,
     /// Fields about artifacts that are stored in a bucket. MLflow has returned these fields since

@@ -10,16 +10,19 @@ use mlflow_api::{Error, ErrorCode, Result};
 use super::tar::Entries;
 use super::tree::{ContentFile, Tree};
 
-/// Number of bytes of headers per entry that an archive may have in addition to its content.
+/// Number of bytes per permitted entry that a decompressed archive may have in addition to the
+/// content of its files. An archive needs them for headers and padding.
 const HEADER_BYTES: usize = 1_024;
-/// Characters that the artifact API cannot have in a name (`_UNDOWNLOADABLE_CHARACTERS`).
+/// Characters in names of files that MLflow's artifact API cannot download
+/// (`_UNDOWNLOADABLE_CHARACTERS`).
 const UNDOWNLOADABLE: [char; 3] = ['%', '?', '#'];
 
 /// Unpacks a tar archive that is compressed by gzip, and returns its files, sorted by path.
 ///
 /// # Errors
 /// Fails with `INVALID_PARAMETER_VALUE` if the archive is malformed or too large, or has an entry
-/// that MLflow refuses. The status is 413 if the archive only exceeds the limits of a Lambda.
+/// that MLflow refuses. In a Lambda, whose limits are lower than MLflow's, an archive that is too
+/// large is refused with status 413 instead.
 pub(crate) fn unpack(archive: &[u8], limits: ContentLimits) -> Result<Vec<ContentFile>> {
     if archive.is_empty() {
         return Err(Error::invalid("The 'content' part is empty."));
@@ -52,7 +55,8 @@ pub(crate) fn unpack(archive: &[u8], limits: ContentLimits) -> Result<Vec<Conten
         return Err(Error::invalid("The uploaded skill content contains no files."));
     }
     for (path, file) in &files {
-        // Files are stored by their composed names, which MLflow's digest also contains.
+        // Files are stored under the composed form of their names, which is also the form in
+        // MLflow's digest. MLflow checks the names as written, so both forms are checked.
         let is_undownloadable = |path: &str| path.contains(UNDOWNLOADABLE);
         if is_undownloadable(path) || is_undownloadable(&file.path) {
             return Err(Error::invalid(format!(
@@ -66,7 +70,8 @@ pub(crate) fn unpack(archive: &[u8], limits: ContentLimits) -> Result<Vec<Conten
     Ok(files)
 }
 
-/// Decompresses an archive. It may have as many bytes as the content and the headers of its entries.
+/// Decompresses an archive. Stops and refuses it as soon as it exceeds the maximum size of the
+/// content and of the headers together.
 fn decompress(archive: &[u8], limits: ContentLimits) -> Result<Vec<u8>> {
     let most = limits.bytes + limits.files * HEADER_BYTES;
     let mut unpacked = Vec::new();
@@ -80,7 +85,7 @@ fn decompress(archive: &[u8], limits: ContentLimits) -> Result<Vec<u8>> {
     Ok(unpacked)
 }
 
-/// Returns the canonical path of an entry, or `None` for the root.
+/// Returns the canonical path of an entry with this name, or `None` for the root directory.
 fn path_of(name: &[u8]) -> Result<Option<String>> {
     let shown = || display_path(name);
     let unsafe_path =
@@ -99,8 +104,8 @@ fn too_large_content(limits: ContentLimits) -> Error {
     too_large(limits, &message)
 }
 
-/// Returns the error for an archive that exceeds a limit. MLflow has no such limits as those of a
-/// Lambda.
+/// Returns the error for an archive that exceeds a limit. Its code is MLflow's, except in a Lambda,
+/// whose limits MLflow does not have.
 fn too_large(limits: ContentLimits, message: &str) -> Error {
     let code =
         if limits == ContentLimits::LAMBDA { ErrorCode::RequestTooLarge } else { ErrorCode::InvalidParameterValue };
@@ -118,7 +123,7 @@ mod tests {
 
     const SMALL: ContentLimits = ContentLimits { bytes: 10_000, files: 10 };
 
-    /// Returns the header of an entry.
+    /// Returns the tar header of an entry whose type flag is `kind`.
     fn header(name: &str, kind: u8, size: usize) -> Vec<u8> {
         let mut header = vec![0; 512];
         header[..name.len()].copy_from_slice(name.as_bytes());
@@ -193,7 +198,7 @@ mod tests {
         let mut cut = archive(&[("a", b'0', b"x")]);
         cut.truncate(cut.len() - 4);
         assert!(names(&cut).is_err());
-        // Whose content is shorter than it says.
+        // The content of this entry is shorter than its header says.
         assert!(names(&compressed(&header("a", b'0', 1_000))).is_err());
     }
 

@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::tree::ContentFile;
 
-/// Returns the digest of files that are sorted by path. Only paths and contents count.
+/// Returns the digest of the paths and contents of files, which have to be sorted by path.
 pub(crate) fn digest(files: &[ContentFile]) -> String {
     let mut hash = Sha256::new();
     for ContentFile { path, content } in files {

@@ -5,12 +5,13 @@ use mlflow_api::{Error, Result};
 
 /// Size of a block, in bytes.
 const BLOCK: usize = 512;
-/// Maximum size of the name of an entry in a header of its own, in bytes.
+/// Maximum size of the metadata that precedes an entry, in bytes: a long name, or an extended
+/// header.
 const MAX_EXTENSION: usize = 64 << 10;
 
 /// An entry of an archive.
 pub(super) struct Entry<'a> {
-    /// Name, as written.
+    /// Name, as the archive contains it.
     pub(super) name: Vec<u8>,
     /// Whether it is a directory.
     pub(super) is_directory: bool,
@@ -18,7 +19,7 @@ pub(super) struct Entry<'a> {
     pub(super) content: &'a [u8],
 }
 
-/// Reads the entries of an archive one after another.
+/// A reader of the entries of an archive, one after another.
 pub(super) struct Entries<'a> {
     rest: &'a [u8],
 }
@@ -54,8 +55,8 @@ impl<'a> Entries<'a> {
                     match kind {
                         b'L' => long_name = Some(until_zero(content).to_vec()),
                         b'x' | b'X' => extended.read(content)?,
-                        // The target of a link, which is refused, and defaults for all entries, of
-                        // which none is used.
+                        // `K` contains the target of a link, and links are refused below. `g`
+                        // contains defaults for all entries, which are ignored.
                         _ => {}
                     }
                 }
@@ -76,7 +77,8 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// Reads a header. Returns `None` at the end of the archive.
+    /// Reads a header. Returns `None` at the end of the archive, which is a block of zeros or the
+    /// end of the data.
     fn header(&mut self) -> Result<Option<&'a [u8]>> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -98,7 +100,7 @@ impl<'a> Entries<'a> {
         Ok(Some(header))
     }
 
-    /// Reads the content of an entry, and its padding.
+    /// Reads the content of an entry, and skips the padding after it.
     fn content(&mut self, size: usize) -> Result<&'a [u8]> {
         let padded = size.checked_next_multiple_of(BLOCK).ok_or_else(malformed)?;
         let (padded, rest) = self.rest.split_at_checked(padded).ok_or_else(malformed)?;
@@ -107,7 +109,8 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// What an extended header says about the next entry.
+/// The name and the size of the next entry, if an extended header (`x`) contains them. They replace
+/// those of the entry's own header.
 #[derive(Default)]
 struct Extended {
     path: Option<Vec<u8>>,
@@ -140,7 +143,7 @@ impl Extended {
     }
 }
 
-/// Returns the name in a header, with its prefix.
+/// Returns the name of an entry in its header, after the prefix that the header may contain.
 fn name(header: &[u8]) -> Vec<u8> {
     let (name, prefix) = (until_zero(field(header, 0, 100)), until_zero(field(header, 345, 155)));
     let is_posix = field(header, 257, 6) == b"ustar\0";
@@ -159,7 +162,7 @@ fn until_zero(text: &[u8]) -> &[u8] {
     text.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// Parses a number: octal digits, or a big-endian integer after a byte of 128.
+/// Parses a number in a header: octal digits or, if the first byte is 128, a big-endian integer.
 fn number(field: &[u8]) -> Option<usize> {
     if let [128, rest @ ..] = field {
         return rest.iter().try_fold(0_usize, |number, byte| number.checked_mul(256)?.checked_add(usize::from(*byte)));

@@ -1,4 +1,5 @@
-//! The files of an archive, whose names must be unambiguous on every system (`TreeLayout`).
+//! The files of an archive, and the check that every file system can tell their names apart
+//! (`TreeLayout`).
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,14 +9,14 @@ use mlflow_api::{Error, Result};
 /// A file of a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ContentFile {
-    /// Path relative to the skill.
+    /// Path relative to the skill's directory, in Unicode's normalization form C.
     pub(crate) path: String,
     /// Content.
     pub(crate) content: Vec<u8>,
 }
 
-/// The names of the files and directories of an archive. No two may be the same after Unicode's
-/// normalization, or differ only by case.
+/// The paths of the files and directories of an archive. No two paths may differ only by case or by
+/// their Unicode normalization, because some file systems do not distinguish such paths.
 #[derive(Default)]
 pub(super) struct Tree {
     files: HashSet<String>,
@@ -25,7 +26,8 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Adds a file or a directory with its parents, and returns the composed form of its path.
+    /// Adds a file or a directory, and the directories that contain it. Returns the path of a file
+    /// in Unicode's normalization form C, and the path of a directory unchanged.
     pub(super) fn add(&mut self, path: &str, is_directory: bool) -> Result<String> {
         for (end, _) in path.match_indices('/') {
             self.add_directory(path.get(..end).unwrap_or_default(), path)?;
@@ -65,7 +67,8 @@ impl Tree {
                 )
             }));
         }
-        // The upper case of `ß` is `SS`, so that this is about the case folding of Unicode.
+        // Approximates Unicode's case folding, which the standard library lacks. Without the step
+        // to upper case, `ß` would differ from `ss`.
         let folded = composed.to_uppercase().to_lowercase();
         if let Some(previous) = self.folded.get(&folded) {
             return Err(Error::invalid(format!(

@@ -9,7 +9,7 @@ use super::errors::{alias_not_found, entity_not_found};
 use super::skill_document::LATEST_ALIAS;
 use super::store::Store;
 
-/// Checks whether an alias is the one of the latest version.
+/// Checks whether an alias is the reserved alias `latest`, regardless of case.
 pub(crate) fn is_latest(alias: &str) -> bool {
     alias.to_lowercase() == LATEST_ALIAS
 }
@@ -18,7 +18,8 @@ impl Store {
     /// Sets an alias. Takes three requests.
     ///
     /// # Errors
-    /// Fails with `RESOURCE_DOES_NOT_EXIST` if there is no such version, or if it is deleted.
+    /// Fails with `RESOURCE_DOES_NOT_EXIST` if the skill or the version does not exist, or if the
+    /// version is deleted.
     pub async fn alias_set(&self, name: &Granted<SkillName>, alias: &SetSkillAlias) -> Result<()> {
         let SetSkillAlias { alias, version } = alias;
         let not_found = || {
@@ -34,8 +35,8 @@ impl Store {
             let found = self.version_row(skill.id, *version).await?;
             found.filter(|found| found.status != SkillStatus::Deleted).ok_or_else(not_found)?;
             skill.aliases.insert(alias.clone(), *version);
-            // A deletion of the version also writes the document, so the version need not be checked
-            // again.
+            // Deleting a version also writes the document. If this version has been deleted in the
+            // meantime, the write is refused, so the transaction does not check the version's row.
             match self.table.transact(&[skill.write()?]).await {
                 Ok(()) => return Ok(()),
                 Err(Failure::Cancelled(_)) => {}

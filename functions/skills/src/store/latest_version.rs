@@ -1,5 +1,5 @@
-//! The latest version of a skill: the greatest active one, or else the greatest one that is not
-//! deleted.
+//! Determination of the latest version of a skill. It is the greatest active version or, if none is
+//! active, the greatest version that is not deleted.
 
 use futures::stream::TryStreamExt;
 use key_schema::{Digest, rows};
@@ -11,15 +11,16 @@ use super::skill_document::{LatestVersion, StoredSkill};
 use super::store::Store;
 use super::version_row::StoredVersion;
 
-/// Returns a key by which the latest version is the greatest one.
+/// Returns a sort key of a version that is not deleted. Among these versions, the latest one has
+/// the greatest key.
 const fn rank(latest: LatestVersion) -> (bool, u32) {
     (matches!(latest.status, SkillStatus::Active), latest.version)
 }
 
 impl Store {
-    /// Updates the latest version in a document after a version was created, or its status was
-    /// changed. Takes no request, unless the version was the latest one and may no longer be. Then
-    /// it takes one request per MB of versions.
+    /// Updates the latest version in a document, which is then to be written together with
+    /// `changed`, a version that is new or has a new status. Takes no request, unless `changed` was
+    /// the latest version and is not active. In this case, takes one request per MB of versions.
     pub(super) async fn update_latest(&self, skill: &mut StoredSkill, changed: &StoredVersion) -> Result<()> {
         let candidate = changed.as_latest();
         let is_same = skill.latest.as_ref().is_some_and(|latest| latest.version == changed.version);
@@ -33,7 +34,8 @@ impl Store {
         Ok(())
     }
 
-    /// Finds the latest of all versions of a skill. `changed` replaces the version in the table.
+    /// Finds the latest of all versions of a skill. Uses `changed` instead of the row of that
+    /// version, which still contains the previous status.
     async fn latest_of(&self, skill: u64, changed: &StoredVersion) -> Result<Option<LatestVersion>> {
         let mut latest = Some(changed.as_latest()).filter(|latest| latest.status != SkillStatus::Deleted);
         let versions = Query::of(rows::SkillVersion::all(&Digest(skill)));

@@ -1,5 +1,5 @@
-//! Access to the data of the skill registry in the table, and to uploaded content. The names of
-//! methods start with the resource: `skill`, `version`, `alias`, `content`.
+//! Access to the data of the skill registry in the table, and to uploaded content in the artifact
+//! store. The names of methods start with the resource: `skill`, `version`, `alias`, `content`.
 
 mod aliases;
 mod errors;

@@ -1,4 +1,4 @@
-//! Creating versions.
+//! Creation of versions: single versions, uploads, and bulk registrations.
 
 use access::Granted;
 use entities::{if_closed, now_ms};
@@ -18,14 +18,15 @@ use crate::content::ContentFile;
 pub struct NewSkillVersion {
     /// Where the content is.
     pub source: SkillSource,
-    /// Digest of the content.
+    /// Digest of the content, if the client sent one or the content was uploaded.
     pub digest: Option<String>,
     /// Status.
     pub status: SkillStatus,
 }
 
 impl Store {
-    /// Creates a version, and its skill if that does not exist. Takes two requests.
+    /// Creates a version. If its skill does not exist, creates the skill in the same transaction.
+    /// Takes two requests.
     pub async fn version_create(
         &self,
         name: &Granted<SkillName>,
@@ -35,8 +36,8 @@ impl Store {
         self.version_register(name, new, None, user).await
     }
 
-    /// Stores the files of a version, and creates it. Takes one request per file, and those of
-    /// [`version_create`](Self::version_create).
+    /// Stores the files of a version, and creates the version. Takes the two requests of
+    /// [`version_create`](Self::version_create), in addition to those that store the files.
     pub(crate) async fn version_upload(
         &self,
         name: &Granted<SkillName>,
@@ -49,7 +50,8 @@ impl Store {
             SkillSource { kind: SourceType::Mlflow, location: content.uri.clone(), reference: None, subpath: None };
         let new = NewSkillVersion { source, digest: Some(digest), status };
         let created = self.version_register(name, &new, Some(content.path.to_string()), user).await;
-        // After other failures, the version may exist.
+        // After these errors, the version certainly does not exist. After any other error, it may
+        // exist, so its content is kept.
         if let Err(error) = &created
             && matches!(error.code, ErrorCode::PermissionDenied | ErrorCode::InvalidParameterValue)
         {
@@ -58,11 +60,15 @@ impl Store {
         created
     }
 
-    /// Registers versions, each in a transaction of its own, in the order of names. A skill that has
-    /// the same version already keeps it. Takes three requests per skill.
+    /// Registers versions, each in a transaction of its own, in the order of the names of their
+    /// skills. If a skill already has a version with the same source and digest, returns that
+    /// version and creates none. Takes three requests for a new skill. For any other skill, takes
+    /// two if it has the version already, and four otherwise, assuming that its versions have less
+    /// than 1 MB.
     ///
     /// # Errors
-    /// Fails with the first error. Repeating the request registers the rest.
+    /// Returns the first error, and does not register the skills after it. Repeating the request
+    /// registers the rest.
     pub async fn version_register_many(
         &self,
         granted: impl Fn(&SkillName) -> Result<Granted<SkillName>>,
@@ -87,8 +93,9 @@ impl Store {
         Ok(versions.into_iter().flatten().collect())
     }
 
-    /// Finds the greatest version with the same content that is not deleted. Takes two requests, and
-    /// one more per MB of versions.
+    /// Finds a version with the same source and digest that is not deleted. If there are several,
+    /// returns the greatest one. Takes one request to read the skill and, if the skill exists, one
+    /// per MB of versions.
     async fn version_same(&self, name: &SkillName, new: &NewSkillVersion) -> Result<Option<SkillVersion>> {
         let Some(skill) = self.skill_find(name).await? else { return Ok(None) };
         let query = Query::of(rows::SkillVersion::all(&Digest(skill.id))).backwards();

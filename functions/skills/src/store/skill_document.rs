@@ -13,7 +13,7 @@ use mlflow_api::{Error, Result, SkillName, Workspace};
 use serde_json::value::RawValue;
 use table::{Condition, Item, Map, Write, map, number, text};
 
-/// The alias that always refers to the latest version, and cannot be set.
+/// The reserved alias that always refers to the latest version. Clients cannot set it.
 pub(super) const LATEST_ALIAS: &str = "latest";
 
 /// A skill, as it is stored.
@@ -23,7 +23,7 @@ pub struct StoredSkill {
     pub workspace: Workspace,
     /// Name.
     pub name: SkillName,
-    /// Id, which no other skill has.
+    /// Random id, which distinguishes the skill from earlier and later ones with the same name.
     pub id: u64,
     /// When it was created, in ms.
     pub created: i64,
@@ -41,15 +41,15 @@ pub struct StoredSkill {
     pub tags: BTreeMap<String, String>,
     /// Aliases with the numbers of their versions.
     pub aliases: BTreeMap<String, u32>,
-    /// The greatest number of a version, including deleted ones, or 0.
+    /// The greatest number of a version, including deleted ones, or 0 if there has been no version.
     pub last_number: u32,
-    /// The latest version, if there are versions.
+    /// The latest version, if there is a version that is not deleted.
     pub latest: Option<LatestVersion>,
-    /// The item that it was read from. Missing for a new skill.
+    /// The item that the skill was read from. Missing for a new skill.
     pub(super) item: Option<Item>,
 }
 
-/// The latest version of a skill, and what the skill takes from it.
+/// The number of a skill's latest version, and the attributes that the skill takes from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatestVersion {
     /// Number.
@@ -61,7 +61,7 @@ pub struct LatestVersion {
 }
 
 impl StoredSkill {
-    /// Returns a new skill without any texts.
+    /// Returns a new skill without a description, icons, tags, aliases and versions.
     #[must_use]
     pub fn new(workspace: Workspace, name: SkillName, id: u64, created: i64, user: Option<&str>) -> Self {
         Self {
@@ -133,14 +133,14 @@ impl StoredSkill {
         rows::Skill::key(&workspace.as_str().into(), name)
     }
 
-    /// Returns the id as text, which is also the id of the resource that grants refer to.
+    /// Returns the id as text. Grants for the skill contain the same text.
     #[must_use]
     pub fn id_text(&self) -> String {
         Digest(self.id).text()
     }
 
-    /// Returns the item of the skill. Attributes without a value are left out, because lists read
-    /// many documents.
+    /// Returns the item of the skill. Attributes without a value are left out, to save read units:
+    /// lists read many documents.
     ///
     /// # Errors
     /// Fails with `INVALID_PARAMETER_VALUE` if the document is too large.
@@ -180,8 +180,8 @@ impl StoredSkill {
         if !aliases.is_empty() {
             item = item.with(ALIASES, map(aliases));
         }
-        // The nonce identifies the request that created the item, even if the item was changed
-        // before that request learned of its success.
+        // The nonce identifies the request that created the item. It is kept by changes, so that
+        // the creating request recognizes its item even if another request has changed it already.
         for name in [NONCE.name(), IMPORTED.name()] {
             if let Some(value) = self.item.as_ref().and_then(|item| item.0.get(name)) {
                 item = item.with(name, value.clone());
@@ -195,13 +195,14 @@ impl StoredSkill {
         Ok(in_workspace(item, &self.workspace))
     }
 
-    /// Returns the condition that the document has not changed since it was read. A new skill must
-    /// not exist.
+    /// Returns the condition that the document has not changed since it was read. For a new skill,
+    /// it is the condition that there is no document.
     #[must_use]
     pub(super) fn is_unchanged(&self) -> Condition {
         match &self.item {
             None => Condition::item_missing(),
-            // The id is compared because a later skill of this name may have as many edits.
+            // The id is compared, too, because a later skill with this name may have the same
+            // number of edits.
             Some(item) => Condition::unchanged(item, ID).and(Condition::unchanged(item, EDITS)),
         }
     }
@@ -214,12 +215,12 @@ impl StoredSkill {
         Ok(Write::Put(self.to_item()?, self.is_unchanged()))
     }
 
-    /// Returns the aliases of a version, in their order.
+    /// Returns the aliases of a version, in alphabetical order.
     pub(super) fn aliases_of(&self, version: u32) -> Vec<String> {
         self.aliases.iter().filter(|(_, other)| **other == version).map(|(alias, _)| alias.clone()).collect()
     }
 
-    /// Returns the skill in a response.
+    /// Returns the skill as responses contain it.
     ///
     /// # Errors
     /// Returns an internal error if the stored icons cannot be parsed.
@@ -247,7 +248,7 @@ impl StoredSkill {
     }
 }
 
-/// Reads a map of texts. `None` if a value is not a text.
+/// Reads an attribute that is a map of texts. Returns `None` if a value is not a text.
 pub(super) fn texts<T: Mapping>(item: &Item, attribute: Attribute<T>) -> Option<BTreeMap<String, String>> {
     let entries = item.map(attribute).into_iter().flatten();
     entries.map(|(name, value)| Some((entry_key(name).to_owned(), value.as_s().ok()?.clone()))).collect()

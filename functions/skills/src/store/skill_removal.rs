@@ -1,4 +1,4 @@
-//! Removal of the versions and the content of deleted skills.
+//! Removal of the versions of deleted skills, and of their uploaded content.
 
 use key_schema::{Digest, rows};
 use mlflow_api::{Result, Workspace};
@@ -8,9 +8,10 @@ use super::store::Store;
 use super::version_row::StoredVersion;
 
 impl Store {
-    /// Removes the versions of deleted skills of a workspace, including those whose removal was
-    /// interrupted. Takes one request, and for each skill one per MB of versions, one per 25 rows,
-    /// and those that delete the files.
+    /// Removes the versions of all deleted skills of a workspace, including skills whose removal
+    /// was interrupted. Takes one request to list the skills. For each skill, takes two requests
+    /// per MB of versions, one per 25 versions, one to delete the record of its deletion, and those
+    /// that delete the files.
     pub(super) async fn finish_removals(&self, workspace: &Workspace) -> Result<()> {
         let removals = rows::SkillRemoval::all(&workspace.as_str().into());
         for row in self.table.query(Query::of(removals)).await? {
@@ -23,8 +24,8 @@ impl Store {
         Ok(())
     }
 
-    /// Removes everything in the partition of a skill's versions. The content is removed first,
-    /// because the rows name it.
+    /// Removes all versions of a skill. The files of uploaded content are removed before the rows,
+    /// because only the rows contain the paths of the files.
     async fn remove_versions(&self, skill: Digest) -> Result<()> {
         for row in self.table.query(Query::of(rows::SkillVersion::all(&skill))).await? {
             self.content_remove(&StoredVersion::of(row)?).await?;

@@ -46,13 +46,14 @@ impl SkillFields for StoredSkill {
     }
 }
 
-/// Returns the text that searches look in (`build_skill_search_text`).
+/// Returns the value of the field `search_text` (`build_skill_search_text`): the name, followed by
+/// the words of the description.
 fn search_text(name: &str, description: Option<&str>) -> String {
     let words = description.unwrap_or_default().split_whitespace();
     std::iter::once(name).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// The conditions that a skill has to meet to be on a page.
+/// The conditions that a skill has to meet to be on the requested page or a later one.
 struct SkillCriteria<'a> {
     visible: &'a Visibility,
     selected: Option<HashSet<&'a SkillName>>,
@@ -62,7 +63,7 @@ struct SkillCriteria<'a> {
 }
 
 impl SkillCriteria<'_> {
-    /// Returns the sort key of a skill that belongs to the page or to a later one.
+    /// Returns the sort key of a skill that meets all conditions. Returns `None` for other skills.
     fn key(&self, skill: &StoredSkill) -> Option<SortKey> {
         let is_selected = self.selected.as_ref().is_none_or(|selected| selected.contains(&skill.name));
         if !is_selected
@@ -79,8 +80,10 @@ impl SkillCriteria<'_> {
 impl Store {
     /// Searches skills.
     ///
-    /// In the default order, reads only as many documents as the page needs: one read unit per about
-    /// 20 skills without long texts. In any other order, reads all documents of the workspace.
+    /// In the default order, reads only the documents of the page: one read unit per about 25
+    /// skills without long texts. If there is a filter or a selection, or if the caller may not see
+    /// all skills, reads 1 MB of documents at a time instead, until the page is full or the read
+    /// budget is exhausted. In any other order, reads all documents of the workspace.
     pub async fn skill_search(
         &self,
         visible: &Visibility,
@@ -101,7 +104,8 @@ impl Store {
             Some(name) => range.after(name),
             None => range,
         };
-        // A filter or hidden skills may leave out many, so whole pages are read then.
+        // A filter, a selection or missing permissions may exclude most skills. In these cases, the
+        // number of documents per request is not limited.
         let reads_page =
             in_order && filter.is_empty() && selected.is_none() && matches!(visible, Visibility::Everything);
         let query = Query::of(range);

@@ -1,4 +1,4 @@
-//! Creating, reading, changing and deleting skills, and their tags.
+//! Creation, lookup, change and deletion of skills, and changes of their tags.
 
 use access::{Granted, Guard, Resource};
 use entities::{if_closed, now_ms};
@@ -18,12 +18,13 @@ impl Store {
     pub(super) async fn skill_find(&self, name: &SkillName) -> Result<Option<StoredSkill>> {
         let key = StoredSkill::key(&self.authorizer_writes.workspace(), name);
         let skill = self.table.get(&key).await?.map(StoredSkill::of).transpose()?;
-        // The name may have passed to another skill in the meantime.
+        // Since the request was authorized, the skill may have been deleted, and another one
+        // created with the same name.
         Ok(skill.filter(|skill| self.authorizer_writes.is_authorized_skill(name, &skill.id_text())))
     }
 
-    /// Changes the document of a skill. Takes two requests, and two more for each concurrent change
-    /// of the document.
+    /// Changes the document of a skill. Takes two requests, and two more each time the write is
+    /// refused because of a concurrent change of the document.
     pub(super) async fn skill_change<T>(
         &self,
         name: &SkillName,
@@ -43,8 +44,8 @@ impl Store {
         }
     }
 
-    /// Returns the writes that creating a skill requires in addition to its document: the check that
-    /// the workspace is open, and the creator's grant.
+    /// Returns the writes of a skill's creation in addition to its document: the check that the
+    /// workspace is not being deleted, and the creator's grant.
     pub(super) fn skill_creation_writes(&self, skill: &StoredSkill) -> (Option<Write>, Vec<Write>) {
         let writes = &self.authorizer_writes;
         let guard = Guard::Skill(skill.name.clone());
@@ -52,7 +53,7 @@ impl Store {
         (writes.workspace_open_condition(&skill.workspace), grant)
     }
 
-    /// Returns a new skill of the request's workspace.
+    /// Returns a new skill in the request's workspace. Does not write it.
     pub(super) fn new_skill(&self, name: &SkillName, user: Option<&str>) -> StoredSkill {
         StoredSkill::new(self.authorizer_writes.workspace(), name.clone(), rand::rng().random(), now_ms(), user)
     }
@@ -60,7 +61,7 @@ impl Store {
     /// Creates a skill. Takes one request.
     ///
     /// # Errors
-    /// Fails with `RESOURCE_ALREADY_EXISTS` if there is a skill of this name.
+    /// Fails with `RESOURCE_ALREADY_EXISTS` if there is a skill with this name.
     pub async fn skill_create(&self, new: &NewSkill, user: Option<&str>) -> Result<Skill> {
         let mut skill = self.new_skill(&new.name, user);
         skill.description.clone_from(&new.description);
@@ -115,8 +116,9 @@ impl Store {
         skill.answer()
     }
 
-    /// Deletes a skill with its versions and their uploaded content. Takes three requests, one more
-    /// per 25 versions, and those that delete the files.
+    /// Deletes a skill with its versions and their uploaded content. Takes two requests to delete
+    /// the skill, four to remove its versions (if they have less than 1 MB), one per 25 versions,
+    /// and those that delete the files.
     pub async fn skill_delete(&self, name: &Granted<SkillName>) -> Result<()> {
         let deleted = self
             .table
@@ -132,7 +134,8 @@ impl Store {
                 Ok::<_, Error>(ChangePlan::Write(writes, skill.workspace))
             })
             .await?;
-        // The skill is deleted, so the request must not fail. The next deletion removes the rest.
+        // The skill is already deleted, so the request must not fail if the removal of its versions
+        // does. The next deletion of a skill in the workspace completes the removal.
         if let Err(error) = self.finish_removals(&deleted).await {
             tracing::warn!(%error, "versions of a deleted skill remain");
         }

@@ -1,4 +1,4 @@
-//! The store, and the caller of a request.
+//! The store, and the name of a request's caller.
 
 use access::{AuthorizerWrites, Scope};
 use artifact_store::ArtifactStore;

@@ -1,4 +1,5 @@
-//! Uploaded content: files in a directory of their own below the artifact root.
+//! Storage of uploaded content. The files of each upload are in a directory of their own below the
+//! artifact root.
 
 use artifact_store::{ArtifactPath, Location};
 use bytes::Bytes;
@@ -12,23 +13,23 @@ use super::store::Store;
 use super::version_row::StoredVersion;
 use crate::content::ContentFile;
 
-/// Number of files that are written concurrently.
+/// Maximum number of files that are written concurrently.
 const CONCURRENCY: usize = 32;
-/// The directory of all uploaded content.
+/// Directory that contains all uploaded content of a workspace.
 const SKILLS_DIRECTORY: &str = "skills";
-/// The directory of the directories of workspaces.
+/// Directory that contains the directories of workspaces.
 const WORKSPACES_DIRECTORY: &str = "workspaces";
 
-/// Where uploaded content was stored.
+/// The location of the files of an upload.
 pub(super) struct StoredContent {
     /// Directory below the artifact root.
     pub(super) path: ArtifactPath,
-    /// Location in MLflow, relative to the workspace.
+    /// URI for clients. In contrast to `path`, it does not contain the directory of the workspace.
     pub(super) uri: String,
 }
 
 impl Store {
-    /// Returns the location of artifacts.
+    /// Returns the location of the artifact root.
     ///
     /// # Errors
     /// Fails with `NOT_IMPLEMENTED` if the server does not store artifacts.
@@ -45,13 +46,14 @@ impl Store {
     /// Checks that the server stores artifacts.
     ///
     /// # Errors
-    /// Fails with `NOT_IMPLEMENTED` otherwise.
+    /// Fails with `NOT_IMPLEMENTED` if it does not.
     pub(crate) fn check_serves_artifacts(&self) -> Result<()> {
         self.content_root().map(drop)
     }
 
-    /// Stores files in a new directory. Takes one request per file, and one for the directory of a
-    /// workspace.
+    /// Stores files in a new directory. Takes one request per file. Outside of the default
+    /// workspace, takes one more to look up the directory of the workspace, unless the workspace
+    /// has already been read to authorize the request.
     pub(super) async fn content_write(&self, name: &SkillName, files: Vec<ContentFile>) -> Result<StoredContent> {
         let root = self.content_root()?;
         let token = format!("{:032x}", rand::rng().random::<u128>());
@@ -91,7 +93,8 @@ impl Store {
         Ok(Some(identity.ok_or_else(|| workspace.not_found())?.directory().to_owned()))
     }
 
-    /// Deletes content that no version refers to. A failure only leaves files behind.
+    /// Deletes content that no version refers to. If this fails, only logs the error, because files
+    /// that are left behind do no harm.
     pub(super) async fn content_remove_unused(&self, content: &StoredContent) {
         let removed = async { self.content_root()?.delete(&content.path).await };
         if let Err(error) = removed.await {
@@ -99,8 +102,8 @@ impl Store {
         }
     }
 
-    /// Deletes the content of a version, if the server has stored it. Takes no request for other
-    /// versions.
+    /// Deletes the content of a version if it was uploaded. Takes no request for other versions. If
+    /// the server no longer stores artifacts, logs that the content remains.
     pub(super) async fn content_remove(&self, version: &StoredVersion) -> Result<()> {
         let is_stored = version.source.kind == SourceType::Mlflow && version.source.subpath.is_none();
         let Some(path) = version.content_path.as_deref().filter(|_| is_stored).and_then(owned_path) else {
@@ -116,14 +119,16 @@ impl Store {
     }
 }
 
-/// Returns the parts of a skill's name in paths.
+/// Returns the names of the directories of a skill: that of the organization, if the skill has one,
+/// and that of the skill within it.
 fn parts_of(name: &SkillName) -> Vec<String> {
     let organization = Some(name.organization()).filter(|organization| !organization.is_empty());
     organization.map(|organization| format!("@{organization}")).into_iter().chain([name.name().to_owned()]).collect()
 }
 
-/// Returns a stored path, if it has the form of those that the server writes: a directory named by a
-/// token, below that of its skill.
+/// Parses the stored path of uploaded content. Returns `None` unless it has the form of the paths
+/// that the server writes, which is a directory named by a token in the directory of a skill, so
+/// that no other files are ever deleted.
 fn owned_path(stored: &str) -> Option<ArtifactPath> {
     let path = ArtifactPath::parse(stored).ok()?;
     let parts: Vec<_> = path.parts().iter().map(String::as_str).collect();

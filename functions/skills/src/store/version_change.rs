@@ -1,4 +1,4 @@
-//! Reading, changing and deleting versions, and their tags.
+//! Lookup, change and deletion of versions, and changes of their tags.
 
 use access::Granted;
 use entities::now_ms;
@@ -11,16 +11,17 @@ use super::skill_document::StoredSkill;
 use super::store::Store;
 use super::version_row::StoredVersion;
 
-/// Maximum size of the tags of a version together, in bytes.
+/// Maximum total size of the keys and values of a version's tags, in bytes.
 const MAX_TAG_BYTES: usize = 256 << 10;
 
 impl Store {
-    /// Reads the row of a version, including that of a deleted version. Takes one request.
+    /// Reads the row of a version, which may be deleted. Takes one request.
     pub(super) async fn version_row(&self, skill: u64, version: u32) -> Result<Option<StoredVersion>> {
         self.table.get(&StoredVersion::key(skill, version)).await?.map(StoredVersion::of).transpose()
     }
 
-    /// Reads a skill, and one of its versions that is not deleted. Takes two requests.
+    /// Reads a skill and one of its versions. A deleted version counts as missing. Takes two
+    /// requests.
     async fn version_find(&self, name: &SkillName, version: u32) -> Result<(StoredSkill, StoredVersion)> {
         let not_found = || version_not_found(name, version);
         let skill = self.skill_find(name).await?.ok_or_else(not_found)?;
@@ -35,11 +36,13 @@ impl Store {
         Ok(version.answer(&skill))
     }
 
-    /// Changes the status of a version. Takes three requests. If the latest version loses its
-    /// status, takes one more per MB of versions.
+    /// Changes the status of a version, or only reads the version if the request sets no status.
+    /// Takes three requests. If the version is the latest one and its new status is not active,
+    /// takes one more per MB of versions.
     ///
     /// # Errors
-    /// Fails with `INVALID_PARAMETER_VALUE` if the change of the status is not allowed.
+    /// Fails with `INVALID_PARAMETER_VALUE` if MLflow does not allow the change from the current
+    /// status.
     pub async fn version_update(
         &self,
         name: &Granted<SkillName>,
@@ -61,7 +64,8 @@ impl Store {
         }
     }
 
-    /// Changes the status of a version that was read, and what its skill takes from it.
+    /// Changes the status of a version, and updates the aliases and the latest version of its skill
+    /// accordingly. The caller has to write both.
     async fn version_set_status(
         &self,
         skill: &mut StoredSkill,
@@ -79,9 +83,9 @@ impl Store {
         self.update_latest(skill, version).await
     }
 
-    /// Deletes a version, with the aliases that refer to it. Its row and its content remain until the
-    /// skill is deleted. Takes three requests. If it is the latest version, takes one more per MB of
-    /// versions.
+    /// Deletes a version and the aliases that refer to it. The row and the content of the version
+    /// remain until the skill is deleted. Takes three requests. If the version is the latest one,
+    /// takes one more per MB of versions.
     ///
     /// # Errors
     /// Fails with `INVALID_PARAMETER_VALUE` if the version is active.

@@ -17,7 +17,7 @@ use super::skill_document::{LatestVersion, StoredSkill, texts};
 /// A version, as it is stored.
 #[derive(Clone, Debug)]
 pub struct StoredVersion {
-    /// Id of the skill.
+    /// Id of the skill that the version belongs to.
     pub skill: u64,
     /// Number.
     pub version: u32,
@@ -39,7 +39,7 @@ pub struct StoredVersion {
     pub updated_by: Option<String>,
     /// Tags.
     pub tags: BTreeMap<String, String>,
-    /// The item that it was read from. Missing for a new version.
+    /// The item that the version was read from. Missing for a new version.
     pub(super) item: Option<Item>,
 }
 
@@ -123,7 +123,7 @@ impl StoredVersion {
         item
     }
 
-    /// Returns the write of the changed row, on condition that it has not changed since it was read.
+    /// Returns the write of the row, on condition that the row has not changed since it was read.
     pub(super) fn write(&self) -> Write {
         let is_unchanged = match &self.item {
             None => Condition::item_missing(),
@@ -132,12 +132,12 @@ impl StoredVersion {
         Write::Put(self.to_item(), is_unchanged)
     }
 
-    /// Returns what the skill takes from this version if it is the latest one.
+    /// Returns the attributes that the skill takes from this version if it is the latest one.
     pub(super) fn as_latest(&self) -> LatestVersion {
         LatestVersion { version: self.version, status: self.status, source_type: self.source.kind }
     }
 
-    /// Returns the version in a response.
+    /// Returns the version as responses contain it.
     pub(super) fn answer(&self, skill: &StoredSkill) -> SkillVersion {
         SkillVersion {
             name: skill.name.name().to_owned(),
@@ -159,8 +159,9 @@ impl StoredVersion {
         }
     }
 
-    /// Returns where the content is. Content that was uploaded in a workspace that has been deleted
-    /// stays in the directory of that workspace.
+    /// Returns the location of the content. If a workspace is deleted, its skills may move to the
+    /// default workspace. Their uploaded content stays in the directory of the deleted workspace,
+    /// so clients of the default workspace need the path with that directory.
     fn location(&self, workspace: &Workspace) -> String {
         let moved = self.content_path.as_ref().filter(|path| path.starts_with("workspaces/"));
         match moved.filter(|_| *workspace == Workspace::default()) {

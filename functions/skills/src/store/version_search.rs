@@ -14,7 +14,7 @@ use table::Query;
 use super::store::Store;
 use super::version_row::StoredVersion;
 
-/// A version as a search sees it.
+/// A version, and the organization of its skill, for filters and orderings.
 struct SearchableVersion<'a> {
     organization: &'a str,
     stored: StoredVersion,
@@ -49,8 +49,8 @@ impl SkillFields for SearchableVersion<'_> {
 }
 
 impl Store {
-    /// Searches the versions of a skill. A skill that does not exist has none. Takes one request, and
-    /// one per MB of the rows of all versions.
+    /// Searches the versions of a skill. If the skill does not exist, the result is empty. Takes
+    /// one request to read the skill, and one per MB of the rows of all its versions.
     pub async fn version_search(
         &self,
         name: Option<&Granted<SkillName>>,

@@ -1,4 +1,4 @@
-//! Creations whose requests fail in every possible way, see [`test_site::creations`].
+//! Tests creations with faults at each request to the table ([`test_site::creations`]).
 
 use serde_json::{Value, json};
 use test_site::creations::{Creation, CreationSetup};

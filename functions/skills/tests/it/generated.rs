@@ -40,7 +40,7 @@ fn name(number: usize) -> SkillName {
     SkillName::parse(&format!("@acme/skill-{number:05}")).unwrap()
 }
 
-/// Returns a skill, as a scope hands it out.
+/// Returns the name of a skill that a caller with full access may update.
 async fn granted(store: &Store, number: usize) -> Granted<SkillName> {
     let needs = Needs::of(Action::Update, [Target::Skill(name(number))]);
     let table = service::DomainStore::table(store);
@@ -142,8 +142,9 @@ async fn many(ledger: &mut CostLedger) {
     ledger.section("10,000 skills with a description");
     let bench = &bench().await;
     let store = &bench.store;
-    // Random ids and times change the size of 10,000 skills by some hundred bytes. The length of this text
-    // keeps their total away from the next whole unit.
+    // The total size of 10,000 skills varies by a few hundred bytes, because their times differ
+    // between runs of the test. With a description of this length, the total is not close to a
+    // multiple of the size of a read unit, so the metered number of units does not vary.
     let description = "Reviews changes of code, and answers all questions about them.";
     stream::iter(0..10_000)
         .for_each_concurrent(8, |number| async move {

@@ -1,4 +1,5 @@
-//! The registry of skills as its clients see it, over an engine that throttles and loses responses.
+//! Tests of the registry of skills through its HTTP API, over an engine that throttles requests and
+//! loses responses.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod creations;
@@ -8,6 +9,7 @@ mod server;
 mod skills;
 mod uploads;
 
-/// Replaces libc's allocator, because such tests spent a fifth of their time in it.
+/// Replaces libc's allocator, because tests with an embedded engine spent a fifth of their time in
+/// it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

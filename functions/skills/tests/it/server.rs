@@ -1,4 +1,4 @@
-//! The function over a table and a directory that belong to one test.
+//! A server of the skill registry for tests, over a table and artifacts that the test chooses.
 
 use std::io::Write as _;
 use std::ops::Deref;
@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use table::Table;
 use test_site::{TestClient, TestEnvironment, TestResponse};
 
-/// Digest of the content in requests.
+/// Digest in registrations of versions in a git repository. The server does not read the
+/// repository, so any digest is accepted.
 pub(crate) const DIGEST: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 /// One process of the server.
@@ -63,13 +64,13 @@ impl Server {
         self.send("PATCH", &format!("/{skill}/versions/{version}"), json!({ "status": status })).await
     }
 
-    /// Returns the latest version of a skill and its status.
+    /// Returns the number and the status of a skill's latest version.
     pub(crate) async fn latest(&self, name: &str) -> (Value, Value) {
         let skill = self.read(&format!("/{name}"), &[]).await.ok();
         (skill["latest_version"].clone(), skill["status"].clone())
     }
 
-    /// Uploads an archive as a version of a skill.
+    /// Uploads an archive as a version of a skill. Returns the status and the body of the response.
     pub(crate) async fn upload(&self, skill: &str, metadata: &Value, archive: &[u8]) -> (u16, Value) {
         let mut body = format!(
             "--b\r\nContent-Disposition: form-data; name=\"metadata\"\r\n\r\n{metadata}\r\n--b\r\n\
@@ -94,7 +95,7 @@ pub(crate) fn registration(status: &str) -> Value {
     json!({ "source": "https://example.com/skills.git", "ref": "v1", "subpath": "a", "digest": DIGEST, "status": status })
 }
 
-/// Returns an archive with these files.
+/// Returns a compressed tar archive with these files.
 pub(crate) fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut tar = Vec::new();
     for (name, content) in files {

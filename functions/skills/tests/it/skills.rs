@@ -1,4 +1,4 @@
-//! Skills, versions, aliases, tags and searches.
+//! Tests of skills, versions, aliases, tags, searches and bulk registrations.
 
 use serde_json::{Value, json};
 

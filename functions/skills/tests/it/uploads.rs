@@ -1,4 +1,4 @@
-//! Uploaded content.
+//! Tests of uploads: stored files, their deletion, and limits.
 
 use artifact_store::ArtifactStore;
 use mlflow_api::skills::ContentLimits;
@@ -25,7 +25,8 @@ async fn content_is_stored_below_its_skill_and_deleted_with_it() {
     let (status, error) = server.upload("@acme/a", &wrong, &archive(&files)).await;
     assert_eq!(status, 400, "{error}");
     assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1);
-    // A version in a git repository owns no content.
+    // The content of this version is in a git repository, so the deletion of the skill must not
+    // delete any files for it.
     server.register("@acme/a", "active").await;
     std::fs::write(root.path().join("other"), "x").unwrap();
     server.send("DELETE", "/@acme/a", json!({})).await.ok();

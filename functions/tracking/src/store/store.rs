@@ -77,13 +77,14 @@ impl Store {
         Self { has_workspaces: true, ..self }
     }
 
-    /// Returns the store, configured for a server with these limits on the content of skills.
+    /// Returns the store of a server that has these limits on the content of skills. The store does
+    /// not enforce them; `server-info` reports them.
     #[must_use]
     pub fn with_skill_limits(self, skill_limits: ContentLimits) -> Self {
         Self { skill_limits, ..self }
     }
 
-    /// Returns the limits on the content of skills.
+    /// Returns the limits on the content of skills that `server-info` reports.
     #[must_use]
     pub fn skill_limits(&self) -> ContentLimits {
         self.skill_limits

@@ -23,8 +23,8 @@ pub struct AuthorizerWrites {
     workspace_identity: Option<WorkspaceIdentity>,
 }
 
-/// The entities that the authorizer decided about: their names, and their ids at the time of the
-/// decision, if they existed.
+/// The names that the authorizer decided about. Each name has the id that its entity had at the
+/// time of the decision, or `None` if there was no entity with this name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DecidedNames {
     pub(crate) models: HashMap<RegisteredModelName, Option<String>>,
@@ -35,8 +35,9 @@ pub(crate) struct DecidedNames {
 impl AuthorizerWrites {
     /// Creates the source of the writes that the authorizer adds to a request's transactions.
     ///
-    /// `decided` contains the entities that the authorizer decided about. `within` is the identity of the request's workspace; it is `None` for the default workspace,
-    /// and if the workspace's item was not read.
+    /// `decided` contains the entities that the authorizer decided about. `within` is the identity
+    /// of the request's workspace; it is `None` for the default workspace, and if the workspace's
+    /// item was not read.
     pub(crate) fn of(
         authorizer: &Arc<dyn Authorizer>,
         identity: &Identity,
@@ -79,7 +80,7 @@ impl AuthorizerWrites {
         self.decided.skills.get(name).is_none_or(|asked| asked.as_deref() == Some(id))
     }
 
-    /// Checks whether the authorizer decided about a skill of this name that existed.
+    /// Checks whether a skill with this name existed when the authorizer decided about it.
     #[must_use]
     pub fn had_skill(&self, name: &SkillName) -> bool {
         self.decided.skills.get(name).is_some_and(Option::is_some)

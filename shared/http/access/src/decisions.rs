@@ -105,7 +105,8 @@ pub(crate) struct Decisions<'a> {
     /// The caller, as of the most recent read.
     pub(crate) identity: Identity,
     pub(crate) decided: Vec<NeedDecision<'a>>,
-    /// The entities that the authorizer decided about, with their ids.
+    /// The registered models, MCP servers and skills that the authorizer decided about, with their
+    /// ids.
     pub(crate) names: DecidedNames,
     /// The identity of the request's workspace, if its item was read.
     pub(crate) workspace: Option<WorkspaceIdentity>,

@@ -92,8 +92,8 @@ pub struct StoredGuard {
     pub is_prompt: bool,
     /// Name of the user who created the entity, if known.
     pub owner: Option<String>,
-    /// Id that distinguishes a registered model, an MCP server or a skill from earlier ones with the same
-    /// name.
+    /// Id that distinguishes a registered model, an MCP server or a skill from earlier ones with
+    /// the same name.
     pub id: Option<String>,
     /// Name that the rows of a registered model are stored under, if it differs from the current
     /// name.

@@ -338,7 +338,7 @@ impl Scope {
         })
     }
 
-    /// Returns a skill, or `None` if the caller may not see it. It does not have to exist.
+    /// Returns a skill, or `None` if the caller may not see it. The skill does not have to exist.
     pub fn known_skill(&self, name: &SkillName) -> Result<Option<Granted<SkillName>>> {
         self.granted(&Target::Skill(name.clone()), |place| match place {
             ResolvedEntity::Skill(name) => Some(name.clone()),

@@ -6,7 +6,7 @@ use mlflow_api::{Error, ErrorCode, ExperimentId, Result, SkillName};
 
 use crate::version_directory::{VERSIONS_DIRECTORY as VERSIONS, VersionDirectory};
 
-/// Directory of the uploaded content of skills.
+/// Directory that contains the uploaded content of all skills of a workspace.
 const SKILLS_DIRECTORY: &str = "skills";
 /// Directory that contains the directories of workspaces.
 const WORKSPACES_DIRECTORY: &str = "workspaces";
@@ -15,7 +15,7 @@ const WORKSPACES_DIRECTORY: &str = "workspaces";
 /// names the experiment. The remaining parts show whether the artifacts belong to runs, logged
 /// models or traces. A path outside of all experiments' directories requires a right to all
 /// experiments (`docs/adr/0021-artifacts.md`), unless the path is in the directory of a model
-/// version.
+/// version or below `skills/`.
 #[must_use]
 pub fn needs(action: Action, path: &ArtifactPath) -> Needs {
     if let Some((directory, _)) = VersionDirectory::split(path) {
@@ -32,15 +32,15 @@ pub fn needs(action: Action, path: &ArtifactPath) -> Needs {
     kinds.iter().fold(Needs::nothing(), in_experiment)
 }
 
-/// Checks whether a path is in the directory of uploaded skills, in any workspace. The name is
-/// compared without case, because not all file systems distinguish it.
+/// Checks whether a path is the directory `skills`, or below it, in any workspace. The case of the
+/// directory's name is ignored, because some file systems ignore it, too.
 #[must_use]
 pub fn is_of_skills(path: &ArtifactPath) -> bool {
     in_workspace(path).first().is_some_and(|first| first.to_lowercase() == SKILLS_DIRECTORY)
 }
 
-/// Returns the skill whose uploaded content contains a path. `None` for the directories of all skills
-/// and of all skills of an organization.
+/// Returns the skill in whose directory a path is. Returns `None` for paths that are in no skill's
+/// directory, such as that of an organization.
 #[must_use]
 pub fn skill_of(path: &ArtifactPath) -> Option<SkillName> {
     match in_workspace(path) {
@@ -52,8 +52,8 @@ pub fn skill_of(path: &ArtifactPath) -> Option<SkillName> {
     }
 }
 
-/// Returns the needs of an action on uploaded content. The directory of all skills shows their names,
-/// so only administrators may list it.
+/// Returns the needs of an action on uploaded content. The directories above those of single skills
+/// show the names of skills, so only administrators may list them.
 fn needs_of_skill(action: Action, path: &ArtifactPath) -> Needs {
     let target = skill_of(path).map_or(Target::Nothing(Resource::Skill), Target::Skill);
     Needs::of_in(action, Resource::SkillVersion, target)
@@ -74,8 +74,8 @@ pub fn needs_to_share(path: &ArtifactPath) -> Needs {
 /// Rejects a path below `model-versions/` or `skills/`, in any workspace. Used by requests that write.
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE` for a path below `model-versions/`, and `PERMISSION_DENIED` for one below
-/// `skills/`.
+/// `INVALID_PARAMETER_VALUE` for a path below `model-versions/`, and `PERMISSION_DENIED` for a path
+/// below `skills/`.
 pub fn check_writable(path: &ArtifactPath) -> Result<()> {
     if is_of_skills(path) {
         let message = "Skill upload content is immutable; register a new version instead";

@@ -62,7 +62,7 @@ pub(crate) fn home_of(resource: &GrantedResource) -> Option<Key> {
 }
 
 /// Returns the key of the item of the model, the scorer, the MCP server or the skill that a role's
-/// grant is for.
+/// grant applies to.
 pub(crate) fn item_granted(grant: &RoleGrant, workspace: &Workspace) -> Option<Key> {
     if grant.pattern == ALL_RESOURCES {
         return None;

@@ -318,7 +318,8 @@ fn of_skill(ask: &AccessCheck, name: &str) -> Rule {
         }
         (Resource::SkillVersion, Action::Create) => Rule::needs([of(RequiredAction::Update)]),
         (_, Action::Create) => Rule::needs([of(RequiredAction::NotDenied)]),
-        // As in MLflow, deleting anything of a skill requires the right to manage the skill.
+        // As in MLflow, deleting a skill, a version, or a tag of a version requires the right to
+        // manage the skill.
         (_, Action::Delete) => Rule::needs([of(RequiredAction::Manage)]),
         (_, action) => Rule::needs([of(required_action(action))]),
     }

@@ -69,8 +69,8 @@ impl UserAuthorizer {
     }
 
     /// Restricts the creation of experiments, registered models, prompts, MCP servers and skills to
-    /// administrators and users with the role of this name in the request's workspace. With `None`, every user who may
-    /// use the workspace can create them.
+    /// administrators and users with the role of this name in the request's workspace. With `None`,
+    /// every user who may use the workspace can create them.
     #[must_use]
     pub fn with_creators(self, creators: Option<String>) -> Self {
         Self { creators, ..self }
@@ -397,7 +397,8 @@ fn workspace_condition(ask: &AccessCheck) -> WorkspaceCondition {
             _,
         )
         | (Action::Read, Resource::User, Guard::Workspace(_)) => WorkspaceCondition::MayUse,
-        // The first version of an MCP server or a skill creates the server or the skill.
+        // Registering the first version of an MCP server or a skill also creates the server or
+        // skill.
         (Action::Create, Resource::McpServerVersion | Resource::SkillVersion, _) if ask.stored.is_none() => {
             WorkspaceCondition::MayUse
         }

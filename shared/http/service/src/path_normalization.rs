@@ -21,6 +21,7 @@ use crate::router::with_browser_headers;
 /// - If the base URL ends in a slash, paths begin with two. They are handled like paths with one.
 /// - If a path contains duplicate slashes elsewhere, and is known without them, the client is
 ///   redirected there (308), like in MLflow.
+/// - The at sign of a skill's organization becomes a part of the path of its own, for the router.
 /// - `OPTIONS` of a known path returns the methods that it supports.
 /// - Each response has headers for browsers.
 pub fn normalize_paths(router: Router) -> Router {
@@ -58,7 +59,7 @@ fn without_duplicate_slashes(uri: &Uri) -> Option<Uri> {
     with_path(uri, &format!("/{rest}"))
 }
 
-/// Separates an at sign from the part of the path that it begins. Returns `None` if there is none.
+/// Applies [`separate_at_sign`] to the path of a URI. Returns `None` if the path does not change.
 fn with_separate_at_sign(uri: &Uri) -> Option<Uri> {
     let path = separate_at_sign(uri.path())?;
     match uri.query() {

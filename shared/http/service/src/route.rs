@@ -53,7 +53,8 @@ pub struct Route<S> {
     pub paths: Paths,
     /// The path parameter whose values contain one slash, if there is one.
     pub(crate) slashed: Option<&'static str>,
-    /// A path parameter, and a value of it that is also a word in the path of another route.
+    /// A path parameter, and a value of it that is a literal part in the path of another route
+    /// ([`with_word_in`](Self::with_word_in)).
     pub(crate) word: Option<(&'static str, &'static str)>,
     /// The permission that the route requires.
     pub permission: Permission,
@@ -193,15 +194,16 @@ impl<S: DomainStore> Route<S> {
         self
     }
 
-    /// Declares that a value of a path parameter is also a word in the path of a route with another
-    /// method. The router would not find this route for that value otherwise.
+    /// Declares that a value of a path parameter (`word`) is a literal part in the path of a route
+    /// with another method. For that value, the router prefers the literal path, which does not
+    /// have this route's method. This route is therefore registered under the literal path, too.
     #[must_use]
     pub fn with_word_in(mut self, parameter: &'static str, word: &'static str) -> Self {
         self.word = Some((parameter, word));
         self
     }
 
-    /// Returns the patterns of a path for the router.
+    /// Returns the patterns under which the router finds the route.
     pub(crate) fn patterns(&self, path: &str) -> Vec<String> {
         let path = path.replace("/@{", &format!("/{AT_SIGN}/{{"));
         let path = path.as_str();
@@ -212,7 +214,8 @@ impl<S: DomainStore> Route<S> {
             path.replace(&format!("{{{name}}}"), &format!("{{{first}}}/{{{second}}}"))
         });
         let unescaped = unescaped.filter(|pattern| pattern != path);
-        // Paths of organizations contain the name in a place of its own.
+        // If the parameter follows another one, as a name follows an organization, no literal part
+        // of another route is in its place.
         let worded = worded.filter(|(path, _)| !path.ends_with('}')).map(|(path, word)| format!("{path}/{word}"));
         std::iter::once(path.to_owned()).chain(unescaped).chain(worded).collect()
     }
@@ -242,13 +245,15 @@ impl<S: DomainStore> Route<S> {
     }
 }
 
-/// The part of a path that stands for an at sign before a parameter, because the router only supports
-/// parameters that are whole parts ([`separate_at_sign`]).
+/// The part of a path that replaces an at sign before a parameter. The router only supports
+/// parameters that are whole parts, so the at sign has to be a part of its own
+/// ([`separate_at_sign`]).
 const AT_SIGN: &str = "@";
 
-/// Separates the at sign from a part of a path that is followed by another part: `/@a/b` becomes
-/// `/@/a/b`. A part that consists of an at sign is doubled, so that no other path becomes the same.
-/// Returns `None` for paths without such parts.
+/// Separates the at sign from the organization in the path of a skill: `skills/@a/b` becomes
+/// `skills/@/a/b`. A part that consists only of an at sign becomes `@@`, so that the path
+/// `skills/@/a/b`, which is invalid, does not turn into that of a skill. Returns `None` for all
+/// other paths.
 pub(crate) fn separate_at_sign(path: &str) -> Option<String> {
     // Most paths have no at sign.
     if !path.contains('@') && !path.contains("%40") {
@@ -262,7 +267,7 @@ pub(crate) fn separate_at_sign(path: &str) -> Option<String> {
     Some(format!("{prefix}{separated}/{after}"))
 }
 
-/// The prefixes of the paths that have an at sign before a parameter.
+/// Prefixes of the paths in which an at sign may precede a parameter.
 const SEPARATED_PREFIXES: [&str; 2] = ["/api/3.0/mlflow/skills/", "/ajax-api/3.0/mlflow/skills/"];
 
 /// Returns the names of the two parts that a path parameter with a slash is split into.

@@ -5,13 +5,13 @@ use std::fmt;
 use crate::error::{Error, Result};
 use crate::python::repr;
 
-/// Maximum length of a name, in characters (`MAX_SKILL_NAME_LENGTH`).
+/// Maximum length of the name of a skill, in characters (`MAX_SKILL_NAME_LENGTH`).
 const MAX_NAME_LENGTH: usize = 64;
 /// Maximum length of an organization, in characters (`MAX_ORGANIZATION_NAME_LENGTH`).
 const MAX_ORGANIZATION_LENGTH: usize = 64;
 
-/// The name of a skill, with the organization that it belongs to. As a text, it is `name` or
-/// `@organization/name`. Names are ordered by organization, and skills without one come first.
+/// The name of a skill, with the organization that the skill belongs to. As a text, it is `name` or
+/// `@organization/name`. Names are ordered by organization, and names without one come first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SkillName {
     organization: String,
@@ -19,18 +19,18 @@ pub struct SkillName {
 }
 
 impl SkillName {
-    /// Parses an organization, which is empty for a skill without one, and a name
-    /// (`_validate_skill_path_identity`).
+    /// Checks an organization and a name (`_validate_skill_path_identity`), and returns them as one
+    /// value. The organization is empty for a skill without one.
     ///
     /// # Errors
-    /// Fails with `INVALID_PARAMETER_VALUE` for texts that MLflow refuses.
+    /// Fails with `INVALID_PARAMETER_VALUE` if MLflow refuses one of the two.
     pub fn new(organization: &str, name: &str) -> Result<Self> {
         check_organization(organization)?;
         check_name(name)?;
         Ok(Self { organization: organization.to_owned(), name: name.to_owned() })
     }
 
-    /// Parses a text (`_parse_skill_identities`).
+    /// Parses `name` or `@organization/name` (`_parse_skill_identities`).
     ///
     /// # Errors
     /// Fails with `INVALID_PARAMETER_VALUE` for a text that MLflow refuses.
@@ -54,8 +54,8 @@ impl SkillName {
         &self.name
     }
 
-    /// Returns a text whose byte order is that of names: the organization and the name, separated
-    /// by a character that is smaller than all others.
+    /// Returns a text for sort keys. Sorting these texts by their bytes sorts the names, because
+    /// the separator between organization and name is smaller than all characters of organizations.
     #[must_use]
     pub fn sort_key(&self) -> String {
         format!("{}!{}", self.organization, self.name)

@@ -70,8 +70,8 @@ impl Fingerprint {
         of.iter().fold(hash, |hash, text| hash.text(text)).query(filter, order_by, ViewType::All)
     }
 
-    /// Returns the fingerprint of a search in the registry of skills. `of` contains the kind of entity,
-    /// and further parameters of the search.
+    /// Returns the fingerprint of a search in the registry of skills. `of` contains the kind of the
+    /// entities, and for versions also the name of their skill.
     #[must_use]
     pub fn of_skill_search(of: &[&str], filter: &str, order_by: &[String]) -> Self {
         let hash = FnvHash::new("skills").count(of.len());

@@ -14,7 +14,8 @@ use crate::order_by::{OrderTerm, SortDirection, parse_clauses};
 use crate::sort_key::{SortKey, SortKeyValue};
 use crate::syntax::NodeKind;
 
-/// Fields that `sqlparse` takes for keywords, and MLflow for fields.
+/// Names of fields that are keywords for `sqlparse`, the parser that MLflow uses. They are quoted
+/// before a filter or an ordering is parsed.
 const KEYWORDS: [&str; 2] = ["organization", "version"];
 const NUMBER_COMPARATORS: [&str; 6] = ["!=", "<", "<=", "=", ">", ">="];
 const TEXT_COMPARATORS: [&str; 6] = ["!=", "=", "ILIKE", "IN", "LIKE", "NOT IN"];
@@ -48,7 +49,7 @@ pub enum SkillText {
     Digest,
 }
 
-/// A number.
+/// A number field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkillNumber {
     /// When the entity was created, in ms.
@@ -67,12 +68,13 @@ pub trait SkillFields {
     fn number(&self, field: SkillNumber) -> i64;
     /// Returns the value of a tag.
     fn tag(&self, key: &str) -> Option<&str>;
-    /// Returns a text whose order is the default order of skills.
+    /// Returns a text that is unique among the entities of a search. Its byte order is the default
+    /// order of the search.
     fn identity(&self) -> String;
 }
 
 impl SkillEntity {
-    /// Returns the fields, in alphabetical order.
+    /// Returns the names of all fields, in alphabetical order, as error messages list them.
     const fn fields(self) -> &'static [&'static str] {
         match self {
             Self::Skill => &[
@@ -98,7 +100,7 @@ pub struct SkillFilter {
     predicates: Vec<SkillPredicate>,
 }
 
-/// A condition. A missing value meets none, not even `!=`.
+/// A condition. An entity without the value never meets it, not even with `!=`.
 #[derive(Clone, Debug, PartialEq)]
 enum SkillPredicate {
     Text(SkillText, TextTest),
@@ -106,7 +108,7 @@ enum SkillPredicate {
     Tag(String, TextTest),
 }
 
-/// A total order. The last term is unique.
+/// A total order, because its last term is the identity, which is unique.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillOrder {
     terms: Vec<OrderTerm<SkillSortBy>>,
@@ -293,7 +295,7 @@ impl SkillFilter {
         })
     }
 
-    /// Checks whether all entities pass.
+    /// Checks whether the filter has no conditions, so that every entity passes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.predicates.is_empty()
@@ -319,7 +321,7 @@ impl SkillOrder {
         }))
     }
 
-    /// Checks whether this is the default order, which is that of the rows.
+    /// Checks whether this is the default order, in which the rows are stored.
     #[must_use]
     pub fn is_default(&self) -> bool {
         self.terms.len() == 1

@@ -193,7 +193,7 @@ impl Segment for McpVersion {
     }
 }
 
-/// The name of a skill, in the order of organizations and names.
+/// The name of a skill. Keys sort by organization, and then by name.
 impl Segment for SkillName {
     fn write(&self, key: &mut String) {
         key.push_str(&self.sort_key());

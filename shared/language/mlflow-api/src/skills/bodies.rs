@@ -1,4 +1,4 @@
-//! Bodies of requests that do not register versions.
+//! Bodies of all requests except for those that register versions.
 
 use super::SkillStatus;
 use super::limits::{check_alias, check_tag};
@@ -10,14 +10,14 @@ use crate::{Error, Json, Request, Result, SkillName, python};
 /// Greatest number of a version (`MAX_SKILL_VERSION`).
 const MAX_VERSION: u32 = 2_147_483_647;
 
-/// Records a mistake for each field that a body must not have.
+/// Records a mistake for each field of a body that is not one of these `fields`.
 pub(super) fn forbid_others(validation: &mut Validation, at: &str, body: &JsonObject, fields: &[&str]) {
     for (key, _) in body.iter().filter(|(key, _)| !fields.contains(key)) {
         validation.fail(&within(at, key), "Extra inputs are not permitted");
     }
 }
 
-/// Checks a text that may be missing, but not null.
+/// Checks a text that may be missing, but not null. Returns the default if it is missing.
 pub(super) fn text_or(validation: &mut Validation, at: &str, body: &JsonObject, key: &str, default: &str) -> String {
     match body.get(key) {
         None => default.to_owned(),
@@ -37,7 +37,7 @@ pub struct NewSkill {
 }
 
 impl NewSkill {
-    /// Parses the body of a request, as all types of bodies do.
+    /// Parses the body of a request.
     ///
     /// # Errors
     /// Fails with `INVALID_PARAMETER_VALUE` if MLflow refuses the body.
@@ -53,8 +53,8 @@ impl NewSkill {
     }
 }
 
-/// Changes of a skill (`UpdateSkillRequest`). A field that the body does not have stays as it is. A
-/// null removes the value.
+/// Changes of a skill (`UpdateSkillRequest`). An outer `None` means that the body does not have the
+/// field, so the value does not change. `Some(None)` stands for null, which removes the value.
 #[derive(Clone, Debug)]
 pub struct UpdatedSkill {
     /// Description.
@@ -82,7 +82,7 @@ impl UpdatedSkill {
 /// A change of a version (`UpdateSkillVersionRequest`).
 #[derive(Clone, Debug)]
 pub struct UpdatedSkillVersion {
-    /// Status, which may be any text.
+    /// The new status, as the client sent it. `None` if the request does not change the status.
     pub status: Option<String>,
 }
 
@@ -102,10 +102,10 @@ impl UpdatedSkillVersion {
         Ok(Self { status })
     }
 
-    /// Returns the status, if the request changes it.
+    /// Returns the new status, or `None` if the request does not change the status.
     ///
     /// # Errors
-    /// Fails with `INVALID_PARAMETER_VALUE` if there is no such status.
+    /// Fails with `INVALID_PARAMETER_VALUE` if the text is not the name of a status.
     pub fn status(&self) -> Result<Option<SkillStatus>> {
         let parse = |status: &String| {
             let unknown = || Error::invalid(format!("Invalid SkillVersion status: {}", python::repr(status)));
@@ -126,7 +126,7 @@ impl UpdatedSkillVersion {
 pub struct SetSkillAlias {
     /// Alias.
     pub alias: String,
-    /// Number of the version that it refers to.
+    /// Number of the version that the alias refers to.
     pub version: u32,
 }
 
@@ -174,7 +174,8 @@ impl SetSkillTag {
     }
 }
 
-/// Checks an integer that is required, and returns its digits.
+/// Checks an integer that is required. Returns its decimal digits, with a sign if it is negative,
+/// so that an integer of any size can be quoted in an error.
 fn integer(validation: &mut Validation, body: &JsonObject, key: &str) -> Option<String> {
     let mistake = match body.get(key) {
         None => "Field required",
@@ -192,7 +193,8 @@ fn integer(validation: &mut Validation, body: &JsonObject, key: &str) -> Option<
     None
 }
 
-/// Parses an integer like `pydantic`: white space around it and a fraction of zero are ignored.
+/// Parses an integer like `pydantic`, which ignores white space around it and a fraction of zero.
+/// Returns its digits without leading zeros, with a sign if it is negative.
 pub(super) fn digits(text: &str) -> Option<String> {
     let text = text.trim();
     let whole = match text.split_once('.') {
@@ -218,7 +220,7 @@ fn version_number(digits: &str) -> Result<u32> {
 /// Parses the number of a version in a path.
 ///
 /// # Errors
-/// Fails with `INVALID_PARAMETER_VALUE` for any other text.
+/// Fails with `INVALID_PARAMETER_VALUE` if the text is not the number of a version.
 pub fn version_in_path(text: &str) -> Result<u32> {
     let refused =
         || invalid_request("path.version: Input should be a valid integer, unable to parse string as an integer");

@@ -12,10 +12,11 @@ const MAX_DEPTH: usize = 128;
 const MAX_BYTES: usize = 4_096;
 /// Characters that Windows does not allow in names.
 const WINDOWS_INVALID: &str = "<>\"|?*";
-/// Names of devices on Windows, with any extension, in addition to those with a number.
+/// Names that Windows reserves for devices, with any extension. `check_name` also refuses those
+/// that end in a number, such as `COM1`.
 const WINDOWS_RESERVED: [&str; 4] = ["CON", "PRN", "AUX", "NUL"];
 
-/// Returns a text with invalid UTF-8 escaped, for messages.
+/// Returns a path for messages. Bytes that are not valid UTF-8 are escaped as in Python.
 #[must_use]
 pub fn display_path(path: &[u8]) -> String {
     path.utf8_chunks().fold(String::new(), |mut shown, chunk| {
@@ -25,8 +26,8 @@ pub fn display_path(path: &[u8]) -> String {
     })
 }
 
-/// Checks an exact relative path, and returns it in canonical form (`canonical_relative_path`), or
-/// `None` for the root.
+/// Checks a relative path, and returns it without superfluous slashes (`canonical_relative_path`).
+/// Returns `None` for the root.
 ///
 /// # Errors
 /// Fails with `INVALID_PARAMETER_VALUE` for a path that not every system can store, or that leads
@@ -91,8 +92,8 @@ fn check_name(name: &str, path: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks the directory of a skill within its source, and returns it in canonical form
-/// (`normalize_subpath`).
+/// Checks the directory of a skill within its source (`normalize_subpath`). Returns it without
+/// superfluous slashes and surrounding white space, or `None` for the root.
 pub(super) fn subpath(sent: Option<&str>) -> Result<Option<String>> {
     let Some(sent) = sent else { return Ok(None) };
     canonical_path(sent.trim()).map_err(|error| {

@@ -2,15 +2,17 @@
 
 use crate::{Error, Result, limits_registry};
 
-/// Maximum size of a skill's document, in bytes: its description, icons, tags and aliases.
+/// Maximum size of a skill's document, in bytes. It mainly consists of the description, icons, tags
+/// and aliases.
 pub const MAX_DOCUMENT_BYTES: usize = 256 << 10;
 /// Maximum number of skills or versions on a page (`SEARCH_SKILL_REGISTRY_MAX_RESULTS_THRESHOLD`).
 pub const MAX_PAGE: i64 = 1_000;
 /// Maximum size of the metadata in an upload, in bytes (`_MAX_REGISTRATION_METADATA_SIZE`).
 pub const MAX_METADATA_BYTES: usize = 1 << 20;
-/// Number of bytes by which an archive may be larger than its content (`_UPLOAD_SIZE_SLACK`).
+/// Number of bytes by which a compressed archive may exceed the maximum size of its content
+/// (`_UPLOAD_SIZE_SLACK`).
 pub const MAX_ARCHIVE_SLACK: usize = 1 << 20;
-/// Number of bytes that the body of an upload has in addition to the archive
+/// Number of bytes that the body of an upload may have in addition to the archive
 /// (`_MULTIPART_REQUEST_OVERHEAD`).
 pub const MULTIPART_OVERHEAD: usize = 2 << 20;
 
@@ -19,7 +21,7 @@ pub const MULTIPART_OVERHEAD: usize = 2 << 20;
 pub struct ContentLimits {
     /// Maximum size of all files together, in bytes.
     pub bytes: usize,
-    /// Maximum number of files and directories.
+    /// Maximum number of files and directories together.
     pub files: usize,
 }
 
@@ -31,8 +33,8 @@ impl ContentLimits {
     pub const LAMBDA: Self = Self { bytes: 4 << 20, files: 1_000 };
 }
 
-/// Checks an alias (`_validate_alias_name`, `_validate_alias_name_reserved`). The alias of the latest
-/// version is reserved.
+/// Checks an alias (`_validate_alias_name`, `_validate_alias_name_reserved`). `latest` is reserved
+/// for the latest version, and clients cannot set it.
 ///
 /// # Errors
 /// Fails with `INVALID_PARAMETER_VALUE` if MLflow refuses the alias.

@@ -1,4 +1,4 @@
-//! Registrations of versions.
+//! Registrations of versions: single ones, and bulk registrations.
 
 use super::SkillStatus;
 use super::bodies::{forbid_others, text_or};
@@ -10,12 +10,13 @@ use crate::{Error, Json, Request, Result, SkillName, json};
 
 /// Maximum number of skills in a bulk registration (`_MAX_BULK_REGISTER_SKILLS`).
 const MAX_SKILLS: usize = 500;
-/// The fields of a registration, except for its name and its organization.
+/// The fields of a registration, except for the name and the organization of the skill.
 const FIELDS: [&str; 6] = ["source_type", "source", "ref", "subpath", "digest", "status"];
 
 impl SkillRegistration {
-    /// Parses the metadata of a version of this skill. The content type of the request says whether
-    /// the body is the metadata, which is JSON.
+    /// Parses the metadata of a version, which is a JSON object. If it contains the name or the
+    /// organization of the skill, they must match `name`, which comes from the path of the request.
+    /// `no_json` is the error message for metadata that is not JSON.
     ///
     /// # Errors
     /// Fails with `INVALID_PARAMETER_VALUE` if MLflow refuses the metadata.
@@ -66,7 +67,7 @@ impl SkillRegistration {
     /// Checks the status and the digest (`_validate_metadata`), and returns the status.
     ///
     /// # Errors
-    /// Fails with `INVALID_PARAMETER_VALUE` if MLflow refuses them.
+    /// Fails with `INVALID_PARAMETER_VALUE` if MLflow refuses one of the two.
     pub fn check(&self) -> Result<SkillStatus> {
         let status = SkillStatus::from_name(&self.status);
         let status = status.filter(|status| matches!(status, SkillStatus::Active | SkillStatus::Draft));
@@ -85,8 +86,8 @@ impl SkillRegistration {
         Ok(status)
     }
 
-    /// Returns the source of a version whose content is not uploaded, or `None` if the registration
-    /// has no source.
+    /// Checks and returns the source of a version whose content is outside of MLflow. Returns
+    /// `None` if the registration has no source.
     ///
     /// # Errors
     /// Fails with `INVALID_PARAMETER_VALUE` if MLflow refuses the source.
@@ -94,10 +95,10 @@ impl SkillRegistration {
         self.source.as_ref().map(|source| SkillSource::resolve(self, source)).transpose()
     }
 
-    /// Checks that the metadata of an upload contains nothing about a source.
+    /// Checks that the metadata of an upload contains no field that describes a source.
     ///
     /// # Errors
-    /// Fails with `INVALID_PARAMETER_VALUE` otherwise.
+    /// Fails with `INVALID_PARAMETER_VALUE` if it contains one.
     pub fn check_upload(&self) -> Result<()> {
         let fields = [("source_type", &self.source_type), ("ref", &self.reference), ("subpath", &self.subpath)];
         match fields.into_iter().find(|(_, value)| value.is_some()) {

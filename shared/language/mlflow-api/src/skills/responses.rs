@@ -1,4 +1,4 @@
-//! Responses. Fields without a value are null, as in MLflow.
+//! Responses of the skill registry. Fields without a value are null, as in MLflow.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub struct SkillAlias {
 pub struct Skill {
     /// Name.
     pub name: String,
-    /// Organization, or an empty text.
+    /// Organization. Empty if the skill has none.
     pub organization: String,
     /// Workspace.
     pub workspace: String,
@@ -31,7 +31,8 @@ pub struct Skill {
     pub icons: Option<Box<RawValue>>,
     /// Status of the latest version.
     pub status: Option<&'static str>,
-    /// Latest version: the greatest active one, or else the greatest one.
+    /// Number of the latest version: the greatest active one or, if none is active, the greatest
+    /// one that is not deleted.
     pub latest_version: Option<u32>,
     /// Type of the latest version's source.
     pub source_type: Option<&'static str>,
@@ -47,7 +48,8 @@ pub struct Skill {
     pub creation_timestamp: i64,
     /// When it was last changed, in ms.
     pub last_updated_timestamp: i64,
-    /// What the caller may do. Missing on a server without users.
+    /// Actions that the caller may perform on the skill. Missing if the caller is not a user, for
+    /// example on a server without users.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_actions: Option<Vec<AllowedAction>>,
 }
@@ -108,7 +110,7 @@ pub struct SkillVersionsResponse {
     pub next_page_token: Option<String>,
 }
 
-/// The versions of a bulk registration, in the order of the request.
+/// The response to a bulk registration.
 #[derive(Debug, Serialize)]
 pub struct BulkRegisterResponse {
     /// Versions.

@@ -1,4 +1,4 @@
-//! Parameters of searches.
+//! Parameters of searches of skills and of versions.
 
 use super::bodies::digits;
 use super::limits::MAX_PAGE;
@@ -15,7 +15,7 @@ pub struct SkillSearchParameters {
     pub filter: String,
     /// Order clauses.
     pub order_by: Vec<String>,
-    /// Page size.
+    /// Page size, which is only checked by [`page_size`](Self::page_size).
     pub max_results: i64,
     /// Token that the previous page returned.
     pub page_token: String,
@@ -27,7 +27,7 @@ impl SkillSearchParameters {
     /// # Errors
     /// Fails with `INVALID_PARAMETER_VALUE` if the page size is not an integer.
     pub fn read(request: &Request) -> Result<Self> {
-        // The last value of a repeated parameter counts, as in Starlette.
+        // If a parameter is repeated, its last value is used, as in Starlette.
         let last = |name: &str| request.arguments(name).last().copied();
         let refused = || {
             invalid_request("query.max_results: Input should be a valid integer, unable to parse string as an integer")
@@ -36,7 +36,8 @@ impl SkillSearchParameters {
             None => DEFAULT_PAGE,
             Some(text) => {
                 let digits = digits(text).ok_or_else(refused)?;
-                // A number that is out of range is also out of range for a page.
+                // A number that does not fit into an `i64` becomes the smallest or the largest
+                // `i64`, so that `page_size` refuses it.
                 digits.parse().unwrap_or(if digits.starts_with('-') { i64::MIN } else { i64::MAX })
             }
         };
@@ -64,8 +65,8 @@ impl SkillSearchParameters {
     }
 }
 
-/// Returns the names that a search is restricted to, or `None` for all skills. A single empty text
-/// stands for no skills.
+/// Returns the names of the skills that a search is restricted to, or `None` if it is not
+/// restricted. If the only name is empty, the search is restricted to no skills.
 ///
 /// # Errors
 /// Fails with `INVALID_PARAMETER_VALUE` if MLflow refuses a name.

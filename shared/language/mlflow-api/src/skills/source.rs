@@ -6,11 +6,11 @@ use super::image_reference;
 use crate::python::repr;
 use crate::{Error, Result};
 
-/// Maximum length of a source, a reference and a subpath, in characters.
+/// Maximum length of a source, of a reference, and of a subpath, in characters.
 const MAX_LENGTH: usize = 2_048;
 /// Prefixes of locations within MLflow.
 const MLFLOW_PREFIXES: [&str; 3] = ["mlflow-artifacts:/", "runs:/", "models:/"];
-/// Query parameters of URLs that contain credentials.
+/// Names of query parameters that contain credentials, in lower case.
 const CREDENTIALS: [&str; 10] = [
     "access_token",
     "googleaccessid",
@@ -61,7 +61,7 @@ impl SourceType {
 pub struct SkillRegistration {
     /// Type of the source.
     pub source_type: Option<String>,
-    /// Where the content is. Missing if it is uploaded.
+    /// Location of the content. Missing if the request uploads the content.
     pub source: Option<String>,
     /// Branch, tag or commit of a git repository.
     pub reference: Option<String>,
@@ -73,16 +73,16 @@ pub struct SkillRegistration {
     pub status: String,
 }
 
-/// Where the content of a version is.
+/// The location of a version's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillSource {
     /// Type.
     pub kind: SourceType,
-    /// URL, reference of an image, or location in MLflow.
+    /// URL, reference of an image, or the `mlflow-artifacts:/` URI of uploaded content.
     pub location: String,
     /// Branch, tag or commit of a git repository.
     pub reference: Option<String>,
-    /// Directory of the skill.
+    /// Directory of the skill within the repository, the image or the archive.
     pub subpath: Option<String>,
 }
 
@@ -119,7 +119,7 @@ impl SkillSource {
         Ok(resolved)
     }
 
-    /// Checks a source whose type the client sent.
+    /// Checks a source whose type (`kind`) the client sent. `lowered` is the source in lower case.
     fn of_type(sent: &SkillRegistration, kind: &str, source: &str, lowered: &str) -> Result<Self> {
         let known = SourceType::from_name(kind).filter(|kind| *kind != SourceType::Mlflow).ok_or_else(|| {
             Error::invalid(format!("Unknown 'source_type' {}; expected one of ['git', 'oci', 'zip'].", repr(kind)))
@@ -211,8 +211,8 @@ fn is_local_path(source: &str) -> bool {
     !source.contains("://") && !is_scp(source)
 }
 
-/// Checks whether a text is an address of git in the syntax of `scp`: `user@host:path`, or
-/// `host:path` with a dot in the name of the host.
+/// Checks whether a text is the address of a git repository in the syntax of `scp`:
+/// `user@host:path`, or `host:path` with a dot in the name of the host.
 fn is_scp(source: &str) -> bool {
     let Some((host, _)) = source.split_once(':') else { return false };
     let is_word = |text: &str, others: &str| {
@@ -287,13 +287,14 @@ fn check_zip(url: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns the part of a URL that names the host, with the user.
+/// Returns the authority of a URL: the host, and the user and the port if the URL contains them.
 fn authority(url: &str) -> &str {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
-/// Returns the name of the user and the password in a URL.
+/// Returns the name of the user and the password in a URL. Each is empty if the URL does not
+/// contain it.
 fn user_of(url: &str) -> (&str, &str) {
     let user = authority(url).rsplit_once('@').map_or("", |(user, _)| user);
     user.split_once(':').unwrap_or((user, ""))
@@ -308,7 +309,8 @@ fn path_of(url: &str) -> &str {
     }
 }
 
-/// Removes credentials from a URL in a message (`redact_credentials`).
+/// Returns a URL for an error message, in which credentials are replaced by `***`
+/// (`redact_credentials`).
 fn redacted(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());

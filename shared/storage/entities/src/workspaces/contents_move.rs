@@ -32,8 +32,8 @@ impl Workspaces {
         let datasets = rows::WorkspaceEvaluationDataset::all(&here).range();
         let scorers = rows::WorkspaceScorer::all(&here).range();
         let servers = rows::McpServer::all(&here).range();
-        // The rows of deleted MCP servers whose versions are still to be removed are moved as well,
-        // so that the versions are removed from the destination.
+        // The rows of deleted MCP servers and skills whose versions are still to be removed are moved
+        // as well, so that the versions are removed from the destination.
         let removals = rows::McpServerRemoval::all(&here).range();
         Ok(self.move_rows(begun, experiments, |row| self.move_experiment(row, from, to)).await?
             && self.move_rows(begun, models.1, |row| self.move_model(row, models.0, from, to)).await?
@@ -113,8 +113,9 @@ impl Workspaces {
         self.move_document(&row, old, new, to, || conflict(from, &[("mcp_servers", name.to_string())])).await
     }
 
-    /// Moves a skill, whose key contains the workspace. Its versions are stored under its id, and its
-    /// uploaded content stays where it is.
+    /// Moves the document of a skill, whose key contains the workspace. The versions do not move,
+    /// because their keys contain only the skill's id. The uploaded content stays in the directory
+    /// of the workspace `from`.
     async fn move_skill(&self, row: Item, from: &Workspace, to: &Workspace) -> Result<()> {
         let unreadable = || unreadable(&row, "a skill");
         let old = row.key().ok_or_else(unreadable)?;
@@ -123,7 +124,8 @@ impl Workspaces {
         self.move_document(&row, old, new, to, || conflict(from, &[("skills", name.to_string())])).await
     }
 
-    /// Moves a document to a key of another workspace. `taken` is the error if there is one.
+    /// Moves a document to the key `new` in another workspace. If there is already an item with
+    /// this key, returns the error of `taken`.
     async fn move_document(
         &self,
         row: &Item,

@@ -1,6 +1,6 @@
-//! Removes registered models, evaluation datasets, MCP servers and skills that were moved to a workspace that no request
-//! can name. The experiments of such a workspace are removed together with deleted ones
-//! (`retention`).
+//! Removes registered models, evaluation datasets, MCP servers and skills that were moved to a
+//! workspace that no request can name. The experiments of such a workspace are removed together
+//! with deleted ones (`retention`).
 
 use crate::attributes::{HOME, ID, NAME, RUN};
 use crate::unreadable;
@@ -35,8 +35,9 @@ impl Workspaces {
         self.remove_skills(&here).await
     }
 
-    /// Removes skills with their versions. The document of a skill is removed last. The files of
-    /// uploaded content stay, as those of experiments do.
+    /// Removes skills with their versions. The document of a skill is removed last, so that a
+    /// repeated call finds versions that remain. The files of uploaded content are not removed, and
+    /// neither are the artifacts of experiments.
     async fn remove_skills(&self, workspace: &Name) -> Result<()> {
         for row in self.table.query(Query::of(rows::Skill::partition(workspace))).await? {
             let unreadable = || unreadable(&row, "a skill");

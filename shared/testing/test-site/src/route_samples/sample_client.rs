@@ -101,7 +101,7 @@ impl SampleClient {
 /// Returns the path of a route, with these ids in place of its parameters.
 fn filled(template: &str, ids: &[&str]) -> String {
     let mut ids = ids.iter();
-    // A parameter may follow an at sign.
+    // A part of a path is a parameter, or an at sign and a parameter (`@{organization}`).
     let part = |part: &str| match part.split_once('{') {
         Some((before @ ("" | "@"), _)) => format!("{before}{}", ids.next().unwrap()),
         _ => part.to_owned(),

@@ -4,17 +4,18 @@ use serde_json::{Value, json};
 
 use crate::route_samples::sample_client::{SampleClient, V3};
 
-/// Digest of the content.
+/// Digest in registrations. The server does not compare it with the content of a git repository.
 const DIGEST: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/// Returns the body that registers a version.
+/// Returns the body of a request that registers a version in a git repository.
 fn version(status: &str) -> Value {
     json!({
         "source": "https://example.com/skills.git", "ref": "main", "subpath": "a", "digest": DIGEST, "status": status,
     })
 }
 
-/// The paths of skills with and without an organization, and the values of their parameters.
+/// The paths of a skill without an organization and of one with an organization, each with the
+/// values of its parameters.
 const KINDS: [(&str, &[&str]); 2] = [("{name}", &["written"]), ("@{organization}/{name}", &["acme", "written"])];
 
 pub(crate) async fn writes(walk: &mut SampleClient) {
