@@ -10,7 +10,7 @@ const DESCRIPTORS_PER_REQUEST: usize = 2;
 /// Upper bound of the number of connections. The head of a request may take 64 KB, so this many
 /// connections take up to 256 MB.
 const MAX_CONNECTIONS: usize = 4_096;
-/// Lower bound of the number of connections, even if there are too few descriptors.
+/// Lower bound of the limit on connections. It applies even if there are too few descriptors for it.
 const MIN_CONNECTIONS: usize = 8;
 
 /// Maximum numbers of connections that may be open at the same time.

@@ -63,8 +63,9 @@ async fn a_version_that_takes_its_run_writes_nothing_where_the_run_is() {
     let search = search.each_ref().map(|(name, value)| (*name, value.as_str()));
     assert_eq!(some.get("model-versions/search", &search).await.ok().get("model_versions"), None);
 
-    // A user with access to the run has created the model. As in MLflow, a version of this model
-    // refers to the model's run, and so does a version of that version.
+    // A user with access to the run has created the logged model. As in MLflow, a model version that
+    // is created from it refers to its run, and so does a model version that is created from that
+    // version.
     let model = text(&all.post("logged-models", model).await.ok(), "/model/info/model_id");
     let of_model = json!({ "name": "m", "source": format!("models:/{model}"), "model_id": model });
     let of_version = json!({ "name": "m", "source": "models:/m/1" });

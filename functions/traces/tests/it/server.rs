@@ -15,8 +15,7 @@ const LEASE: Duration = Duration::from_millis(20);
 /// Path of the traces in version 3 of the API.
 pub(crate) const ALL: &str = "/api/3.0/mlflow/traces";
 
-/// A process of the server, with this function and the tracking function, which creates
-/// experiments.
+/// A process of the server with two functions: `traces`, and `tracking`, which creates experiments.
 #[derive(Clone)]
 pub(crate) struct Server(pub(crate) TestClient);
 

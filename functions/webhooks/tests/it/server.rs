@@ -43,7 +43,7 @@ impl Site {
         Self::with(|store| store).await
     }
 
-    /// Creates a site whose store is configured by this function.
+    /// Creates a site. `configured` takes the default store and returns the one that the server uses.
     pub(crate) async fn with(configured: impl FnOnce(Store) -> Store) -> Self {
         let base = test_site::TestEnvironment::new().await;
         let server = Server::on(&configured(store(&base.faulty())));

@@ -22,7 +22,7 @@ use tokio::sync::{Notify, Semaphore};
 use tower::ServiceExt;
 
 const MB: usize = 1 << 20;
-/// Total bytes of bodies that are processed concurrently, except for a single longer one.
+/// Maximum total bytes of bodies that are processed concurrently. A longer body is processed alone.
 const MAX_PROCESSING_BYTES: usize = 16 * MB;
 /// Maximum size of a body in bytes.
 const MAX_BODY_BYTES: usize = 32 * MB;

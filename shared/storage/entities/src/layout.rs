@@ -146,9 +146,9 @@ pub fn key() -> Key {
     rows::Config::key(&SETTING_NAME.into())
 }
 
-/// Returns the key of a row that exists while the table is being copied from another one. The row of
-/// the default experiment is written together with it, so that earlier versions refuse the table,
-/// too.
+/// Returns the key of a row that exists while the table is being copied from another one. Servers
+/// refuse such a table. The row of the default experiment is written in the same transaction, so that
+/// earlier versions, which do not know this key, do not take the table for an empty one.
 #[must_use]
 pub fn copy_key() -> Key {
     rows::Config::key(&COPY_NAME.into())

@@ -5,8 +5,9 @@
 //!
 //! A page ends when it reaches one of three limits: the number of entities, the bytes of the
 //! response ([`ResponsePage`]), or the bytes that were read ([`ReadBudget`]). If all entities have
-//! to be read, [`FirstEntities`] keeps those that belong to the page. [`Candidates`] are the
-//! entities of a list that requests write, as opposed to the lists of the index.
+//! to be read, [`FirstEntities`] keeps those that belong to the page. [`Candidates`] reads
+//! the entities of a list that is written by requests. The lists of the index are written by the
+//! indexer.
 
 mod candidates;
 mod cooperative_yield;
