@@ -35,8 +35,8 @@ impl Workspaces {
         self.remove_skills(&here).await
     }
 
-    /// Removes skills with their versions. The document of a skill is removed last. The files of
-    /// uploaded content stay, as those of experiments do.
+    /// Removes skills with their versions. The document of a skill is removed last. The crate
+    /// `retention` has deleted uploaded content before.
     async fn remove_skills(&self, workspace: &Name) -> Result<()> {
         for row in self.table.query(Query::of(rows::Skill::partition(workspace))).await? {
             let unreadable = || unreadable(&row, "a skill");
