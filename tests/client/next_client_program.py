@@ -1,8 +1,9 @@
-"""Uses label schemas, review queues, issues and MCP servers with the client of MLflow 3.18, which runs
-in a process of its own.
+"""Uses label schemas, review queues, issues, MCP servers and skills with the client of MLflow 3.18,
+which runs in a process of its own.
 """
 
 import sys
+from pathlib import Path
 
 import mlflow
 from mlflow.entities import IssueReference
@@ -92,6 +93,62 @@ def _servers() -> None:
     assert _refused(client.get_mcp_server, name) == "RESOURCE_DOES_NOT_EXIST"
 
 
+def _skills(directory: Path) -> None:
+    client = mlflow.MlflowClient()
+    local = directory / "local"
+    manifest = b"---\nname: code-review\ndescription: Reviews code.\n---\n"
+    files = {"SKILL.md": manifest, "docs/a b.md": b"", "docs/deep/ä.bin": bytes(range(256))}
+    _write(local, files)
+    first = mlflow.genai.register_skill(source=str(local), organization="acme")
+    assert (first.name, first.version, first.source_type) == ("code-review", 1, "mlflow")
+    _write(local, {"SKILL.md": manifest + b"More.\n"})
+    second = mlflow.genai.register_skill(source=str(local), organization="acme", status="draft")
+    assert (second.version, second.digest != first.digest) == (2, True)
+
+    client.set_skill_alias(name="code-review", organization="acme", alias="next", version=2)
+    for uri, more in (("@acme/code-review", b""), ("@acme/code-review/1", b""), ("@acme/code-review@next", b"More.\n")):
+        pulled = Path(mlflow.genai.pull(f"skills:/{uri}", destination=directory / f"pulled {uri.replace('/', ' ')}"))
+        found = {file.relative_to(pulled).as_posix(): file.read_bytes() for file in pulled.rglob("*") if file.is_file()}
+        assert found == files | {"SKILL.md": manifest + more}, (uri, found)
+    client.delete_skill_alias(name="code-review", organization="acme", alias="next")
+    assert _refused(mlflow.genai.pull, "skills:/@acme/code-review@next", destination=directory / "none") == "RESOURCE_DOES_NOT_EXIST"
+
+    git = "https://example.com/skills.git"
+    batch = [{"name": name, "source_type": "git", "source": git, "ref": "v1", "subpath": name, "digest": first.digest} for name in ("write", "read")]
+    registered = client.bulk_register_skills(skill_definitions=batch)
+    again = client.bulk_register_skills(skill_definitions=batch)
+    assert [(version.name, version.version) for version in again] == [("write", 1), ("read", 1)] == [(version.name, version.version) for version in registered]
+    client.create_skill_version(name="read", source=git, digest=second.digest)
+    assert client.get_latest_skill_version(name="read").version == 2
+    client.set_skill_tag(name="read", key="team/name", value="search")
+    client.set_skill_version_tag(name="read", version=1, key="k", value="v")
+    client.update_skill(name="read", description="Reads.")
+
+    assert [skill.name for skill in mlflow.genai.search_skills()] == ["read", "write", "code-review"]
+    assert [skill.name for skill in mlflow.genai.search_skills(filter_string="organization = 'acme'")] == ["code-review"]
+    assert [skill.name for skill in mlflow.genai.search_skills(filter_string="tags.`team/name` = 'search'")] == ["read"]
+    page = mlflow.genai.search_skills(max_results=2, order_by=["name DESC"])
+    rest = mlflow.genai.search_skills(max_results=2, order_by=["name DESC"], page_token=page.token)
+    assert [skill.name for skill in [*page, *rest]] == ["write", "read", "code-review"]
+    assert [version.version for version in client.search_skill_versions(name="read", filter_string="tags.k = 'v'")] == [1]
+
+    client.delete_skill_tag(name="read", key="team/name")
+    client.delete_skill_version_tag(name="read", version=1, key="k")
+    read = client.get_skill(name="read")
+    assert (read.tags, read.description, read.latest_version) == ({}, "Reads.", 2)
+    client.update_skill_version(name="read", version=2, status="deprecated")
+    client.delete_skill_version(name="read", version=2)
+    assert client.get_latest_skill_version(name="read").version == 1
+    client.delete_skill(name="code-review", organization="acme")
+    assert _refused(mlflow.genai.pull, "skills:/@acme/code-review/1", destination=directory / "none") == "RESOURCE_DOES_NOT_EXIST"
+
+
+def _write(directory: Path, files: dict[str, bytes]) -> None:
+    for name, content in files.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_bytes(content)
+
+
 def _trace() -> str:
     with mlflow.start_span("answer") as span:
         return span.trace_id
@@ -106,6 +163,7 @@ def main() -> None:
     _reviews(experiment, traces)
     _issues(experiment, traces)
     _servers()
+    _skills(Path(sys.argv[2]))
 
 
 main()

@@ -21,7 +21,7 @@ def _run(directory: Path, *arguments: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_reviews_issues_and_servers(subject: Side, tmp_path: Path) -> None:
+def test_reviews_issues_servers_and_skills(subject: Side, tmp_path: Path) -> None:
     _run(tmp_path, str(Path(__file__).with_name("next_client_program.py")), subject.url, str(tmp_path))
 
 

@@ -2,12 +2,13 @@
 processes.
 """
 
+import os
 from collections.abc import Iterator
 
 import pytest
 
 from tests.support.http import Side
-from tests.support.next_release import next_release
+from tests.support.next_release import form_reader, next_release
 from tests.support.pair import FIRST_EXPERIMENT_OF_REFERENCE
 from tests.support.servers import NextStockMlflow
 
@@ -30,6 +31,8 @@ NEXT_RELEASE = pytest.mark.xdist_group("next-release")
 
 @pytest.fixture(scope="session")
 def next_reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
-    server = NextStockMlflow(tmp_path_factory.mktemp("next"), next_release(), FIRST_EXPERIMENT_OF_REFERENCE)
+    release = next_release()
+    environment = {"PYTHONPATH": os.pathsep.join(map(str, (release, form_reader())))}
+    server = NextStockMlflow(tmp_path_factory.mktemp("next"), release, FIRST_EXPERIMENT_OF_REFERENCE, environment)
     yield Side("reference", server.url)
     server.stop()

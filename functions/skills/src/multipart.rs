@@ -2,8 +2,12 @@
 
 use mlflow_api::{Error, ErrorCode, Result};
 
-/// Maximum number of parts of a form.
-const MAX_PARTS: usize = 4;
+/// Maximum number of parts that are files.
+const MAX_FILES: usize = 2;
+/// Maximum number of other parts.
+const MAX_FIELDS: usize = 1;
+/// Maximum size of a part that is not a file, in bytes.
+const MAX_FIELD_BYTES: usize = 1 << 20;
 
 /// A part of a form.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,7 +20,8 @@ pub(crate) struct Part<'a> {
     pub(crate) content: &'a [u8],
 }
 
-/// Reads the parts of a form. `content_type` contains the boundary that separates them.
+/// Reads the parts of a form. `content_type` contains the boundary that separates them. As in MLflow, a
+/// part without an end is ignored.
 ///
 /// # Errors
 /// Fails with `BAD_REQUEST` if the form is malformed.
@@ -24,6 +29,9 @@ pub(crate) fn parts<'a>(content_type: &str, body: &'a [u8]) -> Result<Vec<Part<'
     let boundary = parameter(content_type, "boundary").filter(|boundary| !boundary.is_empty());
     let boundary = boundary.ok_or_else(|| Error::new(ErrorCode::BadRequest, "Missing boundary in multipart."))?;
     let delimiter = format!("--{boundary}");
+    if body.is_empty() {
+        return Ok(Vec::new());
+    }
     // A line break precedes each boundary except for the first one, which may follow a preamble.
     let start = find(body, delimiter.as_bytes()).ok_or_else(malformed)?;
     let mut rest = body.get(start + delimiter.len()..).unwrap_or_default();
@@ -38,17 +46,24 @@ pub(crate) fn parts<'a>(content_type: &str, body: &'a [u8]) -> Result<Vec<Part<'
         let (headers, content_start) = if after.starts_with(b"\r\n") {
             (&b""[..], 2)
         } else {
-            let end = find(after, b"\r\n\r\n").ok_or_else(malformed)?;
+            let Some(end) = find(after, b"\r\n\r\n") else { return Ok(parts) };
             (after.get(..end).unwrap_or_default(), end + 4)
         };
         let content = after.get(content_start..).unwrap_or_default();
-        let end = find(content, delimiter.as_bytes()).ok_or_else(malformed)?;
+        let Some(end) = find(content, delimiter.as_bytes()) else { return Ok(parts) };
         let (content, next) = content.split_at_checked(end).ok_or_else(malformed)?;
         rest = next.get(delimiter.len()..).unwrap_or_default();
-        if parts.len() == MAX_PARTS {
-            return Err(Error::new(ErrorCode::BadRequest, "Too many parts in multipart."));
+        let part = part(headers, content)?;
+        if !part.is_file && part.content.len() > MAX_FIELD_BYTES {
+            return Err(Error::new(ErrorCode::BadRequest, "Part exceeded maximum size of 1024KB."));
         }
-        parts.push(part(headers, content)?);
+        parts.push(part);
+        for (is_file, kind, most) in [(true, "files", MAX_FILES), (false, "fields", MAX_FIELDS)] {
+            if parts.iter().filter(|part| part.is_file == is_file).count() > most {
+                let message = format!("Too many {kind}. Maximum number of {kind} is {most}.");
+                return Err(Error::new(ErrorCode::BadRequest, message));
+            }
+        }
     }
 }
 
@@ -123,7 +138,7 @@ fn find(text: &[u8], pattern: &[u8]) -> Option<usize> {
 }
 
 fn malformed() -> Error {
-    Error::new(ErrorCode::BadRequest, "There was an error parsing the body")
+    Error::new(ErrorCode::BadRequest, "Invalid multipart data.")
 }
 
 #[cfg(test)]
@@ -148,12 +163,13 @@ mod tests {
         {
             assert_eq!(names(content_type, body).unwrap(), expected);
         }
-        assert_eq!(names("multipart/form-data; boundary=x", "--x--").unwrap(), []);
+        for body in ["", "--x--", "--x\r\n\r\n", "--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nb\r\n--"] {
+            assert_eq!(names("multipart/form-data; boundary=x", body).unwrap(), [], "{body}");
+        }
         for (content_type, body) in [
             ("multipart/form-data", body),
             ("multipart/form-data; boundary=", body),
             ("multipart/form-data; boundary=z", body),
-            ("multipart/form-data; boundary=x", "--x\r\n\r\n"),
             ("multipart/form-data; boundary=x", "--x\r\n\r\na\r\n--x--"),
         ] {
             assert!(names(content_type, body).is_err(), "{content_type} {body}");

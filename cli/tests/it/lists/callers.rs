@@ -88,7 +88,11 @@ fn targets() -> impl Iterator<Item = (GrantType, &'static str)> {
 }
 
 fn is_grantable((kind, _, level): &Grant) -> bool {
-    *kind != GrantType::Workspace || matches!(level, PermissionLevel::Use | PermissionLevel::Manage)
+    match kind {
+        GrantType::Workspace => matches!(level, PermissionLevel::Use | PermissionLevel::Manage),
+        GrantType::Skill => *level != PermissionLevel::Use,
+        _ => true,
+    }
 }
 
 fn reading_everything() -> Vec<Grant> {

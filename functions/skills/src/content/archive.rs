@@ -3,18 +3,17 @@
 
 use std::io::Read;
 
-use flate2::read::GzDecoder;
+use flate2::bufread::GzDecoder;
 use mlflow_api::skills::{ContentLimits, canonical_path, display_path};
-use mlflow_api::{Error, ErrorCode, Result};
+use mlflow_api::{Error, Result};
 
-use super::tar::Entries;
+use super::errors::{malformed, too_large, too_large_content};
+use super::tar::{Entries, HEADER_BYTES, Kind};
 use super::tree::{ContentFile, Tree};
 
-/// Number of bytes per permitted entry that a decompressed archive may have in addition to the
-/// content of its files. An archive needs them for headers and padding.
-const HEADER_BYTES: usize = 1_024;
-/// Characters in names of files that MLflow's artifact API cannot download
-/// (`_UNDOWNLOADABLE_CHARACTERS`).
+/// Maximum number of bytes of padding per entry.
+const PADDING_BYTES: usize = 511;
+/// Characters that the artifact API cannot have in a name (`_UNDOWNLOADABLE_CHARACTERS`).
 const UNDOWNLOADABLE: [char; 3] = ['%', '?', '#'];
 
 /// Unpacks a tar archive that is compressed by gzip, and returns its files, sorted by path.
@@ -27,62 +26,83 @@ pub(crate) fn unpack(archive: &[u8], limits: ContentLimits) -> Result<Vec<Conten
     if archive.is_empty() {
         return Err(Error::invalid("The 'content' part is empty."));
     }
-    let unpacked = decompress(archive, limits)?;
-    let (mut entries, mut tree) = (Entries::of(&unpacked), Tree::default());
+    let (unpacked, is_cut) = decompress(archive, limits)?;
+    if unpacked.is_empty() {
+        return Err(malformed());
+    }
+    let (mut entries, mut tree) = (Entries::of(&unpacked, is_cut, limits), Tree::default());
     let (mut files, mut count, mut bytes) = (Vec::new(), 0, 0_usize);
+    let mut undownloadable = None;
     while let Some(entry) = entries.next()? {
         count += 1;
         if count > limits.files {
             return Err(too_large(limits, &format!("Archive contains more than {} entries.", limits.files)));
         }
-        let Some(path) = path_of(&entry.name)? else {
-            if entry.is_directory {
+        let shown = || display_path(&entry.name);
+        let size = entry
+            .size
+            .ok_or_else(|| Error::invalid(format!("Archive entry '{}' declares a negative size.", shown())))?;
+        let path = path_of(&entry.name)?;
+        if entry.kind == Kind::Other {
+            return Err(Error::invalid(format!("Archive entry '{}' is not a regular file or directory.", shown())));
+        }
+        let is_directory = entry.kind == Kind::Directory;
+        let Some(path) = path else {
+            if is_directory {
                 continue;
             }
             return Err(Error::invalid("Archive root entry must be a directory."));
         };
-        let composed = tree.add(&path, entry.is_directory)?;
-        if entry.is_directory {
+        let composed = tree.add(&path, is_directory)?;
+        undownloadable =
+            undownloadable.or_else(|| undownloadable_part(&path)).or_else(|| undownloadable_part(&composed));
+        if is_directory {
             continue;
         }
-        bytes = bytes.saturating_add(entry.content.len());
+        bytes = bytes.saturating_add(size);
         if bytes > limits.bytes {
             return Err(too_large_content(limits));
         }
-        files.push((path, ContentFile { path: composed, content: entry.content.to_vec() }));
+        files.push(ContentFile { path: composed, content: entries.content(size)?.to_vec() });
     }
+    entries.finish()?;
     if files.is_empty() {
         return Err(Error::invalid("The uploaded skill content contains no files."));
     }
-    for (path, file) in &files {
-        // Files are stored under the composed form of their names, which is also the form in
-        // MLflow's digest. MLflow checks the names as written, so both forms are checked.
-        let is_undownloadable = |path: &str| path.contains(UNDOWNLOADABLE);
-        if is_undownloadable(path) || is_undownloadable(&file.path) {
-            return Err(Error::invalid(format!(
-                "Uploaded skill content contains a name that cannot be downloaded back through the artifact API: '{path}'. \
-                 Names must not contain '%', '?', '#'."
-            )));
-        }
+    if let Some(path) = undownloadable {
+        return Err(Error::invalid(format!(
+            "Uploaded skill content contains a name that cannot be downloaded back through the artifact API: '{path}'. \
+             Names must not contain '%', '?', '#'."
+        )));
     }
-    let mut files: Vec<_> = files.into_iter().map(|(_, file)| file).collect();
+    // Files are stored by their composed names, which MLflow's digest also contains.
     files.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(files)
 }
 
-/// Decompresses an archive. Stops and refuses it as soon as it exceeds the maximum size of the
-/// content and of the headers together.
-fn decompress(archive: &[u8], limits: ContentLimits) -> Result<Vec<u8>> {
-    let most = limits.bytes + limits.files * HEADER_BYTES;
-    let mut unpacked = Vec::new();
-    let mut decoder = GzDecoder::new(archive).take(u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1));
-    decoder
-        .read_to_end(&mut unpacked)
-        .map_err(|error| Error::invalid(format!("'content.tar.gz' is not a readable tar archive: {error}")))?;
-    if unpacked.len() > most {
-        return Err(too_large_content(limits));
+/// Returns the file or directory in a path whose name the artifact API cannot have.
+fn undownloadable_part(path: &str) -> Option<String> {
+    let place = path.find(UNDOWNLOADABLE)?;
+    let end = path.get(place..)?.find('/').map_or(path.len(), |length| place + length);
+    path.get(..end).map(str::to_owned)
+}
+
+/// Decompresses all members of an archive. Returns whether it is too large, in which case the result
+/// is its beginning: more bytes than any archive within the limits has.
+fn decompress(archive: &[u8], limits: ContentLimits) -> Result<(Vec<u8>, bool)> {
+    let most = limits.bytes + limits.files * (HEADER_BYTES + PADDING_BYTES);
+    let (mut unpacked, mut rest) = (Vec::new(), archive);
+    while !rest.is_empty() && unpacked.len() <= most {
+        let left = u64::try_from(most + 1 - unpacked.len()).unwrap_or(u64::MAX);
+        let mut decoder = GzDecoder::new(rest).take(left);
+        decoder.read_to_end(&mut unpacked).map_err(|_| malformed())?;
+        rest = decoder.into_inner().into_inner();
+        // Zeros may follow each member.
+        let zeros = rest.iter().take_while(|byte| **byte == 0).count();
+        rest = rest.get(zeros..).unwrap_or_default();
     }
-    Ok(unpacked)
+    let is_cut = unpacked.len() > most;
+    Ok((unpacked, is_cut))
 }
 
 /// Returns the canonical path of an entry with this name, or `None` for the root directory.
@@ -97,19 +117,6 @@ fn path_of(name: &[u8]) -> Result<Option<String>> {
         return Ok(None);
     }
     canonical_path(text).map_err(|error| unsafe_path(&error.message))
-}
-
-fn too_large_content(limits: ContentLimits) -> Error {
-    let message = format!("Archive content exceeds the skill content size limit of {} bytes.", limits.bytes);
-    too_large(limits, &message)
-}
-
-/// Returns the error for an archive that exceeds a limit. Its code is MLflow's, except in a Lambda,
-/// whose limits MLflow does not have.
-fn too_large(limits: ContentLimits, message: &str) -> Error {
-    let code =
-        if limits == ContentLimits::LAMBDA { ErrorCode::RequestTooLarge } else { ErrorCode::InvalidParameterValue };
-    Error::new(code, message)
 }
 
 #[cfg(test)]
@@ -172,6 +179,14 @@ mod tests {
     }
 
     #[test]
+    fn all_members_of_gzip_are_one_archive() {
+        let mut tar = Vec::new();
+        GzDecoder::new(&archive(&[("a", b'0', b"x"), ("b", b'0', b"y")])[..]).read_to_end(&mut tar).unwrap();
+        let (one, other) = tar.split_at(700);
+        assert_eq!(names(&[compressed(one), compressed(other), vec![0; 9]].concat()).unwrap(), ["a", "b"]);
+    }
+
+    #[test]
     fn everything_else_is_refused() {
         for (name, kind) in [
             ("a", b'1'),
@@ -192,13 +207,14 @@ mod tests {
         ] {
             assert!(names(&archive(&[(name, kind, b"")])).is_err(), "{name} {kind}");
         }
-        for sent in [&b""[..], b"x", &compressed(b"x"), &compressed(&[1; 512])] {
+        for sent in [&b""[..], b"x", &compressed(b""), &compressed(b"x"), &compressed(&[1; 512])] {
             assert!(names(sent).is_err());
         }
         let mut cut = archive(&[("a", b'0', b"x")]);
         cut.truncate(cut.len() - 4);
         assert!(names(&cut).is_err());
-        // The content of this entry is shorter than its header says.
+        assert!(names(&[archive(&[("a", b'0', b"x")]), b"x".to_vec()].concat()).is_err());
+        // Whose content is shorter than it says.
         assert!(names(&compressed(&header("a", b'0', 1_000))).is_err());
     }
 
@@ -213,6 +229,8 @@ mod tests {
         let many: Vec<_> = many.iter().map(|name| entry(name, b"")).collect();
         assert!(names(&archive(&many[..10])).is_ok());
         assert!(names(&archive(&many)).is_err());
+        let comment = format!("20015 comment={}\n", "x".repeat(20_000));
+        assert!(names(&archive(&[("x", b'x', comment.as_bytes()), entry("a", b"")])).is_err());
         // A small archive that would decompress to 100 MB.
         assert!(names(&compressed(&vec![0; 100 << 20])).is_err());
         let error = unpack(&archive(&[entry("a", &vec![0; 5 << 20])]), ContentLimits::LAMBDA).unwrap_err();

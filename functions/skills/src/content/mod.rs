@@ -2,6 +2,7 @@
 
 mod archive;
 mod digest;
+mod errors;
 mod tar;
 mod tree;
 

@@ -1,90 +1,116 @@
-//! A reader of tar archives that accepts regular files and directories only.
+//! A reader of tar archives.
 
-use mlflow_api::skills::display_path;
-use mlflow_api::{Error, Result};
+use mlflow_api::Result;
+use mlflow_api::skills::ContentLimits;
 
+use super::errors::{malformed, too_large_metadata};
+
+/// Number of bytes per entry that an archive may have in addition to its content and the padding of
+/// that.
+pub(super) const HEADER_BYTES: usize = 1_024;
 /// Size of a block, in bytes.
 const BLOCK: usize = 512;
-/// Maximum size of the metadata that precedes an entry, in bytes: a long name, or an extended
-/// header.
-const MAX_EXTENSION: usize = 64 << 10;
 
-/// An entry of an archive.
-pub(super) struct Entry<'a> {
-    /// Name, as the archive contains it.
+/// The type of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    File,
+    Directory,
+    /// A link, a device, or anything else that archives of skills must not have.
+    Other,
+}
+
+/// The header of an entry.
+pub(super) struct Entry {
+    /// Name, as written.
     pub(super) name: Vec<u8>,
-    /// Whether it is a directory.
-    pub(super) is_directory: bool,
-    /// Content.
-    pub(super) content: &'a [u8],
+    /// Type.
+    pub(super) kind: Kind,
+    /// Size of the content in bytes, or `None` if it is negative.
+    pub(super) size: Option<usize>,
 }
 
 /// A reader of the entries of an archive, one after another.
 pub(super) struct Entries<'a> {
+    archive: &'a [u8],
     rest: &'a [u8],
+    limits: ContentLimits,
+    is_cut: bool,
+    content_bytes: usize,
 }
 
 impl<'a> Entries<'a> {
-    pub(super) fn of(archive: &'a [u8]) -> Self {
-        Self { rest: archive }
+    /// Reads an archive, of which only the beginning is known if it is cut.
+    pub(super) fn of(archive: &'a [u8], is_cut: bool, limits: ContentLimits) -> Self {
+        Self { archive, rest: archive, limits, is_cut, content_bytes: 0 }
     }
 
-    /// Reads the next entry. Returns `None` at the end of the archive.
+    /// Reads the header of the next entry. Returns `None` at the end of the archive.
     ///
     /// # Errors
-    /// Fails with `INVALID_PARAMETER_VALUE` if the archive is malformed, or has an entry that is
-    /// neither a file nor a directory.
-    pub(super) fn next(&mut self) -> Result<Option<Entry<'a>>> {
+    /// Fails if the archive is malformed, or has too many bytes that are no content.
+    pub(super) fn next(&mut self) -> Result<Option<Entry>> {
         let (mut long_name, mut extended) = (None, Extended::default());
         loop {
             let Some(header) = self.header()? else {
                 return if long_name.is_none() && extended.is_empty() { Ok(None) } else { Err(malformed()) };
             };
             let kind = byte_at(header, 156);
-            let size = extended.size.filter(|_| !b"LKxg".contains(&kind));
-            let size = match size {
-                Some(size) => size,
-                None => number(field(header, 124, 12)).ok_or_else(malformed)?,
+            let is_extension = b"LKxXg".contains(&kind);
+            let is_negative = byte_at(header, 124) == 255;
+            let size = match extended.size.filter(|_| !is_extension) {
+                Some(size) => Some(size),
+                None if is_negative && !is_extension => None,
+                None => Some(number(field(header, 124, 12)).ok_or_else(malformed)?),
             };
-            match kind {
-                b'L' | b'K' | b'x' | b'X' | b'g' => {
-                    let content = self.content(size.min(MAX_EXTENSION + 1))?;
-                    if size > MAX_EXTENSION {
-                        return Err(Error::invalid("Archive metadata is larger than the allowance for tar headers."));
-                    }
-                    match kind {
-                        b'L' => long_name = Some(until_zero(content).to_vec()),
-                        b'x' | b'X' => extended.read(content)?,
-                        // `K` contains the target of a link, and links are refused below. `g`
-                        // contains defaults for all entries, which are ignored.
-                        _ => {}
-                    }
+            if is_extension {
+                let content = self.bytes(size.unwrap_or_default())?;
+                match kind {
+                    b'L' => long_name = Some(until_zero(content).to_vec()),
+                    b'x' | b'X' => extended.read(content)?,
+                    // The target of a link, which is refused, and defaults for all entries, of
+                    // which none is used.
+                    _ => {}
                 }
-                _ => {
-                    let name = extended.path.take().or_else(|| long_name.take()).unwrap_or_else(|| name(header));
-                    let ends_in_slash = name.ends_with(b"/");
-                    let is_directory = kind == b'5' || (kind == 0 && ends_in_slash);
-                    if !is_directory && !matches!(kind, 0 | b'0' | b'7') {
-                        return Err(Error::invalid(format!(
-                            "Archive entry '{}' is not a regular file or directory.",
-                            display_path(&name)
-                        )));
-                    }
-                    let content = if is_directory { &[] } else { self.content(size)? };
-                    return Ok(Some(Entry { name, is_directory, content }));
-                }
+                continue;
             }
+            let name = extended.path.take().or_else(|| long_name.take()).unwrap_or_else(|| name(header));
+            let kind = match kind {
+                0 if !name.ends_with(b"/") => Kind::File,
+                b'0' | b'7' => Kind::File,
+                0 | b'5' => Kind::Directory,
+                _ => Kind::Other,
+            };
+            return Ok(Some(Entry { name, kind, size }));
         }
     }
 
-    /// Reads a header. Returns `None` at the end of the archive, which is a block of zeros or the
-    /// end of the data.
+    /// Reads the content of the file whose header has been read.
+    pub(super) fn content(&mut self, size: usize) -> Result<&'a [u8]> {
+        self.content_bytes += size.checked_next_multiple_of(BLOCK).ok_or_else(malformed)?;
+        self.bytes(size)
+    }
+
+    /// Checks the bytes after the last entry.
+    ///
+    /// # Errors
+    /// Fails if the whole archive has too many bytes that are no content.
+    pub(super) fn finish(&self) -> Result<()> {
+        self.check_metadata(self.archive.len())
+    }
+
+    /// Checks how many of the first bytes of the archive are no content.
+    fn check_metadata(&self, bytes: usize) -> Result<()> {
+        let most = self.limits.files * HEADER_BYTES + self.content_bytes;
+        if bytes > most { Err(too_large_metadata(self.limits, most)) } else { Ok(()) }
+    }
+
+    /// Reads a header. Returns `None` at the end of the archive.
     fn header(&mut self) -> Result<Option<&'a [u8]>> {
-        if self.rest.is_empty() {
+        if self.rest.is_empty() && !self.is_cut {
             return Ok(None);
         }
-        let (header, rest) = self.rest.split_at_checked(BLOCK).ok_or_else(malformed)?;
-        self.rest = rest;
+        let header = self.take(BLOCK)?;
         if header.iter().all(|byte| *byte == 0) {
             return Ok(None);
         }
@@ -100,12 +126,21 @@ impl<'a> Entries<'a> {
         Ok(Some(header))
     }
 
-    /// Reads the content of an entry, and skips the padding after it.
-    fn content(&mut self, size: usize) -> Result<&'a [u8]> {
-        let padded = size.checked_next_multiple_of(BLOCK).ok_or_else(malformed)?;
-        let (padded, rest) = self.rest.split_at_checked(padded).ok_or_else(malformed)?;
-        self.rest = rest;
+    /// Reads bytes, and their padding.
+    fn bytes(&mut self, size: usize) -> Result<&'a [u8]> {
+        let padded = self.take(size.checked_next_multiple_of(BLOCK).ok_or_else(malformed)?)?;
         padded.get(..size).ok_or_else(malformed)
+    }
+
+    fn take(&mut self, size: usize) -> Result<&'a [u8]> {
+        let Some((taken, rest)) = self.rest.split_at_checked(size) else {
+            // A cut archive is larger than its content may be together with all headers.
+            self.finish()?;
+            return Err(malformed());
+        };
+        self.rest = rest;
+        self.check_metadata(self.archive.len() - rest.len())?;
+        Ok(taken)
     }
 }
 
@@ -173,8 +208,4 @@ fn number(field: &[u8]) -> Option<usize> {
 
 fn decimal(digits: &[u8]) -> Option<usize> {
     std::str::from_utf8(digits).ok()?.parse().ok()
-}
-
-fn malformed() -> Error {
-    Error::invalid("'content.tar.gz' is not a readable tar archive.")
 }

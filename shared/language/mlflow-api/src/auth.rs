@@ -214,6 +214,11 @@ pub fn parse_grant(level: &str, kind: &str) -> Result<(PermissionLevel, GrantTyp
             ))),
         };
     }
+    if kind == GrantType::Skill && matches!(level, PermissionLevel::Use | PermissionLevel::NoPermissions) {
+        return Err(Error::invalid(format!(
+            "Invalid permission '{level}' for resource_type='skill'. Skill Registry grants accept only: ('DENY', 'EDIT', 'MANAGE', 'READ')."
+        )));
+    }
     if level == PermissionLevel::NoPermissions {
         return Err(Error::invalid(format!(
             "Invalid permission '{level}' for resource_type='{}'. Resource-level grants accept only: ('DENY', 'EDIT', 'MANAGE', 'READ', 'USE').",
@@ -411,6 +416,13 @@ mod tests {
         ));
         assert!(refusal("READ", "workspace").ends_with("Workspace-wide grants accept only: ('MANAGE', 'USE')."));
         assert!(refusal("NO_PERMISSIONS", "run").contains("Resource-level grants accept only: ('DENY', 'EDIT', "));
+        for level in ["USE", "NO_PERMISSIONS"] {
+            assert!(
+                refusal(level, "skill")
+                    .ends_with("Skill Registry grants accept only: ('DENY', 'EDIT', 'MANAGE', 'READ').")
+            );
+        }
+        assert_eq!(parse_grant("EDIT", "skill").unwrap(), (PermissionLevel::Edit, GrantType::Skill));
         assert_eq!(parse_grant("DENY", "run").unwrap(), (PermissionLevel::Deny, GrantType::Run));
         assert!(GrantType::Run.check_pattern("7").is_err() && GrantType::Run.check_pattern("*").is_ok());
         assert!(GrantType::Scorer.check_pattern("7/x").is_ok());

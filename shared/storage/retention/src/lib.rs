@@ -30,7 +30,8 @@
 //! [`models`] deletes logged models in the same way. [`experiment`] deletes all runs, logged models
 //! and traces of an experiment before the experiment itself. [`expired_traces`] deletes expired
 //! traces, and [`trace_files`] the files of deleted traces (`docs/design/traces-at-rest.md`).
-//! [`histories`] deletes metric histories (`docs/design/run-metrics.md`).
+//! [`histories`] deletes metric histories (`docs/design/run-metrics.md`), and [`skill_content`] the
+//! uploaded content of skills whose workspace was deleted with them.
 
 mod age;
 mod artifacts;
@@ -49,6 +50,7 @@ mod removal;
 mod removal_claims;
 mod report;
 mod runs;
+mod skill_content;
 mod store;
 mod timed_removal;
 mod trace_files;

@@ -91,8 +91,9 @@ impl Retention {
     /// its contents. If no experiment is left, also deletes the row that lists the workspace.
     ///
     /// # Errors
-    /// Returns failures of the table.
+    /// Returns failures of the table, and of the deletion of files.
     pub async fn remove_rest(&self, workspaces: &Workspaces, workspace: &Workspace) -> Result<()> {
+        self.remove_skill_content(workspace).await?;
         workspaces.remove_contents(workspace).await?;
         if self.removed_with(workspace).await?.entities().next().is_none() {
             workspaces.forget(workspace).await?;

@@ -36,8 +36,8 @@ impl Workspaces {
     }
 
     /// Removes skills with their versions. The document of a skill is removed last, so that a
-    /// repeated call finds versions that remain. The files of uploaded content are not removed, and
-    /// neither are the artifacts of experiments.
+    /// repeated call finds versions that remain. The crate `retention` has deleted uploaded content
+    /// before.
     async fn remove_skills(&self, workspace: &Name) -> Result<()> {
         for row in self.table.query(Query::of(rows::Skill::partition(workspace))).await? {
             let unreadable = || unreadable(&row, "a skill");
