@@ -46,7 +46,7 @@ const CREATIONS: [&str; 8] = [
 
 /// Rows that an abandoned write may leave behind, by its path. They are invisible without the item
 /// that refers to them.
-const LEFT_OVER: [(&str, &str); 14] = [
+const LEFT_OVER: [(&str, &str); 18] = [
     // Readers return a point once, even if it is in two tails.
     ("/runs/log-batch", "MetricJournal"),
     ("/runs/log-metric", "MetricJournal"),
@@ -66,6 +66,11 @@ const LEFT_OVER: [(&str, &str); 14] = [
     ("/registered-models/delete", "ModelHome"),
     ("/registered-models/delete", "ModelTag"),
     ("/registered-models/delete", "ModelVersion"),
+    // The next deletion in the workspace completes the removal of the samples named `written`.
+    ("written", "SkillRemoval"),
+    ("written", "SkillVersion"),
+    ("written", "McpServerRemoval"),
+    ("written", "McpServerVersion"),
 ];
 
 /// A request of a client.
