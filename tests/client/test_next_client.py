@@ -21,8 +21,12 @@ def _run(directory: Path, *arguments: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_reviews_issues_servers_and_skills(subject: Side, tmp_path: Path) -> None:
-    _run(tmp_path, str(Path(__file__).with_name("next_client_program.py")), subject.url, str(tmp_path))
+def test_reviews_issues_servers_and_skills(tmp_path: Path) -> None:
+    server = ServerlessMlflow(tmp_path / "server", in_memory=True, artifact_root="mlflow-artifacts:/")
+    try:
+        _run(tmp_path, str(Path(__file__).with_name("next_client_program.py")), server.url, str(tmp_path))
+    finally:
+        server.stop()
 
 
 @pytest.mark.slow
