@@ -2,7 +2,7 @@
 
 use access::{Action, Needs, Scope};
 use artifact_access::send_file;
-use artifact_access::{check_writable, needs};
+use artifact_access::{check_deletable, check_writable, needs};
 use artifact_store::ArtifactPath;
 use mlflow_api::logged_models::FileInfo;
 use mlflow_api::requests::artifacts as message;
@@ -93,7 +93,7 @@ impl Endpoint for Delete {
 
     fn read(request: &Request) -> Result<Self> {
         let path = path_in_request(request)?;
-        check_writable(&path).map(|()| Self(path))
+        check_deletable(&path).map(|()| Self(path))
     }
 
     fn needs(&self) -> Needs {

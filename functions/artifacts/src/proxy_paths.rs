@@ -58,6 +58,24 @@ fn directory_of_runs(path: &ArtifactPath) -> Option<Target> {
 /// the experiment or the skill was moved from there when that workspace was deleted. Returns
 /// `RESOURCE_DOES_NOT_EXIST` if the path belongs to an experiment of another workspace.
 pub(crate) async fn path_in_workspace(scope: &Scope, store: &Store, path: &ArtifactPath) -> Result<ArtifactPath> {
+    let path = located_path(scope, store, path).await?;
+    // A version of the skill has to refer to the content. Content of a deleted skill may remain, and
+    // another skill may have its name.
+    if let Some(name) = skill_of(&path) {
+        let skill = scope.known_skill(&name)?;
+        let is_kept = match &skill {
+            Some(skill) => store.keeps_skill_content(scope.workspace(), skill, &path).await?,
+            None => false,
+        };
+        if !is_kept {
+            return Err(Error::not_found(format!("Skill '{name}' has no uploaded content in this directory.")));
+        }
+    }
+    Ok(path)
+}
+
+/// Returns the path below the artifact root of a path in a request.
+async fn located_path(scope: &Scope, store: &Store, path: &ArtifactPath) -> Result<ArtifactPath> {
     let experiment = experiment_of(path).map(|experiment| scope.experiment(experiment));
     let workspace = scope.workspace();
     if !scope.identity().has_workspaces {

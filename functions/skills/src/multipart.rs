@@ -2,6 +2,8 @@
 
 use mlflow_api::{Error, ErrorCode, Result};
 
+/// Maximum length of a boundary (RFC 2046, section 5.1.1).
+const MAX_BOUNDARY_LENGTH: usize = 70;
 /// Maximum number of parts that are files.
 const MAX_FILES: usize = 2;
 /// Maximum number of other parts.
@@ -28,6 +30,9 @@ pub(crate) struct Part<'a> {
 pub(crate) fn parts<'a>(content_type: &str, body: &'a [u8]) -> Result<Vec<Part<'a>>> {
     let boundary = parameter(content_type, "boundary").filter(|boundary| !boundary.is_empty());
     let boundary = boundary.ok_or_else(|| Error::new(ErrorCode::BadRequest, "Missing boundary in multipart."))?;
+    if boundary.len() > MAX_BOUNDARY_LENGTH {
+        return Err(malformed());
+    }
     let delimiter = format!("--{boundary}");
     if body.is_empty() {
         return Ok(Vec::new());

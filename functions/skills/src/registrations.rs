@@ -7,6 +7,7 @@ use mlflow_api::skills::{
 };
 use mlflow_api::{Error, ErrorCode, Request, Result};
 use service::Endpoint;
+use tokio::sync::Semaphore;
 
 use crate::content::{digest, unpack};
 use crate::multipart;
@@ -90,12 +91,17 @@ impl Endpoint for Create {
             }
             Registered::Archive(archive) => {
                 store.check_serves_artifacts()?;
+                let _permit = UPLOADS.acquire().await.map_err(Error::internal)?;
                 let content = unpacked(archive, store.limits(), self.digest).await?;
                 Box::pin(store.version_upload(&name, content, self.status, user)).await
             }
         }
     }
 }
+
+/// Limits the number of uploads that are unpacked and stored at a time, because the content of each of
+/// them is in memory meanwhile. Other uploads wait.
+static UPLOADS: Semaphore = Semaphore::const_new(2);
 
 /// Returns the metadata and the archive that a form contains.
 fn form<'a>(content_type: &str, body: &'a [u8]) -> Result<(&'a [u8], &'a [u8])> {

@@ -6,6 +6,10 @@ use std::collections::{HashMap, HashSet};
 use mlflow_api::skills::composed_path;
 use mlflow_api::{Error, Result};
 
+/// Maximum total length of all paths of an archive, in bytes, those of implied directories included.
+/// A path is stored several times, so they take about five times as much memory.
+const MAX_PATH_BYTES: usize = 4 << 20;
+
 /// A file of a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ContentFile {
@@ -23,6 +27,7 @@ pub(super) struct Tree {
     directories: HashSet<String>,
     composed: HashMap<String, String>,
     folded: HashMap<String, String>,
+    path_bytes: usize,
 }
 
 impl Tree {
@@ -57,6 +62,10 @@ impl Tree {
     }
 
     fn register(&mut self, path: &str) -> Result<String> {
+        self.path_bytes += path.len();
+        if self.path_bytes > MAX_PATH_BYTES {
+            return Err(Error::invalid(format!("The paths of the archive have more than {MAX_PATH_BYTES} bytes.")));
+        }
         let composed = composed_path(path);
         if let Some(previous) = self.composed.get(&composed) {
             return Err(Error::invalid(if previous == path {
@@ -85,6 +94,15 @@ impl Tree {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn implied_directories_count_towards_the_length_of_all_paths() {
+        let mut tree = Tree::default();
+        let deep = "x".repeat(31);
+        let deep = [deep.as_str(); 126].join("/");
+        let added = (0..100).try_for_each(|number| tree.add(&format!("{number}/{deep}"), false).map(drop));
+        assert!(added.unwrap_err().message.starts_with("The paths of the archive"));
+    }
 
     #[test]
     fn names_that_some_system_takes_for_the_same_are_refused() {

@@ -24,6 +24,25 @@ pub struct NewSkillVersion {
     pub status: SkillStatus,
 }
 
+/// How a version is registered.
+enum VersionOrigin {
+    /// A request registers a single version whose content is stored elsewhere.
+    Remote,
+    /// A request uploads the content of a single version, which was stored at this path.
+    Upload(String),
+    /// A request registers versions of several skills, and reuses equal versions.
+    Bulk,
+}
+
+impl VersionOrigin {
+    fn content_path(&self) -> Option<String> {
+        match self {
+            Self::Upload(path) => Some(path.clone()),
+            Self::Remote | Self::Bulk => None,
+        }
+    }
+}
+
 impl Store {
     /// Creates a version. If its skill does not exist, creates the skill in the same transaction.
     /// Takes two requests.
@@ -33,7 +52,7 @@ impl Store {
         new: &NewSkillVersion,
         user: Option<&str>,
     ) -> Result<SkillVersion> {
-        self.version_register(name, new, None, user).await
+        self.version_register(name, new, VersionOrigin::Remote, user).await
     }
 
     /// Stores the files of a version, and creates the version. Takes the two requests of
@@ -49,7 +68,7 @@ impl Store {
         let source =
             SkillSource { kind: SourceType::Mlflow, location: content.uri.clone(), reference: None, subpath: None };
         let new = NewSkillVersion { source, digest: Some(digest), status };
-        let created = self.version_register(name, &new, Some(content.path.to_string()), user).await;
+        let created = self.version_register(name, &new, VersionOrigin::Upload(content.path.to_string()), user).await;
         // After these errors, the version certainly does not exist. After any other error, it may
         // exist, so its content is kept.
         if let Err(error) = &created
@@ -62,8 +81,8 @@ impl Store {
 
     /// Registers versions, each in a transaction of its own, in the order of the names of their
     /// skills. If a skill already has a version with the same source and digest, returns that
-    /// version and creates none. Takes three requests for a new skill. For any other skill, takes
-    /// two if it has the version already, and four otherwise, assuming that its versions have less
+    /// version and creates none. Takes two requests for a new skill. For any other skill, takes
+    /// two if it has the version already, and three otherwise, assuming that its versions have less
     /// than 1 MB.
     ///
     /// # Errors
@@ -82,10 +101,7 @@ impl Store {
             let Some((name, source, digest)) = bulk.skills.get(place) else { continue };
             let name = granted(name)?;
             let new = NewSkillVersion { source: source.clone(), digest: Some(digest.clone()), status: bulk.status };
-            let version = match self.version_same(&name, &new).await? {
-                Some(version) => version,
-                None => self.version_register(&name, &new, None, user).await?,
-            };
+            let version = self.version_register(&name, &new, VersionOrigin::Bulk, user).await?;
             if let Some(slot) = versions.get_mut(place) {
                 *slot = Some(version);
             }
@@ -94,10 +110,8 @@ impl Store {
     }
 
     /// Finds a version with the same source and digest that is not deleted. If there are several,
-    /// returns the greatest one. Takes one request to read the skill and, if the skill exists, one
-    /// per MB of versions.
-    async fn version_same(&self, name: &SkillName, new: &NewSkillVersion) -> Result<Option<SkillVersion>> {
-        let Some(skill) = self.skill_find(name).await? else { return Ok(None) };
+    /// returns the greatest one. Takes one request per MB of versions.
+    async fn version_same(&self, skill: &StoredSkill, new: &NewSkillVersion) -> Result<Option<SkillVersion>> {
         let query = Query::of(rows::SkillVersion::all(&Digest(skill.id))).backwards();
         let mut pages = std::pin::pin!(entities::listing::pages(&self.table, query));
         while let Some(items) = pages.try_next().await? {
@@ -107,7 +121,7 @@ impl Store {
                     && version.source == new.source
                     && version.digest == new.digest
                 {
-                    return Ok(Some(version.answer(&skill)));
+                    return Ok(Some(version.answer(skill)));
                 }
             }
         }
@@ -118,7 +132,7 @@ impl Store {
         &self,
         name: &SkillName,
         new: &NewSkillVersion,
-        content_path: Option<String>,
+        origin: VersionOrigin,
         user: Option<&str>,
     ) -> Result<SkillVersion> {
         let mut attempts = self.table.attempts("a skill");
@@ -133,6 +147,14 @@ impl Store {
                 _ => return Err(Error::new(ErrorCode::PermissionDenied, "Permission denied")),
             };
             let is_new = skill.item.is_none();
+            // The transaction fails if the skill has changed since it was read, so that concurrent
+            // registrations do not create the same version twice.
+            if !is_new
+                && matches!(origin, VersionOrigin::Bulk)
+                && let Some(version) = self.version_same(&skill, new).await?
+            {
+                return Ok(version);
+            }
             let created = now_ms();
             let number = skill.last_number.checked_add(1).filter(|number| i32::try_from(*number).is_ok());
             let version = StoredVersion {
@@ -141,7 +163,7 @@ impl Store {
                 status: new.status,
                 source: new.source.clone(),
                 digest: new.digest.clone(),
-                content_path: content_path.clone(),
+                content_path: origin.content_path(),
                 created,
                 updated: created,
                 created_by: user.map(str::to_owned),

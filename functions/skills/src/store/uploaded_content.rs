@@ -56,6 +56,9 @@ impl Store {
     /// has already been read to authorize the request.
     pub(super) async fn content_write(&self, name: &SkillName, files: Vec<ContentFile>) -> Result<StoredContent> {
         let root = self.content_root()?;
+        // All paths are checked before the first file is written.
+        let checked = files.into_iter().map(|file| Ok((ArtifactPath::of_new_file(&file.path)?, file.content)));
+        let files = checked.collect::<Result<Vec<_>>>()?;
         let token = format!("{:032x}", rand::rng().random::<u128>());
         let relative = [&[SKILLS_DIRECTORY.to_owned()], parts_of(name).as_slice(), &[token]].concat();
         let uri = format!("mlflow-artifacts:/{}", relative.join("/"));
@@ -66,8 +69,7 @@ impl Store {
         };
         let stored = StoredContent { path, uri };
         let directory = &root.below(&stored.path);
-        let write = |ContentFile { path, content }: ContentFile| async move {
-            let path = ArtifactPath::of_new_file(&path)?;
+        let write = |(path, content): (ArtifactPath, Vec<u8>)| async move {
             let chunk = stream::once(std::future::ready(Ok::<_, Error>(Bytes::from(content))));
             directory.write(&path, chunk.boxed()).await.map(drop)
         };

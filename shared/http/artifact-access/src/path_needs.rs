@@ -36,7 +36,38 @@ pub fn needs(action: Action, path: &ArtifactPath) -> Needs {
 /// directory's name is ignored, because some file systems ignore it, too.
 #[must_use]
 pub fn is_of_skills(path: &ArtifactPath) -> bool {
-    in_workspace(path).first().is_some_and(|first| first.to_lowercase() == SKILLS_DIRECTORY)
+    match path.parts() {
+        [first, _, rest @ ..] if is_named(first, WORKSPACES_DIRECTORY) => {
+            rest.first().is_some_and(|first| is_named(first, SKILLS_DIRECTORY))
+        }
+        [first, ..] => is_named(first, SKILLS_DIRECTORY),
+        [] => false,
+    }
+}
+
+/// Checks whether some file system may take a name for that of this directory, which is in lower case.
+/// Without the step to upper case, `\u{17f}kills` would differ from `skills`.
+fn is_named(name: &str, directory: &str) -> bool {
+    name.to_uppercase().to_lowercase() == directory
+}
+
+/// Rejects a path whose deletion would delete the uploaded content of skills: the artifact root, and the
+/// directories of workspaces.
+///
+/// # Errors
+/// `INVALID_PARAMETER_VALUE` for the root, and `PERMISSION_DENIED` for the directories of workspaces.
+pub fn check_deletable(path: &ArtifactPath) -> Result<()> {
+    check_writable(path)?;
+    match path.parts() {
+        // In a workspace, this is the directory of the workspace.
+        [] => Err(Error::invalid("Invalid path")),
+        [first] | [first, _] if is_named(first, WORKSPACES_DIRECTORY) => Err(immutable_content()),
+        _ => Ok(()),
+    }
+}
+
+fn immutable_content() -> Error {
+    Error::new(ErrorCode::PermissionDenied, "Skill upload content is immutable; register a new version instead")
 }
 
 /// Returns the skill in whose directory a path is. Returns `None` for paths that are in no skill's
@@ -78,8 +109,7 @@ pub fn needs_to_share(path: &ArtifactPath) -> Needs {
 /// below `skills/`.
 pub fn check_writable(path: &ArtifactPath) -> Result<()> {
     if is_of_skills(path) {
-        let message = "Skill upload content is immutable; register a new version instead";
-        return Err(Error::new(ErrorCode::PermissionDenied, message));
+        return Err(immutable_content());
     }
     if in_workspace(path).first().is_some_and(|first| first == VERSIONS) {
         return Err(Error::invalid(format!(
@@ -182,10 +212,27 @@ mod tests {
             ("./skills//a", false),
             ("%73kills/a", false),
             ("SKILLS/a", false),
+            ("\u{17f}kills/a", false),
+            ("Workspaces/a/skills/a", false),
             ("workspaces/a/skills/a", false),
             ("1/skills", true),
         ] {
             assert_eq!(check_writable(&ArtifactPath::parse(path).unwrap()).is_ok(), writable, "{path}");
+        }
+    }
+
+    #[test]
+    fn no_directory_above_uploaded_content_is_deletable() {
+        for (path, deletable) in [
+            (".", false),
+            ("workspaces", false),
+            ("Workspaces/team", false),
+            ("workspaces/team/.", false),
+            ("skills/a", false),
+            ("workspaces/team/1", true),
+            ("1", true),
+        ] {
+            assert_eq!(check_deletable(&ArtifactPath::parse(path).unwrap()).is_ok(), deletable, "{path}");
         }
     }
 
