@@ -75,10 +75,12 @@ async fn a_process_that_ends_completes_attempts_in_flight() {
 #[tokio::test]
 async fn an_invocation_ends_within_its_time() {
     simulated(async {
-        let world = World::limited_to(Duration::from_millis(50)).await;
+        let mut world = World::limited_to(Duration::from_secs(2)).await;
         hanging(&world).await;
         world.wait_until_idle().await;
         assert!(!is_due(&world).await);
+        // The limit is real time, in which a busy machine may not complete the later invocations.
+        world.lift_limit();
         world.receivers.set(URL, Behaviour::Accepts);
         world.minutes(4).await;
         assert_eq!(world.receivers.bodies(URL), ["1", "1", "2"]);

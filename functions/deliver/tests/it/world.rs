@@ -55,6 +55,14 @@ impl World {
         Self::configured(handles, SecretKeys::None, |deliverer| deliverer.with_max_duration(max_duration)).await
     }
 
+    /// Replaces the function by one with the normal maximum duration of invocations.
+    pub(crate) fn lift_limit(&mut self) {
+        let table = self.site.table.clone();
+        self.deliverer = Deliverer::new(table.clone(), self.receivers.clone(), Arc::new(SecretKeys::None));
+        self.local = LocalDeliverer::new(self.deliverer.clone());
+        self.indexer = Indexer::new(table).with_clock(now_ms).with_webhooks(Arc::new(self.local.clone()));
+    }
+
     async fn configured(
         handles: impl FnOnce(&TestEnvironment) -> (Table, Table),
         keys: SecretKeys,
