@@ -15,7 +15,7 @@ use crate::transfer::experiments::ExportedExperiment;
 use crate::transfer::export::ExportContext;
 
 /// Exports the runs of an experiment, one page at a time. Takes one request per MB of documents and
-/// rows, and one per MB of segments for each metric.
+/// rows, and at least one per run for its segments, and one per MB of them.
 ///
 /// # Errors
 /// The table cannot be read, or the file cannot be written.
@@ -124,22 +124,23 @@ fn export_links(context: &ExportContext, record: &RunRecord, at: &RunLocation) -
 }
 
 async fn export_metrics(context: &ExportContext, at: &RunLocation, items: &RunItems, id: &str) -> Result<(), Failure> {
-    let latest = items.latest_metrics().map_err(|error| error.message)?;
-    for (metric, latest) in latest {
-        // MLflow stores NaN as 0, with a flag.
-        let value = |value: f64| if value.is_nan() { 0.0 } else { value };
+    // MLflow stores NaN as 0, with a flag.
+    let value = |value: f64| if value.is_nan() { 0.0 } else { value };
+    for (metric, latest) in items.latest_metrics().map_err(|error| error.message)? {
         context.insert(
             "INSERT INTO latest_metrics (run_uuid, key, value, timestamp, step, is_nan) VALUES (?, ?, ?, ?, ?, ?)",
             params![id, metric, value(latest.value), latest.timestamp, latest.step, latest.value.is_nan()],
         )?;
-        for point in table_reader::points(&context.table, at, items, metric).await? {
+    }
+    table_reader::histories(&context.table, at, items, |metric, points| {
+        points.iter().try_for_each(|point| {
             context.insert(
                 "INSERT INTO metrics (run_uuid, key, value, timestamp, step, is_nan) VALUES (?, ?, ?, ?, ?, ?)",
                 params![id, metric, value(point.value), point.timestamp, point.step, point.value.is_nan()],
-            )?;
-        }
-    }
-    Ok(())
+            )
+        })
+    })
+    .await
 }
 
 fn dataset_uuid(experiment: &ExportedExperiment, name: &str, digest: &str) -> String {

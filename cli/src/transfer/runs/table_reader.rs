@@ -1,11 +1,12 @@
 //! Reads runs from the table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use entities::attributes::{DELETED_TIME, STAGE_VERSION};
 use entities::points::{Point, sort_by_time};
 use entities::{ExperimentState, RunItems, RunLocation, read_run_items, read_segment, run_stage, run_whole};
-use key_schema::{Name, ranges};
+use key_schema::key_parts::metric_of_segment;
+use key_schema::{Name, Segment, rows};
 use mlflow_api::tracking::{LifecycleStage, RunOutputs};
 use table::{Query, Table};
 
@@ -13,8 +14,7 @@ use super::record::{DatasetUse, MetricSummary, RunRecord};
 use crate::Failure;
 
 /// Reads a run with all its points, or returns `None` if it does not exist. Takes one request for
-/// the document, one for its metrics, one per kind of rows, and one per MB of segments of each
-/// metric.
+/// the document, one for its metrics, one per kind of rows, and one per MB of segments.
 ///
 /// # Errors
 /// The table or the run cannot be read.
@@ -27,12 +27,11 @@ pub(super) async fn record(
     let Some(run) = table.get(&at.key()).await.map_err(failed)? else { return Ok(None) };
     let items = read_run_items(table, at, run, None).await.map_err(failed)?;
     let mut record = without_metrics(at, &items, state)?;
-    let metrics: Vec<String> =
-        items.latest_metrics().map_err(|error| error.message)?.keys().map(|name| (*name).to_owned()).collect();
-    for metric in metrics {
-        let points = points(table, at, &items, &metric).await?;
-        record.metrics.insert(metric, MetricSummary::of(&points));
-    }
+    histories(table, at, &items, |metric, points| {
+        record.metrics.insert(metric.to_owned(), MetricSummary::of(points));
+        Ok(())
+    })
+    .await?;
     Ok(Some(record))
 }
 
@@ -85,33 +84,55 @@ pub(super) fn without_metrics(
     })
 }
 
-/// Returns all points of a metric, in the order of MLflow's history. Takes one request per MB of
-/// segments, and none if there are no segments.
+/// Reads the histories of all metrics of a run, and passes each to `each`, with its points in the
+/// order of MLflow's history. Takes one request per MB of segments, and at least one, because a
+/// run's documents do not tell which metrics have segments.
 ///
 /// # Errors
-/// The table or a segment cannot be read.
-pub(super) async fn points(
+/// The table or a segment cannot be read, or `each` fails.
+pub(super) async fn histories(
     table: &Table,
     at: &RunLocation,
     items: &RunItems,
-    metric: &str,
-) -> Result<Vec<Point>, Failure> {
-    let unreadable = |error: mlflow_api::Error| Failure::from(error.message);
-    let mut points = items.metrics.waiting(&items.run, metric).map_err(unreadable)?;
-    let charted = items.metrics.charted(metric).map_err(unreadable)?;
-    let has_segments =
-        charted != entities::ChartProgress::default() || items.metrics.journal.segments.contains_key(metric);
-    if has_segments {
-        let mut next = Some(Query::of(ranges::segments_between(&at.run, &Name::from(metric), None, None)));
-        while let Some(query) = next {
-            let page =
-                table.query_page(&query).await.map_err(|failure| format!("cannot read run {}: {failure:?}", at.run))?;
-            for segment in &page.items {
-                points.extend(read_segment(segment).map_err(unreadable)?.0);
+    mut each: impl FnMut(&str, &[Point]) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let latest = items.latest_metrics().map_err(|error| error.message)?;
+    let mut unread: HashMap<String, &str> = latest.keys().map(|metric| (Name::from(*metric).text(), *metric)).collect();
+    let mut complete = |metric: &str, mut points: Vec<Point>| {
+        points.extend(items.metrics.waiting(&items.run, metric).map_err(|error| error.message)?);
+        sort_by_time(&mut points);
+        each(metric, &points)
+    };
+    let unreadable = || format!("cannot read a segment of run {}", at.run);
+    // Segments are sorted by metric.
+    let mut current: Option<(String, Vec<Point>)> = None;
+    let mut next = Some(Query::of(rows::MetricSegment::all(&at.run)));
+    while let Some(query) = next {
+        let page =
+            table.query_page(&query).await.map_err(|failure| format!("cannot read run {}: {failure:?}", at.run))?;
+        for segment in &page.items {
+            let key = segment.key().ok_or_else(unreadable)?;
+            let metric = metric_of_segment(&key.sk).ok_or_else(unreadable)?;
+            let points = read_segment(segment).map_err(|error| error.message)?.0;
+            match &mut current {
+                Some((name, before)) if name == metric => before.extend(points),
+                _ => {
+                    if let Some((name, points)) = current.replace((metric.to_owned(), points))
+                        && let Some(metric) = unread.remove(&name)
+                    {
+                        complete(metric, points)?;
+                    }
+                }
             }
-            next = page.next.map(|start| query.starting_at(start));
         }
+        next = page.next.map(|start| query.starting_at(start));
     }
-    sort_by_time(&mut points);
-    Ok(points)
+    if let Some((name, points)) = current
+        && let Some(metric) = unread.remove(&name)
+    {
+        complete(metric, points)?;
+    }
+    let mut without_segments: Vec<&str> = unread.into_values().collect();
+    without_segments.sort_unstable();
+    without_segments.into_iter().try_for_each(|metric| complete(metric, Vec::new()))
 }

@@ -33,6 +33,15 @@ pub fn points_of_segment(sort_key: &str) -> Option<Digest> {
     Digest::read(points)
 }
 
+/// Returns the name of the metric in the sort key of a
+/// [`MetricSegment`](crate::rows::MetricSegment), as keys contain it: encoded, and truncated if it
+/// is long.
+#[must_use]
+pub fn metric_of_segment(sort_key: &str) -> Option<&str> {
+    let run = RunId::new(0, ExperimentId::DEFAULT, 0);
+    Some(MetricSegment::all(&run).range().place(sort_key)?.split_once('#')?.0)
+}
+
 /// Returns the dataset that a row lists, given the row's sort key in a workspace's or an
 /// experiment's list of evaluation datasets. The name of the workspace or experiment in the key may
 /// be truncated.
@@ -90,6 +99,7 @@ mod tests {
         let run = RunId::new(1, ExperimentId::DEFAULT, 1);
         let segment = MetricSegment::key(&run, &long, &Ascending(1), &Ascending(2), &Digest(3));
         assert_eq!(points_of_segment(&segment.sk), Some(Digest(3)));
+        assert_eq!(metric_of_segment(&segment.sk), Some(long.text().as_str()));
         let list = IndexList::key(&ExperimentId::DEFAULT, &long, &ListKind::Param, &long.0.as_str().into());
         assert_eq!(kind_of_list(&list.sk), Some(ListKind::Param));
         let scorer = Scorer::key(&ExperimentId::DEFAULT, &long);
