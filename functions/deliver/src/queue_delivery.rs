@@ -15,14 +15,14 @@ use crate::shutdown::Shutdown;
 
 /// Timeout of an attempt, as in MLflow.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long an invocation keeps starting attempts. The timeout of the function is longer than this
-/// by the duration of one attempt and of a few requests to the table.
+/// How long an invocation keeps starting attempts. The timeout of the function leaves enough time
+/// after this for one more attempt and a few requests to the table.
 const MAX_DURATION: Duration = Duration::from_secs(80);
 /// How long a queue is leased: longer than an invocation may take, so that no other process delivers
 /// from the queue while this one may still do so.
 const LEASE: Duration = Duration::from_secs(150);
-/// How long a queue is postponed if the table could not be accessed while its events were
-/// delivered.
+/// How long a queue is postponed if the table could not be accessed while events of the queue were
+/// being delivered.
 const FAILURE_PAUSE: Duration = Duration::from_mins(1);
 /// How long the other queues of a webhook are postponed after its receiver has not responded to an
 /// event. Without this pause, the queues of many models would each occupy a process until an

@@ -13,13 +13,13 @@ use crate::transfer::database::{Row, SqlValue};
 use crate::transfer::import::{IdKind, ImportContext, ImportScope};
 use crate::transfer::source::{Source, placeholders};
 
-/// Number of datasets that are read together.
+/// Number of datasets per batch.
 const BATCH: usize = 100;
 /// Key under which MLflow wraps the outputs of a record in an object.
 pub(super) const WRAPPED_OUTPUT: &str = "mlflow_wrapped";
 
-/// Reads the next datasets of the context's scope after an id, in the order of their ids, without
-/// their records. Returns an empty list at the end. Takes three queries.
+/// Reads the next batch of datasets in the import's scope, ordered by id, starting after an id. The
+/// records are not read. Returns an empty list at the end. Takes three queries.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -106,7 +106,8 @@ async fn read_tags_and_experiments(context: &ImportContext, datasets: &mut [Eval
     Ok(())
 }
 
-/// Returns the rows of a dataset's records, in any order. Other queries wait until the stream ends.
+/// Streams the rows of a dataset's records in no particular order. Other queries are blocked until
+/// the stream ends.
 pub(super) fn records(source: &Source, dataset: &str) -> impl Stream<Item = Result<Vec<Row>, Failure>> + use<> {
     let columns = [
         "dataset_record_id",
@@ -128,7 +129,7 @@ pub(super) fn records(source: &Source, dataset: &str) -> impl Stream<Item = Resu
 
 /// A record of a dataset in the source, or the reason why this server cannot store it.
 pub(super) struct ReadRecord {
-    /// The id in the source.
+    /// Id of the record in the source.
     pub(super) source_id: String,
     /// The record, with its inputs.
     pub(super) record: Result<(DatasetRecord, JsonObject), &'static str>,
@@ -137,7 +138,7 @@ pub(super) struct ReadRecord {
 /// Reads a record from its row.
 ///
 /// # Errors
-/// A column has another type.
+/// A column has an unexpected type.
 pub(super) fn record(row: &Row) -> Result<ReadRecord, Failure> {
     let source_id = row.text(0)?;
     let created = row.integer(7)?;
@@ -162,7 +163,7 @@ pub(super) fn record(row: &Row) -> Result<ReadRecord, Failure> {
 fn fields(row: &Row) -> Result<Result<RecordFields, &'static str>, Failure> {
     let mut columns = Vec::new();
     for column in 1..=5 {
-        // For a missing value, MLflow stores SQL's `NULL` or JSON's `null`.
+        // MLflow stores a missing value either as an SQL `NULL` or as the JSON text `null`.
         match row.optional_text(column)?.map(|text| Json::parse(&text)) {
             None | Some(Some(Json::Null)) => columns.push(None),
             Some(Some(json)) => columns.push(Some(json)),
@@ -199,7 +200,7 @@ fn fields(row: &Row) -> Result<Result<RecordFields, &'static str>, Failure> {
     }))
 }
 
-/// Returns the id in the JSON of a record's source. It is used if the column for the id is empty.
+/// Returns the id from the JSON of a record's source, for records whose id column is empty.
 fn id_in_source(source: &JsonObject) -> Option<String> {
     let field = if source.get("source_type") == Some(&"TRACE".into()) { "trace_id" } else { "source_id" };
     match source.get("source_data")?.object()?.get(field)? {

@@ -1,4 +1,4 @@
-//! The function over a table that belongs to one test.
+//! A server for tests, which runs the function over a private table.
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -12,8 +12,8 @@ pub(crate) use test_site::{TABLE, TestResponse};
 /// Length of the leases. It is short, because most tests wait until leases have expired.
 const LEASE: Duration = Duration::from_millis(20);
 
-/// One process of the server, with this function, the tracking function, which stores experiments,
-/// and the traces function.
+/// A server process with the functions `evaluation` and `traces`, and with `tracking` to create
+/// experiments.
 #[derive(Clone)]
 pub(crate) struct Server(TestClient);
 
@@ -40,7 +40,7 @@ impl Site {
         Self { base: site, server }
     }
 
-    /// Starts another process on the same table, whose requests to the table always succeed.
+    /// Starts another process on this table, whose requests to the table always succeed.
     pub(crate) async fn other(&self) -> Server {
         Server::on(&self.table, LEASE).await
     }

@@ -21,12 +21,12 @@ use super::server_document::{LatestVersion, StoredServer, texts};
 /// server.
 const MAX_INLINE_BYTES: usize = 16 << 10;
 
-/// Returns a function that computes the keys of the parts of a content.
+/// Returns a function that maps each part of a version's content to the key of its row.
 pub fn part_key(server: u64) -> impl Fn(&WideDigest, &Ordinal) -> Key {
     move |content, part| rows::McpServerVersionPart::key(&Digest(server), content, part)
 }
 
-/// A version, as it is stored, without its content.
+/// A version as stored in its row, without its content.
 #[derive(Clone, Debug)]
 pub struct StoredVersion {
     /// Id of the server.
@@ -43,17 +43,16 @@ pub struct StoredVersion {
     pub created_by: Option<String>,
     /// The user who last changed the version.
     pub updated_by: Option<String>,
-    /// Where the version comes from, as the client specified it.
+    /// Origin of the version, as declared by the client.
     pub source: Option<String>,
     /// Tags.
     pub tags: BTreeMap<String, String>,
-    /// The item that the version was read from, with the content. `None` for a new version.
+    /// The item that the version was read from, including its content. `None` for a new version.
     pub(super) item: Option<Item>,
 }
 
 impl StoredVersion {
-    /// Creates a version without tags, users or a source. The time of its last change is that of
-    /// its creation.
+    /// Creates a version without tags, users or a source. `updated` is set to `created`.
     #[must_use]
     pub fn new(server: u64, version: Version, status: McpStatus, created: i64) -> Self {
         Self {
@@ -105,7 +104,7 @@ impl StoredVersion {
         })
     }
 
-    /// Packs a content of this version. The resulting parts have to be written before the row.
+    /// Packs content for this version. The resulting parts have to be written before the row.
     ///
     /// # Errors
     /// Fails with `INVALID_PARAMETER_VALUE` if the content is too large.
@@ -113,7 +112,8 @@ impl StoredVersion {
         Ok(content::pack_once(self.version.as_str(), &content.to_text()?, MAX_INLINE_BYTES, part_key(self.server)))
     }
 
-    /// Returns the item of the version, with a new content or with the content that it already has.
+    /// Returns the item to write for the version. It has the packed content, or otherwise the
+    /// content that is already stored.
     #[must_use]
     pub fn to_item(&self, packed: Option<&PackedContent>) -> Item {
         let before = self.item.as_ref();
@@ -148,7 +148,7 @@ impl StoredVersion {
     }
 
     /// Returns the condition that the row has not changed since it was read or, for a new version,
-    /// that there is none.
+    /// that it does not exist.
     pub(super) fn is_unchanged(&self) -> Condition {
         match &self.item {
             None => Condition::item_missing(),

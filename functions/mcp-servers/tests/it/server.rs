@@ -1,4 +1,4 @@
-//! The function over a table that belongs to one test.
+//! A server for tests, which runs the function over a private table.
 
 use std::ops::Deref;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use table::Table;
 use test_site::{TestClient, TestEnvironment, TestResponse};
 
-/// One process of the server.
+/// A server process.
 #[derive(Clone)]
 pub(crate) struct Server(pub(crate) TestClient);
 

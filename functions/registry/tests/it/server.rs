@@ -1,4 +1,4 @@
-//! The function over a table that belongs to one test.
+//! A server for tests, which runs the function over a private table.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -12,7 +12,7 @@ use table::{RetryPolicy, Table};
 use test_site::TestClient;
 pub(crate) use test_site::{ROOT, TestResponse};
 
-/// One process of the server.
+/// A server process.
 #[derive(Clone)]
 pub(crate) struct Server(TestClient);
 

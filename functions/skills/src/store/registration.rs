@@ -16,7 +16,7 @@ use crate::content::ContentFile;
 /// A version to create.
 #[derive(Clone, Debug)]
 pub struct NewSkillVersion {
-    /// Where the content is.
+    /// Location of the content.
     pub source: SkillSource,
     /// Digest of the content, if the client sent one or the content was uploaded.
     pub digest: Option<String>,

@@ -23,7 +23,7 @@ pub struct StoredVersion {
     pub version: u32,
     /// Status.
     pub status: SkillStatus,
-    /// Where the content is.
+    /// Location of the content.
     pub source: SkillSource,
     /// Digest of the content.
     pub digest: Option<String>,

@@ -15,7 +15,7 @@ use test_site::{TestClient, TestEnvironment, TestResponse};
 /// repository, so any digest is accepted.
 pub(crate) const DIGEST: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/// One process of the server.
+/// A server process.
 #[derive(Clone)]
 pub(crate) struct Server(pub(crate) TestClient);
 

@@ -1,4 +1,4 @@
-//! The function over a private table.
+//! A server for tests, which runs the function over a private table.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ const LEASE: Duration = Duration::from_millis(20);
 /// Path of the traces in version 3 of the API.
 pub(crate) const ALL: &str = "/api/3.0/mlflow/traces";
 
-/// A process of the server with two functions: `traces`, and `tracking`, which creates experiments.
+/// A server process with the function `traces`, and with `tracking` to create experiments.
 #[derive(Clone)]
 pub(crate) struct Server(pub(crate) TestClient);
 
-/// A server over a private table. Faults are injected into its requests to the table.
+/// A server over a private table, with an engine that injects faults.
 pub(crate) struct Site {
     base: test_site::TestEnvironment,
-    /// The server whose requests are subject to the faults.
+    /// The server whose requests are subject to the injected faults.
     pub(crate) server: Server,
 }
 
@@ -42,7 +42,7 @@ impl Site {
         Self { base: site, server }
     }
 
-    /// Returns a copy of the site in its current state, with a separate process and separate fault
+    /// Returns a copy of the site in its current state, with its own process and its own fault
     /// injection.
     pub(crate) async fn copy(&self) -> Self {
         let base = self.base.copy();
@@ -50,7 +50,7 @@ impl Site {
         Self { base, server }
     }
 
-    /// Starts another process on the same table, without faults.
+    /// Starts another process on this table, whose requests to the table always succeed.
     pub(crate) async fn other(&self) -> Server {
         Server::on(&self.table).await
     }

@@ -1,4 +1,4 @@
-//! The function over a table that belongs to one test.
+//! A server for tests, which runs the function over a private table.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -16,7 +16,7 @@ use crate::calls::Calls;
 /// Length of the leases. It is short, because most tests wait for leases to expire.
 pub(crate) const LEASE: Duration = Duration::from_millis(20);
 
-/// One process of the server.
+/// A server process.
 #[derive(Clone)]
 pub(crate) struct Server {
     api: TestClient,

@@ -9,7 +9,7 @@ use outbound::{OutboundClient, OutboundPolicy};
 use secrets::SecretKeys;
 use table::Table;
 
-/// The store of webhooks. Cheap to clone. A process has one.
+/// The store of webhooks. Cheap to clone, and created once per process.
 #[derive(Clone)]
 pub struct Store {
     pub(super) table: Table,
@@ -20,14 +20,14 @@ pub struct Store {
     /// Whether the server has workspaces. If so, the bodies of events contain the name of the
     /// workspace.
     pub(super) has_workspaces: bool,
-    /// Time for which other processes rely on the subscriptions that they have read. Responses to
-    /// changes are delayed by this time.
+    /// How long other processes cache subscriptions. Responses to changes are delayed by this time,
+    /// so that a change has taken effect everywhere when the client receives the response.
     pub(super) lease: Duration,
 }
 
 impl Store {
-    /// Creates a store over the table that only accepts public addresses, cannot store secrets and
-    /// cannot send tests.
+    /// Creates a store over the table. By default, only public addresses are accepted, secrets
+    /// cannot be stored, and test events cannot be sent.
     #[must_use]
     pub fn new(table: Table) -> Self {
         Self {
@@ -41,31 +41,31 @@ impl Store {
         }
     }
 
-    /// Returns the store with keys that seal secrets.
+    /// Sets the keys that seal secrets.
     #[must_use]
     pub fn with_keys(self, keys: Arc<SecretKeys>) -> Self {
         Self { keys, ..self }
     }
 
-    /// Returns the store with a client whose policy decides which addresses are allowed.
+    /// Sets the client whose policy decides which addresses are allowed.
     #[must_use]
     pub fn with_outbound(self, outbound: OutboundClient) -> Self {
         Self { outbound, ..self }
     }
 
-    /// Returns the store with another delay of the responses to changes, for tests.
+    /// Sets the delay of responses to changes, for tests.
     #[must_use]
     pub fn with_lease(self, lease: Duration) -> Self {
         Self { lease, ..self }
     }
 
-    /// Returns the store for a server with or without workspaces.
+    /// Sets whether the server has workspaces.
     #[must_use]
     pub fn with_workspaces(self, has_workspaces: bool) -> Self {
         Self { has_workspaces, ..self }
     }
 
-    /// Returns the store with the deliverer that sends tests.
+    /// Sets the deliverer that sends test events.
     #[must_use]
     pub fn with_deliverer(self, deliverer: Arc<dyn WebhookDeliverer>) -> Self {
         Self { deliverer: Some(deliverer), ..self }

@@ -1,4 +1,4 @@
-//! The function over a table that belongs to one test.
+//! A server for tests, which runs the function over a private table.
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(crate) struct Site {
     pub(crate) server: Server,
 }
 
-/// One process of the server.
+/// A server process.
 #[derive(Clone)]
 pub(crate) struct Server(TestClient);
 

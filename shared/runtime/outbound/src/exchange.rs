@@ -18,7 +18,7 @@ use crate::message::{MAX_BODY_BYTES, OutboundRequest, OutboundResponse};
 const MAX_HEADER_BYTES: usize = 32 << 10;
 /// Maximum number of a response's headers.
 const MAX_HEADERS: usize = 100;
-/// Connection-specific headers. The client sets them itself, so callers cannot.
+/// Headers that only the client may set. Values from the caller are dropped.
 const OF_CONNECTION: [HeaderName; 7] = [CONNECTION, CONTENT_LENGTH, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
 
 /// Sends a request over a connection, and reads the response. The connection is closed afterwards,

@@ -17,8 +17,8 @@ pub struct OutboundRequest<'a> {
     pub method: Method,
     /// The URL.
     pub url: &'a OutboundUrl,
-    /// Headers. Connection-specific headers, the body's length and `Accept-Encoding` are set by the
-    /// client, which overrides values that are given here.
+    /// The headers. `Host`, `Content-Length`, `Accept-Encoding` and connection-specific headers are
+    /// set by the client, and values given here are dropped.
     pub headers: HeaderMap,
     /// The body.
     pub body: Bytes,
@@ -49,7 +49,7 @@ pub struct OutboundResponse {
     pub status: u16,
     /// The headers.
     pub headers: HeaderMap,
-    /// The beginning of the body, as it was sent: compressed bodies are not decompressed.
+    /// The beginning of the body. Compressed bodies are not decompressed.
     pub body: Bytes,
     /// Whether the body is longer than [`MAX_BODY_BYTES`].
     pub is_truncated: bool,

@@ -15,7 +15,7 @@ use table::{Item, Query};
 use super::dataset_item::{DatasetReference, part_key};
 use crate::store::Store;
 
-/// Minimum number of bytes that a record takes in a response in addition to its content.
+/// Lower bound of a record's size in a response in addition to its content, in bytes.
 const MIN_RECORD_OVERHEAD: usize = 160;
 
 impl Store {
@@ -57,7 +57,7 @@ impl Store {
             let end = if is_more || records.is_full { end } else { None };
             match end {
                 // All records that were read have been deleted in the meantime. Reading continues,
-                // because a page that has a token must not be empty.
+                // because a page must not be empty if more records follow.
                 Some(end) if records.is_empty() => range = rows::EvaluationRecord::all(&dataset).after(&end),
                 end => {
                     let token = end.map(|end| encode_page_token(search, &end.as_str())).transpose()?;
@@ -68,8 +68,9 @@ impl Store {
         }
     }
 
-    /// Reads up to `max` records of a range, and the `others` items before them. Stops early if the
-    /// records do not fit on a page. Returns the items, and whether there are more records.
+    /// Reads up to `max` records of a range, which begins with `others` items that are not records.
+    /// Stops early once the records exceed the size of a page. Returns the items, including the
+    /// `others`, and whether more records follow.
     async fn dataset_records_in_range(&self, range: KeyRange, max: usize, others: usize) -> Result<(Vec<Item>, bool)> {
         let wanted = max.saturating_add(others);
         let mut query = Query::of(range);
@@ -91,8 +92,8 @@ impl Store {
         }
     }
 
-    /// Returns as many records as fit on a page, in the form of MLflow's response, and the id of
-    /// the last record that was examined. Only one record at a time is decompressed.
+    /// Returns as many of these records as fit on a page, and the id of the last one that was
+    /// examined. Decompresses one record at a time, which bounds the memory.
     async fn dataset_records_page(
         &self,
         dataset: &EvaluationDatasetId,
@@ -114,7 +115,7 @@ impl Store {
             for key in part_keys {
                 parts.remove(key);
             }
-            // Records that were deleted in the meantime are left out.
+            // Records that were deleted in the meantime are skipped.
             if let Some((item, content)) = found {
                 let mut json = String::new();
                 write_record(dataset, &item, &content, &mut json);
@@ -138,7 +139,8 @@ struct RecordsPage {
 }
 
 impl RecordsPage {
-    /// Adds a record if it fits or is the first one. Returns whether it was added.
+    /// Adds a record if it fits. The first record always fits. Returns whether the record was
+    /// added.
     fn add(&mut self, json: &str) -> Result<bool> {
         let quoted = serde_json::to_string(json).map_err(Error::internal)?;
         let escaped = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or_default();
@@ -156,7 +158,7 @@ impl RecordsPage {
         self.escaped.is_empty()
     }
 
-    /// Returns the page, with the token of the next one.
+    /// Builds the response, with the token of the next page.
     fn page(self, next_page_token: Option<String>) -> Result<DatasetRecordsResponse> {
         let records = RawValue::from_string(format!("\"[{}]\"", self.escaped)).map_err(Error::internal)?;
         Ok(DatasetRecordsResponse { records, next_page_token })
@@ -167,8 +169,8 @@ fn record_id(item: &Item) -> Option<DatasetRecordId> {
     item.key().and_then(|key| rows::EvaluationRecord::parse(&key)).map(|row| row.record)
 }
 
-/// Appends a record to the JSON of a page. The record's content does not have to be parsed, because
-/// it is stored in the form of MLflow's response.
+/// Appends a record to the JSON of a page. The record's content is copied without being parsed,
+/// because it is stored as JSON in the format of MLflow's response.
 fn write_record(dataset: &EvaluationDatasetId, item: &Item, content: &str, json: &mut String) {
     let row = item.key().and_then(|key| rows::EvaluationRecord::parse(&key));
     let (id, created) = row.map(|row| (row.record.to_string(), row.record.created())).unwrap_or_default();

@@ -95,7 +95,7 @@ pub struct NewMcpVersion {
     pub server_json: ServerJson,
     /// Status.
     pub status: McpStatus,
-    /// Where the version comes from.
+    /// Origin of the version, as declared by the client.
     pub source: Option<String>,
     /// Tools, as a list.
     pub tools: Option<Json>,

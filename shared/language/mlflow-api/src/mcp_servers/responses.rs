@@ -45,8 +45,8 @@ pub struct McpServer {
     pub display_name: Option<String>,
     /// Description of the server, or otherwise that of the latest version.
     pub description: Option<String>,
-    /// Icons of the server, and the latest version's icons for themes for which the server has
-    /// none.
+    /// Icons of the server. For a theme without an icon of the server, the latest version's icon is
+    /// used.
     pub icons: Option<Box<RawValue>>,
     /// Workspace.
     pub workspace: String,
@@ -93,7 +93,7 @@ pub struct McpVersion {
     pub tags: BTreeMap<String, String>,
     /// Connection options, as an object.
     pub connect_options: Box<RawValue>,
-    /// Where the version comes from.
+    /// Origin of the version, as declared by the client.
     pub source: Option<String>,
     /// The user who created the entity, if known.
     pub created_by: Option<String>,
@@ -108,7 +108,7 @@ pub struct McpVersion {
     pub has_tools: bool,
 }
 
-/// The parts of a version that may be long. They are stored together, as one text.
+/// The fields of a version that may be long. They are stored together as one text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VersionContent {
     /// Description of the server.

@@ -67,7 +67,7 @@ pub struct SkillVersion {
     pub workspace: String,
     /// Type of the source.
     pub source_type: &'static str,
-    /// Where the content is.
+    /// Location of the content.
     pub source: String,
     /// Branch, tag or commit of a git repository.
     #[serde(rename = "ref")]

@@ -22,17 +22,16 @@ use crate::aws::signature::Signer;
 const MAX_RESPONSE_BYTES: usize = 7 << 20;
 /// Maximum number of characters of a service's error message that are kept.
 const MAX_MESSAGE_CHARS: usize = 1000;
-/// Error codes that mean that the service refused a request before executing it, because there were
-/// too many requests.
+/// Error codes of throttled requests, which the service has rejected without executing them.
 const THROTTLING: [&str; 3] = ["RequestLimitExceeded", "ThrottlingException", "TooManyRequestsException"];
 
 /// Which failures of a request are retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryPolicy {
-    /// The request may be executed twice: throttling, server errors, timeouts and lost responses
-    /// are retried.
+    /// The request may be executed more than once. Throttling, server errors, timeouts and lost
+    /// responses are retried.
     Idempotent,
-    /// The request may be executed once: only throttling is retried.
+    /// The request must not be executed more than once. Only throttling is retried.
     Once,
 }
 
@@ -41,7 +40,7 @@ pub enum RetryPolicy {
 pub struct SignedRequest<'a> {
     /// The path, percent-encoded, with a leading slash.
     pub path: &'a str,
-    /// Headers in lower case.
+    /// Headers, whose names are in lower case.
     pub headers: &'a [(&'a str, String)],
     /// The body of the `POST` request.
     pub body: Bytes,
@@ -106,8 +105,8 @@ impl SignedClient {
         Ok(Self { service, region, endpoint, credentials, connector })
     }
 
-    /// Returns a client of the region `r` that sends requests over a connector, with dummy
-    /// credentials, for tests.
+    /// Returns a client for tests, which sends requests over a connector, with dummy credentials
+    /// and the region `r`.
     #[must_use]
     pub fn over(service: AwsService, connector: impl HttpConnector + 'static) -> Self {
         let credentials = Credentials::builder().access_key_id("id").secret_access_key("secret").provider_name("test");
@@ -124,7 +123,7 @@ impl SignedClient {
     /// returned.
     ///
     /// # Errors
-    /// The service refused the request, did not respond, or there are no credentials.
+    /// The service rejected the request or did not respond, or there are no credentials.
     pub async fn send(&self, request: &SignedRequest<'_>) -> Result<AwsResponse, AwsError> {
         let mut attempts = RetryAttempts::new();
         let mut last = String::new();
@@ -191,7 +190,8 @@ impl SignedClient {
 }
 
 /// Returns the code and the message of an error response. Services send the code in a header or in
-/// the body. The namespace or URL that may surround the code is removed.
+/// the body. A namespace before the code (`namespace#Code`) or a URL after it (`Code:https://…`) is
+/// removed.
 fn error_of(response: &AwsResponse) -> (String, String) {
     let body: serde_json::Value = serde_json::from_slice(&response.body).unwrap_or_default();
     let text = |name: &str| body.get(name).and_then(serde_json::Value::as_str);

@@ -21,8 +21,8 @@ pub struct UploadedPart {
     pub etag: String,
 }
 
-/// The name of an upload: a nonce that this server has drawn, and the id that the bucket has
-/// assigned.
+/// The parsed name of an upload, `<nonce>.<id>`. This server generates the nonce and attaches it to
+/// the object, so that a repeated completion can be recognized. The bucket assigns the id.
 struct UploadName<'a> {
     nonce: &'a str,
     id: &'a str,

@@ -1,9 +1,9 @@
 //! The webhooks that subscribe to each event.
 //!
 //! Every call of the model registry that may send an event needs the subscriptions of its
-//! workspace. They are one row, which a process reads at most once per second. A change of a
-//! webhook is answered only after this second, so that no call that starts after the response
-//! relies on an earlier state.
+//! workspace. They are stored in one row, which a process caches for a second. The response to a
+//! change of a webhook is delayed by this second, so that no call that starts after the response
+//! uses a stale cache.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use table::{Condition, Item, Result, Table, Update, Write, map, number, text};
 
 use super::StoredWebhook;
 
-/// How long a process relies on the subscriptions that it has read.
+/// How long a process caches subscriptions.
 pub const SUBSCRIPTION_LEASE: Duration = Duration::from_secs(1);
 /// Maximum number of cached workspaces. When the cache is full, it is cleared.
 const CACHE_CAPACITY: usize = 1_000;
@@ -56,7 +56,7 @@ impl Subscriptions {
         Self::with_lease(table, SUBSCRIPTION_LEASE)
     }
 
-    /// Creates an empty cache whose entries are valid for another duration. For tests that do not
+    /// Creates an empty cache whose entries expire after this duration, for tests that do not
     /// change webhooks.
     #[must_use]
     pub fn with_lease(table: Table, lease: Duration) -> Self {
@@ -95,8 +95,8 @@ impl Subscriptions {
 /// The row with the subscriptions of a workspace, for changing it together with a webhook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkspaceSubscriptions {
-    /// The names of each active webhook's events. A later version may have stored names that this
-    /// version does not know.
+    /// The names of each active webhook's events. They may include names that only a later version
+    /// supports.
     active: BTreeMap<WebhookId, Vec<String>>,
     count: u32,
     changes: Option<i64>,

@@ -1,4 +1,4 @@
-//! Servers and resolvers with scripted answers.
+//! Servers and resolvers with scripted responses.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,7 +18,7 @@ use crate::resolver::Resolver;
 #[derive(Clone)]
 struct Script {
     begin: Vec<u8>,
-    /// Bytes that are sent repeatedly after `begin`, and the pause before each repetition.
+    /// Bytes that are sent repeatedly after `begin`, and the pause after each repetition.
     again: Option<(Vec<u8>, Duration)>,
     is_silent: bool,
 }
@@ -45,13 +45,15 @@ impl Server {
         Self::start(Script { begin: bytes.to_vec(), again: None, is_silent: false }).await
     }
 
-    /// Starts a server that sends `begin`, and then `piece` every 20 ms, forever.
+    /// Starts a server that sends `begin`, and then repeats `piece` every 20 ms until the client
+    /// disconnects.
     pub(super) async fn dripping(begin: &[u8], piece: &[u8]) -> Self {
         let again = Some((piece.to_vec(), Duration::from_millis(20)));
         Self::start(Script { begin: begin.to_vec(), again, is_silent: false }).await
     }
 
-    /// Starts a server that sends `begin`, and then `piece` as fast as possible, forever.
+    /// Starts a server that sends `begin`, and then repeats `piece` without a pause until the
+    /// client disconnects.
     pub(super) async fn endless(begin: &[u8], piece: &[u8]) -> Self {
         let again = Some((piece.to_vec(), Duration::ZERO));
         Self::start(Script { begin: begin.to_vec(), again, is_silent: false }).await
@@ -135,7 +137,8 @@ async fn serve(stream: &mut TcpStream, script: &Script, received: &Mutex<String>
     stream.shutdown().await
 }
 
-/// A resolver that returns one of these answers per call, in order, and then fails.
+/// A resolver that returns the next of its answers on each call, and fails once there are none
+/// left.
 pub(super) struct FixedResolver {
     answers: Mutex<VecDeque<Vec<IpAddr>>>,
     asked: Arc<AtomicUsize>,
@@ -154,7 +157,7 @@ impl FixedResolver {
         Self { is_silent: true, ..Self::answering(&[]) }
     }
 
-    /// Returns the counter of the names that have been resolved.
+    /// Returns the counter of `resolve` calls.
     pub(super) fn asked(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.asked)
     }
