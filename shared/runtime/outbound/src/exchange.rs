@@ -19,7 +19,7 @@ const MAX_HEADER_BYTES: usize = 32 << 10;
 /// Maximum number of a response's headers.
 const MAX_HEADERS: usize = 100;
 /// Headers that only the client may set. Values from the caller are dropped.
-const OF_CONNECTION: [HeaderName; 7] = [CONNECTION, CONTENT_LENGTH, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
+const RESERVED_HEADERS: [HeaderName; 7] = [CONNECTION, CONTENT_LENGTH, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
 
 /// Sends a request over a connection, and reads the response. The connection is closed afterwards,
 /// even if the server has more to send.
@@ -47,7 +47,7 @@ pub(crate) async fn exchange(
 fn prepared(request: &OutboundRequest<'_>) -> Result<Request<Full<Bytes>>, OutboundError> {
     let invalid = |error: &dyn std::error::Error| OutboundError::Setup(error.to_string());
     let mut headers = request.headers.clone();
-    for name in OF_CONNECTION {
+    for name in RESERVED_HEADERS {
         headers.remove(name);
     }
     headers.insert(HOST, HeaderValue::from_str(request.url.authority()).map_err(|error| invalid(&error))?);
