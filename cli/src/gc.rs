@@ -225,8 +225,8 @@ struct Progress {
 impl Progress {
     fn done(&self, entity: &RemovedEntity, outcome: &str) {
         if !self.found.contains(entity) {
-            // The entity is a run of a removed experiment, or its removal was started by an earlier
-            // call.
+            // The bar's length does not include runs that are removed with their experiment, and
+            // entities whose removal an earlier call has started.
             self.bar.inc_length(1);
         }
         self.bar.inc(1);

@@ -49,18 +49,18 @@ pub(crate) struct Options {
 }
 
 const SEARCH_WAIT_MESSAGE: &str = "waiting until no server relies on the previously indexed fields";
-/// Maximum time that the indexer spends on one part of a batch, during which it does not reread the
-/// setting.
+/// Maximum time that the indexer spends on one part of a batch without reading the setting again.
 const MAX_BATCH_DURATION: Duration = Duration::from_mins(2);
-/// Default for the number of runs that are waiting to be indexed while a server uses the data. Each of them slows down searches,
-/// which read its document and share the processors with the indexer. On two cores, compared to an
-/// idle server, searches took 1.5 times as long with 30 waiting runs, 1.8 times with 50, and 2.1
-/// times with 100 (median of eight), while 245 to 265 runs per second were indexed.
+/// Default limit of runs waiting to be indexed while a server uses the data. Each of these runs
+/// slows down searches, which read its document and share the processors with the indexer. On two
+/// cores, compared to an idle server, searches took 1.5 times as long with 30 waiting runs, 1.8
+/// times with 50, and 2.1 times with 100 (median of eight), while 245 to 265 runs per second were
+/// indexed.
 const DEFAULT_WAITING_RUNS: u32 = 30;
-/// Default while no server uses the data, so that no search is slowed down.
+/// Default limit while no server uses the data. There are no searches to slow down.
 const DEFAULT_WAITING_RUNS_ALONE: u32 = 500;
-/// Default for a table that is not in the embedded engine. It is higher, because changes in AWS are
-/// collected before the indexer receives them.
+/// Default limit for a table outside of the embedded engine. It is higher, because AWS collects
+/// changes into batches before the indexer receives them.
 const DEFAULT_WAITING_RUNS_REMOTE: u32 = 1_000;
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
@@ -231,9 +231,9 @@ impl ReindexTarget {
         Ok(all)
     }
 
-    /// Makes searches rely on the fields that are indexed. Also completes an earlier change that
-    /// was interrupted. `before` is the setting that all runs were indexed with. A setting that
-    /// another command has changed since then is left to that command.
+    /// Updates the setting so that searches use the indexed fields. This also completes an earlier
+    /// change that was interrupted. All runs have been indexed with the setting `before`. If
+    /// another command has changed the setting since, it is left to that command.
     async fn rely_on_fields(&self, table: &Table, before: &IndexedFieldsSetting) -> Result<(), Failure> {
         if let Self::Table(_) = self
             && before.indexed != before.searched

@@ -151,8 +151,8 @@ def test_the_template_counts(model: Model, tmp_path: Path) -> None:
 
 
 def test_alarms_that_are_off_by_default_are_not_paid_for(model: Model, tmp_path: Path) -> None:
-    # Four metrics of the alarm ServerErrors, two of them of the API for users, two of the alarm
-    # IndexerLag, and one of each of the other three alarms.
+    # ServerErrors has four metrics, two of them for the user API. IndexerLag has two metrics, and
+    # each of the three other alarms has one.
     assert model.stack.alarm_metrics == 4 + 2 + 3
     with_more = _changed(tmp_path, r'(  MoreAlarms:\n(?:    .*\n)*?    Default: )"off"', r'\1"on"')
     assert with_more.stack.alarm_metrics == model.stack.alarm_metrics + 9

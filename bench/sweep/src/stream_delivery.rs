@@ -52,12 +52,12 @@ struct Shard {
     work: Cell<IndexerWork>,
 }
 
-/// The time that an indexer was busy.
+/// The time for which an indexer was busy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IndexerWork {
-    /// Time for which the indexer waited for the table.
+    /// Time spent waiting for the table.
     pub waits: Duration,
-    /// Processor time on a whole core.
+    /// Processor time, as if the indexer had a whole core.
     pub computed: Duration,
 }
 

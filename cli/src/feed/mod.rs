@@ -73,8 +73,8 @@ pub(crate) struct StreamFeed {
 }
 
 impl StreamFeed {
-    /// Starts delivering a table's stream to a consumer. Records are delivered at an age of
-    /// `delay`, or up to a second later. The consumer checks its postponed runs at intervals of
+    /// Starts delivering a table's stream to a consumer. Records are delivered when they are
+    /// `delay` old, or up to a second later. The consumer checks its postponed runs at intervals of
     /// `tick`.
     pub(crate) fn start(
         engine: Engine,

@@ -20,9 +20,9 @@ use crate::signing::{self, Signature};
 
 /// Timeout of a request. A response has up to 1 MB.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time before their expiry at which credentials are renewed.
+/// How long before they expire credentials are renewed.
 const RENEWAL_MARGIN: Duration = Duration::from_mins(10);
-/// API versions of the stream operations and the table operations.
+/// API versions of the stream operations and of the table operations.
 const STREAMS_API: &str = "DynamoDBStreams_20120810";
 const TABLES_API: &str = "DynamoDB_20120810";
 

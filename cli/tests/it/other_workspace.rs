@@ -73,12 +73,12 @@ pub(crate) fn creates_named(call: &str) -> bool {
     call.starts_with("POST ") && (of_registry || call.ends_with("/skills/bulk-register"))
 }
 
-/// Another workspace, which is empty.
+/// Returns another workspace, which is empty.
 fn other() -> Workspace {
     Workspace::parse("elsewhere").unwrap()
 }
 
-/// Returns the functions for a caller in another workspace with full access there.
+/// Mounts the functions for a caller with full access to another workspace.
 async fn elsewhere(site: &TestEnvironment, directory: &Path) -> Router {
     let identity = Identity { workspace: other(), has_workspaces: true, ..Identity::anonymous() };
     let authorizer: Arc<dyn Authorizer> =

@@ -34,7 +34,7 @@ pub(super) async fn copy_access(source: &CopySource, writer: &TableWriter) -> Re
 }
 
 /// Returns whether a row of the access table is copied. Besides sessions, tokens and secrets, this
-/// excludes row types that this version does not know.
+/// excludes row types that this version does not support.
 fn is_copied(key: &Key) -> bool {
     User::parse(key).is_some()
         || ListedUser::parse(key).is_some()

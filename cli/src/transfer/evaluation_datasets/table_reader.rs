@@ -14,8 +14,8 @@ use table::{Item, Query, Table};
 use super::{DatasetRecord, EvaluationDataset, RecordSum};
 use crate::Failure;
 
-/// Returns a dataset, given its document. Takes one request if it has tags in rows, one if it has a
-/// large schema, and one per MB of records.
+/// Returns a dataset, given its document. Takes one request per MB of records, one more if the
+/// dataset has tags in rows, and one more if its schema is large.
 ///
 /// # Errors
 /// The table or the dataset cannot be read.

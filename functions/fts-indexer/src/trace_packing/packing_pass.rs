@@ -10,7 +10,7 @@ use crate::trace_packing::block_ends::{BlockEnds, OwnerBlock};
 use crate::trace_packing::block_writer::ExperimentStatus;
 use crate::trace_packing::{MAX_MARKS_PER_BLOCK, Mark, Packer, PackingThresholds};
 
-/// Number of marks that are read at a time.
+/// Number of marks per read.
 const BATCH_SIZE: usize = 1_000;
 /// Maximum number of marks in the range of one block that are collected.
 const MAX_COLLECTED_MARKS: usize = 4_096;
@@ -84,10 +84,10 @@ pub(crate) async fn pack_partition(
     Ok(again)
 }
 
-/// The outcome of a step of a pass: the pass either continues, or has ended because the experiment
-/// was deleted in the meantime.
+/// The outcome of a step: the pass either continues, or has ended because the experiment was
+/// deleted in the meantime.
 enum PassProgress {
-    /// Marks that wait for more marks, because they are too few to fill a block.
+    /// Marks that are left for later, because they are too few to fill a block.
     Left(Vec<Mark>),
     Ended,
 }

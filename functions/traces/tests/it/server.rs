@@ -87,7 +87,7 @@ pub(crate) fn export(spans: &[Value]) -> String {
     json!({ "resourceSpans": [{ "scopeSpans": [{ "spans": spans }] }] }).to_string()
 }
 
-/// Returns the trace with this number as a client sends it.
+/// Returns the request body with which a client starts this trace.
 pub(crate) fn info(number: u32, experiment: &str) -> Value {
     json!({
         "trace_id": id(number),

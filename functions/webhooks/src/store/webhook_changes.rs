@@ -66,7 +66,8 @@ impl CheckedChange {
             name: name.clone().unwrap_or(webhook.name),
             url: url.clone().unwrap_or(webhook.url),
             description: description.clone().unwrap_or(webhook.description),
-            // New events replace all stored ones, including those that only a later version knows.
+            // New events replace all stored ones, including those that only a later version
+            // supports.
             unknown_events: if events.is_some() { Vec::new() } else { webhook.unknown_events },
             events: events.clone().unwrap_or(webhook.events),
             secret: if secret.is_some() { sealed.clone() } else { webhook.secret },

@@ -76,8 +76,8 @@ impl UserAuthorizer {
         Self { creators, ..self }
     }
 
-    /// Checks whether a user has the role that is required to create entities, from the items that
-    /// were read with the request.
+    /// Checks whether a user has the role that is required to create entities. The role is among
+    /// the items that were read for the request.
     fn is_creator(&self, user: &User, identity: &Identity, read: &AuthorizerItems) -> bool {
         let Some(creators) = self.creators.as_deref() else { return true };
         let Some(here) = WorkspaceRef::current(&identity.workspace, read) else { return false };
@@ -85,8 +85,8 @@ impl UserAuthorizer {
         roles.any(|role| role.get(NAME) == Some(creators) && WorkspaceRef::of_role(role).as_ref() == Some(&here))
     }
 
-    /// Accepts requests whose signatures a gateway has verified. Their callers are the principals
-    /// that signed them.
+    /// Also accepts requests whose IAM signatures a gateway has verified. The caller of such a
+    /// request is the principal that signed it.
     #[must_use]
     pub fn with_signed_requests(self, signed: SignedRequests) -> Self {
         Self { signed_requests: Some(signed), ..self }

@@ -43,9 +43,9 @@ enum RequestedRange {
 }
 
 impl Attachment {
-    /// Creates a response with a file of this name, type and length in bytes. `tag` is a quoted
-    /// entity tag that changes with every change of the file; it is empty for a file that is
-    /// generated for each response. `read` returns the bytes of a range.
+    /// Creates a response that sends a file. `length` is in bytes. `tag` is a quoted entity tag
+    /// that changes whenever the file changes, or empty if the file is generated for each response.
+    /// `read` returns the bytes of a range.
     pub fn new(
         name: &str,
         content_type: &'static str,

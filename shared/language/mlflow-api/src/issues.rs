@@ -252,7 +252,7 @@ pub struct Issue {
     /// The categories.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub categories: Vec<String>,
-    /// The number of traces that exhibit the issue, if the request asked for it.
+    /// The number of traces that exhibit the issue, if it was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_count: Option<i64>,
     /// When the issue was last seen, in ms.

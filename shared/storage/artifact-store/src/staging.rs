@@ -108,8 +108,8 @@ pub(crate) fn delete(root: &Path, directory: &OwnedFd, name: &str) -> io::Result
     directory_traversal::remove(staging.as_fd(), &trash)
 }
 
-/// Deletes the leftovers of uploads and deletions of killed processes, and returns their number.
-/// Blocks on the disk.
+/// Deletes the files that killed processes have left behind in the staging directory, and returns
+/// their number. Blocks on the disk.
 pub(crate) fn remove_leftovers(root: &Path) -> io::Result<usize> {
     let Some(staging) = directory_traversal::root(root)?
         .map(|root| directory_traversal::directory(root, &[STAGING_DIRECTORY.to_owned()]))

@@ -10,7 +10,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 /// Maximum number of concurrent uploads. Each holds at most one piece of 5 MB in memory. If all of
-/// them are slow, [`MAX_PIECES`] is exceeded, and they take 160 MB.
+/// them are slow, they exceed [`MAX_PIECES`] and take 160 MB.
 const MAX_UPLOADS: usize = 32;
 /// Maximum time for which an upload waits to be admitted. It is shorter than the timeouts of
 /// clients and of proxies, which are a minute or more.
@@ -74,8 +74,8 @@ impl PiecePermit {
         self.0.is_some()
     }
 
-    /// Releases the permit. The piece's buffer is kept for reuse if nothing else refers to it, and
-    /// if other pieces are in memory at the moment.
+    /// Releases the permit. The piece's buffer is kept for reuse, unless it is still referenced
+    /// elsewhere. When no piece is left in memory, all buffers are freed.
     pub(crate) fn give_back(self, piece: Bytes) {
         let is_counted = self.is_counted();
         drop(self);

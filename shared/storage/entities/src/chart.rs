@@ -61,8 +61,8 @@ impl RowNumber {
 }
 
 /// Returns the fewest rows that together cover a history with `rows` rows of the first level. Most
-/// of them are of the coarsest level that has at least `at_least` rows. Up to three rows of each
-/// finer level follow. The rows are in the order in which they were created.
+/// of them belong to the coarsest level that has at least `at_least` rows. Up to three rows of each
+/// finer level follow. Rows are ordered by creation.
 #[must_use]
 pub fn cover(rows: u32, at_least: u32) -> Vec<RowNumber> {
     let mut level = 1;

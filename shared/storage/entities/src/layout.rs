@@ -29,8 +29,8 @@ const COPY_NAME: &str = "copy";
 pub enum LayoutError {
     /// The table was written before the first release.
     Unreleased,
-    /// The table has a later layout than this version knows. The numbers are the table's layout, and
-    /// the latest layout that this version knows.
+    /// The table has a later layout than this version supports. The numbers are the table's layout,
+    /// and the latest layout that this version supports.
     TooNew(i64, i64),
     /// The table is being copied from another one, or a copy was interrupted.
     UnfinishedCopy,
@@ -66,8 +66,8 @@ impl From<Failure> for LayoutError {
     }
 }
 
-/// Checks whether a table has a layout that this version knows. Returns `true` if it has one, and
-/// `false` if the table is empty. Takes one request, or two for an empty table.
+/// Checks whether a table has a layout that this version supports. Returns `true` if it has one,
+/// and `false` if the table is empty. Takes one request, or two for an empty table.
 ///
 /// # Errors
 /// Returns an error if the table's layout is unknown to this version.

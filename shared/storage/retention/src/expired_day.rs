@@ -5,8 +5,8 @@
 //! condition that it has not changed since it was read. Its spans and files are deleted next. The
 //! block or the mark is deleted last, because until then it is the only reference to the trace.
 //!
-//! The partition's lock prevents concurrent packing. A trace that was changed recently is kept with
-//! its mark. A trace that has moved to another day, according to its document, is kept as well.
+//! The partition's lock prevents concurrent packing. A trace that was changed recently is kept, and
+//! so is its mark. A trace is also kept if its document shows that it has moved to another day.
 
 use entities::attributes::{ARRIVED, EDITS, MARKED_AT};
 use entities::{

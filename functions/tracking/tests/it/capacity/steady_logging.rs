@@ -19,13 +19,12 @@ use super::filled_table::{index, index_changed};
 use super::{TIME, experiment, run, table, without_leases};
 use crate::calls::Calls;
 
-/// A run that is being logged to, with meters of the requests to the table.
+/// A training job that logs to a run, with meters that count the requests to the table.
 struct Job {
     table: Table,
     experiment: ExperimentId,
     run: String,
-    /// A store without leases. Its calls cost as much as if each call were handled by another
-    /// Lambda instance.
+    /// A store without leases, so that each call costs as much as on a new Lambda instance.
     store: Calls,
     indexer: Indexer,
     /// The clock of the indexer.

@@ -63,13 +63,13 @@ impl TraceRetentionCache {
         Self { table, known: Arc::default() }
     }
 
-    /// Returns which traces of these experiments are kept now. Takes at most one request per minute
-    /// for the setting, and one more per minute for every fifty experiments that may override the
-    /// setting with a tag.
+    /// Returns the times before which traces of these experiments have expired. Takes at most one
+    /// request per minute for the setting, and one more per minute for every fifty experiments that
+    /// may override the setting with a tag.
     ///
     /// # Errors
-    /// Returns failures of the table. While it is unknown whether a trace has to be hidden, no
-    /// trace is shown.
+    /// Returns an error if the table cannot be read. The caller then shows no traces, because some
+    /// of them may have to be hidden.
     pub async fn since(&self, experiments: impl IntoIterator<Item = ExperimentId> + Send) -> Result<TraceCutoffs> {
         let setting = self.setting().await?;
         if setting.kept.is_none() && setting.own.is_empty() {
@@ -100,7 +100,7 @@ impl TraceRetentionCache {
         Ok(setting)
     }
 
-    /// Returns the retention in the tags of these experiments, for those that have the tag.
+    /// Returns the retention of each of these experiments that overrides the setting with a tag.
     async fn own(&self, experiments: &[ExperimentId]) -> Result<HashMap<ExperimentId, TraceRetention>> {
         let (mut known, mut unknown) = (HashMap::new(), Vec::new());
         {

@@ -25,9 +25,9 @@ pub struct StoredWebhook {
     pub description: String,
     /// The address that events are sent to.
     pub url: String,
-    /// The events that it subscribes to, in order.
+    /// The events that the webhook subscribes to, in order.
     pub events: Vec<WebhookEvent>,
-    /// Names of further events that it subscribes to, which only a later version knows.
+    /// Names of further events that the webhook subscribes to, which only a later version supports.
     pub unknown_events: Vec<String>,
     /// The status.
     pub status: WebhookStatus,
@@ -109,7 +109,7 @@ impl StoredWebhook {
     }
 
     /// Returns the names of all events that the webhook subscribes to, including those that only a
-    /// later version knows.
+    /// later version supports.
     pub fn event_names(&self) -> impl Iterator<Item = &str> {
         self.events.iter().map(|event| event.name()).chain(self.unknown_events.iter().map(String::as_str))
     }
