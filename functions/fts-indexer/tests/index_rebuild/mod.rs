@@ -2,9 +2,12 @@
 
 use std::collections::HashSet;
 
-use run_index::UnmarkedRuns;
+use key_schema::{Descending, rows};
+use mlflow_api::{ExperimentId, RunId};
+use run_index::{MAX_ENTRIES_IN_MEMORY, UnmarkedRuns};
+use table::Item;
 
-use super::*;
+use crate::{Site, TIME, changed};
 
 #[tokio::test]
 async fn a_rebuild_puts_what_is_missing_and_sweeps_what_is_stray() {
