@@ -45,7 +45,7 @@ class Delivery:
         return self.headers["x-mlflow-delivery-id"]
 
     def is_signed_with(self, secret: str) -> bool:
-        """Checks the signature as receivers are told to."""
+        """Checks the signature as the guide tells receivers to."""
         signed = f"{self.delivery_id}.{self.headers['x-mlflow-timestamp']}.".encode() + self.body
         digest = hmac.new(secret.encode(), signed, hashlib.sha256).digest()
         return hmac.compare_digest(self.headers["x-mlflow-signature"], "v1," + base64.b64encode(digest).decode())

@@ -33,7 +33,7 @@ ALWAYS = {
 
 @dataclass(frozen=True)
 class Check:
-    """A question, how it is asked, and how the observations are judged."""
+    """A question about the stack, with the function that gathers facts and the function that judges them."""
 
     name: str
     asks: str

@@ -270,7 +270,7 @@ fn calls(measured: &ScenarioResult) -> String {
     text
 }
 
-/// Returns the table that shows how busy the indexer would be with other sizes of memory.
+/// Returns a table of the indexer's estimated load at other memory sizes.
 fn indexer(measured: &ScenarioResult) -> String {
     let mut text = "\nThe indexer with other memory, computed from the time that it waits and computes here. Each shard has a sandbox, and so have the ticks.\n\n\
          | memory of the indexer | busiest sandbox is busy | GB-seconds an hour, all sandboxes |\n|---|---:|---:|\n"

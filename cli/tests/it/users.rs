@@ -335,8 +335,8 @@ async fn a_search_among_ten_thousand_experiments_reads_those_that_may_be_seen() 
 /// Maximum number of requests for a page of 50 experiments that were granted individually.
 const MOST_REQUESTS: u64 = 8;
 
-/// Creates experiments of which a user can see 50, evenly distributed. Checks that a page of them
-/// takes few requests.
+/// Creates experiments, and lets a user see 50 of them, evenly distributed. Checks that a page of
+/// these 50 takes few requests.
 async fn fifty_may_be_seen_of(experiments: usize) {
     let server = Server::new(PermissionLevel::NoPermissions).await;
     let ann = server.user("ann").await;

@@ -76,8 +76,8 @@ const PARTITION_CONCURRENCY: usize = 4;
 /// Number of runs that are indexed together and share their requests. If indexing them together
 /// fails, they are retried one by one.
 const RUN_BATCH_SIZE: usize = 50;
-/// Number of rows of postponed runs that are written together. This is as many as the concurrent
-/// requests can write, with 25 rows each.
+/// Number of rows of postponed runs per batch, which is the capacity of the concurrent requests,
+/// with 25 rows each.
 const ROW_BATCH_SIZE: usize = 400;
 /// How long a call keeps starting to index further runs. The function has a timeout of 120 seconds.
 const MAX_DURATION: Duration = Duration::from_secs(90);

@@ -118,8 +118,8 @@ impl IndexingSchedule {
         if run.is_relied_on() { self.interval_ms() / 2 } else { 0 }
     }
 
-    /// Returns the time, in ms, from which a mark may be removed if calls are told to stop relying
-    /// on it now.
+    /// Returns the earliest time, in ms, at which a mark may be removed if its closing is announced
+    /// now.
     pub(crate) fn closing(&self) -> i64 {
         self.now().saturating_add(CLOSING_MS + self.grace_ms())
     }

@@ -26,7 +26,7 @@ pub(crate) enum Export {
     Rejected { status: u16, body: String },
 }
 
-/// Returns the body with which `FastAPI` reports a missing header.
+/// Returns the body of `FastAPI`'s response to a request without a required header.
 fn missing_header(header: &str) -> String {
     json!({"detail": [{"type": "missing", "loc": ["header", header], "msg": "Field required", "input": null}]})
         .to_string()

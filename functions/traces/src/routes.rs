@@ -12,8 +12,8 @@ use crate::{assessments, delete, link, otlp, read, search, start, tags, trace_ar
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
     vec![
-        // Clients are told to retry after a few seconds, because OpenTelemetry's exporter gives up
-        // after 10 seconds, retries included.
+        // `Retry-After` is a few seconds, because OpenTelemetry's exporter gives up after 10
+        // seconds, including retries.
         Route::to::<otlp::Export>("POST", "/v1/traces", Create(Trace)).under(Bare).with_retry_after(1..=3),
         //
         Route::to::<start::Start>("POST", "traces", Create(Trace)).under(V3),

@@ -1,4 +1,4 @@
-//! Endpoints with which clients create and end a trace as a whole.
+//! Endpoints that create and end a trace as a whole.
 
 use access::{Action, Needs, Resource, Scope, Target};
 use entities::now_ms;

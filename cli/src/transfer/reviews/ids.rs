@@ -12,14 +12,14 @@ pub(super) fn chance(source_id: &str) -> u32 {
     Sha256::digest(source_id).iter().take(4).fold(0, |bits, byte| (bits << 8) | u32::from(*byte))
 }
 
-/// Returns the id with which a label schema is imported. If the id in the source has the format of
-/// this server and contains this experiment, it is kept, unless it is taken.
+/// Returns the new id of an imported label schema. If the id in the source has the format of this
+/// server and contains this experiment, it is kept, unless it is taken.
 pub(super) fn label_schema(experiment: ExperimentId, source_id: &str, created: i64, is_taken: bool) -> LabelSchemaId {
     let known = LabelSchemaId::parse(source_id).filter(|id| id.experiment() == experiment && !is_taken);
     known.unwrap_or_else(|| LabelSchemaId::new(created, experiment, chance(source_id)))
 }
 
-/// Returns the id with which a review queue is imported, by the same rule as [`label_schema`].
+/// Returns the new id of an imported review queue. Follows the rule of [`label_schema`].
 pub(super) fn review_queue(experiment: ExperimentId, source_id: &str, created: i64, is_taken: bool) -> ReviewQueueId {
     let known = ReviewQueueId::parse(source_id).filter(|id| id.experiment() == experiment && !is_taken);
     known.unwrap_or_else(|| ReviewQueueId::new(created, experiment, chance(source_id)))

@@ -116,7 +116,7 @@ impl IssueRecord {
     }
 }
 
-/// An issue with the id with which it is imported, and the document that the table has for this id.
+/// An issue with its id in the table, and the document that the table already has for this id.
 struct PlannedIssue {
     id: IssueId,
     record: IssueRecord,
@@ -124,9 +124,9 @@ struct PlannedIssue {
 }
 
 /// Reads the next issues of an experiment, in the order of their ids in the source, and determines
-/// the ids with which they are imported. `after` is the last id that was read, and is updated.
-/// Returns `None` after the last issue. If `reports` is set, reports issues that cannot be
-/// imported. Takes one query, and the requests of [`plan`] for each issue.
+/// their ids in the table. `after` is the last id that was read, and is updated. Returns `None`
+/// after the last issue. If `reports` is set, reports issues that cannot be imported. Takes one
+/// query, and the requests of [`plan`] for each issue.
 async fn next_issues(
     context: &ImportContext,
     experiment: &ImportedExperiment,
@@ -163,10 +163,10 @@ async fn next_issues(
     Ok(Some(planned))
 }
 
-/// Determines the id with which an issue is imported: its id in the source or, with `--remap` and
-/// if a client or another experiment has an issue with this id, a new one. Takes at most three
-/// requests: one to find the experiment of an id that does not contain it, one to read the
-/// document, and one more if the id is taken.
+/// Determines the id of an issue in the table. This is its id in the source, unless that id belongs
+/// to an issue of another experiment or one that a client has created. In that case, `--remap`
+/// assigns a new id. Takes at most three requests: one to find the experiment of an id that does
+/// not contain it, one to read the document, and one more if the id is taken.
 async fn plan(
     context: &ImportContext,
     experiment: ExperimentId,

@@ -88,18 +88,18 @@ impl LabelSchemaRecord {
     }
 }
 
-/// A label schema with the id with which it is imported, and the document that the table has for
-/// this id.
+/// A label schema with its id in the table, and the document that the table already has for this
+/// id.
 struct PlannedSchema {
     id: LabelSchemaId,
     record: LabelSchemaRecord,
     document: Option<Item>,
 }
 
-/// Reads the label schemas of an experiment, determines the ids with which they are imported, and
-/// adds these ids to `ids`. The default label schema is only added to `ids`, because this server
-/// does not store it. If `reports` is set, reports label schemas that cannot be imported. Takes one
-/// query, and the requests of [`plan`] for each label schema.
+/// Reads the label schemas of an experiment, determines their ids in the table, and adds these to
+/// `ids`. The default label schema is only added to `ids`, because this server does not store it.
+/// If `reports` is set, reports label schemas that cannot be imported. Takes one query, and the
+/// requests of [`plan`] for each label schema.
 async fn planned(
     context: &ImportContext,
     experiment: &ImportedExperiment,
@@ -139,9 +139,9 @@ async fn planned(
     Ok(planned)
 }
 
-/// Determines the id and the name with which a label schema is imported. If a client has created a
-/// label schema with this id or name, `--remap` changes both. Takes two requests, or four if the id
-/// or the name is taken.
+/// Determines the id and the name of a label schema in the table. If a client has created a label
+/// schema with this id or name, `--remap` changes both. Takes two requests, or four if the id or
+/// the name is taken.
 async fn plan(
     context: &ImportContext,
     experiment: ExperimentId,

@@ -16,7 +16,7 @@ use crate::transfer::experiments::{ExportedExperiment, ImportedExperiment};
 use crate::transfer::export::ExportContext;
 use crate::transfer::import::ImportContext;
 
-/// The ids with which label schemas are imported, by their ids in the source.
+/// Maps ids of label schemas in the source to their ids in the table.
 type SchemaIds = HashMap<String, String>;
 
 /// Imports the label schemas, review queues and issues of an experiment. The runs and traces of the

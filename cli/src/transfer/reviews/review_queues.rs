@@ -39,7 +39,7 @@ struct QueueRecord {
     owner: Option<String>,
     /// Users, in lower case and sorted.
     users: Vec<String>,
-    /// The ids with which the queue's label schemas are imported, sorted.
+    /// The ids of the queue's label schemas in the table, sorted.
     schemas: Vec<String>,
     created: i64,
     updated: i64,
@@ -70,17 +70,17 @@ impl ItemRecord {
     }
 }
 
-/// A review queue with the id with which it is imported, and the document that the table has for
-/// this id.
+/// A review queue with its id in the table, and the document that the table already has for this
+/// id.
 struct PlannedQueue {
     id: ReviewQueueId,
     record: QueueRecord,
     document: Option<Item>,
 }
 
-/// Reads the review queues of an experiment with their items, and determines the ids with which
-/// they are imported. If `reports` is set, reports queues and items that cannot be imported. Takes
-/// four queries, the requests of [`plan`] for each queue, and one request per 100 items of a queue.
+/// Reads the review queues of an experiment with their items, and determines their ids in the
+/// table. If `reports` is set, reports queues and items that cannot be imported. Takes four
+/// queries, the requests of [`plan`] for each queue, and one request per 100 items of a queue.
 async fn planned(
     context: &ImportContext,
     experiment: &ImportedExperiment,
@@ -186,9 +186,9 @@ async fn omit_missing_traces(context: &ImportContext, record: &mut QueueRecord, 
     Ok(())
 }
 
-/// Determines the id and the name with which a queue is imported. If a client has created a queue
-/// with this id or name, `--remap` changes both. Takes two requests, or four if the id or the name
-/// is taken.
+/// Determines the id and the name of a queue in the table. If a client has created a queue with
+/// this id or name, `--remap` changes both. Takes two requests, or four if the id or the name is
+/// taken.
 async fn plan(
     context: &ImportContext,
     experiment: ExperimentId,

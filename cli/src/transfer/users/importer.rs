@@ -128,7 +128,7 @@ impl UserImporter<'_> {
         Ok(())
     }
 
-    /// Gives a user a grant for a workspace, by a role of which the user is the only member.
+    /// Grants a user access to a workspace, through a role whose only member is the user.
     async fn workspace_grant(&self, name: &UserName, workspace: &str, level: PermissionLevel) -> Result<(), Error> {
         let known: Vec<_> = self.store.roles().await?.iter().map(auth::store::StoredRole::answer).collect();
         let role = format!("{} of {name}", level.name());

@@ -15,8 +15,8 @@ use crate::run_ownership;
 
 /// Number of concurrent requests.
 const CONCURRENCY: usize = 16;
-/// Number of entries that are written together. This is as many as the concurrent requests can
-/// write, with 25 entries each.
+/// Number of entries per batch, which is the capacity of the concurrent requests, with 25 entries
+/// each.
 const ENTRY_BATCH: usize = 25 * CONCURRENCY;
 
 impl Indexer {

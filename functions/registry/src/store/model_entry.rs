@@ -16,7 +16,7 @@ pub(super) struct ModelEntry {
 }
 
 impl ModelEntry {
-    /// Creates an entry of which only the name is known.
+    /// Creates an entry with only a name.
     pub(super) fn named(name: String) -> Self {
         let group = group_of(&name);
         Self { name, changed: None, group }

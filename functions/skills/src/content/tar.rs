@@ -40,7 +40,7 @@ pub(super) struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// Reads an archive, of which only the beginning is known if it is cut.
+    /// Reads an archive. With `is_cut`, `archive` is only the beginning of it.
     pub(super) fn of(archive: &'a [u8], is_cut: bool, limits: ContentLimits) -> Self {
         Self { archive, rest: archive, limits, is_cut, content_bytes: 0 }
     }

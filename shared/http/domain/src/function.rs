@@ -59,8 +59,8 @@ impl Function {
     pub const CATCH_ALL_PATH: &'static str = "/{*path}";
     /// Default memory, in MB. A request needs only a few MB, but CPU is allotted in proportion.
     pub const DEFAULT_MEMORY_MB: u32 = 512;
-    /// Memory with which Lambda allots a whole core, in MB. For pure computation, it costs no more
-    /// than less memory does, because the function finishes faster in proportion.
+    /// Memory size, in MB, at which Lambda allots a whole core. For pure computation, it costs no
+    /// more than a smaller size, because the function finishes proportionally faster.
     pub const WHOLE_CORE_MB: u32 = 1_769;
     /// Timeout behind the gateway, in seconds. The gateway gives up after 30 seconds. The timeout
     /// is shorter, so that Lambda ends the invocation first and logs an error for it.

@@ -31,7 +31,7 @@ pub struct Attachment {
     read: RangeReader,
 }
 
-/// The part of a file that a request asks for.
+/// The part of a file that is requested.
 #[derive(Debug, PartialEq, Eq)]
 enum RequestedRange {
     Whole,
@@ -101,8 +101,8 @@ impl fmt::Debug for Attachment {
     }
 }
 
-/// Returns the part that a request asks for, of a file with this tag and length. A request for
-/// several ranges, or with an invalid header, receives the whole file.
+/// Determines which part of a file with this tag and length is requested. A request for several
+/// ranges, or with an invalid header, receives the whole file.
 fn requested_range(headers: &HeaderMap, tag: &str, length: u64) -> RequestedRange {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let is_known = |tags: &str| {

@@ -280,7 +280,7 @@ pub struct IssuesResponse {
     pub issues: Vec<Issue>,
     /// The token of the next page, which is empty on the last page.
     pub next_page_token: String,
-    /// The number of issues on all pages, if the request asked for it.
+    /// The number of issues on all pages, if it was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_count: Option<u64>,
 }

@@ -22,9 +22,8 @@ use crate::like::{self, LikePattern, PatternPiece};
 /// candidates.
 pub(crate) const END_MARK: char = '\u{3}';
 
-/// Window size, which is the number of consecutive trigrams of which at least one is a token. As a
-/// result, every five consecutive characters contain a token, and so do the last three characters
-/// of a text.
+/// Window size: at least one of this many consecutive trigrams is a token. As a result, every five
+/// consecutive characters contain a token, and so do the last three characters of a text.
 const WINDOW_SIZE: usize = 3;
 
 /// Returns the tokens of a text, with ASCII letters in lower case. Other letters keep their case.

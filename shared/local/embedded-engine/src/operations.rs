@@ -58,8 +58,8 @@ pub(crate) fn run(database: &Database, operation: &str, body: &[u8]) -> EngineRe
 /// Runs one operation on a database on disk. A batch of writes becomes one commit. The engine
 /// itself would commit each write separately, so that 25 writes would take 100 ms if each commit
 /// waited for the disk. DynamoDB may execute a batch in any order and in part, so executing it
-/// atomically is allowed too. Only the reported capacity would differ, so a batch whose request
-/// asks for the consumed capacity is executed by the engine without changes.
+/// atomically is allowed too. Only the reported capacity would differ, so a batch that requests the
+/// consumed capacity is passed to the engine unchanged.
 pub(crate) fn run_on_disk(database: &Database, operation: &str, body: &[u8]) -> EngineResponse {
     let as_one = (operation == "BatchWriteItem").then(|| as_transaction(body)).flatten();
     if let Some(Ok(_)) = as_one.and_then(|body| dispatch(database, "TransactWriteItems", &body)) {

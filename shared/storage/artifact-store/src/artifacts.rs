@@ -43,7 +43,7 @@ impl ArtifactStore {
 
     /// Returns the artifacts of a function: below `ARTIFACTS_DESTINATION` of its environment, or
     /// below the artifact root if this variable is not set. With `ARTIFACTS_PRESIGNED_ONLY=true`,
-    /// clients are told to use only presigned URLs.
+    /// clients that support presigned URLs are instructed to use nothing else.
     #[must_use]
     pub fn from_environment(artifact_root: &str) -> Self {
         let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -66,7 +66,7 @@ impl ArtifactStore {
         Self { kept: Some(Backend::Bucket(prefix)), is_presigned_only: false }
     }
 
-    /// Sets whether clients that support it are told to use only presigned URLs.
+    /// Sets whether clients that support presigned URLs are instructed to use nothing else.
     #[must_use]
     pub fn presigned_only(self, is_presigned_only: bool) -> Self {
         Self { is_presigned_only, ..self }

@@ -207,8 +207,8 @@ pub(crate) fn failed(failure: BucketFailure) -> Error {
     }
 }
 
-/// Limits a stream to a number of bytes. The chunk with which the stream exceeds the limit is
-/// replaced with the error.
+/// Limits a stream to a number of bytes. The chunk that exceeds the limit is replaced with the
+/// error.
 #[must_use]
 pub fn at_most(chunks: Chunks, bytes: u64, error: Error) -> Chunks {
     let mut left = bytes;

@@ -168,8 +168,8 @@ pub(crate) fn texts(item: &Item, attribute: Attribute<TextSet>) -> Vec<String> {
     texts
 }
 
-/// Reads those of the given traces that exist. Traces of which only a stub exists are left out.
-/// Takes one request per hundred traces, and one read unit per 4 KB of each document.
+/// Reads those of the given traces that exist. Stubs are skipped. Takes one request per hundred
+/// traces, and one read unit per 4 KB of each document.
 pub async fn read_traces(table: &Table, ids: &[&TraceId]) -> Result<HashMap<TraceId, StoredTrace>> {
     let keys: Vec<Key> = ids.iter().map(|id| rows::Trace::key(id)).collect();
     let items: Vec<Item> = if let [key] = keys.as_slice() {

@@ -48,8 +48,8 @@ const SECTIONS: &[LedgerSection] = &[
     LedgerSection::Long(|ledger| Box::pin(packed_searches::packing(ledger))),
 ];
 
-/// Runs a section while the clock stands still, so that searches do not time out and cached data
-/// does not expire on a slow machine.
+/// Runs a section on a simulated clock, so that searches do not time out and cached data does not
+/// expire on a slow machine.
 async fn while_time_stands_still(section: impl Future<Output = ()>) {
     let clock = SimulatedClock::begin();
     tokio::select! { () = section => {}, () = clock.drive() => {} }

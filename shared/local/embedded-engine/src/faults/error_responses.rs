@@ -37,15 +37,15 @@ pub(super) fn refusals(operation: &str) -> &'static [InjectedRefusal] {
     }
 }
 
-/// Returns the smallest `turn` with which [`refuse`] refuses a call of this operation because of a
-/// conflict. `None` if the operation cannot conflict.
+/// Returns the smallest `turn` for which [`refuse`] simulates a conflict of this operation. `None`
+/// if the operation cannot conflict.
 pub(super) fn conflict(operation: &str) -> Option<u64> {
     let is_conflict =
         |refusal: &InjectedRefusal| matches!(refusal, InjectedRefusal::Conflict | InjectedRefusal::Cancelled);
     refusals(operation).iter().position(is_conflict).and_then(|turn| u64::try_from(turn).ok())
 }
 
-/// Checks whether an operation is a batch, of which DynamoDB can leave some items unprocessed.
+/// Checks whether an operation is a batch, whose items DynamoDB may leave unprocessed.
 pub(super) fn is_batch(operation: &str) -> bool {
     matches!(operation, "BatchGetItem" | "BatchWriteItem")
 }

@@ -29,9 +29,9 @@ pub trait Candidates: Sync {
 }
 
 /// Returns a page of at most `items` entities, found among these candidates. With `in_order`, the
-/// candidates are in the order of the search, and only as many are read as the page needs.
-/// Otherwise all candidates are read, one portion in memory at a time. `reading` counts the reads
-/// of `candidates`.
+/// candidates are in the order of the search, and reading stops when the page is full. Otherwise,
+/// all candidates are read, with one portion in memory at a time. `reading` counts the reads of
+/// `candidates`.
 pub async fn fill<C: Candidates>(
     candidates: &C,
     listed: &[C::Listed],
@@ -74,9 +74,9 @@ pub async fn fill<C: Candidates>(
 }
 
 /// Reads candidates in the order of the search, and adds those that pass to a page. Each round
-/// reads as many candidates as the page lacks, and at least as many as all rounds before. `read` is
-/// the number of candidates read so far, and is updated. If the filter may reject candidates, each
-/// round reads one more, which shows whether there is another page.
+/// reads enough candidates to fill the page, and at least as many as all previous rounds together.
+/// `read` is the number of candidates read so far, and is updated. If the filter may reject
+/// candidates, each round reads one more, which shows whether there is another page.
 pub async fn add_listed<C: Candidates>(
     candidates: &C,
     mut rest: &[C::Listed],

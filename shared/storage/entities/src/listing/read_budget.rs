@@ -47,8 +47,9 @@ impl ReadBudget {
         self.bytes.total() - self.begin > MAX_BYTES
     }
 
-    /// Returns how many of the wanted entities to read at once: as many as have 8 MB together,
-    /// judging by the average size of those read so far, rounded down to full requests of 100.
+    /// Returns how many of the wanted entities to read at once. Together, they have up to 8 MB,
+    /// judging by the average size of the entities read so far. The number is rounded down to full
+    /// requests of 100.
     #[must_use]
     pub fn portion(&mut self, wanted: usize) -> usize {
         self.before = self.bytes.total();

@@ -1,4 +1,4 @@
-//! One page of a list, in the form in which it is returned.
+//! One page of a list, serialized for the response.
 
 use mlflow_api::response_size::{MAX_PAGE_BYTES, ResponseSize};
 use mlflow_api::{Error, Result};
@@ -14,7 +14,7 @@ pub struct ResponsePage<K> {
     items: usize,
     entities: Vec<Box<RawValue>>,
     size: ResponseSize,
-    /// Key of the last entity.
+    /// Key of the last entity on the page.
     last: Option<K>,
     /// Whether there are more entities after the page.
     has_more: bool,

@@ -81,9 +81,9 @@ impl SampleClient {
         self.send(&format!("POST {V2}/{path}"), &[], body).await
     }
 
-    /// Sends requests that read and must succeed, and records them. Each consists of a route and a
-    /// body. Parameters of the route are given with their values: `{x=y}` stands for the parameter
-    /// `{x}` with the value `y`. A query may follow the path.
+    /// Sends read requests, which must succeed, and records them. Each consists of a route and a
+    /// body. The route contains the values of its parameters: `{x=y}` is the parameter `{x}` with
+    /// the value `y`. A query may follow the path.
     pub async fn read(&mut self, requests: Vec<(String, Value)>) {
         for (request, body) in requests {
             let (method, filled) = request.split_once(' ').unwrap();
