@@ -105,8 +105,8 @@ ACCEPTED: dict[str, Archive] = {
     "as much content as possible": lambda: packed(_SKILL, entry("b", bytes(_MOST_BYTES - len(_MANIFEST)))),
 }
 
-#: Archives whose versions are the same, but not their files: MLflow stores files by the names in the
-#: archive, and empty directories.
+#: Archives that result in the same version, but in different files: MLflow keeps the archive's file
+#: names unchanged, and stores empty directories.
 ACCEPTED_IN_ANOTHER_FORM: dict[str, Archive] = {
     "a decomposed name": packed(_SKILL, entry("a\u0308b")),
     "an empty directory": packed(_SKILL, directory("b")),

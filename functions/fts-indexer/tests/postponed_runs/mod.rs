@@ -278,8 +278,9 @@ async fn a_tick_may_stop_anywhere() {
     assert!(whole > 0 && whole < 10, "some were interrupted, some were not");
 }
 
-/// Pauses a tick before each of its requests, while the run is changed, and indexed or postponed.
-/// Also pauses the indexer before each of its requests, while a tick runs.
+/// Pauses a tick before each of its requests, and meanwhile changes the run, which the indexer then
+/// indexes or postpones. Also pauses the indexer before each of its requests, and meanwhile runs a
+/// tick.
 #[tokio::test]
 async fn a_tick_and_the_indexer_may_meet_anywhere() {
     const REQUESTS: [&str; 5] = ["Query", "BatchGetItem", "BatchWriteItem", "UpdateItem", "PutItem"];

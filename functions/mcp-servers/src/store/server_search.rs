@@ -90,8 +90,8 @@ impl Store {
             Some(name) => range.after(name),
             None => range,
         };
-        // With a filter or with hidden servers, many documents may not be shown, so the queries are
-        // only limited to the page size without them.
+        // The query is limited to the page size only if every document is shown. A filter or hidden
+        // servers may exclude many documents.
         let reads_page = in_order && filter.is_empty() && matches!(visible, Visibility::Everything);
         let query = Query::of(range);
         let mut query = if reads_page { query.limit(page_size + 1) } else { query };

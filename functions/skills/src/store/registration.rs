@@ -81,9 +81,8 @@ impl Store {
 
     /// Registers versions, each in a transaction of its own, in the order of the names of their
     /// skills. If a skill already has a version with the same source and digest, returns that
-    /// version and creates none. Takes two requests for a new skill. For any other skill, takes
-    /// two if it has the version already, and three otherwise, assuming that its versions have less
-    /// than 1 MB.
+    /// version and creates none. Takes two requests per skill, or three to add a version to an
+    /// existing skill, assuming that its versions have less than 1 MB.
     ///
     /// # Errors
     /// Returns the first error, and does not register the skills after it. Repeating the request

@@ -2,10 +2,10 @@
 //!
 //! A request may name [`MAX_NAMED_ENTITIES`](crate::MAX_NAMED_ENTITIES) entities. The first
 //! [`FIRST_BATCH`] of them are looked up and authorized before any other is read, and each further
-//! batch is twice as large as the previous one. A caller without any rights is therefore refused
-//! after the first batch, and a caller with rights to some of the entities after at most about
-//! twice as many reads as there are such entities. A request that names up to [`FIRST_BATCH`]
-//! entities takes one batch.
+//! batch is twice as large as the previous one. A request by a caller without any permissions is
+//! therefore rejected after the first batch. If the caller has permission for some of the entities,
+//! the number of reads is at most about twice the number of these entities. A request that names up
+//! to [`FIRST_BATCH`] entities takes one batch.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::workspaces::check;
 /// a server with users, each guard takes two reads: its own item and the caller's grant.
 const FIRST_BATCH: usize = 100;
 
-/// The reason why a request is refused.
+/// The reason why a request is rejected.
 #[derive(Debug)]
 pub(crate) enum AccessRefusal {
     /// The caller lacks permission for this need.

@@ -12,9 +12,9 @@ const CLOSING_DURATION: Duration = Duration::from_mins(1);
 /// its removal.
 pub const MARK_RELIANCE_DURATION: Duration = Duration::from_secs(20);
 /// Time in ms after which no call relies on a run's mark any more, counted from the announcement
-/// that the mark will be removed. A call that has not noticed the announcement relies on the mark
-/// for up to [`MARK_RELIANCE_DURATION`]. The write that announces the removal may take another 20
-/// s, including its retries.
+/// that the mark will be removed. A call that read the run before the announcement relies on the
+/// mark for up to [`MARK_RELIANCE_DURATION`]. The write that announces the removal may take another
+/// 20 s, including its retries.
 pub const CLOSING_MS: i64 = CLOSING_DURATION.as_secs().cast_signed() * 1_000;
 
 const _: () = assert!(

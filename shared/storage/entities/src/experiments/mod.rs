@@ -30,8 +30,8 @@ use table::{Condition, Item, Table, number, text};
 
 pub use experiment_settings::forget_settings;
 
-/// How long a process may rely on an experiment's lifecycle stage after it began to read the
-/// experiment.
+/// How long a process may cache an experiment's lifecycle stage, counted from the start of the
+/// read.
 pub const LEASE_DURATION: Duration = Duration::from_millis(300);
 
 /// Capacity of the lease cache. When it is full, expired leases are dropped, and then all leases if
