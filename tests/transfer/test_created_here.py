@@ -1,8 +1,10 @@
 """What clients have created on this server is exported as they see it."""
 
 import base64
+import contextlib
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -144,20 +146,28 @@ def _seen(url: str) -> dict[str, Any]:
     return {what: json.dumps(value, sort_keys=True, default=as_json) for what, value in seen.items()} | evaluation.seen(url)
 
 
+@contextlib.contextmanager
+def _stopping(server: ServerlessMlflow | StockMlflow) -> Iterator[str]:
+    """Yields the URL of a server, and stops it."""
+    try:
+        yield server.url
+    finally:
+        server.stop()
+
+
 @pytest.mark.parametrize("moment", [pytest.param("before indexing", marks=pytest.mark.slow), "while indexing"])
 def test_an_export_has_everything_that_clients_see(tmp_path: Path, moment: str) -> None:
     options = ["--no-indexer"] if moment == "before indexing" else []
-    subject = ServerlessMlflow(tmp_path / "subject", options=options)
-    _fill(subject.url)
-    expected = _seen(subject.url)
-    subject.stop()
+    with _stopping(ServerlessMlflow(tmp_path / "subject", options=options)) as url:
+        _fill(url)
+        expected = _seen(url)
     (tmp_path / "stock").mkdir()
     file = stock_database(tmp_path / "stock")
     run("export", "--to", file, "--data", tmp_path / "subject/data")
     run("import", "--from", f"sqlite:///{file}", "--data", tmp_path / "imported/data")
-    for server in (StockMlflow(tmp_path / "stock"), ServerlessMlflow(tmp_path / "imported")):
-        found = _seen(server.url)
-        server.stop()
+    for start in (lambda: StockMlflow(tmp_path / "stock"), lambda: ServerlessMlflow(tmp_path / "imported")):
+        with _stopping(start()) as url:
+            found = _seen(url)
         assert found.keys() == expected.keys()
         for what, value in expected.items():
             assert found[what] == value, what
