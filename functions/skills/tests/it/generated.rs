@@ -1,18 +1,16 @@
 //! Generates `docs/reference/capacity-skills.md`: the metered costs of skills. `UPDATE_DOCS=1` writes
 //! the file. The test fails if a call exceeds its budget.
 
-use access::{Action, AllowAll, Granted, Identity, Needs, Scope, Target, Visibility};
+use access::{Action, Granted, Needs, Target, Visibility};
 use artifact_store::ArtifactStore;
-use embedded_engine::Engine;
 use futures::stream::{self, StreamExt};
+use mlflow_api::SkillName;
 use mlflow_api::skills::{
     ContentLimits, NewSkill, SetSkillTag, SkillSearchParameters, SkillSource, SkillStatus, SourceType,
 };
-use mlflow_api::{Request, SkillName};
-use serde_json::{Value, json};
+use serde_json::json;
 use skills::store::{NewSkillVersion, Store};
-use table::Table;
-use test_site::ledger::{CostLedger, LedgerSection, MeteredProcesses, budget};
+use test_site::ledger::{CostLedger, LedgerSection, MeteredProcesses, allowed_scope, budget, json_request};
 
 use crate::server::DIGEST;
 
@@ -29,11 +27,7 @@ const SECTIONS: &[LedgerSection] =
     &[LedgerSection::Short(|ledger| Box::pin(one(ledger))), LedgerSection::Short(|ledger| Box::pin(many(ledger)))];
 
 async fn bench() -> MeteredProcesses<Store> {
-    let engine = Engine::memory().unwrap();
-    let table = Table::new(engine.client(), "capacity");
-    table.create_if_missing().await.unwrap();
-    engine.end_stream("capacity").await.unwrap();
-    MeteredProcesses::new(table, |table| Store::new(table, ArtifactStore::default(), ContentLimits::MLFLOW))
+    MeteredProcesses::in_memory(|table| Store::new(table, ArtifactStore::default(), ContentLimits::MLFLOW)).await
 }
 
 fn name(number: usize) -> SkillName {
@@ -43,14 +37,8 @@ fn name(number: usize) -> SkillName {
 /// Returns the name of a skill that a caller with full access may update.
 async fn granted(store: &Store, number: usize) -> Granted<SkillName> {
     let needs = Needs::of(Action::Update, [Target::Skill(name(number))]);
-    let table = service::DomainStore::table(store);
-    let scope = Scope::enter(&AllowAll::shared(), Identity::anonymous(), table, &needs).await.unwrap();
+    let scope = allowed_scope(service::DomainStore::table(store), &needs).await;
     scope.known_skill(&name(number)).unwrap().unwrap()
-}
-
-fn request(body: &Value) -> Request {
-    let content_type = Some("application/json".to_owned());
-    Request { method: "POST".to_owned(), content_type, body: body.to_string().into_bytes(), ..Request::default() }
 }
 
 fn search(filter: &str, order_by: &[&str]) -> SkillSearchParameters {
@@ -75,7 +63,7 @@ async fn one(ledger: &mut CostLedger) {
     ledger
         .row("create a skill", budget([1.0, 1.0, 0.0], [1.0, 1.0, 0.0]), bench, [1, 2], async |store, number| {
             let body = json!({ "name": name(*number).name(), "organization": "acme" });
-            store.skill_create(&NewSkill::read(&request(&body)).unwrap(), None).await.unwrap();
+            store.skill_create(&NewSkill::read(&json_request(&body)).unwrap(), None).await.unwrap();
         })
         .await;
     ledger
@@ -149,7 +137,7 @@ async fn many(ledger: &mut CostLedger) {
     stream::iter(0..10_000)
         .for_each_concurrent(8, |number| async move {
             let body = json!({ "name": name(number).name(), "organization": "acme", "description": description });
-            store.skill_create(&NewSkill::read(&request(&body)).unwrap(), None).await.unwrap();
+            store.skill_create(&NewSkill::read(&json_request(&body)).unwrap(), None).await.unwrap();
         })
         .await;
     let list = async |store: &Store, search: &SkillSearchParameters| {

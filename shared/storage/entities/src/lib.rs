@@ -36,6 +36,7 @@ pub mod migration;
 mod param_and_tag_maps;
 pub mod points;
 pub mod quota;
+mod registry_item;
 mod reviewed_traces;
 mod run;
 mod run_copy;
@@ -72,6 +73,7 @@ pub use logged_model_points::{ModelPoint, ModelSeries, pack_model_segments, unpa
 pub use metric_segment::{MIN_SEGMENT_POINTS, SegmentName, SegmentStart, read_segment, segments};
 pub use metrics::{latest, pack_set, waiting};
 pub use param_and_tag_maps::{entries, entry_key, entry_name};
+pub use registry_item::{read_entries, read_texts, registry_item, unchanged_document, with_entries, with_texts};
 pub use reviewed_traces::{
     MAX_REVIEWS_IN_TRANSACTION, issue_count_writes, queues_of, remove_late_reviews, reviews_of_traces,
 };
