@@ -155,7 +155,7 @@ async fn one(ledger: &mut CostLedger) {
         })
         .await;
     ledger
-        .row("delete a server", budget([6.0, 6.0, 3.0], [6.0, 6.0, 3.0]), bench, servers, async |store, server| {
+        .row("delete a server", budget([5.0, 6.0, 2.0], [5.0, 6.0, 2.0]), bench, servers, async |store, server| {
             Box::pin(store.server_delete(server)).await.unwrap();
         })
         .await;

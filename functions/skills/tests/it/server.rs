@@ -2,11 +2,14 @@
 
 use std::io::Write as _;
 use std::ops::Deref;
+use std::time::Duration;
 
 use artifact_store::ArtifactStore;
+use entities::workspaces::Workspaces;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use mlflow_api::skills::ContentLimits;
+use retention::{LogReport, Retention};
 use serde_json::{Value, json};
 use table::Table;
 use test_site::{PrefixedTestClient, TestClient, TestEnvironment, TestResponse};
@@ -78,6 +81,12 @@ impl Server {
         let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
         (status, serde_json::from_slice(&body).unwrap())
     }
+}
+
+/// Runs the housekeeper.
+pub(crate) async fn housekeep(table: &Table, artifacts: ArtifactStore) {
+    let (retention, workspaces) = (Retention::new(table.clone(), artifacts), Workspaces::new(table.clone()));
+    assert!(Box::pin(retention.remove_for(Duration::from_mins(1), &workspaces, &LogReport)).await.unwrap());
 }
 
 /// Returns the body that registers a version in a git repository.

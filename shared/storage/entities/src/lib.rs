@@ -30,6 +30,7 @@ pub mod layout;
 pub mod listing;
 mod logged_model;
 mod logged_model_points;
+mod mcp_server_removal;
 mod metric_segment;
 mod metrics;
 pub mod migration;
@@ -70,6 +71,7 @@ pub use logged_model::{
     read_models, waiting_model_points,
 };
 pub use logged_model_points::{ModelPoint, ModelSeries, pack_model_segments, unpack_model_segment};
+pub use mcp_server_removal::finish_mcp_server_removal;
 pub use metric_segment::{MIN_SEGMENT_POINTS, SegmentName, SegmentStart, read_segment, segments};
 pub use metrics::{latest, pack_set, waiting};
 pub use param_and_tag_maps::{entries, entry_key, entry_name};
