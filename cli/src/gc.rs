@@ -121,7 +121,10 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let progress = Progress { found: all, bar, kept: Mutex::default() };
     // Removals that an earlier call has started are completed as well, because their entities are
     // deleted, too.
-    let mut outcome = if options.expired { Ok(()) } else { retention.resume(&progress).await };
+    let mut outcome = Ok(());
+    if !options.expired {
+        outcome = retention.resume(&progress).await.and(retention.resume_in_registries().await);
+    }
     for (workspace, found) in &found {
         outcome = outcome.and(retention.remove(workspace, found, &progress).await);
     }

@@ -53,6 +53,8 @@ def _requests() -> list[tuple[str, str]]:
         if domain in _DOMAINS or path in _OTHER_PATHS:
             paths = [path, path.replace("/api/", "/ajax-api/", 1)] if path.startswith("/api/") else [path]
             requests += [(method, re.sub(r"\{\w+\}", "x", path)) for path in paths]
+    # For these methods, `search` is the ID of a job.
+    requests += [("GET", "/ajax-api/3.0/jobs/search"), ("DELETE", "/api/3.0/mlflow/prompt-optimization/jobs/search")]
     return [(method, path) for method, path in requests if not _OF_THE_UI.match(f"{method} {path}")]
 
 

@@ -103,9 +103,14 @@ fn is_covered(partition: &str, wanted: &[AccessCheck]) -> bool {
         }
         "MODEL" => of_experiment(ModelId::parse(rest).and_then(|model| model.experiment())),
         // Traces are guarded by their experiments, which their ids do not contain. The index by the
-        // client's request id has traces of all experiments. Restoring an entity checks whether it
-        // is being removed.
-        "TRACE" | "CLIENT" | "REMOVAL" => of_any_experiment(),
+        // client's request id has traces of all experiments.
+        "TRACE" | "CLIENT" => of_any_experiment(),
+        // Restoring an entity checks whether it is being removed. Deleting an MCP server or a skill
+        // begins its removal.
+        "REMOVAL" => {
+            let is_of_registry = |wanted: &AccessCheck| matches!(wanted.guard, Guard::McpServer(_) | Guard::Skill(_));
+            of_any_experiment() || wanted.iter().any(is_of_registry)
+        }
         // Also includes the parts of an experiment's datasets.
         "TR" | "TS" | "SPANS" | "DATA" => {
             of_experiment(rest.split('#').next().and_then(|experiment| ExperimentId::parse(experiment).ok()))

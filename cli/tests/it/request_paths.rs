@@ -68,6 +68,13 @@ async fn every_row_is_led_to_where_slashes_are_doubled_inside() {
     for (method, path) in rows().into_iter().filter(|(_, path)| path.contains("/mlflow/")) {
         let doubled = path.replacen("/mlflow/", "//mlflow///", 1);
         let (status, headers, _) = send(&app, method, &format!("{doubled}?a=//b")).await;
+        // MLflow serves these paths with FastAPI, which does not redirect.
+        let is_fastapi = path.starts_with("/gateway/")
+            || ["assistant/", "mcp-servers", "skills"].iter().any(|part| path.contains(&format!("/3.0/mlflow/{part}")));
+        if is_fastapi {
+            assert_eq!(status, StatusCode::NOT_FOUND, "{method} {doubled}");
+            continue;
+        }
         assert_eq!(status, StatusCode::PERMANENT_REDIRECT, "{method} {doubled}");
         assert_eq!(headers["location"], format!("{path}?a=//b"));
     }

@@ -107,8 +107,7 @@ impl Site {
             let lasted = begin.age();
             let throttled = self.throttled();
             // The deletion of an MCP server or a skill also succeeds if only the removal of its
-            // versions is throttled. The next deletion of a server or a skill in the workspace
-            // removes them.
+            // versions is throttled. The housekeeper removes them.
             let has_versions = call.contains("/mcp-servers/") || call.contains("/skills/");
             let is_deleted = call.starts_with("DELETE ") && has_versions && answer.status().is_success();
             if throttled.is_empty() || is_deleted {

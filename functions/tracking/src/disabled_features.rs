@@ -130,7 +130,16 @@ pub fn routes() -> Vec<Route<Store>> {
     let calls = GATEWAY_CALLS.into_iter().map(|(method, path)| (method, path, Bare, GATEWAY.in_fastapi()));
     let assistant = ASSISTANT_ENDPOINTS.into_iter().map(|(method, path)| (method, path, AjaxV3, ASSISTANT));
     let refused = gateway.chain(calls).chain(assistant).chain(JOB_ENDPOINTS);
-    let refused = refused.map(|(method, path, paths, refusal)| Route::refused(method, path, paths, refusal));
+    let refused = refused.map(|(method, path, paths, refusal)| {
+        let route = Route::refused(method, path, paths, refusal);
+        match (method, path) {
+            // For other methods, `search` is the path of a search.
+            ("GET", "/ajax-api/3.0/jobs/{job_id}") | ("DELETE", "prompt-optimization/jobs/{job_id}") => {
+                route.with_word_in("job_id", "search")
+            }
+            _ => route,
+        }
+    });
     let lists = [
         // Searches of jobs have an empty result.
         Route::json("POST", "/ajax-api/3.0/jobs/search", Bare, r#"{"jobs":[]}"#),

@@ -71,7 +71,7 @@ fn records_a_release_that_is_asked_for() {
 
 /// Row types that were added after 0.1.0: those of webhooks, reviews, issues, MCP servers and
 /// skills, and of positions in the stream.
-const LATER_ROWS: [&str; 28] = [
+const LATER_ROWS: [&str; 29] = [
     "DeadDelivery",
     "Issue",
     "IssueContent",
@@ -92,6 +92,7 @@ const LATER_ROWS: [&str; 28] = [
     "Skill",
     "SkillPermission",
     "SkillRemoval",
+    "SkillUpload",
     "SkillVersion",
     "StreamPosition",
     "Webhook",

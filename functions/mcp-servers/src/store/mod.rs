@@ -7,7 +7,6 @@ mod endpoints;
 mod errors;
 mod latest_version;
 mod server_document;
-mod server_removal;
 mod server_search;
 mod servers;
 #[expect(clippy::module_inception, reason = "the store itself, which the other files use")]

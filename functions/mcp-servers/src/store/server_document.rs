@@ -3,18 +3,17 @@
 use std::collections::BTreeMap;
 
 use entities::attributes::{
-    ACCESS_ENDPOINTS, Attribute, CREATED, CREATED_BY, DESCRIPTION, DISPLAY_NAME, EDITS, ICONS, ID, IMPORTED,
-    LATEST_CREATED, LATEST_DESCRIPTION, LATEST_ICONS, LATEST_STATUS, LATEST_VERSION, Mapping, NONCE, SERVER_ALIASES,
-    TAGS, Text, UPDATED, UPDATED_BY,
+    ACCESS_ENDPOINTS, Attribute, CREATED, CREATED_BY, DESCRIPTION, DISPLAY_NAME, ICONS, ID, LATEST_CREATED,
+    LATEST_DESCRIPTION, LATEST_ICONS, LATEST_STATUS, LATEST_VERSION, SERVER_ALIASES, TAGS, Text, UPDATED, UPDATED_BY,
 };
-use entities::{entry_key, entry_name, in_workspace, unreadable};
+use entities::{in_workspace, read_texts, registry_item, unchanged_document, unreadable, with_entries, with_texts};
 use key_schema::{Digest, Key, Segment, rows};
 use mlflow_api::mcp_servers::{
     AccessEndpointSummary, MAX_DOCUMENT_BYTES, McpAlias, McpServer, McpStatus, McpVersion, resolved_icons,
 };
 use mlflow_api::{Error, McpServerName, McpVersion as Version, Result, Workspace};
 use serde::{Deserialize, Serialize};
-use table::{Condition, Item, Map, Write, map, number, text};
+use table::{Condition, Item, Write, number, text};
 
 /// The alias that always refers to the latest version, and cannot be set.
 pub(crate) const LATEST_ALIAS: &str = "latest";
@@ -155,9 +154,9 @@ impl StoredServer {
             display_name: owned(DISPLAY_NAME),
             description: owned(DESCRIPTION),
             icons: owned(ICONS),
-            tags: texts(item, TAGS)?,
-            aliases: texts(item, SERVER_ALIASES)?,
-            endpoints: texts(item, ACCESS_ENDPOINTS)?.into_iter().map(endpoint).collect::<Option<_>>()?,
+            tags: read_texts(item, TAGS)?,
+            aliases: read_texts(item, SERVER_ALIASES)?,
+            endpoints: read_texts(item, ACCESS_ENDPOINTS)?.into_iter().map(endpoint).collect::<Option<_>>()?,
             latest,
             item: None,
         })
@@ -181,16 +180,11 @@ impl StoredServer {
     /// # Errors
     /// Fails with `INVALID_PARAMETER_VALUE` if the document is too large.
     pub fn to_item(&self) -> Result<Item> {
-        let edits = self.item.as_ref().and_then(|item| item.get(EDITS)).unwrap_or_default();
-        let mut item = Item::new(Self::key(&self.workspace, &self.name))
-            .with(ID, text(self.id_text()))
-            .with(CREATED, number(self.created))
-            .with(EDITS, number(edits + 1));
-        if self.updated != self.created {
-            item = item.with(UPDATED, number(self.updated));
-        }
+        let key = Self::key(&self.workspace, &self.name);
+        let mut item =
+            registry_item(key, self.created, self.updated, self.item.as_ref()).with(ID, text(self.id_text()));
         let latest = self.latest.as_ref();
-        let values: [(Attribute<Text>, Option<&str>); 9] = [
+        let values = [
             (CREATED_BY, self.created_by.as_deref()),
             (UPDATED_BY, self.updated_by.as_deref()),
             (DISPLAY_NAME, self.display_name.as_deref()),
@@ -201,37 +195,19 @@ impl StoredServer {
             (LATEST_DESCRIPTION, latest.and_then(|latest| latest.description.as_deref())),
             (LATEST_ICONS, latest.and_then(|latest| latest.icons.as_deref())),
         ];
-        for (attribute, value) in values {
-            item = value.into_iter().fold(item, |item, value| item.with(attribute, text(value)));
-        }
+        item = with_texts(item, values);
         if let Some(latest) = latest {
             item = item.with(LATEST_CREATED, number(latest.created));
         }
-        let mut endpoints = Map::new();
-        for (id, endpoint) in &self.endpoints {
-            endpoints.insert(id.clone(), text(serde_json::to_string(endpoint).map_err(Error::internal)?));
-        }
-        let entries = |texts: &BTreeMap<String, String>| -> Map {
-            texts.iter().map(|(key, value)| (entry_name(key).into_owned(), text(value))).collect()
+        let endpoint = |(id, endpoint): (&String, &StoredEndpoint)| {
+            Ok((id.clone(), serde_json::to_string(endpoint).map_err(Error::internal)?))
         };
+        let endpoints = self.endpoints.iter().map(endpoint).collect::<Result<BTreeMap<_, _>>>()?;
         for (attribute, entries) in
-            [(TAGS, entries(&self.tags)), (SERVER_ALIASES, entries(&self.aliases)), (ACCESS_ENDPOINTS, endpoints)]
+            [(TAGS, &self.tags), (SERVER_ALIASES, &self.aliases), (ACCESS_ENDPOINTS, &endpoints)]
         {
-            if !entries.is_empty() {
-                item = item.with(attribute, map(entries));
-            }
+            item = with_entries(item, attribute, entries, |value| text(value));
         }
-        // The nonce identifies the request that created the item. It is kept by changes, so that
-        // the creating request recognizes its item even if another request has changed it already.
-        let before = self.item.as_ref();
-        item = before
-            .and_then(|before| before.value(NONCE))
-            .into_iter()
-            .fold(item, |item, nonce| item.with(NONCE, nonce.clone()));
-        item = before
-            .and_then(|before| before.value(IMPORTED))
-            .into_iter()
-            .fold(item, |item, mark| item.with(IMPORTED, mark.clone()));
         if item.size() > MAX_DOCUMENT_BYTES {
             return Err(Error::invalid(format!(
                 "The texts, icons, tags, aliases and access endpoints of an MCP server have at most \
@@ -245,12 +221,7 @@ impl StoredServer {
     /// server, that there is none.
     #[must_use]
     pub(super) fn is_unchanged(&self) -> Condition {
-        match &self.item {
-            None => Condition::item_missing(),
-            // The id is compared as well, because a server that was created later with this name
-            // may have the same number of edits.
-            Some(item) => Condition::unchanged(item, ID).and(Condition::unchanged(item, EDITS)),
-        }
+        unchanged_document(self.item.as_ref())
     }
 
     /// Returns the write of the changed document.
@@ -330,10 +301,4 @@ impl StoredServer {
             allowed_actions: Vec::new(),
         })
     }
-}
-
-/// Reads a map of texts. `None` if a value is not a text.
-pub(super) fn texts<T: Mapping>(item: &Item, attribute: Attribute<T>) -> Option<BTreeMap<String, String>> {
-    let entries = item.map(attribute).into_iter().flatten();
-    entries.map(|(name, value)| Some((entry_key(name).to_owned(), value.as_s().ok()?.clone()))).collect()
 }

@@ -1,7 +1,7 @@
 //! Searches of servers.
 
 use access::{Guard, Resource, Visibility};
-use entities::listing::{CooperativeYield, FirstEntities, ReadBudget, ResponsePage};
+use entities::listing::{DocumentSearch, ReadBudget, SearchedDocuments};
 use key_schema::rows;
 use mlflow_api::mcp_servers::{MAX_PAGE_OF_SERVERS, McpSearchParameters, McpServer, McpServersResponse, McpStatus};
 use mlflow_api::{McpServerName, Result};
@@ -9,7 +9,7 @@ use search::{
     Fingerprint, McpEntity, McpFields, McpFilter, McpOrder, McpText, McpTime, SortKey, decode_page_token,
     parse_mcp_search,
 };
-use table::Query;
+use table::Item;
 
 use super::server_document::StoredServer;
 use super::store::Store;
@@ -44,14 +44,19 @@ impl McpFields for SearchableServer {
 }
 
 /// The conditions that a server has to meet to be on a page.
-struct ServerCriteria<'a> {
+struct ServerCriteria<'a, F, V> {
+    store: Store,
     visible: &'a Visibility,
     filter: McpFilter,
     order: McpOrder,
     after: Option<SortKey>,
+    /// Adds what depends on the caller to a server on the page.
+    complete: F,
+    /// Checks whether the caller may see the versions of a server.
+    with_versions: V,
 }
 
-impl ServerCriteria<'_> {
+impl<F, V> ServerCriteria<'_, F, V> {
     /// Returns the sort key of a server if it matches the search and comes after the previous page.
     fn key(&self, server: &SearchableServer) -> Option<SortKey> {
         let is_shown = self.visible.shows_as(Resource::McpServer, &Guard::McpServer(server.0.name.clone()));
@@ -60,6 +65,26 @@ impl ServerCriteria<'_> {
         }
         let key = self.order.key(server);
         self.after.as_ref().is_none_or(|after| key > *after).then_some(key)
+    }
+}
+
+impl<F, V> SearchedDocuments for ServerCriteria<'_, F, V>
+where
+    F: Fn(&McpServerName, &mut McpServer) + Sync,
+    V: Fn(&McpServerName) -> bool + Sync,
+{
+    type Document = SearchableServer;
+    type Entity = McpServer;
+
+    fn read(&self, item: Item) -> Result<Option<(SortKey, SearchableServer)>> {
+        let server = SearchableServer(StoredServer::of(item)?);
+        Ok(self.key(&server).map(|key| (key, server)))
+    }
+
+    async fn complete(&self, SearchableServer(server): &SearchableServer) -> Result<McpServer> {
+        let mut answer = self.store.server_answer(server, (self.with_versions)(&server.name)).await?;
+        (self.complete)(&server.name, &mut answer);
+        Ok(answer)
     }
 }
 
@@ -74,79 +99,26 @@ impl Store {
         &self,
         visible: &Visibility,
         search: &McpSearchParameters,
-        complete: impl Fn(&McpServerName, &mut McpServer),
-        with_versions: impl Fn(&McpServerName) -> bool,
+        complete: impl Fn(&McpServerName, &mut McpServer) + Sync,
+        with_versions: impl Fn(&McpServerName) -> bool + Sync,
     ) -> Result<McpServersResponse> {
         let page_size = search.page_size(MAX_PAGE_OF_SERVERS)?;
         let fingerprint = Fingerprint::of_mcp_search(&["servers"], &search.filter, &search.order_by);
         let after: Option<SortKey> = decode_page_token(fingerprint, &search.page_token)?;
         let (filter, order) = parse_mcp_search(McpEntity::Server, &search.filter, &search.order_by)?;
-        let in_order = order.is_by_name();
-        let reading = ReadBudget::default();
-        let store = Self { table: reading.of(&self.table), ..self.clone() };
-        let workspace = self.authorizer_writes.workspace();
-        let range = rows::McpServer::all(&workspace.as_str().into()).range();
-        let range = match after.as_ref().and_then(SortKey::first_text).filter(|_| in_order) {
-            Some(name) => range.after(name),
-            None => range,
+        let documents = DocumentSearch {
+            range: rows::McpServer::all(&self.authorizer_writes.workspace().as_str().into()).range(),
+            after: after.clone(),
+            in_order: order.is_by_name(),
+            may_refuse: !filter.is_empty() || !matches!(visible, Visibility::Everything),
+            page_size,
         };
-        // The query is limited to the page size only if every document is shown. A filter or hidden
-        // servers may exclude many documents.
-        let reads_page = in_order && filter.is_empty() && matches!(visible, Visibility::Everything);
-        let query = Query::of(range);
-        let mut query = if reads_page { query.limit(page_size + 1) } else { query };
-        let criteria = ServerCriteria { visible, filter, order, after };
-        let (mut page, mut first) = (ResponsePage::new(page_size), FirstEntities::new(page_size));
-        let mut yielding = CooperativeYield::default();
-        'reading: loop {
-            let read = store.table.query_page(&query).await?;
-            for item in read.items {
-                yielding.keep().await;
-                let bytes = item.size();
-                let server = SearchableServer(StoredServer::of(item)?);
-                let Some(key) = criteria.key(&server) else { continue };
-                if !in_order {
-                    first.add(key, server, bytes);
-                } else if !page.has_room_for(bytes)
-                    || !store.add(&mut page, key, &server, &complete, &with_versions).await?
-                {
-                    break 'reading;
-                }
-            }
-            match read.next {
-                Some(_) if in_order && reading.is_used_up() && !page.is_empty() => {
-                    page.ends_here();
-                    break;
-                }
-                Some(next) => query = query.starting_at(next),
-                None => break,
-            }
-        }
-        let found = first.finish();
-        let has_more = found.has_more();
-        for (key, server, _) in found.entities {
-            if !store.add(&mut page, key, &server, &complete, &with_versions).await? {
-                break;
-            }
-        }
-        if has_more {
-            page.ends_here();
-        }
+        let reading = ReadBudget::default();
+        let table = reading.of(&self.table);
+        let store = Self { table: table.clone(), ..self.clone() };
+        let criteria = ServerCriteria { store, visible, filter, order, after, complete, with_versions };
+        let page = documents.page(&criteria, &table, &reading).await?;
         let (mcp_servers, next_page_token) = page.finish(fingerprint)?;
         Ok(McpServersResponse { mcp_servers, next_page_token })
-    }
-
-    /// Adds a server to a page if the page has room for it. Returns whether it was added.
-    async fn add(
-        &self,
-        page: &mut ResponsePage<SortKey>,
-        key: SortKey,
-        SearchableServer(server): &SearchableServer,
-        complete: &impl Fn(&McpServerName, &mut McpServer),
-        with_versions: &impl Fn(&McpServerName) -> bool,
-    ) -> Result<bool> {
-        let mut answer = self.server_answer(server, with_versions(&server.name)).await?;
-        complete(&server.name, &mut answer);
-        page.add(key, &answer)
     }
 }

@@ -1,7 +1,7 @@
 //! Creating, reading, changing and deleting servers, and their tags.
 
 use access::{Granted, Guard, Resource};
-use entities::{if_closed, now_ms};
+use entities::{finish_mcp_server_removal, if_closed, now_ms};
 use key_schema::{Digest, rows};
 use mlflow_api::mcp_servers::{McpServer, McpStatus, NewMcpServer, SetMcpTag, UpdatedMcpServer};
 use mlflow_api::{Error, ErrorCode, Json, McpServerName, Result};
@@ -130,7 +130,7 @@ impl Store {
         self.server_answer(&server, with_versions).await
     }
 
-    /// Deletes a server with its versions, unless one of them is active. Takes three requests, one
+    /// Deletes a server with its versions, unless one of them is active. Takes four requests, one
     /// more per 25 versions, and one more per 25 parts of large versions.
     ///
     /// # Errors
@@ -147,19 +147,19 @@ impl Store {
                         server.name, latest.version
                     )));
                 }
-                let workspace = server.workspace.as_str().into();
-                let removal = Item::new(rows::McpServerRemoval::key(&workspace, &Digest(server.id)));
+                let id = Digest(server.id);
+                let removal = Item::new(rows::McpServerRemoval::key(&id));
                 let mut writes = vec![
                     Write::Delete(StoredServer::key(&server.workspace, &server.name), server.is_unchanged()),
                     Write::Put(removal, table::Condition::Always),
                 ];
                 writes.extend(self.authorizer_writes.writes_of_deletion(&Guard::McpServer(server.name.clone())));
-                Ok(ChangePlan::Write(writes, server.workspace))
+                Ok(ChangePlan::Write(writes, id))
             })
             .await?;
-        // The server is deleted, so the request must succeed. The next deletion of a server in the
-        // workspace removes the remaining rows.
-        if let Err(error) = self.finish_removals(&deleted).await {
+        // The server is deleted, so the request must succeed. The housekeeper removes the remaining
+        // rows.
+        if let Err(error) = finish_mcp_server_removal(&self.table, deleted).await {
             tracing::warn!(%error, "versions of a deleted MCP server remain");
         }
         Ok(())

@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 
 use entities::attributes::{
-    Attribute, CREATED, CREATED_BY, EDITS, IMPORTED, NONCE, SOURCE, TAGS, Text, UPDATED, UPDATED_BY, VERSION_STATUS,
+    Attribute, CREATED, CREATED_BY, EDITS, SOURCE, TAGS, Text, UPDATED, UPDATED_BY, VERSION_STATUS,
 };
 use entities::documents::content::{self, PackedContent};
-use entities::{entry_name, unreadable};
+use entities::{read_texts, registry_item, unreadable, with_entries, with_texts};
 use key_schema::{Digest, Key, Ordinal, WideDigest, rows};
 use mlflow_api::json::JsonObject;
 use mlflow_api::mcp_servers::{McpStatus, McpVersion, VersionContent};
 use mlflow_api::{Error, Json, McpVersion as Version, Result};
 use serde_json::value::RawValue;
-use table::{Condition, Item, map, number, text};
+use table::{Condition, Item, text};
 
-use super::server_document::{LatestVersion, StoredServer, texts};
+use super::server_document::{LatestVersion, StoredServer};
 
 /// Maximum size of compressed content that is stored in the row of a version, in bytes. Larger
 /// content is stored in rows of its own, because searches read the rows of all versions of a
@@ -99,7 +99,7 @@ impl StoredVersion {
             created_by: owned(CREATED_BY),
             updated_by: owned(UPDATED_BY),
             source: owned(SOURCE),
-            tags: texts(item, TAGS)?,
+            tags: read_texts(item, TAGS)?,
             item: None,
         })
     }
@@ -117,29 +117,14 @@ impl StoredVersion {
     #[must_use]
     pub fn to_item(&self, packed: Option<&PackedContent>) -> Item {
         let before = self.item.as_ref();
-        let edits = before.and_then(|item| item.get(EDITS)).unwrap_or_default();
-        let mut item = Item::new(Self::key(self.server, &self.version))
-            .with(VERSION_STATUS, text(self.status.name()))
-            .with(CREATED, number(self.created))
-            .with(EDITS, number(edits + 1));
-        if self.updated != self.created {
-            item = item.with(UPDATED, number(self.updated));
-        }
-        let values: [(Attribute<Text>, &Option<String>); 3] =
-            [(CREATED_BY, &self.created_by), (UPDATED_BY, &self.updated_by), (SOURCE, &self.source)];
-        for (attribute, value) in values {
-            item = value.iter().fold(item, |item, value| item.with(attribute, text(value)));
-        }
-        if !self.tags.is_empty() {
-            let entries = self.tags.iter().map(|(key, value)| (entry_name(key).into_owned(), text(value)));
-            item = item.with(TAGS, map(entries.collect()));
-        }
-        let kept = [NONCE.name(), IMPORTED.name()];
-        for name in kept {
-            if let Some(value) = before.and_then(|before| before.0.get(name)) {
-                item = item.with(name, value.clone());
-            }
-        }
+        let item = registry_item(Self::key(self.server, &self.version), self.created, self.updated, before)
+            .with(VERSION_STATUS, text(self.status.name()));
+        let values = [
+            (CREATED_BY, self.created_by.as_deref()),
+            (UPDATED_BY, self.updated_by.as_deref()),
+            (SOURCE, self.source.as_deref()),
+        ];
+        let item = with_entries(with_texts(item, values), TAGS, &self.tags, |value| text(value));
         match (packed, before) {
             (Some(packed), _) => packed.on(item),
             (None, Some(before)) => content::copy(before, item),

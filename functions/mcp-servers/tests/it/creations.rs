@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use test_site::creations::{Creation, CreationSetup};
-use test_site::{TableDump, TestClient, TestEnvironment};
+use test_site::{TableDump, TestClient};
 
 use crate::server::{Server, noise, server_json};
 
@@ -10,12 +10,9 @@ const NAME: &str = "com.example/search";
 
 async fn check(path: &'static str, count: fn(&TableDump) -> Vec<usize>, adds: &'static [usize], body: Value) {
     let ground = async || {
-        let site = TestEnvironment::new().await;
-        let other = Server::on(&site.table);
-        other.version("com.example/existing", "1.0.0", "active").await;
-        let faulty = Server::on(&site.impatient());
-        let body = body.clone();
-        CreationSetup { faulty: TestClient::clone(&faulty), other: TestClient::clone(&other), body, site }
+        let setup = CreationSetup::new(|table| TestClient::clone(&Server::on(table)), body.clone()).await;
+        Server::on(&setup.site.table).version("com.example/existing", "1.0.0", "active").await;
+        setup
     };
     Creation { path, count, adds }.check(ground).await;
 }

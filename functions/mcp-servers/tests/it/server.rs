@@ -4,16 +4,16 @@ use std::ops::Deref;
 
 use serde_json::{Value, json};
 use table::Table;
-use test_site::{TestClient, TestEnvironment, TestResponse};
+use test_site::{PrefixedTestClient, TestEnvironment, TestResponse};
 
 /// A server process.
 #[derive(Clone)]
-pub(crate) struct Server(pub(crate) TestClient);
+pub(crate) struct Server(PrefixedTestClient);
 
 impl Deref for Server {
-    type Target = TestClient;
+    type Target = PrefixedTestClient;
 
-    fn deref(&self) -> &TestClient {
+    fn deref(&self) -> &PrefixedTestClient {
         &self.0
     }
 }
@@ -28,17 +28,10 @@ pub(crate) async fn site() -> (TestEnvironment, Server) {
 impl Server {
     pub(crate) fn on(table: &Table) -> Self {
         let store = mcp_servers::store::Store::new(table.clone());
-        Self(TestClient(mcp_servers::router(&store, test_site::everybody())))
-    }
-
-    /// Sends a body to a path below `/api/3.0/mlflow/mcp-servers`.
-    pub(crate) async fn send(&self, method: &str, path: &str, body: Value) -> TestResponse {
-        self.call_at(method, &format!("/api/3.0/mlflow/mcp-servers{path}"), body.to_string()).await
-    }
-
-    /// Gets a path below `/api/3.0/mlflow/mcp-servers`.
-    pub(crate) async fn read(&self, path: &str, arguments: &[(&str, &str)]) -> TestResponse {
-        self.get_at(&format!("/api/3.0/mlflow/mcp-servers{path}"), arguments).await
+        Self(PrefixedTestClient::new(
+            mcp_servers::router(&store, test_site::everybody()),
+            "/api/3.0/mlflow/mcp-servers",
+        ))
     }
 
     /// Creates a server without versions.

@@ -2,11 +2,11 @@
 //! store. The names of methods start with the resource: `skill`, `version`, `alias`, `content`.
 
 mod aliases;
+mod concurrent_writes;
 mod errors;
 mod latest_version;
 mod registration;
 mod skill_document;
-mod skill_removal;
 mod skill_search;
 mod skills;
 #[expect(clippy::module_inception, reason = "the store itself, which the other files use")]

@@ -6,7 +6,8 @@ use futures::stream::TryStreamExt;
 use key_schema::{Digest, rows};
 use mlflow_api::skills::{BulkRegistration, SkillSource, SkillStatus, SkillVersion, SourceType};
 use mlflow_api::{Error, ErrorCode, Result, SkillName};
-use table::{Failure, Query};
+use retention::skill_content::SkillUpload;
+use table::{Failure, Query, WriteRefusal};
 
 use super::skill_document::StoredSkill;
 use super::store::Store;
@@ -25,19 +26,19 @@ pub struct NewSkillVersion {
 }
 
 /// How a version is registered.
-enum VersionOrigin {
+enum VersionOrigin<'a> {
     /// A request registers a single version whose content is stored elsewhere.
     Remote,
-    /// A request uploads the content of a single version, which was stored at this path.
-    Upload(String),
+    /// A request uploads the content of a single version.
+    Upload(&'a SkillUpload),
     /// A request registers versions of several skills, and reuses equal versions.
     Bulk,
 }
 
-impl VersionOrigin {
-    fn content_path(&self) -> Option<String> {
+impl<'a> VersionOrigin<'a> {
+    fn upload(&self) -> Option<&'a SkillUpload> {
         match self {
-            Self::Upload(path) => Some(path.clone()),
+            Self::Upload(upload) => Some(upload),
             Self::Remote | Self::Bulk => None,
         }
     }
@@ -56,7 +57,8 @@ impl Store {
     }
 
     /// Stores the files of a version, and creates the version. Takes the two requests of
-    /// [`version_create`](Self::version_create), in addition to those that store the files.
+    /// [`version_create`](Self::version_create), one to record the upload, and those that store the
+    /// files.
     pub(crate) async fn version_upload(
         &self,
         name: &Granted<SkillName>,
@@ -64,17 +66,13 @@ impl Store {
         status: SkillStatus,
         user: Option<&str>,
     ) -> Result<SkillVersion> {
-        let content = self.content_write(name, files).await?;
-        let source =
-            SkillSource { kind: SourceType::Mlflow, location: content.uri.clone(), reference: None, subpath: None };
+        let upload = self.content_write(name, files).await?;
+        let location = upload.directory().uri().to_owned();
+        let source = SkillSource { kind: SourceType::Mlflow, location, reference: None, subpath: None };
         let new = NewSkillVersion { source, digest: Some(digest), status };
-        let created = self.version_register(name, &new, VersionOrigin::Upload(content.path.to_string()), user).await;
-        // After these errors, the version certainly does not exist. After any other error, it may
-        // exist, so its content is kept.
-        if let Err(error) = &created
-            && matches!(error.code, ErrorCode::PermissionDenied | ErrorCode::InvalidParameterValue)
-        {
-            self.content_remove_unused(&content).await;
+        let created = self.version_register(name, &new, VersionOrigin::Upload(&upload), user).await;
+        if created.is_err() {
+            self.content_abandon(&upload).await;
         }
         created
     }
@@ -131,7 +129,7 @@ impl Store {
         &self,
         name: &SkillName,
         new: &NewSkillVersion,
-        origin: VersionOrigin,
+        origin: VersionOrigin<'_>,
         user: Option<&str>,
     ) -> Result<SkillVersion> {
         let mut attempts = self.table.attempts("a skill");
@@ -162,7 +160,7 @@ impl Store {
                 status: new.status,
                 source: new.source.clone(),
                 digest: new.digest.clone(),
-                content_path: origin.content_path(),
+                content_path: origin.upload().map(|upload| upload.directory().path().to_string()),
                 created,
                 updated: created,
                 created_by: user.map(str::to_owned),
@@ -179,11 +177,19 @@ impl Store {
                 has_check = check.is_some();
                 others.extend(check.into_iter().chain(grant));
             }
+            // The first write is that of the version.
+            let completion = others.len() + 1;
+            others.extend(origin.upload().map(SkillUpload::completion));
             match self.table.create(version.to_item(), others).await {
                 Ok(()) => return Ok(version.answer(&skill)),
                 Err(Failure::Cancelled(reasons)) => {
                     if let Some(closed) = if_closed(&skill.workspace, reasons.get(2).filter(|_| has_check)) {
                         return Err(closed);
+                    }
+                    if matches!(reasons.get(completion), Some(WriteRefusal::Refused(_))) {
+                        return Err(Error::unavailable(
+                            "the content has been deleted, because its upload took too long",
+                        ));
                     }
                 }
                 Err(failure) => return Err(failure.into()),

@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 
 use entities::attributes::{
-    ALIASES, Attribute, CREATED, CREATED_BY, DESCRIPTION, EDITS, ICONS, ID, IMPORTED, LAST_NUMBER, LATEST_NUMBER,
-    LATEST_SOURCE_TYPE, LATEST_STATUS, Mapping, NONCE, TAGS, Text, UPDATED, UPDATED_BY,
+    ALIASES, Attribute, CREATED, CREATED_BY, DESCRIPTION, ICONS, ID, LAST_NUMBER, LATEST_NUMBER, LATEST_SOURCE_TYPE,
+    LATEST_STATUS, TAGS, Text, UPDATED, UPDATED_BY,
 };
-use entities::{entry_key, entry_name, in_workspace, unreadable};
+use entities::{
+    in_workspace, read_entries, read_texts, registry_item, unchanged_document, unreadable, with_entries, with_texts,
+};
 use key_schema::{Digest, Key, Segment as _, rows};
 use mlflow_api::skills::{MAX_DOCUMENT_BYTES, Skill, SkillAlias, SkillStatus, SourceType};
 use mlflow_api::{Error, Result, SkillName, Workspace};
 use serde_json::value::RawValue;
-use table::{Condition, Item, Map, Write, map, number, text};
+use table::{Condition, Item, Write, number, text};
 
 /// The reserved alias that always refers to the latest version. Clients cannot set it.
 pub(super) const LATEST_ALIAS: &str = "latest";
@@ -105,10 +107,6 @@ impl StoredSkill {
                 source_type: SourceType::from_name(item.get(LATEST_SOURCE_TYPE)?)?,
             }),
         };
-        let aliases = item.map(ALIASES).into_iter().flatten();
-        let alias = |(name, value): (&String, &table::Value)| {
-            Some((entry_key(name).to_owned(), value.as_n().ok()?.parse().ok()?))
-        };
         Some(Self {
             workspace: Workspace::stored(&row.workspace.0).ok()?,
             name: row.skill,
@@ -119,8 +117,8 @@ impl StoredSkill {
             updated_by: owned(UPDATED_BY),
             description: owned(DESCRIPTION),
             icons: owned(ICONS),
-            tags: texts(item, TAGS)?,
-            aliases: aliases.map(alias).collect::<Option<_>>()?,
+            tags: read_texts(item, TAGS)?,
+            aliases: read_entries(item, ALIASES, |version| version.as_n().ok()?.parse().ok())?,
             last_number: item.get(LAST_NUMBER).map_or(Some(0), |number| u32::try_from(number).ok())?,
             latest,
             item: None,
@@ -145,16 +143,11 @@ impl StoredSkill {
     /// # Errors
     /// Fails with `INVALID_PARAMETER_VALUE` if the document is too large.
     pub fn to_item(&self) -> Result<Item> {
-        let edits = self.item.as_ref().and_then(|item| item.get(EDITS)).unwrap_or_default();
-        let mut item = Item::new(Self::key(&self.workspace, &self.name))
-            .with(ID, text(self.id_text()))
-            .with(CREATED, number(self.created))
-            .with(EDITS, number(edits + 1));
-        if self.updated != self.created {
-            item = item.with(UPDATED, number(self.updated));
-        }
+        let key = Self::key(&self.workspace, &self.name);
+        let mut item =
+            registry_item(key, self.created, self.updated, self.item.as_ref()).with(ID, text(self.id_text()));
         let latest = self.latest.as_ref();
-        let values: [(Attribute<Text>, Option<&str>); 6] = [
+        let values = [
             (CREATED_BY, self.created_by.as_deref()),
             (UPDATED_BY, self.updated_by.as_deref()),
             (DESCRIPTION, self.description.as_deref()),
@@ -162,31 +155,15 @@ impl StoredSkill {
             (LATEST_STATUS, latest.map(|latest| latest.status.name())),
             (LATEST_SOURCE_TYPE, latest.map(|latest| latest.source_type.name())),
         ];
-        for (attribute, value) in values {
-            item = value.into_iter().fold(item, |item, value| item.with(attribute, text(value)));
-        }
+        item = with_texts(item, values);
         if let Some(latest) = latest {
             item = item.with(LATEST_NUMBER, number(latest.version));
         }
         if self.last_number > 0 {
             item = item.with(LAST_NUMBER, number(self.last_number));
         }
-        let tags: Map = self.tags.iter().map(|(key, value)| (entry_name(key).into_owned(), text(value))).collect();
-        if !tags.is_empty() {
-            item = item.with(TAGS, map(tags));
-        }
-        let aliases: Map =
-            self.aliases.iter().map(|(alias, version)| (entry_name(alias).into_owned(), number(*version))).collect();
-        if !aliases.is_empty() {
-            item = item.with(ALIASES, map(aliases));
-        }
-        // The nonce identifies the request that created the item. It is kept by changes, so that
-        // the creating request recognizes its item even if another request has changed it already.
-        for name in [NONCE.name(), IMPORTED.name()] {
-            if let Some(value) = self.item.as_ref().and_then(|item| item.0.get(name)) {
-                item = item.with(name, value.clone());
-            }
-        }
+        item = with_entries(item, TAGS, &self.tags, |value| text(value));
+        item = with_entries(item, ALIASES, &self.aliases, |version| number(*version));
         if item.size() > MAX_DOCUMENT_BYTES {
             return Err(Error::invalid(format!(
                 "The description, icons, tags and aliases of a skill have at most {MAX_DOCUMENT_BYTES} bytes together."
@@ -199,12 +176,7 @@ impl StoredSkill {
     /// it is the condition that there is no document.
     #[must_use]
     pub(super) fn is_unchanged(&self) -> Condition {
-        match &self.item {
-            None => Condition::item_missing(),
-            // The id is compared, too, because a later skill with this name may have the same
-            // number of edits.
-            Some(item) => Condition::unchanged(item, ID).and(Condition::unchanged(item, EDITS)),
-        }
+        unchanged_document(self.item.as_ref())
     }
 
     /// Returns the write of the changed document.
@@ -246,10 +218,4 @@ impl StoredSkill {
             allowed_actions: None,
         })
     }
-}
-
-/// Reads an attribute that is a map of texts. Returns `None` if a value is not a text.
-pub(super) fn texts<T: Mapping>(item: &Item, attribute: Attribute<T>) -> Option<BTreeMap<String, String>> {
-    let entries = item.map(attribute).into_iter().flatten();
-    entries.map(|(name, value)| Some((entry_key(name).to_owned(), value.as_s().ok()?.clone()))).collect()
 }

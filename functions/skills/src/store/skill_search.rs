@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use access::{Guard, Resource, Visibility};
-use entities::listing::{CooperativeYield, FirstEntities, ReadBudget, ResponsePage};
+use entities::listing::{DocumentSearch, ReadBudget, SearchedDocuments};
 use key_schema::rows;
 use mlflow_api::skills::{Skill, SkillSearchParameters, SkillsResponse};
 use mlflow_api::{Result, SkillName};
@@ -11,7 +11,7 @@ use search::{
     Fingerprint, SkillEntity, SkillFields, SkillFilter, SkillNumber, SkillOrder, SkillText, SortKey, decode_page_token,
     parse_skill_search,
 };
-use table::Query;
+use table::Item;
 
 use super::skill_document::StoredSkill;
 use super::store::Store;
@@ -54,15 +54,17 @@ fn search_text(name: &str, description: Option<&str>) -> String {
 }
 
 /// The conditions that a skill has to meet to be on the requested page or a later one.
-struct SkillCriteria<'a> {
+struct SkillCriteria<'a, F> {
     visible: &'a Visibility,
     selected: Option<HashSet<&'a SkillName>>,
     filter: SkillFilter,
     order: SkillOrder,
     after: Option<SortKey>,
+    /// Adds what depends on the caller to a skill on the page.
+    complete: F,
 }
 
-impl SkillCriteria<'_> {
+impl<F> SkillCriteria<'_, F> {
     /// Returns the sort key of a skill that meets all conditions. Returns `None` for other skills.
     fn key(&self, skill: &StoredSkill) -> Option<SortKey> {
         let is_selected = self.selected.as_ref().is_none_or(|selected| selected.contains(&skill.name));
@@ -74,6 +76,22 @@ impl SkillCriteria<'_> {
         }
         let key = self.order.key(skill);
         self.after.as_ref().is_none_or(|after| key > *after).then_some(key)
+    }
+}
+
+impl<F: Fn(&SkillName, &mut Skill) + Sync> SearchedDocuments for SkillCriteria<'_, F> {
+    type Document = StoredSkill;
+    type Entity = Skill;
+
+    fn read(&self, item: Item) -> Result<Option<(SortKey, StoredSkill)>> {
+        let skill = StoredSkill::of(item)?;
+        Ok(self.key(&skill).map(|key| (key, skill)))
+    }
+
+    async fn complete(&self, skill: &StoredSkill) -> Result<Skill> {
+        let mut answer = skill.answer()?;
+        (self.complete)(&skill.name, &mut answer);
+        Ok(answer)
     }
 }
 
@@ -89,68 +107,23 @@ impl Store {
         visible: &Visibility,
         search: &SkillSearchParameters,
         selected: Option<&[SkillName]>,
-        complete: impl Fn(&SkillName, &mut Skill),
+        complete: impl Fn(&SkillName, &mut Skill) + Sync,
     ) -> Result<SkillsResponse> {
         let page_size = search.page_size()?;
         let fingerprint = Fingerprint::of_skill_search(&["skills"], &search.filter, &search.order_by);
         let after: Option<SortKey> = decode_page_token(fingerprint, &search.page_token)?;
         let (filter, order) = parse_skill_search(SkillEntity::Skill, &search.filter, &search.order_by)?;
-        let in_order = order.is_default();
-        let reading = ReadBudget::default();
-        let table = reading.of(&self.table);
-        let workspace = self.authorizer_writes.workspace();
-        let range = rows::Skill::all(&workspace.as_str().into()).range();
-        let range = match after.as_ref().and_then(SortKey::first_text).filter(|_| in_order) {
-            Some(name) => range.after(name),
-            None => range,
+        let documents = DocumentSearch {
+            range: rows::Skill::all(&self.authorizer_writes.workspace().as_str().into()).range(),
+            after: after.clone(),
+            in_order: order.is_default(),
+            may_refuse: !filter.is_empty() || selected.is_some() || !matches!(visible, Visibility::Everything),
+            page_size,
         };
-        // A filter, a selection or missing permissions may exclude most skills. In these cases, the
-        // number of documents per request is not limited.
-        let reads_page =
-            in_order && filter.is_empty() && selected.is_none() && matches!(visible, Visibility::Everything);
-        let query = Query::of(range);
-        let mut query = if reads_page { query.limit(page_size + 1) } else { query };
         let selected = selected.map(|names| names.iter().collect());
-        let criteria = SkillCriteria { visible, selected, filter, order, after };
-        let answer = |skill: &StoredSkill| {
-            let mut answer = skill.answer()?;
-            complete(&skill.name, &mut answer);
-            Ok::<_, mlflow_api::Error>(answer)
-        };
-        let (mut page, mut first) = (ResponsePage::new(page_size), FirstEntities::new(page_size));
-        let mut yielding = CooperativeYield::default();
-        'reading: loop {
-            let read = table.query_page(&query).await?;
-            for item in read.items {
-                yielding.keep().await;
-                let bytes = item.size();
-                let skill = StoredSkill::of(item)?;
-                let Some(key) = criteria.key(&skill) else { continue };
-                if !in_order {
-                    first.add(key, skill, bytes);
-                } else if !page.has_room_for(bytes) || !page.add(key, &answer(&skill)?)? {
-                    break 'reading;
-                }
-            }
-            match read.next {
-                Some(_) if in_order && reading.is_used_up() && !page.is_empty() => {
-                    page.ends_here();
-                    break;
-                }
-                Some(next) => query = query.starting_at(next),
-                None => break,
-            }
-        }
-        let found = first.finish();
-        let has_more = found.has_more();
-        for (key, skill, _) in found.entities {
-            if !page.add(key, &answer(&skill)?)? {
-                break;
-            }
-        }
-        if has_more {
-            page.ends_here();
-        }
+        let criteria = SkillCriteria { visible, selected, filter, order, after, complete };
+        let reading = ReadBudget::default();
+        let page = documents.page(&criteria, &reading.of(&self.table), &reading).await?;
         let (skills, next_page_token) = page.finish(fingerprint)?;
         Ok(SkillsResponse { skills, next_page_token })
     }

@@ -6,6 +6,7 @@ use key_schema::{Digest, rows};
 use mlflow_api::skills::{NewSkill, SetSkillTag, Skill, UpdatedSkill};
 use mlflow_api::{Error, ErrorCode, Json, Result, SkillName};
 use rand::RngExt;
+use retention::skill_content::ContentRemoval;
 use table::{ChangePlan, Condition, Failure, Item, Write, WriteRefusal};
 
 use super::errors::{entity_not_found, skill_not_found, tag_not_found};
@@ -117,26 +118,26 @@ impl Store {
     }
 
     /// Deletes a skill with its versions and their uploaded content. Takes two requests to delete
-    /// the skill, four to remove its versions (if they have less than 1 MB), one per 25 versions,
-    /// and those that delete the files.
+    /// the skill, one per MB of versions, one per 25 versions, one to delete the row that lists the
+    /// deleted skill, and those that delete the files.
     pub async fn skill_delete(&self, name: &Granted<SkillName>) -> Result<()> {
         let deleted = self
             .table
             .change("a skill", async |_| {
                 let skill = self.skill_find(name).await?.ok_or_else(|| skill_not_found(name))?;
-                let workspace = skill.workspace.as_str().into();
-                let removal = Item::new(rows::SkillRemoval::key(&workspace, &Digest(skill.id)));
+                let id = Digest(skill.id);
+                let removal = Item::new(rows::SkillRemoval::key(&id));
                 let mut writes = vec![
                     Write::Delete(StoredSkill::key(&skill.workspace, &skill.name), skill.is_unchanged()),
                     Write::Put(removal, Condition::Always),
                 ];
                 writes.extend(self.authorizer_writes.writes_of_deletion(&Guard::Skill(skill.name.clone())));
-                Ok::<_, Error>(ChangePlan::Write(writes, skill.workspace))
+                Ok::<_, Error>(ChangePlan::Write(writes, id))
             })
             .await?;
         // The skill is already deleted, so the request must not fail if the removal of its versions
-        // does. The next deletion of a skill in the workspace completes the removal.
-        if let Err(error) = self.finish_removals(&deleted).await {
+        // does. The housekeeper completes the removal.
+        if let Err(error) = ContentRemoval::new(&self.table, &self.artifacts).finish_skill(deleted).await {
             tracing::warn!(%error, "versions of a deleted skill remain");
         }
         Ok(())

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use entities::attributes::{
-    Attribute, CONTENT_PATH, CREATED, CREATED_BY, DIGEST, EDITS, GIT_REF, IMPORTED, NONCE, SOURCE, SOURCE_TYPE,
-    SUBPATH, TAGS, Text, UPDATED, UPDATED_BY, VERSION_STATUS,
+    Attribute, CONTENT_PATH, CREATED, CREATED_BY, DIGEST, EDITS, GIT_REF, SOURCE, SOURCE_TYPE, SUBPATH, TAGS, Text,
+    UPDATED, UPDATED_BY, VERSION_STATUS,
 };
-use entities::{entry_name, unreadable};
+use entities::{read_texts, registry_item, unreadable, with_entries, with_texts};
 use key_schema::{Digest, Key, Ordinal, rows};
 use mlflow_api::skills::{SkillSource, SkillStatus, SkillVersion, SourceType};
 use mlflow_api::{Result, Workspace};
-use table::{Condition, Item, Write, map, number, text};
+use table::{Condition, Item, Write, text};
 
-use super::skill_document::{LatestVersion, StoredSkill, texts};
+use super::skill_document::{LatestVersion, StoredSkill};
 
 /// A version, as it is stored.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ impl StoredVersion {
             updated: item.get(UPDATED).unwrap_or(created),
             created_by: owned(CREATED_BY),
             updated_by: owned(UPDATED_BY),
-            tags: texts(item, TAGS)?,
+            tags: read_texts(item, TAGS)?,
             item: None,
         })
     }
@@ -89,38 +89,19 @@ impl StoredVersion {
     /// Returns the item of the version.
     #[must_use]
     pub fn to_item(&self) -> Item {
-        let before = self.item.as_ref();
-        let edits = before.and_then(|item| item.get(EDITS)).unwrap_or_default();
-        let mut item = Item::new(Self::key(self.skill, self.version))
+        let item = registry_item(Self::key(self.skill, self.version), self.created, self.updated, self.item.as_ref())
             .with(VERSION_STATUS, text(self.status.name()))
             .with(SOURCE_TYPE, text(self.source.kind.name()))
-            .with(SOURCE, text(&self.source.location))
-            .with(CREATED, number(self.created))
-            .with(EDITS, number(edits + 1));
-        if self.updated != self.created {
-            item = item.with(UPDATED, number(self.updated));
-        }
-        let values: [(Attribute<Text>, &Option<String>); 6] = [
-            (CREATED_BY, &self.created_by),
-            (UPDATED_BY, &self.updated_by),
-            (GIT_REF, &self.source.reference),
-            (SUBPATH, &self.source.subpath),
-            (DIGEST, &self.digest),
-            (CONTENT_PATH, &self.content_path),
+            .with(SOURCE, text(&self.source.location));
+        let values = [
+            (CREATED_BY, self.created_by.as_deref()),
+            (UPDATED_BY, self.updated_by.as_deref()),
+            (GIT_REF, self.source.reference.as_deref()),
+            (SUBPATH, self.source.subpath.as_deref()),
+            (DIGEST, self.digest.as_deref()),
+            (CONTENT_PATH, self.content_path.as_deref()),
         ];
-        for (attribute, value) in values {
-            item = value.iter().fold(item, |item, value| item.with(attribute, text(value)));
-        }
-        if !self.tags.is_empty() {
-            let entries = self.tags.iter().map(|(key, value)| (entry_name(key).into_owned(), text(value)));
-            item = item.with(TAGS, map(entries.collect()));
-        }
-        for name in [NONCE.name(), IMPORTED.name()] {
-            if let Some(value) = before.and_then(|before| before.0.get(name)) {
-                item = item.with(name, value.clone());
-            }
-        }
-        item
+        with_entries(with_texts(item, values), TAGS, &self.tags, |value| text(value))
     }
 
     /// Returns the write of the row, on condition that the row has not changed since it was read.

@@ -2,14 +2,17 @@
 
 use std::io::Write as _;
 use std::ops::Deref;
+use std::time::Duration;
 
 use artifact_store::ArtifactStore;
+use entities::workspaces::Workspaces;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use mlflow_api::skills::ContentLimits;
+use retention::{LogReport, Retention};
 use serde_json::{Value, json};
 use table::Table;
-use test_site::{TestClient, TestEnvironment, TestResponse};
+use test_site::{PrefixedTestClient, TestClient, TestEnvironment, TestResponse};
 
 /// Digest in registrations of versions in a git repository. The server does not read the
 /// repository, so any digest is accepted.
@@ -17,12 +20,12 @@ pub(crate) const DIGEST: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934
 
 /// A server process.
 #[derive(Clone)]
-pub(crate) struct Server(pub(crate) TestClient);
+pub(crate) struct Server(PrefixedTestClient);
 
 impl Deref for Server {
-    type Target = TestClient;
+    type Target = PrefixedTestClient;
 
-    fn deref(&self) -> &TestClient {
+    fn deref(&self) -> &PrefixedTestClient {
         &self.0
     }
 }
@@ -41,17 +44,7 @@ impl Server {
 
     pub(crate) fn with(table: &Table, artifacts: ArtifactStore, limits: ContentLimits) -> Self {
         let store = skills::store::Store::new(table.clone(), artifacts, limits);
-        Self(TestClient(skills::router(&store, test_site::everybody())))
-    }
-
-    /// Sends a body to a path below `/api/3.0/mlflow/skills`.
-    pub(crate) async fn send(&self, method: &str, path: &str, body: Value) -> TestResponse {
-        self.call_at(method, &format!("/api/3.0/mlflow/skills{path}"), body.to_string()).await
-    }
-
-    /// Gets a path below `/api/3.0/mlflow/skills`.
-    pub(crate) async fn read(&self, path: &str, arguments: &[(&str, &str)]) -> TestResponse {
-        self.get_at(&format!("/api/3.0/mlflow/skills{path}"), arguments).await
+        Self(PrefixedTestClient::new(skills::router(&store, test_site::everybody()), "/api/3.0/mlflow/skills"))
     }
 
     /// Registers a version of a skill.
@@ -83,11 +76,17 @@ impl Server {
             .header("content-type", "multipart/form-data; boundary=b")
             .body(axum::body::Body::from(body))
             .unwrap();
-        let response = tower::ServiceExt::oneshot(self.0.0.clone(), request).await.unwrap();
+        let response = tower::ServiceExt::oneshot(TestClient::clone(self).0, request).await.unwrap();
         let status = response.status().as_u16();
         let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
         (status, serde_json::from_slice(&body).unwrap())
     }
+}
+
+/// Runs the housekeeper.
+pub(crate) async fn housekeep(table: &Table, artifacts: ArtifactStore) {
+    let (retention, workspaces) = (Retention::new(table.clone(), artifacts), Workspaces::new(table.clone()));
+    assert!(Box::pin(retention.remove_for(Duration::from_mins(1), &workspaces, &LogReport)).await.unwrap());
 }
 
 /// Returns the body that registers a version in a git repository.

@@ -12,7 +12,7 @@ mod version_directory;
 
 pub use file_response::{path_argument, send_file, send_file_or_url};
 pub use path_needs::{
-    check_deletable, check_writable, experiment_of, in_workspace, is_of_skills, is_run, needs, needs_to_share, skill_of,
+    check_deletable, check_writable, experiment_of, in_workspace, is_run, needs, needs_to_share, skill_of,
 };
 pub use stored_version::{StoredVersion, read_version};
 pub use version_directory::VersionDirectory;

@@ -34,8 +34,7 @@ pub fn needs(action: Action, path: &ArtifactPath) -> Needs {
 
 /// Checks whether a path is the directory `skills`, or below it, in any workspace. The case of the
 /// directory's name is ignored, because some file systems ignore it, too.
-#[must_use]
-pub fn is_of_skills(path: &ArtifactPath) -> bool {
+fn is_of_skills(path: &ArtifactPath) -> bool {
     match path.parts() {
         [first, _, rest @ ..] if is_named(first, WORKSPACES_DIRECTORY) => {
             rest.first().is_some_and(|first| is_named(first, SKILLS_DIRECTORY))

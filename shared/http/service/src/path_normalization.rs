@@ -15,12 +15,25 @@ use crate::endpoint_response::UnknownPath;
 use crate::route::separate_at_sign;
 use crate::router::with_browser_headers;
 
+/// Prefixes of the paths that MLflow serves with `FastAPI`, which does not redirect requests.
+const FASTAPI_PREFIXES: [&str; 8] = [
+    "/ajax-api/3.0/jobs/",
+    "/ajax-api/3.0/mlflow/assistant/",
+    "/ajax-api/3.0/mlflow/mcp-servers",
+    "/ajax-api/3.0/mlflow/skills",
+    "/api/3.0/mlflow/mcp-servers",
+    "/api/3.0/mlflow/skills",
+    "/gateway/",
+    "/v1/",
+];
+
 /// Wraps a router in the rules for the paths that clients send. Clients are configured with a base
 /// URL and append paths to it.
 ///
 /// - If the base URL ends in a slash, paths begin with two. They are handled like paths with one.
 /// - If a path contains duplicate slashes elsewhere, and is known without them, the client is
-///   redirected there (308), like in MLflow.
+///   redirected there (308), like in MLflow. Paths that MLflow serves with `FastAPI` are unknown
+///   (404) with duplicate slashes.
 /// - The at sign of a skill's organization becomes a part of the path of its own, for the router.
 /// - `OPTIONS` of a known path returns the methods that it supports.
 /// - Each response has headers for browsers.
@@ -74,7 +87,8 @@ fn with_path(uri: &Uri, path: &str) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-/// Returns a redirect to the path without duplicate slashes, if that path is known.
+/// Returns a redirect to the path without duplicate slashes, if that path is known and MLflow would
+/// redirect the request.
 async fn redirect(router: Router, uri: &Uri) -> Result<Option<Response>, Infallible> {
     let mut path = String::with_capacity(uri.path().len());
     path.extend(
@@ -87,6 +101,9 @@ async fn redirect(router: Router, uri: &Uri) -> Result<Option<Response>, Infalli
             })
             .flatten(),
     );
+    if FASTAPI_PREFIXES.iter().any(|prefix| path.starts_with(prefix)) {
+        return Ok(None);
+    }
     if let Some(query) = uri.query() {
         path.push('?');
         path.push_str(query);
@@ -95,8 +112,7 @@ async fn redirect(router: Router, uri: &Uri) -> Result<Option<Response>, Infalli
     // No route has this method. The response therefore shows whether the path exists, without side
     // effects.
     let mut question = Request::new(Body::empty());
-    let asked = with_separate_at_sign(&merged).unwrap_or(merged);
-    (*question.method_mut(), *question.uri_mut()) = (Method::OPTIONS, asked);
+    (*question.method_mut(), *question.uri_mut()) = (Method::OPTIONS, merged);
     if router.oneshot(question).await?.status() != StatusCode::METHOD_NOT_ALLOWED {
         return Ok(None);
     }
@@ -137,6 +153,8 @@ mod tests {
             .route("/health", get(of_uri))
             .route("/api/2.0/mlflow/runs/get", get(of_uri).post(of_uri))
             .route("/api/2.0/mlflow/runs/create", post(of_uri))
+            .route("/api/3.0/mlflow/skills/{name}", get(of_uri))
+            .route("/api/3.0/mlflow/skills/@/{organization}/{name}", get(of_uri))
             .route("/api/2.0/files/{*path}", get(|| async { (StatusCode::NOT_FOUND, "no file") }))
             .fallback(|| async { html_unknown_path() });
         let request = Request::builder().method(method).uri(uri).body(Body::empty()).unwrap();
@@ -168,6 +186,17 @@ mod tests {
         }
         for uri in ["/api//2.0/nothing", "/api/2.0/files/a//b", "/api/2.0/mlflow/runs/get//"] {
             assert_eq!(send("GET", uri).await.status(), StatusCode::NOT_FOUND, "{uri}");
+        }
+    }
+
+    #[tokio::test]
+    async fn paths_of_fastapi_are_not_redirected() {
+        for path in ["/skills//review", "//skills/review", "/skills//@acme/review", "/skills/@acme//review"] {
+            let response = send("GET", &format!("/api/3.0/mlflow{path}")).await;
+            assert_eq!(response.status(), StatusCode::NOT_FOUND, "{path}");
+        }
+        for path in ["/skills/review", "/skills/@acme/review"] {
+            assert_eq!(send("GET", &format!("/api/3.0/mlflow{path}")).await.status(), StatusCode::OK, "{path}");
         }
     }
 

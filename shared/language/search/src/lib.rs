@@ -56,6 +56,7 @@ mod syntax;
 mod tests;
 pub mod trace;
 pub mod trigram_tokens;
+mod unchecked_comparison;
 
 pub use evaluate::{DatasetInputFields, ExperimentFields, RunFields};
 pub use evaluation_dataset::{

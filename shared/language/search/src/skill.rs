@@ -4,15 +4,13 @@
 use mlflow_api::python::{repr, repr_list};
 use mlflow_api::{Error, Result};
 
-use crate::comparison::{Comparison, PartNaming, comparisons};
+use crate::comparison::{PartNaming, comparisons};
 use crate::filter::{Comparator, TextTest};
-use crate::identifier::{self, Identifier, RunFieldFamily};
-use crate::literal_list;
-use crate::literals::{self, FilterLiteral, FilterNumber};
-use crate::mcp::with_quoted_keyword;
+use crate::identifier::{self, RunFieldFamily};
+use crate::literals::{FilterLiteral, FilterNumber};
 use crate::order_by::{OrderTerm, SortDirection, parse_clauses};
 use crate::sort_key::{SortKey, SortKeyValue};
-use crate::syntax::NodeKind;
+use crate::unchecked_comparison::{ComparedAttributes, UncheckedComparison, with_quoted_keyword};
 
 /// Names of fields that are keywords for `sqlparse`, the parser that MLflow uses. They are quoted
 /// before a filter or an ordering is parsed.
@@ -126,8 +124,14 @@ enum SkillSortBy {
 pub fn parse_skill_search(entity: SkillEntity, filter: &str, order_by: &[String]) -> Result<(SkillFilter, SkillOrder)> {
     let filter = with_quoted_keywords(filter);
     // MLflow parses every value before it checks the first comparator.
+    let check_list = |key: &str| match key {
+        "status" => Ok(()),
+        _ => Err(Error::invalid(format!("Only 'status' supports IN and NOT IN comparisons, got '{key}'."))),
+    };
+    let attributes =
+        ComparedAttributes { names: entity.fields(), is_number: |key: &str| number(key).is_some(), check_list };
     let read: Vec<_> = comparisons(&filter, PartNaming::Quoted)?
-        .map(|comparison| ParsedComparison::new(&comparison?, entity))
+        .map(|comparison| attributes.parse(&comparison?))
         .collect::<Result<_>>()?;
     let predicates = read.into_iter().map(predicate).collect::<Result<_>>()?;
     Ok((SkillFilter { predicates }, parse_order(entity, order_by)?))
@@ -135,54 +139,6 @@ pub fn parse_skill_search(entity: SkillEntity, filter: &str, order_by: &[String]
 
 fn with_quoted_keywords(text: &str) -> String {
     KEYWORDS.iter().fold(text.to_owned(), |text, keyword| with_quoted_keyword(&text, keyword).into_owned())
-}
-
-struct ParsedComparison {
-    family: RunFieldFamily,
-    key: String,
-    comparator: String,
-    value: Option<FilterLiteral>,
-}
-
-impl ParsedComparison {
-    fn new(comparison: &Comparison<'_>, entity: SkillEntity) -> Result<Self> {
-        let Identifier { family, key } = identifier::of_run(comparison.left, entity.fields())?;
-        let value = match (&comparison.right, family) {
-            (None, RunFieldFamily::Tag | RunFieldFamily::Param) => None,
-            (None, _) => {
-                return Err(Error::invalid(format!(
-                    "IS NULL / IS NOT NULL is only supported for tags and params, not for '{family}' '{key}'"
-                )));
-            }
-            (Some(right), RunFieldFamily::Metric) => {
-                literals::metric(right)?;
-                None
-            }
-            (Some(right), RunFieldFamily::Tag | RunFieldFamily::Param) => {
-                Some(FilterLiteral::Text(literals::keyed_text(family, right)?))
-            }
-            (Some(right), RunFieldFamily::Dataset) => Some(literals::dataset(right)?),
-            (Some(right), RunFieldFamily::Attribute) if number(key).is_some() => {
-                Some(FilterLiteral::Number(literals::attribute_number(key, right)?))
-            }
-            (Some(right), RunFieldFamily::Attribute) => Some(match literals::text(right) {
-                Some(text) => FilterLiteral::Text(text?),
-                None if right.kind != NodeKind::Parenthesis => {
-                    return Err(Error::invalid(format!(
-                        "Expected a quoted string value for attributes. Got value {}",
-                        right.text
-                    )));
-                }
-                None if key != "status" => {
-                    return Err(Error::invalid(format!(
-                        "Only 'status' supports IN and NOT IN comparisons, got '{key}'."
-                    )));
-                }
-                None => FilterLiteral::List(literal_list::strings(right.text)?),
-            }),
-        };
-        Ok(Self { family, key: key.to_owned(), comparator: comparison.comparator.to_owned(), value })
-    }
 }
 
 fn number(key: &str) -> Option<SkillNumber> {
@@ -208,8 +164,8 @@ fn text(key: &str) -> Option<SkillText> {
 }
 
 /// Checks a comparator and its value, and builds the condition (`_validate_registry_comparison`).
-fn predicate(read: ParsedComparison) -> Result<SkillPredicate> {
-    let ParsedComparison { family, key, comparator, value } = read;
+fn predicate(read: UncheckedComparison) -> Result<SkillPredicate> {
+    let UncheckedComparison { family, key, comparator, value } = read;
     let number = number(&key);
     let (kind, allowed): (_, &[&str]) = match family {
         RunFieldFamily::Attribute if number.is_some() => ("attribute", &NUMBER_COMPARATORS),

@@ -30,12 +30,14 @@ pub mod layout;
 pub mod listing;
 mod logged_model;
 mod logged_model_points;
+mod mcp_server_removal;
 mod metric_segment;
 mod metrics;
 pub mod migration;
 mod param_and_tag_maps;
 pub mod points;
 pub mod quota;
+mod registry_item;
 mod reviewed_traces;
 mod run;
 mod run_copy;
@@ -69,9 +71,11 @@ pub use logged_model::{
     read_models, waiting_model_points,
 };
 pub use logged_model_points::{ModelPoint, ModelSeries, pack_model_segments, unpack_model_segment};
+pub use mcp_server_removal::finish_mcp_server_removal;
 pub use metric_segment::{MIN_SEGMENT_POINTS, SegmentName, SegmentStart, read_segment, segments};
 pub use metrics::{latest, pack_set, waiting};
 pub use param_and_tag_maps::{entries, entry_key, entry_name};
+pub use registry_item::{read_entries, read_texts, registry_item, unchanged_document, with_entries, with_texts};
 pub use reviewed_traces::{
     MAX_REVIEWS_IN_TRANSACTION, issue_count_writes, queues_of, remove_late_reviews, reviews_of_traces,
 };

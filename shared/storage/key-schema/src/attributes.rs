@@ -111,6 +111,7 @@ macro_rules! names {
 }
 
 names! {
+    ABANDONED: Number = "abandoned",
     ACCESS_ENDPOINTS: Texts = "endpoints",
     ADDED: Number = "added",
     ADDS_ONLY: Number = "adds",

@@ -583,9 +583,6 @@ rows! {
         EDITS: Number required "counts the writes to the document",
         ..CREATION
     };
-    /// A deleted server whose versions are still to be removed. The next deletion of a server in
-    /// the workspace removes them if the first one was interrupted.
-    McpServerRemoval = "MCPS#" <workspace: Name> / "D#" <server: Digest>;
     /// A version of an MCP server, compressed, unless it is big. The order is that of SemVer.
     McpServerVersion = "MCPV#" <server: Digest> / "V#" <version: McpVersion> {
         VERSION_STATUS: Text required "status, by MLflow's name; the row of a deleted version remains, because its name is not reused",
@@ -625,9 +622,6 @@ rows! {
         EDITS: Number required "counts the writes to the document",
         ..CREATION
     };
-    /// A deleted skill whose versions and content are still to be removed. The next deletion of a
-    /// skill in the workspace removes them if the first one was interrupted.
-    SkillRemoval = "SKILLS#" <workspace: Name> / "D#" <skill: Digest>;
     /// A version of a skill.
     SkillVersion = "SKILLV#" <skill: Digest> / "V#" <version: Ordinal> {
         VERSION_STATUS: Text required "status, by MLflow's name; the row of a deleted version remains, because its number is not reused",
@@ -741,6 +735,18 @@ rows! {
     ExperimentRemoval = "REMOVAL" / "E#" <experiment: ExperimentId> {
         WORKSPACE: Text "its workspace, unless that is the default one",
         ..REMOVAL
+    };
+    /// A deleted MCP server whose versions are being removed.
+    McpServerRemoval = "REMOVAL" / "MCP#" <server: Digest>;
+    /// A deleted skill whose versions and content are being removed.
+    SkillRemoval = "REMOVAL" / "S#" <skill: Digest>;
+    /// An upload of a skill's content. Unless it has been completed, no version refers to its files,
+    /// and they are removed after an hour. The token is the name of the directory.
+    SkillUpload = "REMOVAL" / "SU#" <token: WideDigest> {
+        CONTENT_PATH: Text required "directory of the files below the artifact root",
+        CREATED: Number required "when the upload began, in ms",
+        ABANDONED: Number "when the removal of the files began, in ms; the upload can no longer be completed",
+        EXPIRES: Number "set once the upload has been completed: when DynamoDB deletes the row, in seconds"
     };
 }
 

@@ -30,8 +30,9 @@
 //! [`models`] deletes logged models in the same way. [`experiment`] deletes all runs, logged models
 //! and traces of an experiment before the experiment itself. [`expired_traces`] deletes expired
 //! traces, and [`trace_files`] the files of deleted traces (`docs/design/traces-at-rest.md`).
-//! [`histories`] deletes metric histories (`docs/design/run-metrics.md`), and [`skill_content`] the
-//! uploaded content of skills whose workspace was deleted with them.
+//! [`histories`] deletes metric histories (`docs/design/run-metrics.md`), and [`registry_removals`] what
+//! is left of deleted MCP servers and skills, and of uploads that were not completed.
+//! [`skill_content`] is also used by the function `skills`, which writes and deletes this content.
 
 mod age;
 mod artifacts;
@@ -46,11 +47,12 @@ mod history_scan;
 mod models;
 mod named_entities;
 mod policy;
+mod registry_removals;
 mod removal;
 mod removal_claims;
 mod report;
 mod runs;
-mod skill_content;
+pub mod skill_content;
 mod store;
 mod timed_removal;
 mod trace_files;

@@ -19,13 +19,14 @@ const TURN_MS: i64 = 3_600_000;
 
 impl Retention {
     /// Deletes the entities, traces and histories that the policies no longer keep in each
-    /// workspace, and the contents of workspaces that were deleted together with their contents.
+    /// workspace, what requests to the registries of MCP servers and skills have left unfinished, and
+    /// the contents of workspaces that were deleted together with their contents.
     /// Takes at most `longest`: half of it for deleted entities, and the remaining time for traces
     /// and then for histories. Returns whether everything was completed. If one workspace fails,
     /// the others are still processed.
     ///
-    /// Without policies, sends one request for the list of workspaces, and three for each
-    /// workspace.
+    /// Without policies, sends one request for the list of workspaces, three for the registries, and
+    /// three for each workspace.
     ///
     /// # Errors
     /// Returns the first failure, after everything else has been tried. The next slice retries it.
@@ -51,7 +52,7 @@ impl Retention {
         workspaces: &Workspaces,
         report: &dyn RemovalReport,
     ) -> Result<()> {
-        let mut outcome = Ok(());
+        let mut outcome = self.resume_in_registries().await;
         for workspace in names {
             let removed = if workspace.is_for_removal() {
                 self.remove_contents(workspaces, workspace, report).await

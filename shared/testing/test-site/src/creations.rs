@@ -4,6 +4,7 @@
 
 use embedded_engine::faults::InjectedFault;
 use serde_json::Value;
+use table::Table;
 
 use crate::{TableDump, TestClient, TestEnvironment, TestResponse, all_troubles};
 
@@ -22,6 +23,14 @@ pub struct CreationSetup {
     pub other: TestClient,
     /// The body of the request.
     pub body: Value,
+}
+
+impl CreationSetup {
+    /// Returns an environment with an empty table. `server` creates a server over the table.
+    pub async fn new(server: impl Fn(&Table) -> TestClient, body: Value) -> Self {
+        let site = TestEnvironment::new().await;
+        Self { faulty: server(&site.impatient()), other: server(&site.table), body, site }
+    }
 }
 
 /// A kind of creation.

@@ -22,5 +22,5 @@ mod test_environment;
 pub use dump::{TableChanges, TableDump, key_of};
 pub use fault_samples::{BACKGROUND_FAULTS, all_troubles, sample, tried, writes};
 pub use test_authorizer::{TestAuthorizer, everybody};
-pub use test_client::{TestClient, TestResponse};
+pub use test_client::{PrefixedTestClient, TestClient, TestResponse};
 pub use test_environment::{ROOT, TABLE, TestEnvironment};

@@ -1,6 +1,7 @@
 //! Requests to a router, without a socket.
 
 use std::fmt::Write;
+use std::ops::Deref;
 
 use axum::Router;
 use axum::body::{Body, HttpBody};
@@ -25,6 +26,38 @@ static FREE_BODY_BYTES: Semaphore = Semaphore::const_new(MAX_BODY_BYTES_IN_FLIGH
 /// A client that sends requests directly to a router.
 #[derive(Clone, Debug)]
 pub struct TestClient(pub Router);
+
+/// A client of the paths below a prefix.
+#[derive(Clone, Debug)]
+pub struct PrefixedTestClient {
+    client: TestClient,
+    prefix: &'static str,
+}
+
+impl Deref for PrefixedTestClient {
+    type Target = TestClient;
+
+    fn deref(&self) -> &TestClient {
+        &self.client
+    }
+}
+
+impl PrefixedTestClient {
+    /// Creates a client of the paths of a router below a prefix, such as `/api/3.0/mlflow/skills`.
+    pub fn new(router: Router, prefix: &'static str) -> Self {
+        Self { client: TestClient(router), prefix }
+    }
+
+    /// Sends a body to a path below the prefix.
+    pub async fn send(&self, method: &str, path: &str, body: Value) -> TestResponse {
+        self.client.call_at(method, &format!("{}{path}", self.prefix), body.to_string()).await
+    }
+
+    /// Sends a `GET` request to a path below the prefix.
+    pub async fn read(&self, path: &str, arguments: &[(&str, &str)]) -> TestResponse {
+        self.client.get_at(&format!("{}{path}", self.prefix), arguments).await
+    }
+}
 
 /// A response.
 #[derive(Clone, Debug, PartialEq)]

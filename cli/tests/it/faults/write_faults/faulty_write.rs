@@ -68,8 +68,8 @@ const LEFT_OVER: [(&str, &str); 14] = [
     ("/registered-models/delete", "ModelVersion"),
 ];
 
-/// Rows that a deletion may leave behind even if it succeeds, by the end of its path. The next deletion
-/// in the workspace deletes them.
+/// Rows that a deletion may leave behind even if it succeeds, by the end of its path. The housekeeper
+/// deletes them.
 const REMOVED_LATER: [(&str, &str); 4] = [
     ("written", "SkillRemoval"),
     ("written", "SkillVersion"),

@@ -32,20 +32,14 @@ impl Workspaces {
         let datasets = rows::WorkspaceEvaluationDataset::all(&here).range();
         let scorers = rows::WorkspaceScorer::all(&here).range();
         let servers = rows::McpServer::all(&here).range();
-        // The rows of deleted MCP servers and skills whose versions are still to be removed are moved
-        // as well, so that the versions are removed from the destination.
-        let removals = rows::McpServerRemoval::all(&here).range();
+        let skills = rows::Skill::all(&here).range();
         Ok(self.move_rows(begun, experiments, |row| self.move_experiment(row, from, to)).await?
             && self.move_rows(begun, models.1, |row| self.move_model(row, models.0, from, to)).await?
             && self.move_rows(begun, prompts.1, |row| self.move_model(row, prompts.0, from, to)).await?
             && self.move_rows(begun, datasets, |row| self.move_dataset(row, from, to)).await?
             && self.move_rows(begun, scorers, |row| self.move_scorer(row, to)).await?
             && self.move_rows(begun, servers, |row| self.move_mcp_server(row, from, to)).await?
-            && self.move_rows(begun, removals, |row| self.move_mcp_removal(row, to)).await?
-            && self.move_rows(begun, rows::Skill::all(&here).range(), |row| self.move_skill(row, from, to)).await?
-            && self
-                .move_rows(begun, rows::SkillRemoval::all(&here).range(), |row| self.move_skill_removal(row, to))
-                .await?)
+            && self.move_rows(begun, skills, |row| self.move_skill(row, from, to)).await?)
     }
 
     async fn move_rows<F: Future<Output = Result<()>>>(
@@ -144,24 +138,6 @@ impl Workspaces {
             Err(Failure::Cancelled(_)) => Err(Error::unavailable("an entity was changed while it was being moved")),
             Err(failure) => Err(failure.into()),
         }
-    }
-
-    async fn move_mcp_removal(&self, row: Item, to: &Workspace) -> Result<()> {
-        let partition = rows::McpServer::partition(&to.as_str().into());
-        self.move_removal(&row, partition.partition().1).await
-    }
-
-    async fn move_skill_removal(&self, row: Item, to: &Workspace) -> Result<()> {
-        let partition = rows::Skill::partition(&to.as_str().into());
-        self.move_removal(&row, partition.partition().1).await
-    }
-
-    /// Moves a row that lists a deleted entity to another partition.
-    async fn move_removal(&self, row: &Item, partition: &str) -> Result<()> {
-        let key = row.key().ok_or_else(|| unreadable(row, "a deleted entity"))?;
-        let new = Key { pk: partition.to_owned(), sk: key.sk.clone() };
-        let writes = [Write::Put(under(row, new), Condition::Always), Write::Delete(key, Condition::Always)];
-        Ok(self.table.transact(&writes).await?)
     }
 
     /// Moves a model, whose key changes because it contains the workspace. Its other rows stay

@@ -39,14 +39,11 @@ impl Workspaces {
     /// repeated call finds versions that remain. The crate `retention` has deleted uploaded content
     /// before.
     async fn remove_skills(&self, workspace: &Name) -> Result<()> {
-        for row in self.table.query(Query::of(rows::Skill::partition(workspace))).await? {
+        for row in self.table.query(Query::of(rows::Skill::all(workspace))).await? {
             let unreadable = || unreadable(&row, "a skill");
             let key = row.key().ok_or_else(unreadable)?;
-            let id = match rows::SkillRemoval::parse(&key) {
-                Some(removal) => Some(removal.skill),
-                None => row.get(ID).and_then(Digest::read),
-            };
-            self.table.delete_range(rows::SkillVersion::partition(&id.ok_or_else(unreadable)?)).await?;
+            let id = row.get(ID).and_then(Digest::read).ok_or_else(unreadable)?;
+            self.table.delete_range(rows::SkillVersion::partition(&id)).await?;
             self.table.write_many(Vec::new(), &[key]).await?;
         }
         Ok(())
@@ -54,15 +51,11 @@ impl Workspaces {
 
     /// Removes MCP servers with their versions. The document of a server is removed last.
     async fn remove_mcp_servers(&self, workspace: &Name) -> Result<()> {
-        for row in self.table.query(Query::of(rows::McpServer::partition(workspace))).await? {
+        for row in self.table.query(Query::of(rows::McpServer::all(workspace))).await? {
             let unreadable = || unreadable(&row, "an MCP server");
             let key = row.key().ok_or_else(unreadable)?;
-            let id = match rows::McpServerRemoval::parse(&key) {
-                Some(removal) => Some(removal.server),
-                None => row.get(ID).and_then(Digest::read),
-            };
-            let versions = rows::McpServerVersion::partition(&id.ok_or_else(unreadable)?);
-            self.table.delete_range(versions).await?;
+            let id = row.get(ID).and_then(Digest::read).ok_or_else(unreadable)?;
+            self.table.delete_range(rows::McpServerVersion::partition(&id)).await?;
             self.table.write_many(Vec::new(), &[key]).await?;
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! The processes whose calls are metered.
 
+use embedded_engine::Engine;
 use table::{Table, UsageMeter};
 
 /// A table, and the processes that use it.
@@ -15,6 +16,15 @@ impl<S> MeteredProcesses<S> {
     #[must_use]
     pub fn new(table: Table, process: impl Fn(Table) -> S + Send + Sync + 'static) -> Self {
         Self { store: process(table.clone()), table, process: Box::new(process) }
+    }
+
+    /// Creates the processes of an empty table in memory, like [`new`](Self::new).
+    pub async fn in_memory(process: impl Fn(Table) -> S + Send + Sync + 'static) -> Self {
+        let engine = Engine::memory().unwrap();
+        let table = Table::new(engine.client(), "capacity");
+        table.create_if_missing().await.unwrap();
+        engine.end_stream("capacity").await.unwrap();
+        Self::new(table, process)
     }
 
     /// Returns the table, without counting its requests.

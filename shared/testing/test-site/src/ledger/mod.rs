@@ -9,7 +9,9 @@
 mod cost;
 mod metered_processes;
 mod page;
+mod request;
 
 pub use cost::{Budget, CostWithBackgroundWork, budget};
 pub use metered_processes::MeteredProcesses;
 pub use page::{CostLedger, LedgerSection, Meters};
+pub use request::{allowed_scope, json_request};
