@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.http import Side
 from tests.support.next_release import form_reader, next_release
-from tests.support.pair import FIRST_EXPERIMENT_OF_REFERENCE
-from tests.support.servers import NextStockMlflow
+from tests.support.pair import FIRST_EXPERIMENT_OF_REFERENCE, FIRST_EXPERIMENT_OF_SUBJECT
+from tests.support.servers import NextStockMlflow, start_subject
 
 #: Names of test properties: requests sent to both sides, and responses whose differences were
 #: accepted.
@@ -35,4 +35,14 @@ def next_reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
     environment = {"PYTHONPATH": os.pathsep.join(map(str, (release, form_reader())))}
     server = NextStockMlflow(tmp_path_factory.mktemp("next"), release, FIRST_EXPERIMENT_OF_REFERENCE, environment)
     yield Side("reference", server.url)
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def next_subject(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
+    """Yields the server under test for requests that leave MCP servers and skills behind, which the
+    searches of other tests would find.
+    """
+    server = start_subject(tmp_path_factory.mktemp("next-subject"), in_memory=True, first_experiment_id=FIRST_EXPERIMENT_OF_SUBJECT)
+    yield Side("subject", server.url)
     server.stop()

@@ -51,6 +51,8 @@ _LEARNED_FIELDS = {
     "id": (re.compile(r"ae-[0-9a-f]{32}"), "access endpoint"),
 }
 _EXPERIMENT_FIELDS = {"experiment_id", "experiment_ids"}
+#: The location of an uploaded skill, whose last part is chosen by the server.
+_CONTENT = re.compile(r"mlflow-artifacts:/skills/.*/([0-9a-f]{32})")
 #: The digest of an evaluation dataset. It depends on the time, and may look like a number.
 _DIGEST = re.compile(r"[0-9a-f]{8}")
 #: Fields that contain JSON in a string, which is compared as JSON.
@@ -109,12 +111,16 @@ class Placeholders:
     def _learn_field(self, key: str, value: Any) -> None:
         if key in _JSON_TEXTS and isinstance(value, str):
             self.learn(_read_json(value))
+        if key == "source" and isinstance(value, str) and (content := _CONTENT.fullmatch(value)):
+            self._learn(content[1], "content")
         pattern, kind = _LEARNED_FIELDS.get(key, (None, ""))
-        if pattern is None or not isinstance(value, str) or value in self._names:
-            return
-        if pattern.fullmatch(value):
+        if pattern is not None and isinstance(value, str) and pattern.fullmatch(value):
+            self._learn(value, kind)
+
+    def _learn(self, text: str, kind: str) -> None:
+        if text not in self._names:
             self._counts[kind] = self._counts.get(kind, 0) + 1
-            self._names[value] = f"<{kind} {self._counts[kind]}>"
+            self._names[text] = f"<{kind} {self._counts[kind]}>"
 
     def _apply(self, value: Any, key: str, parent: str) -> Any:
         if isinstance(value, dict):

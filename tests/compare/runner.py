@@ -50,19 +50,20 @@ class Player:
             self.placeholders.learn(answer.body)
         disorder = [name for name, keys in step.in_order.items() if not _is_in_order(answer, name, keys)]
         named = dataclasses.replace(answer, body=self.placeholders.apply(answer.body))
-        return Answered(_sorted_lists(named, step.unordered), disorder, self.capture(step.capture, answer))
+        return Answered(_sorted_lists(named, step.unordered), disorder, self.capture(step, answer))
 
-    def capture(self, wanted: dict[str, str], answer: Answer) -> list[str]:
+    def capture(self, step: Step, answer: Answer) -> list[str]:
         """Stores parts of a response in variables. Returns the names of those that the response
-        does not have.
+        does not have, but should.
         """
         missing = []
-        for name, path in wanted.items():
+        for name, path in step.capture.items():
             try:
                 self.variables[name] = _at(answer.body, path)
-            except (KeyError, IndexError, TypeError):
-                self.variables[name] = _NOT_CAPTURED
-                missing.append(name)
+            except (KeyError, IndexError, TypeError, ValueError):
+                if not step.may_fail:
+                    self.variables[name] = _NOT_CAPTURED
+                    missing.append(name)
         return missing
 
 

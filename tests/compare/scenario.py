@@ -29,6 +29,9 @@ class Step:
     The steps of one entry in a file are a family, whose name is that of the steps without the case.
     Steps with `sampled` are part of the sample that is run when time is short. The sample of a
     family with `few` does not contain all of its values.
+
+    With `may_fail`, a response may lack the values of `capture`, whose variables then stay as they
+    are.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Step:
     join_pages: bool = False
     sampled: bool = True
     few: bool = False
+    may_fail: bool = False
     family: str = ""
 
     def request(self, variables: dict[str, Any]) -> Request:

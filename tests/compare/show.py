@@ -35,7 +35,7 @@ def _show(name: str, side: Side) -> None:
     for step in scenario.steps:
         request = step.request(player.variables)
         answer = side.send(request)
-        player.capture(step.capture, answer)
+        player.capture(step, answer)
         body = json.dumps(answer.body, ensure_ascii=False) if answer.kind == "json" else answer.body
         print(f"{name} / {step.name}\n  {describe(request)}\n  -> {answer.status} {answer.kind}\n  {body}\n")
 

@@ -100,13 +100,16 @@ class NextStockMlflow(StockMlflow):
         release: Path,
         first_experiment_id: int | None = None,
         environment: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
     ):
-        environment = {"PYTHONPATH": str(release), "MLFLOW_ENABLE_AI_GATEWAY": "false", **(environment or {})}
+        environment = {"MLFLOW_ENABLE_AI_GATEWAY": "false", **(environment or {})}
+        paths = [environment.get("PYTHONPATH", str(release)), str(_REPOSITORY / "tests/support/startup"), str(_REPOSITORY)]
+        environment["PYTHONPATH"] = os.pathsep.join(paths)
         directory.mkdir(parents=True, exist_ok=True)
         url = f"sqlite:///{stock_database(directory)}"
         command = [sys.executable, "-c", _MAKE_TABLES, url]
         subprocess.run(command, env=child_environment(**environment), cwd=directory, check=True, capture_output=True)
-        super().__init__(directory, first_experiment_id, environment=environment)
+        super().__init__(directory, first_experiment_id, options=options, environment=environment)
 
 
 class ServerlessMlflow:

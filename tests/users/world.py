@@ -11,7 +11,7 @@ from typing import Any
 import requests
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.support.servers import ServerlessMlflow, StockMlflow, binary
+from tests.support.servers import NextStockMlflow, ServerlessMlflow, StockMlflow, binary
 
 ADMIN, PASSWORD = "admin", "correct horse battery"
 
@@ -95,8 +95,12 @@ def _one_span() -> bytes:
 
 
 @contextmanager
-def both(directory: Path, default_permission: str, workspaces: bool = False) -> Iterator[tuple[Server, Server]]:
+def both(
+    directory: Path, default_permission: str, workspaces: bool = False, release: Path | None = None
+) -> Iterator[tuple[Server, Server]]:
     """Starts stock MLflow and our server, each with an administrator, with or without workspaces.
+    `release` is the directory of another release than the installed one, for servers without
+    workspaces.
     """
     settings = directory / "basic_auth.ini"
     directory.mkdir(parents=True, exist_ok=True)
@@ -108,17 +112,22 @@ def both(directory: Path, default_permission: str, workspaces: bool = False) -> 
         "auth_cache_ttl_seconds = 3600\n"
     )
     mode = ["--enable-workspaces"] if workspaces else []
-    stock = StockMlflow(
-        directory / "stock",
-        # Each workspace has its own part of the server's artifact storage.
-        artifact_options=["--artifacts-destination", str(directory / "stock" / "artifacts")] if workspaces else None,
-        options=["--app-name", "basic-auth", *mode],
-        environment={
-            "MLFLOW_AUTH_CONFIG_PATH": str(settings),
-            "MLFLOW_AUTH_ADMIN_PASSWORD": PASSWORD,
-            "MLFLOW_FLASK_SERVER_SECRET_KEY": "a secret of this test",
-        },
-    )
+    options = ["--app-name", "basic-auth", *mode]
+    environment = {
+        "MLFLOW_AUTH_CONFIG_PATH": str(settings),
+        "MLFLOW_AUTH_ADMIN_PASSWORD": PASSWORD,
+        "MLFLOW_FLASK_SERVER_SECRET_KEY": "a secret of this test",
+    }
+    if release:
+        stock: StockMlflow = NextStockMlflow(directory / "stock", release, environment=environment, options=options)
+    else:
+        stock = StockMlflow(
+            directory / "stock",
+            # Each workspace has its own part of the server's artifact storage.
+            artifact_options=["--artifacts-destination", str(directory / "stock" / "artifacts")] if workspaces else None,
+            options=options,
+            environment=environment,
+        )
     try:
         data = directory / "ours" / "data"
         command = [str(binary()), "admin", "create", ADMIN, "--data", str(data)]

@@ -19,7 +19,8 @@ impl Endpoint for Set {
     type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        Ok(Self { skill: SkillTarget::of(request)?, alias: SetSkillAlias::read(request)? })
+        let (skill, alias) = SkillTarget::with_rest(request, SetSkillAlias::read)?;
+        Ok(Self { skill, alias })
     }
 
     fn needs(&self) -> Needs {

@@ -34,17 +34,18 @@ impl Endpoint for Create {
     type Answer = SkillVersion;
 
     fn read(request: &Request) -> Result<Self> {
-        let skill = SkillTarget::of(request)?;
+        SkillTarget::check_format(request)?;
+        let path = (request.path_part("organization"), request.path_part("name"));
         let content_type = request.content_type.as_deref().unwrap_or_default();
         let (registration, archive) = match content_type.split(';').next().unwrap_or_default().to_lowercase().as_str() {
             "application/json" => {
                 let no_json = "The request body must contain a valid JSON object.";
-                (SkillRegistration::of_metadata(&request.body, &skill.0, no_json)?, None)
+                (SkillRegistration::of_metadata(&request.body, path, no_json)?, None)
             }
             "multipart/form-data" => {
                 let (metadata, content) = form(content_type, &request.body)?;
                 let no_json = "The 'metadata' part must contain a valid JSON object.";
-                (SkillRegistration::of_metadata(metadata, &skill.0, no_json)?, Some(content))
+                (SkillRegistration::of_metadata(metadata, path, no_json)?, Some(content))
             }
             _ => {
                 return Err(Error::invalid(
@@ -52,6 +53,7 @@ impl Endpoint for Create {
                 ));
             }
         };
+        let skill = SkillTarget::named(request)?;
         let status = registration.check()?;
         let registered = match (&registration.source, archive) {
             (None, None) => {

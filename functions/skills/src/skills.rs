@@ -90,7 +90,8 @@ impl Endpoint for Update {
     type Answer = Skill;
 
     fn read(request: &Request) -> Result<Self> {
-        Ok(Self { skill: SkillTarget::of(request)?, update: UpdatedSkill::read(request)? })
+        let (skill, update) = SkillTarget::with_rest(request, UpdatedSkill::read)?;
+        Ok(Self { skill, update })
     }
 
     fn needs(&self) -> Needs {
@@ -135,7 +136,8 @@ impl Endpoint for SetTag {
     type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        Ok(Self { skill: SkillTarget::of(request)?, tag: SetSkillTag::read(request)? })
+        let (skill, tag) = SkillTarget::with_rest(request, SetSkillTag::read)?;
+        Ok(Self { skill, tag })
     }
 
     fn needs(&self) -> Needs {

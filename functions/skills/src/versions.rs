@@ -21,7 +21,8 @@ impl Endpoint for Search {
     type Answer = SkillVersionsResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        Ok(Self { skill: SkillTarget::of(request)?, search: SkillSearchParameters::read(request)? })
+        let (skill, search) = SkillTarget::with_rest(request, SkillSearchParameters::read)?;
+        Ok(Self { skill, search })
     }
 
     fn needs(&self) -> Needs {
@@ -63,7 +64,8 @@ impl Endpoint for Update {
     type Answer = SkillVersion;
 
     fn read(request: &Request) -> Result<Self> {
-        Ok(Self { target: VersionTarget::of(request)?, update: UpdatedSkillVersion::read(request)? })
+        let (target, update) = VersionTarget::with_rest(request, UpdatedSkillVersion::read)?;
+        Ok(Self { target, update })
     }
 
     fn needs(&self) -> Needs {
@@ -114,7 +116,8 @@ impl Endpoint for SetTag {
     type Answer = EmptyResponse;
 
     fn read(request: &Request) -> Result<Self> {
-        Ok(Self { target: VersionTarget::of(request)?, tag: SetSkillTag::read(request)? })
+        let (target, tag) = VersionTarget::with_rest(request, SetSkillTag::read)?;
+        Ok(Self { target, tag })
     }
 
     fn needs(&self) -> Needs {

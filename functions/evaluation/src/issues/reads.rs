@@ -1,13 +1,15 @@
 //! Reading and searching issues.
 
 use access::{Action, Granted, Needs, Resource, Scope, Target, Visibility};
-use mlflow_api::issues::{DEFAULT_RESULTS, Issue, IssueResponse, IssuesResponse, check_search, check_texts};
+use mlflow_api::issues::{
+    DEFAULT_RESULTS, Issue, IssueResponse, IssueSeverity, IssueStatus, IssuesResponse, check_search, check_texts,
+};
 use mlflow_api::requests::issues as message;
 use mlflow_api::{Error, ErrorCode, ExperimentId, IssueId, Request, Result, limits};
-use search::{IssueQuery, parse_issue_search};
+use search::{IssueQuery, check_page_token, parse_issue_search};
 use service::Endpoint;
 
-use crate::store::{IssueSearch, Store};
+use crate::store::{IssueSearch, Store, invalid_issue_token};
 
 /// The issue in the path of a request. A text that is not a valid id refers to no issue.
 pub(super) struct IssueTarget {
@@ -82,6 +84,8 @@ impl Endpoint for Search {
         ];
         check_search(message.name.as_deref(), &lists)?;
         check_texts("categories", &message.categories)?;
+        message.statuses.iter().try_for_each(|status| IssueStatus::parse(status).map(|_| ()))?;
+        message.severities.iter().try_for_each(|severity| IssueSeverity::parse(severity).map(|_| ()))?;
         let query = IssueQuery {
             filter: &message.filter_string,
             name: message.name.as_deref(),
@@ -94,9 +98,10 @@ impl Endpoint for Search {
         if message.view.as_deref().is_some_and(|view| !matches!(view, "basic" | "full")) {
             return Err(Error::invalid("view must be basic or full"));
         }
-        let (filter, order) = parse_issue_search(&query)?;
+        check_page_token(&message.page_token).map_err(|_| invalid_issue_token())?;
         let experiment = Some(message.experiment_id.as_str()).filter(|id| !id.is_empty());
         let experiment = experiment.map(ExperimentId::parse).transpose()?;
+        let (filter, order) = parse_issue_search(&query)?;
         let search = IssueSearch {
             filter,
             order,

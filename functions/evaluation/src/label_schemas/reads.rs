@@ -4,6 +4,7 @@ use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::label_schemas::{LabelSchemaResponse, LabelSchemasResponse};
 use mlflow_api::requests::label_schemas as message;
 use mlflow_api::{ExperimentId, Request, Result};
+use search::check_page_token;
 use service::Endpoint;
 
 use crate::request_targets::LabelSchemaTarget;
@@ -73,6 +74,7 @@ impl Endpoint for List {
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::ListLabelSchemas = request.read()?;
+        check_page_token(&message.page_token)?;
         let max_results = message.max_results.and_then(|results| usize::try_from(results).ok());
         Ok(Self {
             experiment: ExperimentId::parse(&message.experiment_id)?,

@@ -7,7 +7,8 @@ use mlflow_api::review_queues::{
     normalized_user,
 };
 use mlflow_api::tracking::EmptyResponse;
-use mlflow_api::{Request, Result};
+use mlflow_api::{Request, Result, python};
+use search::check_page_token;
 use service::Endpoint;
 
 use super::queue_access::{check_owns_custom, check_reviews, check_sees, user_name};
@@ -81,6 +82,7 @@ impl Endpoint for ListItems {
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::ListReviewItems = request.read()?;
+        check_page_token(&message.page_token)?;
         Ok(Self {
             queue: ReviewQueueTarget::of(message.queue_id),
             status: message.status,
@@ -116,7 +118,7 @@ impl Endpoint for SetStatus {
         let message: message::SetReviewStatus = request.read()?;
         Ok(Self {
             queue: ReviewQueueTarget::of(message.queue_id),
-            item: message.item_id.trim().to_owned(),
+            item: python::strip(&message.item_id).to_owned(),
             status: ReviewStatus::sent(message.status)?,
             completed_by: message.completed_by,
         })

@@ -3,7 +3,7 @@
 
 use access::{Action, Needs, Resource, Scope, Target, User};
 use mlflow_api::review_queues::{ReviewQueue, ReviewQueueType};
-use mlflow_api::{Error, ExperimentId, Result, UserName};
+use mlflow_api::{Error, ExperimentId, Result, UserName, python};
 
 use crate::store::Store;
 
@@ -105,7 +105,7 @@ pub(super) fn check_reviews(scope: &Scope, experiment: ExperimentId, queue: &Rev
 /// Rejects the name of a user as the name of a custom queue, because it is reserved for the user's
 /// own queue. Checks for users with exactly this name, or with this name in lower case.
 pub(super) async fn check_is_no_user(scope: &Scope, name: &str, change: &str) -> Result<()> {
-    let name = name.trim();
+    let name = python::strip(name);
     let lower = name.to_lowercase();
     for candidate in [Some(name), Some(lower.as_str()).filter(|lower| *lower != name)].into_iter().flatten() {
         let Some(user) = UserName::named(candidate) else { continue };

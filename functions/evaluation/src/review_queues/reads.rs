@@ -4,6 +4,7 @@ use access::{Action, Needs, Scope};
 use mlflow_api::requests::review_queues as message;
 use mlflow_api::review_queues::{ReviewQueueResponse, ReviewQueuesResponse};
 use mlflow_api::{ExperimentId, Request, Result};
+use search::check_page_token;
 use service::Endpoint;
 
 use super::queue_access::{check_sees, queue_needs, restricted_user, sees_all};
@@ -80,6 +81,7 @@ impl Endpoint for List {
 
     fn read(request: &Request) -> Result<Self> {
         let message: message::ListReviewQueues = request.read()?;
+        check_page_token(&message.page_token)?;
         Ok(Self {
             experiment: ExperimentId::parse(&message.experiment_id)?,
             conditions: ReviewQueueConditions { user: message.user, item: message.item_id, member: None },

@@ -14,6 +14,7 @@ pub use evaluation_dataset::{
     DatasetItems, DatasetReference, DatasetSearch, NewDataset, RecordFields, StoredDataset, StoredRecord,
     experiments_with_times, inputs_hash, part_key as dataset_part_key,
 };
+pub(crate) use issue::invalid_issue_token;
 pub use issue::{IssueChange, IssueItems, IssueSearch, NewIssue, part_key as issue_part_key, read_issue};
 pub use label_schema::{
     LabelSchemaChange, NewLabelSchema, name_key as label_schema_name_key, name_row as label_schema_name_row,

@@ -40,7 +40,12 @@ async fn granted(store: &Store, number: usize) -> Granted<McpServerName> {
 
 fn search(filter: &str, order_by: &[&str]) -> McpSearchParameters {
     let order_by = order_by.iter().map(|&clause| clause.to_owned()).collect();
-    McpSearchParameters { filter: filter.to_owned(), order_by, max_results: 100, page_token: String::new() }
+    McpSearchParameters {
+        filter: filter.to_owned(),
+        order_by,
+        max_results: "100".to_owned(),
+        page_token: String::new(),
+    }
 }
 
 async fn create(store: &Store, number: usize) {

@@ -6,15 +6,25 @@ use access::{Guard, Resource, Visibility};
 use entities::listing::{DocumentSearch, ReadBudget, SearchedDocuments};
 use key_schema::rows;
 use mlflow_api::skills::{Skill, SkillSearchParameters, SkillsResponse};
-use mlflow_api::{Result, SkillName};
+use mlflow_api::{Error, Result, SkillName};
 use search::{
-    Fingerprint, SkillEntity, SkillFields, SkillFilter, SkillNumber, SkillOrder, SkillText, SortKey, decode_page_token,
-    parse_skill_search,
+    Fingerprint, SkillEntity, SkillFields, SkillFilter, SkillNumber, SkillOrder, SkillText, SortKey, check_page_token,
+    decode_page_token, is_encoded_json, parse_skill_search,
 };
 use table::Item;
 
 use super::skill_document::StoredSkill;
 use super::store::Store;
+
+/// Decodes the page token of a search of skills or versions, like [`decode_page_token`]. The messages
+/// are those of MLflow's `SkillRegistryPaginationToken`.
+pub(super) fn decode_skill_token(search: Fingerprint, token: &str) -> Result<Option<SortKey>> {
+    if !token.is_empty() && !is_encoded_json(token) {
+        return Err(Error::invalid("Invalid page token: could not decode."));
+    }
+    check_page_token(token).map_err(|_| Error::invalid("Invalid page token: missing or malformed fields."))?;
+    decode_page_token(search, token)
+}
 
 impl SkillFields for StoredSkill {
     fn text(&self, field: SkillText) -> Option<String> {
@@ -111,7 +121,7 @@ impl Store {
     ) -> Result<SkillsResponse> {
         let page_size = search.page_size()?;
         let fingerprint = Fingerprint::of_skill_search(&["skills"], &search.filter, &search.order_by);
-        let after: Option<SortKey> = decode_page_token(fingerprint, &search.page_token)?;
+        let after = decode_skill_token(fingerprint, &search.page_token)?;
         let (filter, order) = parse_skill_search(SkillEntity::Skill, &search.filter, &search.order_by)?;
         let documents = DocumentSearch {
             range: rows::Skill::all(&self.authorizer_writes.workspace().as_str().into()).range(),

@@ -6,11 +6,10 @@ use futures::stream::TryStreamExt;
 use key_schema::{Digest, rows};
 use mlflow_api::skills::{SkillSearchParameters, SkillStatus, SkillVersionsResponse};
 use mlflow_api::{Result, SkillName};
-use search::{
-    Fingerprint, SkillEntity, SkillFields, SkillNumber, SkillText, SortKey, decode_page_token, parse_skill_search,
-};
+use search::{Fingerprint, SkillEntity, SkillFields, SkillNumber, SkillText, SortKey, parse_skill_search};
 use table::Query;
 
+use super::skill_search::decode_skill_token;
 use super::store::Store;
 use super::version_row::StoredVersion;
 
@@ -59,7 +58,7 @@ impl Store {
         let page_size = search.page_size()?;
         let of = name.map(|name| SkillName::to_string(name)).unwrap_or_default();
         let fingerprint = Fingerprint::of_skill_search(&["versions", &of], &search.filter, &search.order_by);
-        let after: Option<SortKey> = decode_page_token(fingerprint, &search.page_token)?;
+        let after: Option<SortKey> = decode_skill_token(fingerprint, &search.page_token)?;
         let (filter, order) = parse_skill_search(SkillEntity::Version, &search.filter, &search.order_by)?;
         let mut page = ResponsePage::new(page_size);
         let skill = match name {

@@ -44,7 +44,12 @@ async fn granted(store: &Store, number: usize) -> Granted<SkillName> {
 
 fn search(filter: &str, order_by: &[&str]) -> SkillSearchParameters {
     let order_by = order_by.iter().map(|&clause| clause.to_owned()).collect();
-    SkillSearchParameters { filter: filter.to_owned(), order_by, max_results: 100, page_token: String::new() }
+    SkillSearchParameters {
+        filter: filter.to_owned(),
+        order_by,
+        max_results: "100".to_owned(),
+        page_token: String::new(),
+    }
 }
 
 async fn version(store: &Store, number: usize) {

@@ -11,8 +11,8 @@ use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, StatusCode, Uri};
 use tower::{ServiceExt, service_fn};
 
-use crate::endpoint_response::UnknownPath;
-use crate::route::separate_at_sign;
+use crate::endpoint_response::{UnknownPath, html_not_found};
+use crate::route::routed_skill_path;
 use crate::router::with_browser_headers;
 
 /// Prefixes of the paths that MLflow serves with `FastAPI`, which does not redirect requests.
@@ -34,7 +34,8 @@ const FASTAPI_PREFIXES: [&str; 8] = [
 /// - If a path contains duplicate slashes elsewhere, and is known without them, the client is
 ///   redirected there (308), like in MLflow. Paths that MLflow serves with `FastAPI` are unknown
 ///   (404) with duplicate slashes.
-/// - The at sign of a skill's organization becomes a part of the path of its own, for the router.
+/// - The path of a skill is converted to the form that the router supports.
+/// - A path of MCP servers or skills that does not have the method is unknown (404), as in MLflow.
 /// - `OPTIONS` of a known path returns the methods that it supports.
 /// - Each response has headers for browsers.
 pub fn normalize_paths(router: Router) -> Router {
@@ -50,19 +51,31 @@ async fn answer(router: Router, mut request: Request) -> Result<Response, Infall
     if let Some(uri) = without_duplicate_slashes(request.uri()) {
         *request.uri_mut() = uri;
     }
-    if let Some(uri) = with_separate_at_sign(request.uri()) {
+    if let Some(uri) = with_routed_skill_path(request.uri()) {
         *request.uri_mut() = uri;
     }
     let uri = request.uri().clone();
     let is_options = request.method() == Method::OPTIONS;
     let response = router.clone().oneshot(request).await?;
     if response.status() == StatusCode::METHOD_NOT_ALLOWED {
+        if !is_options && is_of_registry(uri.path()) {
+            return Ok(html_not_found());
+        }
         return Ok(with_options(response, is_options.then(|| uri.path())));
     }
     if uri.path().contains("//") && response.extensions().get::<UnknownPath>().is_some() {
         return Ok(redirect(router, &uri).await?.unwrap_or(response));
     }
     Ok(response)
+}
+
+/// Checks whether a path belongs to MCP servers or skills. MLflow serves them with another framework
+/// than other paths. If no method of that framework fits, it looks for further routes, and finds
+/// none.
+fn is_of_registry(path: &str) -> bool {
+    let path = path.strip_prefix("/ajax-api/").or_else(|| path.strip_prefix("/api/")).unwrap_or_default();
+    let path = path.strip_prefix("3.0/mlflow/").unwrap_or_default();
+    matches!(path.split('/').next(), Some("mcp-servers" | "skills"))
 }
 
 /// Removes duplicate leading slashes. Returns `None` if there are none.
@@ -72,9 +85,9 @@ fn without_duplicate_slashes(uri: &Uri) -> Option<Uri> {
     with_path(uri, &format!("/{rest}"))
 }
 
-/// Applies [`separate_at_sign`] to the path of a URI. Returns `None` if the path does not change.
-fn with_separate_at_sign(uri: &Uri) -> Option<Uri> {
-    let path = separate_at_sign(uri.path())?;
+/// Applies [`routed_skill_path`] to the path of a URI. Returns `None` if the path does not change.
+fn with_routed_skill_path(uri: &Uri) -> Option<Uri> {
+    let path = routed_skill_path(uri.path())?;
     match uri.query() {
         Some(query) => with_path(uri, &format!("{path}?{query}")),
         None => with_path(uri, &path),
@@ -223,5 +236,18 @@ mod tests {
             assert_eq!((response.status(), &response.headers()[ALLOW].to_str().unwrap()), (status, &allow), "{uri}");
         }
         assert_eq!(send("OPTIONS", "/api/2.0/nothing").await.status(), StatusCode::NOT_FOUND);
+    }
+
+    #[tokio::test]
+    async fn paths_of_skills_have_their_own_rules() {
+        for (method, uri, status) in [
+            ("GET", "/api/3.0/mlflow/skills/@a/b", StatusCode::OK),
+            ("GET", "/api/3.0/mlflow/skills/%40a%2Fb", StatusCode::OK),
+            ("GET", "/api/3.0/mlflow/skills/@/a/b", StatusCode::NOT_FOUND),
+            ("POST", "/api/3.0/mlflow/skills/@a/b", StatusCode::NOT_FOUND),
+            ("OPTIONS", "/api/3.0/mlflow/skills/@a/b", StatusCode::NO_CONTENT),
+        ] {
+            assert_eq!(send(method, uri).await.status(), status, "{method} {uri}");
+        }
     }
 }

@@ -247,24 +247,25 @@ impl<S: DomainStore> Route<S> {
 
 /// The part of a path that replaces an at sign before a parameter. The router only supports
 /// parameters that are whole parts, so the at sign has to be a part of its own
-/// ([`separate_at_sign`]).
+/// ([`routed_skill_path`]).
 const AT_SIGN: &str = "@";
 
-/// Separates the at sign from the organization in the path of a skill: `skills/@a/b` becomes
-/// `skills/@/a/b`. A part that consists only of an at sign becomes `@@`, so that the path
-/// `skills/@/a/b`, which is invalid, does not turn into that of a skill. Returns `None` for all
-/// other paths.
-pub(crate) fn separate_at_sign(path: &str) -> Option<String> {
-    // Most paths have no at sign.
-    if !path.contains('@') && !path.contains("%40") {
-        return None;
-    }
+/// Converts the path of a skill to the form that the router supports. The at sign before an
+/// organization is separated from it: `skills/@a/b` becomes `skills/@/a/b`. A part that consists
+/// only of an at sign becomes `@@`, so that the path `skills/@/a/b`, which is invalid, does not turn
+/// into that of a skill. As in MLflow, an encoded slash separates parts. Returns `None` if the path
+/// does not change.
+pub(crate) fn routed_skill_path(path: &str) -> Option<String> {
     let prefix = SEPARATED_PREFIXES.iter().find(|prefix| path.starts_with(**prefix))?;
     let rest = path.strip_prefix(prefix)?;
-    let (first, after) = rest.split_once('/')?;
-    let name = first.strip_prefix('@').or_else(|| first.strip_prefix("%40"))?;
-    let separated = if name.is_empty() { format!("{AT_SIGN}{AT_SIGN}") } else { format!("{AT_SIGN}/{name}") };
-    Some(format!("{prefix}{separated}/{after}"))
+    let decoded = rest.replace("%2F", "/").replace("%2f", "/");
+    let separated = decoded.split_once('/').and_then(|(first, after)| {
+        let name = first.strip_prefix('@').or_else(|| first.strip_prefix("%40"))?;
+        let separated = if name.is_empty() { format!("{AT_SIGN}{AT_SIGN}") } else { format!("{AT_SIGN}/{name}") };
+        Some(format!("{separated}/{after}"))
+    });
+    let routed = separated.unwrap_or(decoded);
+    (routed != rest).then(|| format!("{prefix}{routed}"))
 }
 
 /// Prefixes of the paths in which an at sign may precede a parameter.

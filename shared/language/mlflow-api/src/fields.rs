@@ -14,6 +14,8 @@ pub trait Declared: Sized {
     /// The fields in protobuf's order, if it differs from the order of the checks. The query
     /// parameters of a GET request are parsed in this order, up to the first one that does not fit.
     const ARGUMENTS: &'static [&'static str] = &[];
+    /// Whether only one field can be set.
+    const IS_ONE_OF: bool = false;
 
     /// Creates the message from the parsed fields.
     ///
@@ -30,6 +32,12 @@ pub const fn field_name(name: &'static str) -> &'static str {
         [b'r', b'#', ..] => name.split_at(2).1,
         _ => name,
     }
+}
+
+/// Returns the kind of a field that contains a message.
+#[must_use]
+pub const fn message_kind<M: Declared>() -> Kind {
+    if M::IS_ONE_OF { Kind::OneOf(M::FIELDS) } else { Kind::Message(M::FIELDS) }
 }
 
 /// The type that a single value of a field is converted to.
@@ -187,7 +195,7 @@ macro_rules! messages {
         $name:ident { $(
             $(#[$field_about:meta])*
             $field:ident : $type:ty $([ $($check:expr),+ $(,)? ])?
-        ),* $(,)? } $( arguments [ $($argument:ident),+ $(,)? ] )?
+        ),* $(,)? } $( arguments [ $($argument:ident),+ $(,)? ] )? $( => $one_of:ident )?
     )+) => {$(
         $(#[$about])+
         #[derive(Clone, Debug, PartialEq)]
@@ -211,6 +219,10 @@ macro_rules! messages {
             };
 
             $(const ARGUMENTS: &'static [&'static str] = &[$(stringify!($argument)),+];)?
+            $(const IS_ONE_OF: bool = {
+                let $one_of = true;
+                $one_of
+            };)?
 
             #[allow(unused_mut, unused_variables, reason = "a message may have no fields")]
             fn from_message(mut message: $crate::message::Message) -> $crate::Result<Self> {
@@ -219,8 +231,7 @@ macro_rules! messages {
         }
 
         impl $crate::fields::Scalar for $name {
-            const KIND: $crate::message::Kind =
-                $crate::message::Kind::Message(<Self as $crate::fields::Declared>::FIELDS);
+            const KIND: $crate::message::Kind = $crate::fields::message_kind::<Self>();
 
             fn of(content: $crate::message::Content) -> $crate::Result<Self> {
                 let message = match content {
@@ -283,6 +294,10 @@ mod tests {
             names: Option<Vec<String>>,
             nested: Option<Tag>,
         }
+        /// One of two.
+        Either { left: Option<String>, right: Option<String> } => one_of
+        /// A choice, and a field after it.
+        Choice { either: Option<Either>, after: String }
         /// No fields.
         Nothing {}
     }
@@ -302,6 +317,19 @@ mod tests {
         assert_eq!((sample.step, sample.small, sample.color), (3, Some(4), Some(Color::Blue)));
         assert_eq!(sample.tags, [Tag { key: "k".to_owned(), value: String::new() }]);
         assert_eq!((sample.names, sample.nested.unwrap().value.as_str()), (Some(Vec::new()), "v"));
+    }
+
+    #[test]
+    fn a_second_choice_does_not_fit() {
+        let choice = |json: serde_json::Value| {
+            let (message, fitted) = Message::parse(Choice::FIELDS, json.as_object().unwrap());
+            (Choice::from_message(message).unwrap(), fitted)
+        };
+        let left = Either { left: Some("l".to_owned()), right: None };
+        let (read, fitted) = choice(json!({"either": {"left": "l", "right": null}, "after": "a"}));
+        assert_eq!((read.either, read.after.as_str(), fitted), (Some(left.clone()), "a", true));
+        let (read, fitted) = choice(json!({"either": {"left": "l", "right": "r"}, "after": "a"}));
+        assert_eq!((read.either, read.after.as_str(), fitted), (Some(left), "", false));
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub enum Kind {
     Enum(&'static [(&'static str, i64)]),
     /// A message.
     Message(&'static [Field]),
+    /// A message of which only one field can be set (`oneof`). Another field does not fit.
+    OneOf(&'static [Field]),
 }
 
 /// A string field.
@@ -97,11 +99,16 @@ impl Message {
     #[must_use]
     pub fn parse(fields: &'static [Field], json: &Map<String, Value>) -> (Self, bool) {
         let mut message = Self::default();
-        let fitted = message.read(fields, json).is_ok();
+        let fitted = message.read(fields, json, false).is_ok();
         (message, fitted)
     }
 
-    fn read(&mut self, fields: &'static [Field], json: &Map<String, Value>) -> Result<(), FieldTypeMismatch> {
+    fn read(
+        &mut self,
+        fields: &'static [Field],
+        json: &Map<String, Value>,
+        is_one_of: bool,
+    ) -> Result<(), FieldTypeMismatch> {
         for (key, value) in json {
             let Some(field) = fields.iter().find(|field| field.name == key || is_camel_case_of(field.name, key)) else {
                 continue;
@@ -109,6 +116,9 @@ impl Message {
             self.0.remove(field.name);
             if value.is_null() {
                 continue;
+            }
+            if is_one_of && !self.0.is_empty() {
+                return Err(FieldTypeMismatch);
             }
             if !field.repeated {
                 self.read_single(field, value)?;
@@ -118,9 +128,9 @@ impl Message {
             self.0.insert(field.name, Content::List(Vec::new()));
             for element in value.as_array().ok_or(FieldTypeMismatch)? {
                 let (content, outcome) = match &field.kind {
-                    Kind::Message(fields) => {
+                    Kind::Message(fields) | Kind::OneOf(fields) => {
                         let mut message = Self::default();
-                        let outcome = message.read_value(fields, element);
+                        let outcome = message.read_value(fields, element, matches!(field.kind, Kind::OneOf(_)));
                         (Some(Content::Message(message)), outcome)
                     }
                     kind => match scalar(kind, element) {
@@ -138,9 +148,9 @@ impl Message {
     }
 
     fn read_single(&mut self, field: &'static Field, value: &Value) -> Result<(), FieldTypeMismatch> {
-        if let Kind::Message(fields) = &field.kind {
+        if let Kind::Message(fields) | Kind::OneOf(fields) = &field.kind {
             let mut message = Self::default();
-            let outcome = message.read_value(fields, value);
+            let outcome = message.read_value(fields, value, matches!(field.kind, Kind::OneOf(_)));
             self.0.insert(field.name, Content::Message(message));
             return outcome;
         }
@@ -150,8 +160,13 @@ impl Message {
         Ok(())
     }
 
-    fn read_value(&mut self, fields: &'static [Field], value: &Value) -> Result<(), FieldTypeMismatch> {
-        self.read(fields, value.as_object().ok_or(FieldTypeMismatch)?)
+    fn read_value(
+        &mut self,
+        fields: &'static [Field],
+        value: &Value,
+        is_one_of: bool,
+    ) -> Result<(), FieldTypeMismatch> {
+        self.read(fields, value.as_object().ok_or(FieldTypeMismatch)?, is_one_of)
     }
 
     /// Removes a field from the message, and returns its content, or `None` if it was not sent.
@@ -241,7 +256,7 @@ fn scalar(kind: &Kind, value: &Value) -> Result<Option<Content>, FieldTypeMismat
         Kind::Double => double(value).map(|number| Some(Content::Double(number))),
         Kind::Bool => value.as_bool().map(|value| Some(Content::Bool(value))).ok_or(FieldTypeMismatch),
         Kind::Enum(names) => enumeration(names, value),
-        Kind::Message(_) => Err(FieldTypeMismatch),
+        Kind::Message(_) | Kind::OneOf(_) => Err(FieldTypeMismatch),
     }
 }
 
@@ -313,7 +328,7 @@ pub(crate) fn reject_both_names(fields: &[Field], json: &Value) -> Result<()> {
                 field.name
             )));
         }
-        if let Kind::Message(fields) = &field.kind {
+        if let Kind::Message(fields) | Kind::OneOf(fields) = &field.kind {
             match object.get(field.name).or_else(|| object.get(&camel)) {
                 Some(Value::Array(items)) => items.iter().try_for_each(|item| reject_both_names(fields, item))?,
                 Some(value) => reject_both_names(fields, value)?,

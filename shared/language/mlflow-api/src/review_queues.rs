@@ -170,7 +170,7 @@ fn deduplicated<T: Clone + Eq + Hash>(values: Vec<T>) -> Vec<T> {
 /// Returns the form in which users are compared and stored (`normalize_user`).
 #[must_use]
 pub fn normalized_user(user: &str) -> String {
-    user.trim().to_lowercase()
+    python::strip(user).to_lowercase()
 }
 
 /// Checks and normalizes the users that a queue is assigned to (`normalize_users`).
@@ -195,7 +195,7 @@ pub fn normalized_users(users: &[String]) -> Result<Vec<String>> {
 /// # Errors
 /// Fails with `INVALID_PARAMETER_VALUE` if an id is empty or too long, or if there are too many.
 pub fn normalized_schema_ids(ids: &[String]) -> Result<Vec<String>> {
-    let ids: Vec<_> = ids.iter().map(|id| id.trim().to_owned()).collect();
+    let ids: Vec<_> = ids.iter().map(|id| python::strip(id).to_owned()).collect();
     ids.iter().try_for_each(|id| check_text(id, "schema_id", MAX_SCHEMA_ID_LENGTH))?;
     let ids = deduplicated(ids);
     if ids.len() > MAX_SCHEMAS {
@@ -216,7 +216,7 @@ pub fn normalized_item_ids(ids: &[String]) -> Result<Vec<String>> {
     if ids.is_empty() {
         return Err(Error::invalid("`item_ids` must be a non-empty list; got []."));
     }
-    let ids: Vec<_> = ids.iter().map(|id| id.trim().to_owned()).collect();
+    let ids: Vec<_> = ids.iter().map(|id| python::strip(id).to_owned()).collect();
     ids.iter().try_for_each(|id| check_text(id, "item_id", MAX_ITEM_ID_LENGTH))?;
     let ids = deduplicated(ids);
     if ids.len() > MAX_ITEMS {
@@ -230,7 +230,7 @@ pub fn normalized_item_ids(ids: &[String]) -> Result<Vec<String>> {
 /// # Errors
 /// Fails with `INVALID_PARAMETER_VALUE` if the name is empty, too long or reserved.
 pub fn custom_queue_name(name: &str) -> Result<String> {
-    let name = name.trim();
+    let name = python::strip(name);
     check_text(name, "name", MAX_NAME_LENGTH)?;
     if name.to_lowercase() == RESERVED_NAME {
         return Err(Error::invalid(format!(
@@ -245,7 +245,7 @@ pub fn custom_queue_name(name: &str) -> Result<String> {
 /// # Errors
 /// Fails with `INVALID_PARAMETER_VALUE` if the name is empty or too long.
 pub fn queue_owner(owner: &str) -> Result<String> {
-    let owner = owner.trim();
+    let owner = python::strip(owner);
     check_text(owner, "new_owner", MAX_NAME_LENGTH)?;
     Ok(owner.to_owned())
 }

@@ -22,14 +22,34 @@ pub fn repr(text: &str) -> String {
                 printed.push('\\');
                 printed.push(c);
             }
-            c if (c as u32) < 0x20 || (0x7f..=0xa0).contains(&(c as u32)) || c as u32 == 0xad => {
-                let _ = write!(printed, "\\x{:02x}", c as u32);
+            c if is_printable(c) => printed.push(c),
+            c => {
+                let _ = match c as u32 {
+                    code @ 0..=0xff => write!(printed, "\\x{code:02x}"),
+                    code @ 0..=0xffff => write!(printed, "\\u{code:04x}"),
+                    code => write!(printed, "\\U{code:08x}"),
+                };
             }
-            c => printed.push(c),
         }
     }
     printed.push(quote);
     printed
+}
+
+/// Checks whether Python's `repr` prints a character as it is. It escapes control and format
+/// characters, separators except for the space, and characters for private use.
+fn is_printable(character: char) -> bool {
+    !matches!(character as u32,
+        0..=0x1f | 0x7f..=0xa0 | 0xad | 0x600..=0x605 | 0x61c | 0x6dd | 0x70f | 0x890..=0x891 | 0x8e2 | 0x1680 | 0x180e
+        | 0x2000..=0x200f | 0x2028..=0x202f | 0x205f..=0x206f | 0x3000 | 0xe000..=0xf8ff | 0xfeff | 0xfff9..=0xfffb
+        | 0xe0001 | 0xe0020..=0xe007f | 0xf_0000..=0x10_ffff)
+}
+
+/// Removes white space at both ends like Python's `str.strip`, which also removes the separators of
+/// ASCII.
+#[must_use]
+pub fn strip(text: &str) -> &str {
+    text.trim_matches(|character: char| character.is_whitespace() || ('\x1c'..='\x1f').contains(&character))
 }
 
 /// Formats bytes like Python's `repr`.
@@ -279,9 +299,16 @@ mod tests {
         assert_eq!(repr("it's"), "\"it's\"");
         assert_eq!(repr("it's \"x\""), "'it\\'s \"x\"'");
         assert_eq!(repr("a\n\\\0é"), "'a\\n\\\\\\x00é'");
+        assert_eq!(repr("\u{a0}\u{200b}\u{3000}\u{e0001} 日"), "'\\xa0\\u200b\\u3000\\U000e0001 日'");
         assert_eq!(repr_list(&["a", "b"]), "['a', 'b']");
         assert_eq!(repr_bytes(b"it's \0\n\\\xff"), r#"b"it's \x00\n\\\xff""#);
         assert_eq!(repr_bytes(b"'\""), r#"b'\'"'"#);
+    }
+
+    #[test]
+    fn texts_are_stripped_as_in_python() {
+        assert_eq!(strip(" \u{1c}\u{1f}\u{3000}\u{a0}a b\n\u{85}"), "a b");
+        assert_eq!(strip("\u{200b}\u{feff}"), "\u{200b}\u{feff}");
     }
 
     #[test]

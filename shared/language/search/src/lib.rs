@@ -81,7 +81,7 @@ pub use order_by::{
     ExperimentOrder, ExperimentSortBy, OrderTerm, RunOrder, RunSortBy, SortDirection, parse_experiment_order_by,
     parse_run_order_by,
 };
-pub use page_token::{decode_page_token, encode_page_token};
+pub use page_token::{check_page_token, decode_page_token, encode_page_token, is_encoded_json};
 pub use plan::{
     AccessPath, ListHead, ListHeads, MetricColumn, PlanCondition, PlanCost, PlanOrder, PlanSortBy, RunColumn, RunList,
     RunOptions, RunPlan, RunWalk, by_time, choose, tests_of_keys,

@@ -65,6 +65,22 @@ pub fn decode_page_token<K: DeserializeOwned>(search: Fingerprint, token: &str) 
     }
 }
 
+/// Checks whether a text has the form of a page token, for requests in which the search that the
+/// token has to belong to is only known later. The empty text is a valid token.
+pub fn check_page_token(token: &str) -> Result<()> {
+    if token.is_empty() {
+        return Ok(());
+    }
+    let value = parsed(token)?;
+    DecodedPageToken::<Value>::deserialize(&value).map(|_| ()).map_err(|_| Error::invalid(not_ours(&value)))
+}
+
+/// Checks whether a text is JSON in Base64, as all page tokens are.
+#[must_use]
+pub fn is_encoded_json(token: &str) -> bool {
+    parsed(token).is_ok()
+}
+
 /// Returns the JSON value that a token contains.
 pub(crate) fn parsed(token: &str) -> Result<Value> {
     let decoded = decode_base64(token).ok_or_else(|| Error::invalid("Invalid page token, could not base64-decode"))?;

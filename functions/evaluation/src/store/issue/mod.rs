@@ -16,3 +16,4 @@ pub use creation::{IssueItems, NewIssue};
 pub use items::part_key;
 pub use reads::read_issue;
 pub use search::IssueSearch;
+pub(crate) use search::invalid_issue_token;

@@ -45,6 +45,11 @@ pub struct IssueSearch {
     pub is_basic: bool,
 }
 
+/// The error for a text that is no token of the search.
+pub(crate) fn invalid_issue_token() -> Error {
+    Error::invalid("Invalid page token or token does not match the issue query")
+}
+
 impl Store {
     /// Returns a page of the issues of these experiments. For each experiment, takes one request
     /// per MB of compact rows. If the response has the numbers of traces, takes one per MB of these
@@ -70,8 +75,8 @@ impl Store {
     }
 
     async fn issue_search_in(&self, experiments: &[ExperimentId], search: &IssueSearch) -> Result<IssuesResponse> {
-        let after = decode_page_token::<SortKey>(search.fingerprint, &search.page_token)
-            .map_err(|_| Error::invalid("Invalid page token or token does not match the issue query"))?;
+        let after =
+            decode_page_token::<SortKey>(search.fingerprint, &search.page_token).map_err(|_| invalid_issue_token())?;
         if after.as_ref().is_some_and(|after| !search.order.has_form(after)) {
             return Err(Error::invalid("Invalid issue page token"));
         }

@@ -7,7 +7,7 @@ use super::limits::{
 };
 use super::server_json::{ServerJson, server_json};
 use super::status::{McpStatus, TransportType};
-use super::tools::{connect_options, tools};
+use super::tools::{connect_options, tools, without_icon_sources};
 use super::validation::{Validation, body, invalid_request};
 use crate::json::JsonObject;
 use crate::{Error, Json, McpServerName, Request, Result, python};
@@ -129,6 +129,8 @@ impl NewMcpVersion {
             )));
         }
         let status = McpStatus::parse(&status.unwrap_or_default())?;
+        let tools = without_icon_sources(tools)?;
+        let server_json = server_json.without_icon_sources()?;
         if server_json.version.is_empty() {
             return Err(Error::invalid("server_json must contain 'name' and 'version' keys"));
         }
@@ -187,6 +189,7 @@ impl UpdatedMcpVersion {
             }
             Some(Some(status)) => Some(McpStatus::parse(&status)?),
         };
+        let tools = without_icon_sources(tools)?;
         let tools = body.get("tools").map(|_| tools);
         let connect_options = body.get("connect_options").map(|_| connect_options);
         Ok(Self { status, tools, connect_options })

@@ -103,7 +103,17 @@ fn check_url(url: &str) -> Result<()> {
     }
     super::limits::at_most("src", super::limits::MAX_URL_LENGTH, url)?;
     let without_host = || Error::invalid(format!("Icon URL must include a hostname: {}", repr(url)));
-    let parsed = Url::parse(url).map_err(|_| without_host())?;
+    // The parser skips missing, additional and reversed slashes before the host.
+    let authority = url.split_once("//").map_or("", |(_, rest)| rest);
+    if authority.is_empty() || authority.starts_with(['/', '\\', '?', '#', ':']) {
+        return Err(without_host());
+    }
+    // As in MLflow, the port is not checked.
+    let parsed = match Url::parse(url) {
+        Err(url::ParseError::InvalidPort) => Url::parse(&url.replacen(port_of(authority), "", 1)),
+        parsed => parsed,
+    };
+    let parsed = parsed.map_err(|_| without_host())?;
     if !parsed.username().is_empty() || parsed.password().is_some() {
         return Err(Error::invalid(format!("Icon URL must not include embedded credentials: {}", repr(url))));
     }
@@ -136,6 +146,12 @@ fn check_url(url: &str) -> Result<()> {
         ))),
         _ => Ok(()),
     }
+}
+
+/// Returns the port in a URL without its scheme, with the colon, or an empty text.
+fn port_of(authority: &str) -> &str {
+    let authority = authority.split(['/', '\\', '?', '#']).next().unwrap_or_default();
+    authority.rfind(':').and_then(|colon| authority.get(colon..)).unwrap_or_default()
 }
 
 /// Returns the scheme of a URL in lower case, or an empty text, as Python's `urlparse` does.
@@ -188,8 +204,13 @@ mod tests {
 
     #[test]
     fn urls_of_icons_are_public_https() {
-        for url in ["https://example.com/i.png", "https://8.8.8.8/i", "HTTPS://example.com", "https://[2606:4700::1]/i"]
-        {
+        for url in [
+            "https://example.com/i.png",
+            "https://8.8.8.8/i",
+            "HTTPS://example.com",
+            "https://[2606:4700::1]/i",
+            "https://8.8.8.8:99999/",
+        ] {
             assert!(check_url(url).is_ok(), "{url}: {:?}", check_url(url));
         }
         for url in [
@@ -200,6 +221,9 @@ mod tests {
             "data:image/png;base64,x",
             "javascript:alert(1)",
             "https://",
+            "https:example.com",
+            "https:///example.com",
+            "https:\\\\example.com",
             "https://u:p@example.com/",
             "https://10.0.0.1/i",
             "https://127.1/i",

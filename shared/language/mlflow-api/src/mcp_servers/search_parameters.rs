@@ -1,10 +1,10 @@
 //! Parameters of searches in the registry of MCP servers.
 
-use super::validation::invalid_request;
+use super::validation::{integer, invalid_request, is_greater};
 use crate::{Error, Request, Result};
 
 /// Page size for requests without `max_results`.
-const DEFAULT_PAGE: i64 = 100;
+const DEFAULT_PAGE: &str = "100";
 
 /// The parameters of a search, as the client sent them.
 #[derive(Clone, Debug, Default)]
@@ -13,8 +13,8 @@ pub struct McpSearchParameters {
     pub filter: String,
     /// Order clauses.
     pub order_by: Vec<String>,
-    /// Page size.
-    pub max_results: i64,
+    /// Page size: the digits of an integer, which is only checked by [`page_size`](Self::page_size).
+    pub max_results: String,
     /// Token that the previous page returned.
     pub page_token: String,
 }
@@ -28,7 +28,7 @@ impl McpSearchParameters {
         // The last value of a repeated parameter counts, as in Starlette.
         let last = |name: &str| request.arguments(name).last().copied();
         let max_results = match last("max_results") {
-            None => DEFAULT_PAGE,
+            None => DEFAULT_PAGE.to_owned(),
             Some(text) => integer(text).ok_or_else(|| {
                 invalid_request(
                     "query.max_results: Input should be a valid integer, unable to parse string as an integer",
@@ -48,39 +48,25 @@ impl McpSearchParameters {
     /// # Errors
     /// Fails with `INVALID_PARAMETER_VALUE` if the page size is out of range.
     pub fn page_size(&self, most: i64) -> Result<usize> {
-        let size = self.max_results;
-        if size < 1 {
+        let size = self.max_results.as_str();
+        if !is_greater(size, 0) {
             return Err(Error::invalid(format!(
                 "Invalid value {size} for parameter 'max_results' supplied. It must be a positive integer"
             )));
         }
-        if size > super::MAX_PAGE {
+        if is_greater(size, super::MAX_PAGE) {
             return Err(Error::invalid(format!(
                 "Invalid value {size} for parameter 'max_results' supplied. It must be at most {}",
                 super::MAX_PAGE
             )));
         }
-        if size > most {
+        if is_greater(size, most) {
             return Err(Error::invalid(format!(
                 "Invalid value for max_results. It must be at most {most}, but got {size}"
             )));
         }
-        usize::try_from(size).map_err(Error::internal)
+        size.parse().map_err(Error::internal)
     }
-}
-
-/// Parses an integer like `pydantic`: white space around it and a fraction of zero are ignored.
-fn integer(text: &str) -> Option<i64> {
-    let text = text.trim();
-    let digits = match text.split_once('.') {
-        Some((digits, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => digits,
-        _ => text,
-    };
-    // A number that does not fit into 64 bits becomes the greatest one, which is also out of range
-    // for a page size.
-    let is_integer = digits.trim_start_matches(['+', '-']).bytes().all(|byte| byte.is_ascii_digit())
-        && digits.ends_with(|last: char| last.is_ascii_digit());
-    is_integer.then(|| digits.parse().unwrap_or(i64::MAX))
 }
 
 /// The version and the alias that the access endpoints of a search must have.

@@ -21,6 +21,21 @@ pub struct ServerJson {
     pub object: Json,
 }
 
+impl ServerJson {
+    /// Removes the fields of icons that only responses have.
+    ///
+    /// # Errors
+    /// Fails with `INVALID_PARAMETER_VALUE` if the source of an icon is `version`.
+    pub(super) fn without_icon_sources(mut self) -> Result<Self> {
+        if let (Some(Json::List(icons)), Json::Object(object)) = (self.icons.take(), &mut self.object) {
+            let icons = Json::List(without_source(icons, "server_json.icons")?);
+            object.update([("icons".to_owned(), icons.clone())]);
+            self.icons = Some(icons);
+        }
+        Ok(self)
+    }
+}
+
 /// Checks the `server_json` in a body.
 ///
 /// # Errors
@@ -38,7 +53,6 @@ pub(super) fn server_json(validation: &mut Validation, body: &JsonObject) -> Res
     let description = validation.optional_text(at, &object, "description");
     let checked_icons = icons(validation, at, &object)?;
     if let Some(icons) = checked_icons {
-        let icons = without_source(icons, "server_json.icons")?;
         object.update([("icons".to_owned(), Json::List(icons))]);
     }
     update_each(validation, at, &mut object, "packages", check_package);
@@ -60,12 +74,14 @@ pub(super) fn server_json(validation: &mut Validation, body: &JsonObject) -> Res
     }
     validation.optional_text(at, &object, "websiteUrl");
     // The field may be written with or without the underscore.
-    if object.get("_meta").is_none()
-        && let Some(meta) = object.remove("meta")
-    {
-        object.extend([("_meta".to_owned(), meta)]);
+    if object.get("_meta").is_some() {
+        validation.optional_object(at, &object, "_meta");
+    } else {
+        validation.optional_object(at, &object, "meta");
+        if let Some(meta) = object.remove("meta") {
+            object.extend([("_meta".to_owned(), meta)]);
+        }
     }
-    validation.optional_object(at, &object, "_meta");
     let icons = object.get("icons").filter(|icons| **icons != Json::Null).cloned();
     Ok(name.zip(version).map(|(name, version)| ServerJson {
         name,

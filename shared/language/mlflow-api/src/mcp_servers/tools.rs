@@ -30,12 +30,28 @@ pub(super) fn tools(validation: &mut Validation, body: &JsonObject) -> Result<Op
             validation.optional_object(&at, &tool, key);
         }
         if let Some(icons) = icons(validation, &at, &tool)? {
-            let icons = without_source(icons, &format!("tools[{place}].icons"))?;
             tool.update([("icons".to_owned(), Json::List(icons))]);
         }
         validation.optional_object(&at, &tool, "execution");
         let field = |key: &str| (key.to_owned(), tool.get(key).cloned().unwrap_or(Json::Null));
         tools.push(Json::Object(FIELDS.into_iter().map(field).collect()));
+    }
+    Ok(Some(Json::List(tools)))
+}
+
+/// Removes the fields of the tools' icons that only responses have.
+///
+/// # Errors
+/// Fails with `INVALID_PARAMETER_VALUE` if the source of an icon is `version`.
+pub(super) fn without_icon_sources(tools: Option<Json>) -> Result<Option<Json>> {
+    let Some(Json::List(mut tools)) = tools else { return Ok(None) };
+    for (place, tool) in tools.iter_mut().enumerate() {
+        if let Json::Object(tool) = tool
+            && let Some(Json::List(icons)) = tool.get("icons").cloned()
+        {
+            let icons = without_source(icons, &format!("tools[{place}].icons"))?;
+            tool.update([("icons".to_owned(), Json::List(icons))]);
+        }
     }
     Ok(Some(Json::List(tools)))
 }

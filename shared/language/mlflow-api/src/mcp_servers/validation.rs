@@ -43,9 +43,35 @@ pub(crate) fn body(request: &Request) -> Result<JsonObject> {
     match value {
         Json::Object(object) if is_finite(&object) => Ok(object),
         Json::Object(_) => Err(invalid_request("NaN and infinities are not valid JSON values")),
-        Json::Null => Err(invalid_request("Field required")),
         _ => Err(invalid_request(NO_OBJECT)),
     }
+}
+
+/// Parses an integer like `pydantic`, which ignores white space around it, single underscores
+/// between digits, and a fraction of zero. Returns its digits without leading zeros, with a sign if
+/// it is negative.
+pub(crate) fn integer(text: &str) -> Option<String> {
+    let text = text.trim();
+    let whole = match text.split_once('.') {
+        Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => whole,
+        _ => text,
+    };
+    let unsigned = whole.strip_prefix(['+', '-']).unwrap_or(whole);
+    let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if !unsigned.split('_').all(is_number) {
+        return None;
+    }
+    let digits = unsigned.replace('_', "");
+    let significant = digits.trim_start_matches('0');
+    let significant = if significant.is_empty() { "0" } else { significant };
+    let sign = if whole.starts_with('-') && significant != "0" { "-" } else { "" };
+    Some(format!("{sign}{significant}"))
+}
+
+/// Compares an integer, given by its digits, with a limit. The integer may have any number of
+/// digits.
+pub(crate) fn is_greater(digits: &str, limit: i64) -> bool {
+    digits.parse::<i64>().map_or(!digits.starts_with('-'), |number| number > limit)
 }
 
 /// Checks whether an object contains neither NaN nor an infinity, which a response could not
@@ -70,7 +96,7 @@ pub(crate) fn within(at: &str, part: impl std::fmt::Display) -> String {
 impl Validation {
     /// Records a mistake at a path.
     pub(crate) fn fail(&mut self, at: &str, message: &str) {
-        self.mistakes.push(format!("{at}: {message}"));
+        self.mistakes.push(if at.is_empty() { message.to_owned() } else { format!("{at}: {message}") });
     }
 
     /// Checks that there are no mistakes.
@@ -174,5 +200,29 @@ impl Validation {
                 false
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_are_those_of_pydantic() {
+        for (text, digits) in [
+            (" 07 ", "7"),
+            ("-0", "0"),
+            ("+2.0", "2"),
+            ("1_0", "10"),
+            ("-1_0.00", "-10"),
+            ("99999999999999999999", "99999999999999999999"),
+        ] {
+            assert_eq!(integer(text).as_deref(), Some(digits), "{text}");
+        }
+        for text in ["", "x", "1__0", "_1", "1_", "1.5", "1.", "1e1", "--1", "\u{663}"] {
+            assert_eq!(integer(text), None, "{text}");
+        }
+        assert!(is_greater("99999999999999999999", 5) && is_greater("6", 5) && !is_greater("5", 5));
+        assert!(!is_greater("-99999999999999999999", 5));
     }
 }

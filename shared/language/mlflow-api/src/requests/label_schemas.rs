@@ -30,7 +30,7 @@ messages! {
         categorical: Option<CategoricalInput>,
         numeric: Option<NumericInput>,
         text: Option<TextInput>,
-    }
+    } => one_of
     /// The request message of `label-schemas/create`.
     CreateLabelSchema {
         experiment_id: String [Required, Text],

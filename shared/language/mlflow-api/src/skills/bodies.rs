@@ -4,7 +4,7 @@ use super::SkillStatus;
 use super::limits::{check_alias, check_tag};
 use crate::json::JsonObject;
 use crate::mcp_servers::icons::icons;
-use crate::mcp_servers::validation::{Validation, body, invalid_request, within};
+use crate::mcp_servers::validation::{Validation, body, integer as whole_number, invalid_request, within};
 use crate::{Error, Json, Request, Result, SkillName, python};
 
 /// Greatest number of a version (`MAX_SKILL_VERSION`).
@@ -183,7 +183,7 @@ fn integer(validation: &mut Validation, body: &JsonObject, key: &str) -> Option<
         Some(Json::Bool(value)) => return Some(u8::from(*value).to_string()),
         Some(Json::Float(number)) if number.fract() == 0.0 => return Some(format!("{number:.0}")),
         Some(Json::Float(_)) => "Input should be a valid integer, got a number with a fractional part",
-        Some(Json::Text(text)) => match digits(text) {
+        Some(Json::Text(text)) => match whole_number(text) {
             Some(digits) => return Some(digits),
             None => "Input should be a valid integer, unable to parse string as an integer",
         },
@@ -191,22 +191,6 @@ fn integer(validation: &mut Validation, body: &JsonObject, key: &str) -> Option<
     };
     validation.fail(key, mistake);
     None
-}
-
-/// Parses an integer like `pydantic`, which ignores white space around it and a fraction of zero.
-/// Returns its digits without leading zeros, with a sign if it is negative.
-pub(super) fn digits(text: &str) -> Option<String> {
-    let text = text.trim();
-    let whole = match text.split_once('.') {
-        Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => whole,
-        _ => text,
-    };
-    let unsigned = whole.strip_prefix(['+', '-']).unwrap_or(whole);
-    let is_integer = !unsigned.is_empty() && unsigned.bytes().all(|byte| byte.is_ascii_digit());
-    let significant = unsigned.trim_start_matches('0');
-    let significant = if significant.is_empty() { "0" } else { significant };
-    let sign = if whole.starts_with('-') && significant != "0" { "-" } else { "" };
-    is_integer.then(|| format!("{sign}{significant}"))
 }
 
 /// Checks the number of a version (`_validate_skill_version`).
@@ -224,7 +208,7 @@ fn version_number(digits: &str) -> Result<u32> {
 pub fn version_in_path(text: &str) -> Result<u32> {
     let refused =
         || invalid_request("path.version: Input should be a valid integer, unable to parse string as an integer");
-    version_number(&digits(text).ok_or_else(refused)?)
+    version_number(&whole_number(text).ok_or_else(refused)?)
 }
 
 #[cfg(test)]

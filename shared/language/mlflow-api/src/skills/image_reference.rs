@@ -1,19 +1,20 @@
 //! References to images in OCI registries (`parse_image_reference`).
 
+use super::source::redacted;
 use crate::python::repr;
 use crate::{Error, Result};
 
 /// Checks the reference of an image, such as `ghcr.io/acme/skills:v1`.
 pub(super) fn check(image: &str) -> Result<()> {
-    let value = image.trim();
+    let (value, shown) = (image.trim(), redacted(image));
     if value.is_empty() {
         return Err(Error::invalid("OCI image reference must not be empty."));
     }
-    let malformed = || Error::invalid(format!("OCI image reference '{image}' is malformed."));
+    let malformed = || Error::invalid(format!("OCI image reference '{shown}' is malformed."));
     let (name, reference) = if let Some((name, digest)) = value.split_once('@') {
         if !is_digest(digest) {
             return Err(Error::invalid(format!(
-                "OCI image digest in '{image}' must be a sha256 digest of 64 hex characters, got {}.",
+                "OCI image digest in '{shown}' must be a sha256 digest of 64 hex characters, got {}.",
                 repr(digest)
             )));
         }
@@ -23,7 +24,7 @@ pub(super) fn check(image: &str) -> Result<()> {
         (name, tag.unwrap_or("latest"))
     };
     if name.is_empty() {
-        return Err(Error::invalid(format!("OCI image reference '{image}' has no repository.")));
+        return Err(Error::invalid(format!("OCI image reference '{shown}' has no repository.")));
     }
     let (registry, repository) = match name.split_once('/') {
         Some((first, rest))
@@ -37,16 +38,16 @@ pub(super) fn check(image: &str) -> Result<()> {
         return Err(malformed());
     }
     if !is_registry(&registry) {
-        return Err(Error::invalid(format!("OCI image reference '{image}' has an invalid registry host.")));
+        return Err(Error::invalid(format!("OCI image reference '{shown}' has an invalid registry host.")));
     }
     if let Some(component) = repository.split('/').find(|component| !is_component(component)) {
         return Err(Error::invalid(format!(
-            "OCI image reference '{image}' has an invalid repository component '{component}'; components are lowercase \
+            "OCI image reference '{shown}' has an invalid repository component '{component}'; components are lowercase \
              alphanumerics separated by '.', '_', or '-'."
         )));
     }
     if !reference.starts_with("sha256:") && !is_tag(reference) {
-        return Err(Error::invalid(format!("OCI image reference '{image}' has an invalid tag '{reference}'.")));
+        return Err(Error::invalid(format!("OCI image reference '{shown}' has an invalid tag '{reference}'.")));
     }
     Ok(())
 }

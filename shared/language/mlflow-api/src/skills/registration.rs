@@ -15,12 +15,16 @@ const FIELDS: [&str; 6] = ["source_type", "source", "ref", "subpath", "digest", 
 
 impl SkillRegistration {
     /// Parses the metadata of a version, which is a JSON object. If it contains the name or the
-    /// organization of the skill, they must match `name`, which comes from the path of the request.
+    /// organization of the skill, they must match those in the path of the request.
     /// `no_json` is the error message for metadata that is not JSON.
     ///
     /// # Errors
     /// Fails with `INVALID_PARAMETER_VALUE` if MLflow refuses the metadata.
-    pub fn of_metadata(metadata: &[u8], name: &SkillName, no_json: &str) -> Result<Self> {
+    pub fn of_metadata(
+        metadata: &[u8],
+        (organization_in_path, name_in_path): (&str, &str),
+        no_json: &str,
+    ) -> Result<Self> {
         let refused = || Error::invalid(no_json);
         let text = json::to_utf8(metadata).map_err(|_| refused())?;
         let text = std::str::from_utf8(&text).map_err(|_| refused())?;
@@ -42,8 +46,8 @@ impl SkillRegistration {
             Error { message, ..error }
         })?;
         let others = [
-            ("name", sent_name.as_deref() == Some(name.name())),
-            ("organization", organization == name.organization()),
+            ("name", sent_name.as_deref() == Some(name_in_path)),
+            ("organization", organization == organization_in_path),
         ];
         for (field, is_same) in others {
             if object.get(field).is_some() && !is_same {
@@ -64,10 +68,11 @@ impl SkillRegistration {
         }
     }
 
-    /// Checks the status and the digest (`_validate_metadata`), and returns the status.
+    /// Checks the status, the digest and the type of the source (`_validate_metadata`), and returns
+    /// the status.
     ///
     /// # Errors
-    /// Fails with `INVALID_PARAMETER_VALUE` if MLflow refuses one of the two.
+    /// Fails with `INVALID_PARAMETER_VALUE` if MLflow refuses one of them.
     pub fn check(&self) -> Result<SkillStatus> {
         let status = SkillStatus::from_name(&self.status);
         let status = status.filter(|status| matches!(status, SkillStatus::Active | SkillStatus::Draft));
@@ -82,6 +87,11 @@ impl SkillRegistration {
         };
         if !self.digest.as_ref().is_none_or(is_digest) {
             return Err(Error::invalid("'digest' must be a SHA-256 digest of 64 lowercase hex characters."));
+        }
+        if self.source_type.as_deref() == Some(SourceType::Mlflow.name()) {
+            return Err(Error::invalid(
+                "'source_type' 'mlflow' is set by the server from the creation flow and cannot be submitted.",
+            ));
         }
         Ok(status)
     }

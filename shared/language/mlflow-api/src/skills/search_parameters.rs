@@ -1,12 +1,11 @@
 //! Parameters of searches of skills and of versions.
 
-use super::bodies::digits;
 use super::limits::MAX_PAGE;
-use crate::mcp_servers::validation::invalid_request;
+use crate::mcp_servers::validation::{integer, invalid_request, is_greater};
 use crate::{Error, Request, Result, SkillName};
 
 /// Page size for requests without `max_results`.
-const DEFAULT_PAGE: i64 = 100;
+const DEFAULT_PAGE: &str = "100";
 
 /// The parameters of a search, as the client sent them.
 #[derive(Clone, Debug, Default)]
@@ -15,8 +14,8 @@ pub struct SkillSearchParameters {
     pub filter: String,
     /// Order clauses.
     pub order_by: Vec<String>,
-    /// Page size, which is only checked by [`page_size`](Self::page_size).
-    pub max_results: i64,
+    /// Page size: the digits of an integer, which is only checked by [`page_size`](Self::page_size).
+    pub max_results: String,
     /// Token that the previous page returned.
     pub page_token: String,
 }
@@ -33,13 +32,8 @@ impl SkillSearchParameters {
             invalid_request("query.max_results: Input should be a valid integer, unable to parse string as an integer")
         };
         let max_results = match last("max_results") {
-            None => DEFAULT_PAGE,
-            Some(text) => {
-                let digits = digits(text).ok_or_else(refused)?;
-                // A number that does not fit into an `i64` becomes the smallest or the largest
-                // `i64`, so that `page_size` refuses it.
-                digits.parse().unwrap_or(if digits.starts_with('-') { i64::MIN } else { i64::MAX })
-            }
+            None => DEFAULT_PAGE.to_owned(),
+            Some(text) => integer(text).ok_or_else(refused)?,
         };
         Ok(Self {
             filter: last("filter_string").unwrap_or_default().to_owned(),
@@ -54,14 +48,14 @@ impl SkillSearchParameters {
     /// # Errors
     /// Fails with `INVALID_PARAMETER_VALUE` if the page size is out of range.
     pub fn page_size(&self) -> Result<usize> {
-        let size = self.max_results;
-        if size < 1 {
+        let size = self.max_results.as_str();
+        if !is_greater(size, 0) {
             return Err(Error::invalid(format!("max_results must be at least 1, got {size}.")));
         }
-        if size > MAX_PAGE {
+        if is_greater(size, MAX_PAGE) {
             return Err(Error::invalid(format!("max_results must be at most {MAX_PAGE}, got {size}.")));
         }
-        usize::try_from(size).map_err(Error::internal)
+        size.parse().map_err(Error::internal)
     }
 }
 

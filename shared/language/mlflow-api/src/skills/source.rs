@@ -311,7 +311,7 @@ fn path_of(url: &str) -> &str {
 
 /// Returns a URL for an error message, in which credentials are replaced by `***`
 /// (`redact_credentials`).
-fn redacted(text: &str) -> String {
+pub(super) fn redacted(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (host, path) = rest.split_at(end);
