@@ -1,12 +1,12 @@
 //! References to images in OCI registries (`parse_image_reference`).
 
-use super::source::redacted;
 use crate::python::repr;
 use crate::{Error, Result};
 
-/// Checks the reference of an image, such as `ghcr.io/acme/skills:v1`.
-pub(super) fn check(image: &str) -> Result<()> {
-    let (value, shown) = (image.trim(), redacted(image));
+/// Checks the reference of an image, such as `ghcr.io/acme/skills:v1`. `shown` is the reference for
+/// error messages, without credentials.
+pub(super) fn check(image: &str, shown: &str) -> Result<()> {
+    let value = image.trim();
     if value.is_empty() {
         return Err(Error::invalid("OCI image reference must not be empty."));
     }
@@ -111,7 +111,7 @@ mod tests {
         for image in
             ["skills", "acme/skills:v1", "ghcr.io/acme/a--b_c.d:1.0", "localhost:5000/x", "[::1]:5000/x", &digest]
         {
-            assert!(check(image).is_ok(), "{image}: {:?}", check(image));
+            assert!(check(image, image).is_ok(), "{image}: {:?}", check(image, image));
         }
         for image in [
             "",
@@ -126,7 +126,7 @@ mod tests {
             "a/b:",
             "ghcr.io/a:b:c",
         ] {
-            assert!(check(image).is_err(), "{image}");
+            assert!(check(image, image).is_err(), "{image}");
         }
     }
 }

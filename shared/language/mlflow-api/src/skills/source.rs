@@ -114,7 +114,7 @@ impl SkillSource {
             Some(kind) => Self::of_type(sent, kind, source, &lowered)?,
         };
         if resolved.kind == SourceType::Oci {
-            image_reference::check(&resolved.location)?;
+            image_reference::check(&resolved.location, &redacted(&resolved.location))?;
         }
         Ok(resolved)
     }
@@ -311,7 +311,7 @@ fn path_of(url: &str) -> &str {
 
 /// Returns a URL for an error message, in which credentials are replaced by `***`
 /// (`redact_credentials`).
-pub(super) fn redacted(text: &str) -> String {
+fn redacted(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (host, path) = rest.split_at(end);
