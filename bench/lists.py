@@ -187,9 +187,10 @@ def page(options: argparse.Namespace, program: Path, measured: list[Call], notes
         "Written by `bench/lists.py`, see `bench/README.md`. Times are in ms, from a request to the parsed response, by one",
         f"client with one connection. Each of {options.rounds} rounds sends every call {options.repetitions} times, to the servers in turn. The table contains the",
         "median of each round, and the lowest of these medians, because other programs used the machine during some rounds.",
-        "A ratio above 1 means that stock MLflow takes longer.",
+        "The processor time is that of our server per call. A ratio above 1 means that stock MLflow takes longer.",
         "",
-        f"- {options.entities:,} MCP servers and {options.entities:,} skills, each with a version and a description; {_ISSUES:,} issues with descriptions of {len(_TEXT) * 4} characters; {_QUEUES} review queues",
+        f"- {options.entities:,} MCP servers and {options.entities:,} skills, each with a version and a description; {_ISSUES:,} issues with"
+        f" descriptions of {len(_TEXT) * 4} characters; {_QUEUES} review queues",
         f"- ours: {machine.version_of(program)}, `serve` with the embedded engine, data on the same disk",
         f"- stock: MLflow 3.18.0, `mlflow server --workers 1`, SQLite {sqlite3.sqlite_version}, Python {platform.python_version()}",
         f"- {machine.described()}",

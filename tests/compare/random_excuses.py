@@ -41,7 +41,6 @@ def _message(answer: Answer) -> str | None:
 
 
 _UNREADABLE = r"('content\.tar\.gz' is not a readable tar archive|Archive is malformed)[:.].*"
-
 _CLAUSES = r"Invalid clause\(s\) in filter string: .*"
 _MISTAKES = r"Invalid (comparator|order|ordering) .*"
 _ACTIVE = r"Cannot delete MCP server '.*' while it still has an active version \(.*"
