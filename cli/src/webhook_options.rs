@@ -1,6 +1,6 @@
 //! Options of `serve` for webhooks.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -40,12 +40,7 @@ impl WebhookOptions {
     pub(crate) fn open(&self, table: &Table) -> Result<LocalWebhooks, Failure> {
         let keys = match &self.secrets_key {
             None => SecretKeys::None,
-            Some(path) if path.exists() => SecretKeys::File(KeyFile::read(path)?),
-            Some(path) => {
-                let key = KeyFile::create(path)?;
-                tracing::warn!(path = %path.display(), "created a key file: back it up, because secrets are lost without it");
-                SecretKeys::File(key)
-            }
+            Some(path) => open_key_file(path)?,
         };
         let keys = Arc::new(keys);
         let policy = OutboundPolicy {
@@ -56,4 +51,17 @@ impl WebhookOptions {
         let deliverer = Deliverer::new(table.clone(), sender, Arc::clone(&keys));
         Ok(LocalWebhooks { keys, policy, deliverer: Arc::new(LocalDeliverer::new(deliverer)) })
     }
+}
+
+/// Opens the key file at a path, and creates it if it does not exist.
+///
+/// # Errors
+/// The file cannot be read or created, is not a key, or is accessible to other users.
+pub(crate) fn open_key_file(path: &Path) -> Result<SecretKeys, Failure> {
+    if path.exists() {
+        return Ok(SecretKeys::File(KeyFile::read(path)?));
+    }
+    let key = KeyFile::create(path)?;
+    tracing::warn!(path = %path.display(), "created a key file: back it up, because secrets are lost without it");
+    Ok(SecretKeys::File(key))
 }

@@ -83,7 +83,7 @@ def _fill_servers(store) -> None:
 
 def rows(file: Path) -> dict[str, list]:
     """Returns the rows of the tables of these entities, with names in place of ids that an import
-    replaces, and without columns that are not kept.
+    replaces, and without columns that are not kept or that only MLflow 3.18 has.
     """
     database = sqlite3.connect(file)
     database.row_factory = sqlite3.Row
@@ -100,6 +100,8 @@ def rows(file: Path) -> dict[str, list]:
             for column in ("server_json", "tools", "icons", "connect_options", "input_config", "root_causes", "categories"):
                 if entry.get(column):
                     entry[column] = json.loads(entry[column])
+            for column in ("last_seen_timestamp", "last_updated_by", "metadata"):
+                entry.pop(column, None)
             if table == "label_schemas":
                 del entry["created_by"]
                 entry["input_config"] = {key: value for key, value in entry["input_config"].items() if value is not None}

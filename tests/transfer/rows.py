@@ -236,4 +236,6 @@ def models() -> dict[str, list[dict]]:
 
 def everything(with_long_ids: bool) -> dict[str, list[dict]]:
     """Returns rows of every kind."""
-    return tracking(with_long_ids) | models()
+    from tests.transfer import registries
+
+    return tracking(with_long_ids) | models() | registries.skills() | registries.webhooks() | registries.issues()

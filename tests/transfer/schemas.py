@@ -1,6 +1,8 @@
 """MLflow databases at the schemas of several releases, on SQLite, PostgreSQL and MariaDB."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy
 
@@ -72,6 +74,12 @@ class SchemaTemplates:
         return self._templates[release]
 
 
+def _stored(value: Any, column: sqlalchemy.Column) -> Any:
+    """Returns a value for a column. MariaDB stores JSON as text."""
+    is_json = isinstance(value, list | dict) and not isinstance(column.type, sqlalchemy.JSON)
+    return json.dumps(value) if is_json else value
+
+
 def fill(url: str, rows: dict[str, list[dict]]) -> None:
     """Inserts rows into the tables that the schema has, with the columns that it has."""
     engine = sqlalchemy.create_engine(url)
@@ -86,6 +94,6 @@ def fill(url: str, rows: dict[str, list[dict]]) -> None:
             if table is None:
                 continue
             for entry in entries:
-                known = {column: value for column, value in entry.items() if column in table.c}
+                known = {column: _stored(value, table.c[column]) for column, value in entry.items() if column in table.c}
                 connection.execute(table.insert().values(known))
     engine.dispose()

@@ -173,14 +173,8 @@ def test_what_is_taken_needs_another_id_or_name(tmp_path: Path) -> None:
 
 def test_rows_that_are_not_supported_are_counted(sqlite: SchemaTemplates, tmp_path: Path) -> None:
     source = sqlite.create(schemas.INSTALLED)
-    webhook = {"webhook_id": "w", "name": "hook", "url": "https://example.com", "status": "ACTIVE", "workspace": "default"}
-    schemas.fill(
-        source,
-        {
-            "webhooks": [webhook, {**webhook, "webhook_id": "x"}],
-            "webhook_events": [{"webhook_id": "w", "entity": "registered_model", "action": "created"}],
-        },
-    )
+    job = {"creation_time": 1, "job_name": "scorer", "params": "{}", "status": 0, "retry_count": 0, "last_update_time": 1}
+    schemas.fill(source, {"jobs": [job | {"id": "first"}, job | {"id": "second"}]})
     with sqlite3.connect(_path(source)) as database:
         database.execute("CREATE TABLE plugin_rows (id INTEGER)")
         database.execute("INSERT INTO plugin_rows VALUES (1)")

@@ -115,6 +115,27 @@ def test_changes_of_the_source_are_followed_unless_there_are_changes_here(sqlite
     assert f"issues: 1 left alone, changed here since they were imported: {ids['issue']}" in _import(source, data)
 
 
+def _assess_trace(url: str, issue: str) -> None:
+    """Creates a trace in experiment 0 that exhibits an issue."""
+    trace = "tr-" + "7" * 32
+    place = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": "0"}}
+    info = {"trace_id": trace, "trace_location": place, "request_time": "2024-01-01T00:00:00Z", "state": "OK"}
+    answer = requests.post(f"{url}/api/3.0/mlflow/traces", json={"trace": {"trace_info": info}}, timeout=60)
+    assert answer.status_code == 200, answer.text
+    assessment = {"assessment_name": issue, "trace_id": trace, "source": {"source_type": "HUMAN", "source_id": "ann"}, "issue": {"issue_name": "issue"}}
+    answer = requests.post(f"{url}/api/3.0/mlflow/traces/{trace}/assessments", json={"assessment": assessment}, timeout=60)
+    assert answer.status_code == 200, answer.text
+
+
+def _issue_references(file: Path) -> set[tuple[str, str]]:
+    """Returns the traces of a database and the issues that their assessments refer to."""
+    database = sqlite3.connect(file)
+    found = database.execute("SELECT trace_id, name FROM assessments WHERE assessment_type = 'issue'").fetchall()
+    database.close()
+    assert len({trace for trace, _ in found}) == len(found)
+    return set(found)
+
+
 def test_what_is_taken_needs_another_name(tmp_path: Path) -> None:
     export = tmp_path / "export.db"
     server = ServerlessMlflow(tmp_path)
@@ -122,12 +143,20 @@ def test_what_is_taken_needs_another_name(tmp_path: Path) -> None:
     schema = {"experiment_id": "0", "name": "schema", "type": "FEEDBACK", "input": {"text": {}}}
     queue = {"experiment_id": "0", "name": "queue", "queue_type": "CUSTOM", "users": ["ann"]}
     issue = {"experiment_id": "0", "name": "issue", "description": "d"}
+    created = {}
     for path, body in (("label-schemas/create", schema), ("review-queues/create", queue), ("issues", issue), ("mcp-servers", {"name": "io.example/first"})):
         answer = requests.post(f"{api}/{path}", json=body, timeout=60)
         assert answer.status_code == 200, (path, answer.text)
+        created[path] = answer.json()
+    issue_id = created["issues"]["issue"]["issue_id"]
+    _assess_trace(server.url, issue_id)
     server.stop()
     run("export", "--to", export, "--data", tmp_path / "data")
-    assert "its name is taken" in _import(export, tmp_path / "data", fails=True)
+    with sqlite3.connect(export) as database:
+        # Otherwise, the trace would have spans in a file.
+        database.execute("INSERT INTO trace_tags (request_id, key, value) SELECT request_id, 'mlflow.trace.spansLocation', 'TRACKING_STORE' FROM trace_info")
+    database.close()
+    assert "id is taken" in _import(export, tmp_path / "data", fails=True)
     for form in ("1 imported", "0 imported, 0 updated, 1 unchanged"):
         report = _import(export, tmp_path / "data", "--remap")
         for kind in _COUNTS:
@@ -141,3 +170,10 @@ def test_what_is_taken_needs_another_name(tmp_path: Path) -> None:
         "mcp_servers": ["io.example/first", "io.example/first-imported"],
     }
     assert len(found["issues"]) == 2
+    # The assessment of the imported trace refers to the imported issue.
+    assert {name for _, name in _issue_references(tmp_path / "second.db")} == {row["issue_id"] for row in found["issues"]}
+    server = ServerlessMlflow(tmp_path)
+    searched = {"experiment_id": "0", "include_trace_count": True}
+    counted = requests.post(f"{server.url}/api/3.0/mlflow/issues/search", json=searched, timeout=60).json()["issues"]
+    server.stop()
+    assert [issue["trace_count"] for issue in counted] == [1, 1]

@@ -94,6 +94,12 @@ def reads_of_models(side: Side) -> Iterator[tuple[str, Any]]:
             yield f"files of {name} {number}", send("GET", "model-versions/get-download-uri", {"name": name, "version": str(number)})
     for alias in ("champion", "first", "none"):
         yield alias, send("GET", "registered-models/alias", {"name": "churn", "alias": alias})
+    webhooks = send("GET", "webhooks", {})
+    for webhook in webhooks["body"]["webhooks"]:
+        # Imported webhooks get new ids.
+        del webhook["webhook_id"]
+        webhook["events"].sort(key=repr)
+    yield "webhooks", webhooks
     versions = send("GET", "model-versions/search", {"filter": f"run_id = '{rows.FINISHED}'"})
     for version in versions["body"]["model_versions"]:
         version.pop("aliases", None)

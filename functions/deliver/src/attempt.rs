@@ -5,7 +5,7 @@ use std::time::Duration;
 use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use entities::webhooks::StoredWebhook;
+use entities::webhooks::{StoredWebhook, WEBHOOK_SECRET_PURPOSE};
 use key_schema::sha256_128;
 use mlflow_api::{WebhookEventId, WebhookId, Workspace};
 use runtime::clock::{Moment, now_ms};
@@ -83,7 +83,7 @@ pub(crate) async fn attempt(
     ];
     if let Some(sealed) = &webhook.secret {
         let owner = webhook.id.to_string();
-        let context = SecretContext { purpose: "webhook", workspace: workspace.as_str(), owner: &owner };
+        let context = SecretContext { purpose: WEBHOOK_SECRET_PURPOSE, workspace: workspace.as_str(), owner: &owner };
         let sealed = sealed.clone().into();
         let opened = tokio::time::timeout(timeout, keys.open(&sealed, &context)).await;
         let too_late = || SecretError::KeyUnavailable("KMS did not respond in time".to_owned());
@@ -175,6 +175,7 @@ mod tests {
             created: 0,
             updated: 0,
             changes: 0,
+            imported: None,
         };
         let begin = Moment::now();
         let timeout = Duration::from_millis(50);

@@ -12,18 +12,20 @@ use crate::Failure;
 use crate::transfer::experiments::ImportedExperiment;
 use crate::transfer::import::{ArtifactFinding, ImportContext};
 use crate::transfer::registered_models::VersionLocations;
+use crate::transfer::skills;
 
-/// Names of runs, logged models and model versions in the report.
+/// Names of the kinds of entities in the report.
 const RUNS: &str = "runs";
 const LOGGED_MODELS: &str = "logged models";
 const VERSIONS: &str = "model versions";
 const TRACES: &str = "traces with attachments";
+const SKILLS: &str = "skill versions";
 /// Number of locations that are looked up concurrently.
 const CONCURRENCY: usize = 16;
 
 /// Checks whether this server serves the artifacts of the runs and logged models of the imported
-/// experiments, the attachments of their traces, and the artifacts of the versions of registered
-/// models. If `looks_up` is set, also looks for the files there, and reports those that are missing.
+/// experiments, the attachments of their traces, the artifacts of the versions of registered models,
+/// and the content of the versions of skills. If `looks_up` is set, also looks for the files there, and reports those that are missing.
 /// This takes one listing per location. If the tags of a run name files, it takes one per directory
 /// of these files instead.
 ///
@@ -75,6 +77,9 @@ pub(crate) async fn check(
         });
         check.all(VERSIONS, found.collect()).await;
     }
+    let contents = skills::content_locations(context).await?.into_iter();
+    let contents = contents.map(|(id, location)| Candidate { id, location, requirement: Requirement::AnyFile });
+    check.all(SKILLS, contents.collect()).await;
     Ok(())
 }
 

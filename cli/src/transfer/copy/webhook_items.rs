@@ -54,6 +54,7 @@ mod tests {
             created: 1,
             updated: 2,
             changes: 3,
+            imported: None,
         };
         let copy = StoredWebhook::of(&copied(webhook.item(&workspace))).unwrap();
         assert_eq!(copy, StoredWebhook { secret: None, status: WebhookStatus::Disabled, ..webhook });

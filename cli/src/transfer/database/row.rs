@@ -1,5 +1,7 @@
 //! Rows of a query.
 
+use mlflow_api::Json;
+
 use crate::Failure;
 
 /// A value of a column.
@@ -55,6 +57,18 @@ impl Row {
             },
             _ => Err(self.unexpected(column, "a text")),
         }
+    }
+
+    /// Returns JSON in the format in which this server prints it, so that the fingerprint does not
+    /// depend on whitespace. Returns `None` if the column is null, or contains JSON's `null` or a text
+    /// that is not JSON.
+    ///
+    /// # Errors
+    /// The column has another type.
+    pub(crate) fn optional_json(&self, column: usize) -> Result<Option<String>, Failure> {
+        let text = self.optional_text(column)?;
+        let value = text.as_deref().and_then(Json::parse).filter(|value| !matches!(value, Json::Null));
+        Ok(value.map(|value| value.print_unicode()))
     }
 
     /// Returns an integer, which is 0 if the column is null.

@@ -8,8 +8,8 @@ pub(crate) use options::Options;
 
 use crate::Failure;
 use crate::transfer::{
-    evaluation_datasets, experiments, logged_models, mcp_servers, registered_models, reviews, runs, scorers, traces,
-    workspaces,
+    evaluation_datasets, experiments, logged_models, mcp_servers, registered_models, reviews, runs, scorers, skills,
+    traces, webhooks, workspaces,
 };
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
@@ -24,6 +24,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     }
     registered_models::export(&context).await?;
     Box::pin(mcp_servers::export(&context)).await?;
+    Box::pin(skills::export(&context)).await?;
+    webhooks::export(&context).await?;
     Box::pin(evaluation_datasets::export(&context)).await?;
     context.finish()
 }

@@ -10,8 +10,10 @@ use super::context::ExportContext;
 use crate::Failure;
 use crate::table_options::TableOptions;
 
-/// The statements that create MLflow's tables.
+/// The statements that create the tables of MLflow 3.17.2.
 const SCHEMA: &str = include_str!("schema.sql");
+/// The statements that add what MLflow 3.18 has in addition.
+const SCHEMA_3_18: &str = include_str!("schema_3_18.sql");
 
 /// Options of `export`.
 #[derive(Args)]
@@ -47,6 +49,7 @@ impl Options {
         database
             .execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF; BEGIN")?;
         database.execute_batch(SCHEMA)?;
+        database.execute_batch(SCHEMA_3_18)?;
         let files = (unfinished, self.to.clone());
         Ok(ExportContext::new(table.in_background(), experiment, database, files))
     }

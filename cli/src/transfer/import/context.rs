@@ -7,6 +7,7 @@ use super::super::source::Source;
 use super::artifact_mapping::ArtifactMapping;
 use super::remapped_ids::RemappedIds;
 use super::report::ImportReport;
+use super::secret_transfer::SecretTransfer;
 use super::table_writer::TableWriter;
 
 /// Which part of a source is imported.
@@ -18,6 +19,17 @@ pub(crate) enum ImportScope {
     Experiment(ExperimentId),
     /// The contents of one workspace.
     Workspace(Workspace),
+}
+
+impl ImportScope {
+    /// Returns whether the entities of a workspace that belong to no experiment are imported.
+    pub(crate) fn includes(&self, workspace: &Workspace) -> bool {
+        match self {
+            Self::All => true,
+            Self::Workspace(wanted) => wanted == workspace,
+            Self::Experiment(_) => false,
+        }
+    }
 }
 
 /// An import in progress.
@@ -37,6 +49,8 @@ pub(crate) struct ImportContext {
     pub(crate) artifacts_destination: String,
     /// Whether an entity whose id or name is taken gets another one.
     pub(crate) remap: bool,
+    /// The keys that open and seal the secrets of webhooks.
+    pub(crate) secrets: SecretTransfer,
     /// Ids and names that differ from those in the source.
     pub(crate) remapped: RemappedIds,
     /// The counts of what has been imported so far.

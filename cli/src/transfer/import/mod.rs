@@ -21,13 +21,16 @@ mod context;
 mod decision;
 mod estimate;
 mod examples;
+mod fernet;
 mod fingerprint;
 mod local_indexing;
 mod options;
+mod registry_entities;
 mod remapped_ids;
 mod replacement;
 mod report;
 mod retention_check;
+mod secret_transfer;
 mod table_writer;
 mod unsupported;
 
@@ -36,9 +39,11 @@ pub(crate) use context::{ImportContext, ImportScope};
 pub(crate) use decision::ImportDecision;
 pub(crate) use fingerprint::fingerprint;
 pub(crate) use options::Options;
+pub(crate) use registry_entities::{NAME_SUFFIX, names_in_scope, new_id, write_document};
 pub(crate) use remapped_ids::{IdKind, ORIGINAL_ID_TAG, RemappedIds, replacement_digits, replacement_digits_of};
 pub(crate) use replacement::{is_to_be_written, report_written, verify as verify_entity};
 pub(crate) use report::ImportReport;
+pub(crate) use secret_transfer::{SOURCE_KEY_VARIABLE, SourceSecret};
 pub(crate) use table_writer::TableWriter;
 
 use artifact_mapping::ArtifactMapping;
@@ -51,7 +56,7 @@ use crate::transfer::experiments::ImportedExperiment;
 use crate::transfer::users::UserDatabase;
 use crate::transfer::{
     artifact_check, evaluation_datasets, experiments, logged_models, mcp_servers, registered_models, reviews, runs,
-    scorers, traces, users, workspaces,
+    scorers, skills, traces, users, webhooks, workspaces,
 };
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
@@ -114,15 +119,17 @@ async fn import_users(
     Ok(())
 }
 
-/// Imports the workspaces, the contents of each experiment and then its document, and finally
-/// registered models and evaluation datasets. Returns the experiments.
+/// Imports the workspaces, the contents of each experiment and then its document, and finally what
+/// belongs to no experiment. Returns the experiments.
 async fn import_all(context: &ImportContext, indexing: &LocalIndexing) -> Result<Vec<ImportedExperiment>, Failure> {
+    webhooks::check_keys(context).await?;
     workspaces::import(context).await?;
     let experiments = experiments::records(context).await?;
     if context.remap {
         for experiment in &experiments {
             runs::remap_ids(context, experiment).await?;
             logged_models::remap_ids(context, experiment).await?;
+            reviews::remap_ids(context, experiment).await?;
         }
     }
     for experiment in &experiments {
@@ -138,6 +145,8 @@ async fn import_all(context: &ImportContext, indexing: &LocalIndexing) -> Result
     }
     registered_models::import(context).await?;
     Box::pin(mcp_servers::import(context)).await?;
+    Box::pin(skills::import(context)).await?;
+    Box::pin(webhooks::import(context)).await?;
     evaluation_datasets::import(context).await?;
     Ok(experiments)
 }
@@ -155,5 +164,7 @@ async fn verify_all(context: &ImportContext, experiments: &[ImportedExperiment])
     }
     registered_models::verify(context).await?;
     Box::pin(mcp_servers::verify(context)).await?;
+    Box::pin(skills::verify(context)).await?;
+    Box::pin(webhooks::verify(context)).await?;
     evaluation_datasets::verify(context).await
 }

@@ -11,6 +11,7 @@ use super::artifact_mapping::ArtifactMapping;
 use super::context::{ImportContext, ImportScope};
 use super::remapped_ids::RemappedIds;
 use super::report::ImportReport;
+use super::secret_transfer::SecretTransfer;
 use super::table_writer::TableWriter;
 use crate::table_options::TableOptions;
 use crate::transfer::database::DatabaseUri;
@@ -56,7 +57,7 @@ pub(crate) struct Options {
     /// data where this server stores artifacts].
     #[arg(long, value_name = "URI")]
     artifacts_destination: Option<String>,
-    /// Also check that the artifacts of runs, logged models, model versions and traces exist below
+    /// Also check that the artifacts of runs, logged models, model versions, traces and skills exist below
     /// `--artifacts-destination`, which is where this server stores them. Fails if files are missing.
     #[arg(long, requires = "from")]
     check_artifacts: bool,
@@ -68,6 +69,11 @@ pub(crate) struct Options {
     /// anything.
     #[arg(long)]
     dry_run: bool,
+    /// Key that encrypts the secrets of webhooks on this server: the file of `serve --secrets-key`,
+    /// which is created if it does not exist, or the ARN of the stack's KMS key. The environment
+    /// variable `MLFLOW_WEBHOOK_SECRET_ENCRYPTION_KEY` has the key of the MLflow server.
+    #[arg(long, value_name = "FILE", requires = "from")]
+    secrets_key: Option<String>,
     /// Give entities another id or name if theirs is taken. The old one is recorded in a tag.
     #[arg(long)]
     remap: bool,
@@ -115,6 +121,7 @@ impl Options {
     /// Opens the table, and creates it if it is missing in the embedded engine. The source has to
     /// be opened before, so that no table is created if the source cannot be read.
     pub(super) async fn open(&self, source: Source) -> Result<(ImportContext, Option<Engine>), Failure> {
+        let secrets = SecretTransfer::open(self.secrets_key.as_deref(), self.dry_run)?;
         let (table, engine) = self.place.connect().await?;
         let mut total = 0;
         for table in COUNTED_TABLES {
@@ -137,6 +144,7 @@ impl Options {
                 None => self.place.storage.artifacts()?.display().to_string(),
             },
             remap: self.remap,
+            secrets,
             remapped: RemappedIds::default(),
             report: ImportReport::new(total)?,
         };

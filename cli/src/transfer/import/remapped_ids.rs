@@ -25,6 +25,12 @@ pub(crate) enum IdKind {
     RegisteredModel,
     /// Evaluation datasets, by id.
     EvaluationDataset,
+    /// Issues, by id.
+    Issue,
+    /// MCP servers, by workspace and name, separated by a slash.
+    McpServer,
+    /// Skills, by workspace and name, separated by a slash.
+    Skill,
 }
 
 /// Ids and names that differ from those in the source.

@@ -5,7 +5,7 @@ use crate::Failure;
 use crate::transfer::database::SqlValue;
 
 /// Tables that an import reads, or that have nothing to import: derived data, locks and versions.
-const READ: [&str; 60] = [
+const READ: [&str; 67] = [
     "alembic_version",
     "alembic_version_auth",
     "assessments",
@@ -49,6 +49,11 @@ const READ: [&str; 60] = [
     "scheduler_leases",
     "scorer_versions",
     "scorers",
+    "skill_aliases",
+    "skill_tags",
+    "skill_version_tags",
+    "skill_versions",
+    "skills",
     "span_metrics",
     "spans",
     "sql_assessment_daily_rollups",
@@ -60,6 +65,8 @@ const READ: [&str; 60] = [
     "trace_metrics",
     "trace_request_metadata",
     "trace_tags",
+    "webhook_events",
+    "webhooks",
     "workspaces",
     // Records the progress of `mlflow-serverless-dump`.
     "mlflow_serverless_dump",
@@ -71,16 +78,11 @@ const READ: [&str; 60] = [
 ];
 
 /// Tables that contain parts of entities of another table, which is counted instead.
-const PARTS: [&str; 16] = [
-    "webhook_events",
+const PARTS: [&str; 11] = [
     "endpoint_model_mappings",
     "endpoint_bindings",
     "endpoint_tags",
     "guardrail_configs",
-    "skill_aliases",
-    "skill_tags",
-    "skill_versions",
-    "skill_version_tags",
     // Earlier schemas store the grants of users in these tables. Later ones store them in roles.
     "experiment_permissions",
     "registered_model_permissions",
@@ -93,15 +95,13 @@ const PARTS: [&str; 16] = [
 
 /// Names of entities in reports, by table. A table that is not in the list is reported by its own
 /// name.
-const NAMES: [(&str, &str); 8] = [
+const NAMES: [(&str, &str); 6] = [
     ("budget_policies", "budget policies of the AI gateway"),
     ("endpoints", "endpoints of the AI gateway"),
     ("guardrails", "guardrails of the AI gateway"),
     ("jobs", "jobs"),
     ("model_definitions", "model definitions of the AI gateway"),
     ("secrets", "secrets of the AI gateway"),
-    ("skills", "skills"),
-    ("webhooks", "webhooks"),
 ];
 
 /// Reports the rows in the context's scope of all tables that no module reads. Takes one query per
@@ -153,8 +153,8 @@ mod tests {
 
     /// Tables of MLflow's newest schema, which `export` creates.
     fn tables() -> Vec<&'static str> {
-        let schema = include_str!("../export/schema.sql");
-        let names = schema.lines().filter_map(|line| line.strip_prefix("CREATE TABLE "));
+        let schemas = [include_str!("../export/schema.sql"), include_str!("../export/schema_3_18.sql")];
+        let names = schemas.into_iter().flat_map(str::lines).filter_map(|line| line.strip_prefix("CREATE TABLE "));
         names.map(|line| line.trim_end_matches(" (").trim_matches('"')).collect()
     }
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use mlflow_api::mcp_servers::McpStatus;
-use mlflow_api::{Json, McpServerName, McpVersion, Workspace};
+use mlflow_api::{McpServerName, McpVersion, Workspace};
 
 use super::{AccessEndpointRecord, KIND, McpServerRecord, McpVersionRecord};
 use crate::Failure;
 use crate::transfer::database::{Row, SqlValue};
-use crate::transfer::import::{ImportContext, ImportScope};
+use crate::transfer::import::{ImportContext, names_in_scope};
 
 /// Returns the workspaces and names of the servers in the import's scope. If `reports` is set,
 /// reports servers whose names are not valid. Takes one query.
@@ -20,30 +20,8 @@ pub(super) async fn names(context: &ImportContext, reports: bool) -> Result<Vec<
         return Ok(Vec::new());
     }
     let sql = "SELECT workspace, name FROM mcp_servers ORDER BY workspace, name";
-    let mut names = Vec::new();
-    for row in context.source.rows(sql, Vec::new()).await? {
-        let name = row.text(1)?;
-        let parsed =
-            Workspace::parse(&row.text(0)?).and_then(|workspace| Ok((workspace, McpServerName::parse(&name)?)));
-        let (workspace, name) = match parsed {
-            Ok(parsed) => parsed,
-            Err(error) => {
-                if reports {
-                    context.report.omitted(KIND, &name, format!("because its name is not valid: {}", error.message));
-                }
-                continue;
-            }
-        };
-        let is_in_scope = match &context.scope {
-            ImportScope::All => true,
-            ImportScope::Workspace(wanted) => *wanted == workspace,
-            ImportScope::Experiment(_) => false,
-        };
-        if is_in_scope {
-            names.push((workspace, name));
-        }
-    }
-    Ok(names)
+    let name = |row: &Row| row.text(1).map(|name| (name.clone(), McpServerName::parse(&name)));
+    names_in_scope(context, (KIND, sql), reports, name).await
 }
 
 /// Reads a server with its versions. If `reports` is set, reports versions that cannot be imported.
@@ -71,7 +49,7 @@ pub(super) async fn server(
         name: name.clone(),
         display_name: row.optional_text(0)?,
         description: row.optional_text(1)?,
-        icons: json(row, 2)?,
+        icons: row.optional_json(2)?,
         created_by: row.optional_text(3)?,
         updated_by: row.optional_text(4)?,
         created: row.integer(5)?,
@@ -142,7 +120,7 @@ async fn read_versions(context: &ImportContext, record: &mut McpServerRecord, re
     let sql = format!("SELECT {columns} FROM mcp_server_versions WHERE workspace = ? AND name = ?");
     for row in source.rows(&sql, of.clone()).await? {
         let (version, status) = (row.text(0)?, row.text(1)?);
-        let server_json = json(&row, 2)?;
+        let server_json = row.optional_json(2)?;
         let is_valid = McpVersion::of(&version).is_some() && McpStatus::from_name(&status).is_some();
         let Some(server_json) = server_json.filter(|_| is_valid) else {
             if reports {
@@ -154,8 +132,8 @@ async fn read_versions(context: &ImportContext, record: &mut McpServerRecord, re
         let read = McpVersionRecord {
             status,
             server_json,
-            tools: json(&row, 3)?,
-            connect_options: json(&row, 4)?,
+            tools: row.optional_json(3)?,
+            connect_options: row.optional_json(4)?,
             source: row.optional_text(5)?,
             created_by: row.optional_text(6)?,
             updated_by: row.optional_text(7)?,
@@ -172,13 +150,4 @@ async fn read_versions(context: &ImportContext, record: &mut McpServerRecord, re
         }
     }
     Ok(())
-}
-
-/// Returns a JSON column in the format in which this server prints JSON, so that the fingerprint
-/// does not depend on whitespace. Returns `None` for SQL's `NULL`, for JSON's `null`, and for a
-/// text that is not JSON.
-fn json(row: &Row, column: usize) -> Result<Option<String>, Failure> {
-    let text = row.optional_text(column)?;
-    let value = text.as_deref().and_then(Json::parse).filter(|value| !matches!(value, Json::Null));
-    Ok(value.map(|value| value.print_unicode()))
 }

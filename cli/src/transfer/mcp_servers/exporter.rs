@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use entities::listing;
-use entities::workspaces::Workspaces;
 use futures::stream::TryStreamExt;
 use key_schema::rows;
 use rusqlite::params;
@@ -20,11 +19,7 @@ use crate::transfer::export::ExportContext;
 /// # Errors
 /// The table cannot be read, or the file cannot be written.
 pub(crate) async fn export(context: &ExportContext) -> Result<(), Failure> {
-    if context.experiment.is_some() {
-        return Ok(());
-    }
-    let workspaces = Workspaces::new(context.table.clone()).names().await.map_err(|error| error.message)?;
-    for workspace in workspaces.into_iter().filter(|workspace| !workspace.is_for_removal()) {
+    for workspace in context.workspaces().await? {
         let servers = Query::of(rows::McpServer::all(&workspace.as_str().into()));
         let mut pages = std::pin::pin!(listing::pages(&context.table, servers));
         while let Some(page) =

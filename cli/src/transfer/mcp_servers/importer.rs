@@ -1,21 +1,20 @@
 //! Imports MCP servers.
 
-use entities::attributes::{ID, IMPORTED};
+use entities::attributes::IMPORTED;
 use entities::documents::content;
 use key_schema::{Digest, rows};
 use mcp_servers::store::{StoredEndpoint, StoredServer, StoredVersion, part_key};
 use mlflow_api::mcp_servers::{McpStatus, VersionContent};
 use mlflow_api::{Error, McpServerName, McpVersion, Workspace};
 use serde_json::value::RawValue;
-use sha2::Digest as _;
-use table::{Condition, Item, Query, Table, Write, text};
+use table::{Item, Query, Table};
 
 use super::{KIND, McpServerRecord, McpVersionRecord, database_reader, table_reader};
 use crate::Failure;
-use crate::transfer::import::{ImportContext, fingerprint, is_to_be_written, report_written, verify_entity};
-
-/// Suffix that `--remap` adds to the name of a server if the name is taken.
-const NAME_SUFFIX: &str = "-imported";
+use crate::transfer::import::{
+    IdKind, ImportContext, NAME_SUFFIX, fingerprint, is_to_be_written, new_id, report_written, verify_entity,
+    write_document,
+};
 
 /// Imports the MCP servers.
 ///
@@ -25,45 +24,58 @@ const NAME_SUFFIX: &str = "-imported";
 pub(crate) async fn import(context: &ImportContext) -> Result<(), Failure> {
     for (workspace, name) in database_reader::names(context, true).await? {
         let record = database_reader::server(context, &workspace, &name, true).await?;
-        let (record, document) = plan(context, record).await?;
-        let document = document.as_ref();
-        let here = Box::pin(here(&context.table, document));
-        if !is_to_be_written(context, (KIND, record.name.as_str()), &fingerprint(&record)?, document, here).await? {
-            continue;
-        }
-        match items(&record, document) {
-            Ok(items) => {
-                write(context, &record, items, document).await?;
-                report_written(context, KIND, document);
+        let planned = plan(context, record).await?;
+        let (name, document) = (planned.record.name.as_str(), planned.document.as_ref());
+        let items = match items(&planned) {
+            Ok(items) => items,
+            Err(error) => {
+                context.report.omitted(KIND, name, format!("because {}", error.message));
+                continue;
             }
-            Err(error) => context.report.omitted(KIND, record.name.as_str(), format!("because {}", error.message)),
+        };
+        let new = fingerprint(&planned.record)?;
+        let here = Box::pin(here(&context.table, document));
+        if is_to_be_written(context, (KIND, name), &new, document, here).await? {
+            write(context, &planned, items, &new).await?;
+            report_written(context, KIND, document);
         }
     }
     Ok(())
 }
 
+/// A server with the name and the id with which it is imported, and the document that the table has
+/// for this name.
+struct PlannedServer {
+    record: McpServerRecord,
+    document: Option<Item>,
+    id: u64,
+}
+
 /// Determines the name under which a server is imported, and reads the document that the table has
 /// for this name. If a client has created a server with the source's name, `--remap` adds a suffix
-/// to the name. Takes one request, or two if the name is taken.
-async fn plan(
-    context: &ImportContext,
-    mut record: McpServerRecord,
-) -> Result<(McpServerRecord, Option<Item>), Failure> {
-    let document = document(&context.table, &record.workspace, &record.name).await?;
-    if document.as_ref().is_none_or(|document| document.has(IMPORTED)) {
-        return Ok((record, document));
+/// to the name. Takes one request, and one more if the name is taken. Takes another one for a new
+/// server.
+async fn plan(context: &ImportContext, mut record: McpServerRecord) -> Result<PlannedServer, Failure> {
+    let table = &context.table;
+    let mut document = document(table, &record.workspace, &record.name).await?;
+    if document.as_ref().is_some_and(|document| !document.has(IMPORTED)) {
+        let name = record.name.as_str();
+        if !context.remap {
+            let message = "cannot be imported: its name is taken. --remap imports it with another name";
+            return Err(format!("MCP server {name} {message}").into());
+        }
+        let renamed = McpServerName::parse(&format!("{name}{NAME_SUFFIX}")).map_err(|error| error.message)?;
+        context.remapped.insert(IdKind::McpServer, &format!("{}/{name}", record.workspace), renamed.as_str());
+        record.name = renamed;
+        document = self::document(table, &record.workspace, &record.name).await?;
     }
-    if !context.remap {
-        return Err(format!(
-            "MCP server {} cannot be imported: its name is taken. --remap imports it with another name",
-            record.name.as_str()
-        )
-        .into());
-    }
-    let name = format!("{}{NAME_SUFFIX}", record.name.as_str());
-    record.name = McpServerName::parse(&name).map_err(|error| error.message)?;
-    let document = self::document(&context.table, &record.workspace, &record.name).await?;
-    Ok((record, document))
+    let id = if let Some(document) = &document {
+        StoredServer::of(document.clone()).map_err(|error| error.message)?.id
+    } else {
+        let of = (&record.workspace, record.name.as_str(), record.created);
+        new_id(table, of, rows::McpServerRemoval::key).await?
+    };
+    Ok(PlannedServer { record, document, id })
 }
 
 async fn document(table: &Table, workspace: &Workspace, name: &McpServerName) -> Result<Option<Item>, Failure> {
@@ -85,12 +97,14 @@ struct ServerItems {
     parts: Vec<Item>,
 }
 
-/// Creates the items of a server. If the server was imported before, `replaced` is its document in
-/// the table, whose id is kept.
-fn items(record: &McpServerRecord, replaced: Option<&Item>) -> Result<ServerItems, Error> {
-    let replaced = replaced.cloned().map(StoredServer::of).transpose()?;
-    let id = replaced.map_or_else(|| new_id(record), |replaced| replaced.id);
-    let mut server = StoredServer::new(record.workspace.clone(), record.name.clone(), id, record.created, None);
+/// Creates the items of a server.
+fn items(planned: &PlannedServer) -> Result<ServerItems, Error> {
+    let PlannedServer { record, document, id } = planned;
+    let mut server = match document {
+        Some(replaced) => StoredServer::of(replaced.clone())?,
+        None => StoredServer::new(record.workspace.clone(), record.name.clone(), *id, record.created, None),
+    };
+    server.created = record.created;
     server.updated = record.updated;
     server.created_by.clone_from(&record.created_by);
     server.updated_by.clone_from(&record.updated_by);
@@ -99,6 +113,7 @@ fn items(record: &McpServerRecord, replaced: Option<&Item>) -> Result<ServerItem
     server.icons.clone_from(&record.icons);
     server.tags.clone_from(&record.tags);
     server.aliases.clone_from(&record.aliases);
+    server.endpoints.clear();
     for (id, endpoint) in &record.endpoints {
         let stored = StoredEndpoint {
             url: endpoint.url.clone(),
@@ -115,7 +130,7 @@ fn items(record: &McpServerRecord, replaced: Option<&Item>) -> Result<ServerItem
     let (mut versions, mut parts) = (Vec::new(), Vec::new());
     let mut latest: Option<(StoredVersion, VersionContent)> = None;
     for (version, record) in &record.versions {
-        let (stored, content) = stored_version(id, version, record)?;
+        let (stored, content) = stored_version(*id, version, record)?;
         let packed = stored.pack(&content)?;
         versions.push(stored.to_item(Some(&packed)));
         parts.extend(packed.parts);
@@ -150,46 +165,29 @@ fn stored_version(
     Ok((stored, content))
 }
 
-/// Returns the id of a new server: a hash of its workspace, name and creation time. A repeated
-/// import computes the same id, so it overwrites the versions that an interrupted import has
-/// written.
-fn new_id(record: &McpServerRecord) -> u64 {
-    let text = format!("{}/{}/{}", record.workspace.as_str(), record.name.as_str(), record.created);
-    sha2::Sha256::digest(text).iter().take(8).fold(0, |bits, byte| (bits << 8) | u64::from(*byte))
-}
-
 /// Writes a server: first its versions with their parts, and then its document. If the server was
 /// imported before, finally deletes the versions and parts that it no longer has.
 async fn write(
     context: &ImportContext,
-    record: &McpServerRecord,
+    planned: &PlannedServer,
     items: ServerItems,
-    replaced: Option<&Item>,
+    fingerprint: &str,
 ) -> Result<(), Failure> {
     let ServerItems { document, versions, parts } = items;
+    let label = format!("MCP server {}", planned.record.name.as_str());
     let mut stale = Vec::new();
-    if let Some(replaced) = replaced {
-        let server = StoredServer::of(replaced.clone()).map_err(|error| error.message)?;
-        let rows = context.table.query(Query::of(rows::McpServerVersion::all(&Digest(server.id)))).await;
-        for row in rows.map_err(|failure| format!("cannot read MCP server {}: {failure:?}", record.name.as_str()))? {
-            stale.extend(content::part_keys(&row, part_key(server.id)));
+    if planned.document.is_some() {
+        let rows = context.table.query(Query::of(rows::McpServerVersion::all(&Digest(planned.id)))).await;
+        for row in rows.map_err(|failure| format!("cannot read {label}: {failure:?}"))? {
+            stale.extend(content::part_keys(&row, part_key(planned.id)));
             stale.extend(row.key());
         }
         stale.retain(|key| !versions.iter().chain(&parts).any(|item| item.key().as_ref() == Some(key)));
     }
-    let id = document.get(ID).unwrap_or_default().to_owned();
     context.writer.put_all(parts).await?;
     context.writer.put_all(versions).await?;
-    let is_its = Condition::Any(vec![Condition::item_missing(), Condition::Equals(ID.into(), text(&id))]);
-    let write = Write::Put(document.with(IMPORTED, text(fingerprint(record)?)), is_its);
-    match context.writer.transact(&[write]).await {
-        Ok(()) => context.writer.delete_all(stale).await,
-        Err(table::Failure::Cancelled(_)) => {
-            Err(format!("MCP server {} cannot be imported: its name was taken in the meantime", record.name.as_str())
-                .into())
-        }
-        Err(failure) => Err(format!("cannot write MCP server {}: {failure:?}", record.name.as_str()).into()),
-    }
+    write_document(context, &label, document, fingerprint).await?;
+    context.writer.delete_all(stale).await
 }
 
 /// Compares the imported MCP servers with the source, and reports differences.
@@ -199,13 +197,13 @@ async fn write(
 pub(crate) async fn verify(context: &ImportContext) -> Result<(), Failure> {
     for (workspace, name) in database_reader::names(context, false).await? {
         let record = database_reader::server(context, &workspace, &name, false).await?;
-        let (record, document) = plan(context, record).await?;
-        if items(&record, document.as_ref()).is_err() {
+        let planned = plan(context, record).await?;
+        if items(&planned).is_err() {
             continue;
         }
-        let (name, document) = ((KIND, record.name.as_str()), document.as_ref());
+        let (name, document) = ((KIND, planned.record.name.as_str()), planned.document.as_ref());
         let here = Box::pin(here(&context.table, document));
-        verify_entity(context, name, &fingerprint(&record)?, document, here).await?;
+        verify_entity(context, name, &fingerprint(&planned.record)?, document, here).await?;
     }
     Ok(())
 }

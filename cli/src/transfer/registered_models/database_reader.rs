@@ -8,7 +8,7 @@ use mlflow_api::registry::ModelStage;
 use super::{KIND, RegisteredModelRecord, VersionRecord};
 use crate::Failure;
 use crate::transfer::database::{Row, SqlValue};
-use crate::transfer::import::{ImportContext, ImportScope};
+use crate::transfer::import::ImportContext;
 use crate::transfer::source::{Source, placeholders};
 
 /// Number of versions that are read together.
@@ -40,12 +40,7 @@ pub(super) async fn models(context: &ImportContext, reports: bool) -> Result<Vec
                 continue;
             }
         };
-        let is_in_scope = match &context.scope {
-            ImportScope::All => true,
-            ImportScope::Workspace(wanted) => *wanted == workspace,
-            ImportScope::Experiment(_) => false,
-        };
-        if !is_in_scope {
+        if !context.scope.includes(&workspace) {
             continue;
         }
         let created = row.integer(2)?;

@@ -1,7 +1,6 @@
 //! Exports registered models.
 
 use entities::attributes::NAME;
-use entities::workspaces::Workspaces;
 use key_schema::rows;
 use mlflow_api::Workspace;
 use registry::store::registered_model_key;
@@ -18,11 +17,7 @@ use crate::transfer::export::ExportContext;
 /// # Errors
 /// The table cannot be read, or the file cannot be written.
 pub(crate) async fn export(context: &ExportContext) -> Result<(), Failure> {
-    if context.experiment.is_some() {
-        return Ok(());
-    }
-    let workspaces = Workspaces::new(context.table.clone()).names().await.map_err(|error| error.message)?;
-    for workspace in workspaces.into_iter().filter(|workspace| !workspace.is_for_removal()) {
+    for workspace in context.workspaces().await? {
         let mut next = Some(Query::of(rows::ModelName::all(&workspace.as_str().into())));
         while let Some(query) = next {
             let page = context.table.query_page(&query).await;

@@ -1,5 +1,8 @@
 //! Imports, verifies and exports issues.
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
 use entities::attributes::{EXPERIMENT, IMPORTED};
 use entities::documents::content;
 use entities::listing;
@@ -10,6 +13,7 @@ use mlflow_api::issues::{Issue, IssueSeverity, IssueStatus, Metadata};
 use mlflow_api::{ExperimentId, IssueId};
 use rusqlite::params;
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 use table::{Item, Query, Table, text};
 
 use super::ids;
@@ -189,7 +193,9 @@ async fn plan(
         let message = format!("issue {id} cannot be imported: its id is taken. --remap imports it with another id");
         return Err(message.into());
     }
-    let id = IssueId::new(record.created, experiment, ids::chance(id.as_str()));
+    let source_id = id;
+    let id = IssueId::new(record.created, experiment, ids::chance(source_id.as_str()));
+    context.remapped.insert(IdKind::Issue, source_id.as_str(), id.as_str());
     let document = context.table.get(&rows::Issue::key(&experiment, &id)).await.map_err(failed)?;
     Ok(PlannedIssue { id, record, document })
 }
@@ -198,6 +204,13 @@ async fn plan(
 async fn here(table: &Table, document: Option<&Item>) -> Result<String, Failure> {
     let document = document.ok_or("an issue is missing")?.clone();
     fingerprint(&IssueRecord::of(read_issue(table, document).await.map_err(|error| error.message)?))
+}
+
+/// Determines the ids of all issues of an experiment, and records those that are new.
+pub(super) async fn remap_ids(context: &ImportContext, experiment: &ImportedExperiment) -> Result<(), Failure> {
+    let mut after = String::new();
+    while next_issues(context, experiment, &mut after, false).await?.is_some() {}
+    Ok(())
 }
 
 pub(super) async fn import(context: &ImportContext, experiment: &ImportedExperiment) -> Result<(), Failure> {
@@ -259,8 +272,8 @@ pub(super) async fn verify(context: &ImportContext, experiment: &ImportedExperim
     Ok(())
 }
 
-/// Exports the issues of an experiment. The schema of the exported database has no columns for
-/// their metadata, for the time at which they were last seen, and for their last editor.
+/// Exports the issues of an experiment. Their metadata, the time at which they were last seen, and
+/// their last editor require the schema of MLflow 3.18.
 pub(super) async fn export(context: &ExportContext, experiment: &ExportedExperiment) -> Result<(), Failure> {
     let id = experiment.record.id;
     let number = i64::try_from(id.number())?;
@@ -271,10 +284,18 @@ pub(super) async fn export(context: &ExportContext, experiment: &ExportedExperim
     while let Some(page) = pages.try_next().await.map_err(|failure| format!("cannot read issues: {failure:?}"))? {
         for item in page {
             let issue = read_issue(&context.table, item).await.map_err(|error| error.message)?;
+            let metadata = if issue.metadata.is_empty() { None } else { Some(serde_json::to_string(&issue.metadata)?) };
+            // An upgrade of an issue that 3.17 has created results in these values.
+            if metadata.is_some()
+                || issue.last_seen_timestamp != issue.created_timestamp
+                || issue.last_updated_by != issue.created_by
+            {
+                context.require_newest_schema("issues have metadata, or were seen or changed again");
+            }
             context.insert(
                 "INSERT INTO issues (issue_id, experiment_id, name, description, status, severity, root_causes, \
-                 source_run_id, categories, created_timestamp, last_updated_timestamp, created_by) VALUES (?, ?, ?, ?, ?, \
-                 ?, ?, ?, ?, ?, ?, ?)",
+                 source_run_id, categories, created_timestamp, last_updated_timestamp, created_by, \
+                 last_seen_timestamp, last_updated_by, metadata) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 params![
                     issue.issue_id,
                     number,
@@ -288,9 +309,29 @@ pub(super) async fn export(context: &ExportContext, experiment: &ExportedExperim
                     issue.created_timestamp,
                     issue.last_updated_timestamp,
                     issue.created_by,
+                    issue.last_seen_timestamp,
+                    issue.last_updated_by,
+                    metadata,
                 ],
             )?;
+            for (hash, category) in hashed_categories(&issue.categories) {
+                let sql = "INSERT INTO issue_categories (issue_id, category_hash, category) VALUES (?, ?, ?)";
+                context.insert(sql, params![issue.issue_id, hash, category])?;
+            }
         }
     }
     Ok(())
+}
+
+/// Returns categories with the hashes by which MLflow finds them. Categories that differ only in case
+/// and surrounding whitespace have one hash, and the last of them is used.
+fn hashed_categories(categories: &[String]) -> BTreeMap<String, &str> {
+    let hash = |category: &str| {
+        let digest = Sha256::digest(category.trim().to_lowercase());
+        digest.iter().fold(String::new(), |mut digits, byte| {
+            let _ = write!(digits, "{byte:02x}");
+            digits
+        })
+    };
+    categories.iter().map(|category| (hash(category), category.as_str())).collect()
 }

@@ -1,8 +1,8 @@
 //! Label schemas, review queues with their items, and issues.
 //!
 //! On this server, the ids of label schemas and review queues contain their experiment. MLflow's
-//! ids do not, so an import replaces them ([`ids`]). Issues keep their ids, because assessments
-//! refer to issues by id.
+//! ids do not, so an import replaces them ([`ids`]). Issues keep their ids, unless they are taken,
+//! because assessments refer to issues by id.
 
 mod ids;
 mod issues;
@@ -18,6 +18,15 @@ use crate::transfer::import::ImportContext;
 
 /// Maps ids of label schemas in the source to their ids in the table.
 type SchemaIds = HashMap<String, String>;
+
+/// Records the new ids of those issues of an experiment whose ids are taken (`--remap`). This is done
+/// before anything is imported, because assessments of traces refer to issues.
+///
+/// # Errors
+/// The source or the table cannot be read.
+pub(crate) async fn remap_ids(context: &ImportContext, experiment: &ImportedExperiment) -> Result<(), Failure> {
+    Box::pin(issues::remap_ids(context, experiment)).await
+}
 
 /// Imports the label schemas, review queues and issues of an experiment. The runs and traces of the
 /// experiment must have been imported before.

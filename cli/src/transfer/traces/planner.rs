@@ -3,6 +3,7 @@
 use entities::attributes::{EXPERIMENT, EXPIRES, IMPORTED};
 use key_schema::rows;
 use mlflow_api::TraceId;
+use mlflow_api::assessments::{Assessment, Judgement};
 use mlflow_api::traces::{ARTIFACT_LOCATION_TAG, MODEL_ID, SOURCE_RUN, TRACKING_STORE};
 use spans::Span;
 use table::Item;
@@ -15,7 +16,7 @@ use super::span_reader::{self, ReadSpans};
 use super::{ASSESSMENTS_KIND, KIND, SPANS_KIND};
 use crate::Failure;
 use crate::transfer::experiments::ImportedExperiment;
-use crate::transfer::import::{IdKind, ImportContext, ORIGINAL_ID_TAG, replacement_digits};
+use crate::transfer::import::{IdKind, ImportContext, ORIGINAL_ID_TAG, replacement_digits, replacement_digits_of};
 
 /// Number of traces whose spans are in memory together.
 const GROUP: usize = 10;
@@ -25,6 +26,8 @@ const ARCHIVE: &str = "ARCHIVE_REPO";
 const ARCHIVE_LOCATION_TAG: &str = "mlflow.trace.archiveLocation";
 /// Key of an assessment's metadata that holds the id of the run that created the assessment.
 const ASSESSMENT_RUN: &str = "mlflow.assessment.sourceRunId";
+/// Field of a stored assessment that refers to an issue. The assessment's name is the issue's id.
+const ISSUE: &str = "\"issue\":";
 
 /// A trace that is being imported.
 pub(super) struct PlannedTrace {
@@ -137,19 +140,23 @@ fn plan(context: &ImportContext, trace: ReadTrace) -> Result<PlannedTrace, (Stri
     }
     record.runs.sort_unstable();
     for (_, assessment) in &mut record.assessments {
-        resolve_run(context, assessment);
+        resolve_references(context, assessment);
     }
     Ok(PlannedTrace { source_id: trace.id, id, record, document: None, spans: Vec::new(), file: None })
 }
 
-/// Replaces the run that a stored assessment refers to, if the run has another id in the table.
-fn resolve_run(context: &ImportContext, stored: &mut String) {
-    if !stored.contains(ASSESSMENT_RUN) {
+/// Replaces the run and the issue that a stored assessment refers to, if they have other ids in the
+/// table.
+fn resolve_references(context: &ImportContext, stored: &mut String) {
+    if !context.remap || (!stored.contains(ASSESSMENT_RUN) && !stored.contains(ISSUE)) {
         return;
     }
-    if let Some(mut assessment) = mlflow_api::assessments::Assessment::from_stored(stored) {
+    if let Some(mut assessment) = Assessment::from_stored(stored) {
         for (_, run) in assessment.metadata.iter_mut().filter(|(key, _)| key == ASSESSMENT_RUN) {
             *run = context.remapped.resolve(IdKind::Run, run);
+        }
+        if matches!(assessment.judgement, Judgement::Issue(_)) {
+            assessment.name = context.remapped.resolve(IdKind::Issue, &assessment.name);
         }
         *stored = assessment.to_stored().to_string();
     }
@@ -179,13 +186,25 @@ async fn read_documents(
     Ok(planned.extract_if(.., is_taken).collect())
 }
 
-/// Gives a trace another id, and records the old one in a tag.
+/// Gives a trace another id, and records the old one in a tag. Its assessments get other ids, too,
+/// because ids of assessments are unique in MLflow's schema, and an export may contain both traces.
 fn renamed(context: &ImportContext, mut trace: PlannedTrace) -> PlannedTrace {
     let digits = replacement_digits(IdKind::Trace, &trace.source_id);
     trace.id = TraceId::new(u128::from_str_radix(&digits, 16).unwrap_or_default());
     context.remapped.insert(IdKind::Trace, &trace.source_id, trace.id.as_str());
     trace.record.tags.push((ORIGINAL_ID_TAG.to_owned(), trace.source_id.clone()));
     trace.record.tags.sort_unstable();
+    let new_id = |id: &str| format!("a-{}", replacement_digits_of(&[trace.id.as_str(), id]));
+    for (id, stored) in &mut trace.record.assessments {
+        if let Some(mut assessment) =
+            Assessment::from_stored(stored).filter(|assessment| assessment.overrides.is_some())
+        {
+            assessment.overrides = assessment.overrides.map(|overridden| new_id(&overridden));
+            *stored = assessment.to_stored().to_string();
+        }
+        *id = new_id(id);
+    }
+    trace.record.assessments.sort_unstable();
     trace
 }
 

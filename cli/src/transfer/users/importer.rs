@@ -160,14 +160,19 @@ impl UserImporter<'_> {
                 }
                 None => pattern.clone(),
             },
-            GrantType::RegisteredModel | GrantType::Prompt => {
-                let place = format!("{workspace}/{pattern}");
-                let resolved = self.remapped.resolve(IdKind::RegisteredModel, &place);
-                if resolved == place { pattern.clone() } else { resolved }
-            }
+            GrantType::RegisteredModel | GrantType::Prompt => self.name(IdKind::RegisteredModel, workspace, pattern),
+            GrantType::McpServer => self.name(IdKind::McpServer, workspace, pattern),
+            GrantType::Skill => self.name(IdKind::Skill, workspace, pattern),
             _ => pattern.clone(),
         };
         Some((kind, pattern, level))
+    }
+
+    /// Returns the name that an entity of a workspace has in the table.
+    fn name(&self, kind: IdKind, workspace: &str, name: &str) -> String {
+        let place = format!("{workspace}/{name}");
+        let resolved = self.remapped.resolve(kind, &place);
+        if resolved == place { name.to_owned() } else { resolved }
     }
 
     /// Returns the value of an outcome. If this server refuses the entity, reports it and returns

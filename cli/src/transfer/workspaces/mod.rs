@@ -8,7 +8,7 @@ use mlflow_api::{ErrorCode, Workspace};
 use rusqlite::params;
 
 use super::export::ExportContext;
-use super::import::{ImportContext, ImportScope};
+use super::import::ImportContext;
 use crate::Failure;
 
 /// Name of workspaces in reports.
@@ -95,12 +95,7 @@ async fn read(context: &ImportContext) -> Result<Vec<(Workspace, WorkspaceChange
                 continue;
             }
         };
-        let is_in_scope = match &context.scope {
-            ImportScope::All => true,
-            ImportScope::Workspace(wanted) => *wanted == workspace,
-            ImportScope::Experiment(_) => false,
-        };
-        if is_in_scope {
+        if context.scope.includes(&workspace) {
             let root = row.optional_text(2)?.map(|root| context.artifact_location(&root));
             let settings = WorkspaceChange {
                 description: row.optional_text(1)?,

@@ -92,6 +92,7 @@ impl World {
             created: now,
             updated: now,
             changes: 0,
+            imported: None,
         };
         self.put(&webhook).await;
         webhook

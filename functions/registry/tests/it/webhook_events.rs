@@ -30,6 +30,7 @@ async fn subscribe(site: &Site, events: &[WebhookEvent]) {
         created: 1,
         updated: 1,
         changes: 0,
+        imported: None,
     };
     let row = site.table.get(&WorkspaceSubscriptions::key(workspace)).await.unwrap();
     let subscriptions = WorkspaceSubscriptions::of(row.as_ref()).with_change(workspace, None, Some(&webhook));

@@ -17,6 +17,15 @@ const fn rank(latest: LatestVersion) -> (bool, u32) {
     (matches!(latest.status, SkillStatus::Active), latest.version)
 }
 
+impl LatestVersion {
+    /// Returns the latest of some versions, or `None` if all of them are deleted.
+    #[must_use]
+    pub fn of_versions<'a>(versions: impl IntoIterator<Item = &'a StoredVersion>) -> Option<Self> {
+        let candidates = versions.into_iter().map(StoredVersion::as_latest);
+        candidates.filter(|latest| latest.status != SkillStatus::Deleted).max_by_key(|latest| rank(*latest))
+    }
+}
+
 impl Store {
     /// Updates the latest version in a document, which is then to be written together with
     /// `changed`, a version that is new or has a new status. Takes no request, unless `changed` was

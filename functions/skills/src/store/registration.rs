@@ -154,20 +154,12 @@ impl Store {
             }
             let created = now_ms();
             let number = skill.last_number.checked_add(1).filter(|number| i32::try_from(*number).is_ok());
-            let version = StoredVersion {
-                skill: skill.id,
-                version: number.ok_or_else(|| Error::invalid("The skill has too many versions."))?,
-                status: new.status,
-                source: new.source.clone(),
-                digest: new.digest.clone(),
-                content_path: origin.upload().map(|upload| upload.directory().path().to_string()),
-                created,
-                updated: created,
-                created_by: user.map(str::to_owned),
-                updated_by: user.map(str::to_owned),
-                tags: std::collections::BTreeMap::new(),
-                item: None,
-            };
+            let number = number.ok_or_else(|| Error::invalid("The skill has too many versions."))?;
+            let mut version = StoredVersion::new(skill.id, number, new.status, new.source.clone(), created);
+            version.digest.clone_from(&new.digest);
+            version.content_path = origin.upload().map(|upload| upload.directory().path().to_string());
+            version.created_by = user.map(str::to_owned);
+            version.updated_by = user.map(str::to_owned);
             skill.last_number = version.version;
             self.update_latest(&mut skill, &version).await?;
             let mut others = vec![skill.write()?];

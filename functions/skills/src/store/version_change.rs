@@ -11,9 +11,6 @@ use super::skill_document::StoredSkill;
 use super::store::Store;
 use super::version_row::StoredVersion;
 
-/// Maximum total size of the keys and values of a version's tags, in bytes.
-const MAX_TAG_BYTES: usize = 256 << 10;
-
 impl Store {
     /// Reads the row of a version, which may be deleted. Takes one request.
     pub(super) async fn version_row(&self, skill: u64, version: u32) -> Result<Option<StoredVersion>> {
@@ -104,13 +101,7 @@ impl Store {
             || self.version_find(name, version),
             |stored| {
                 stored.tags.insert(tag.key.clone(), tag.value.clone());
-                let bytes: usize = stored.tags.iter().map(|(key, value)| key.len() + value.len()).sum();
-                if bytes > MAX_TAG_BYTES {
-                    return Err(Error::invalid(format!(
-                        "The tags of a version have at most {MAX_TAG_BYTES} bytes together."
-                    )));
-                }
-                Ok(())
+                stored.check_tags()
             },
         )
         .await

@@ -9,10 +9,13 @@ use entities::attributes::{
 use entities::{read_texts, registry_item, unreadable, with_entries, with_texts};
 use key_schema::{Digest, Key, Ordinal, rows};
 use mlflow_api::skills::{SkillSource, SkillStatus, SkillVersion, SourceType};
-use mlflow_api::{Result, Workspace};
+use mlflow_api::{Error, Result, Workspace};
 use table::{Condition, Item, Write, text};
 
 use super::skill_document::{LatestVersion, StoredSkill};
+
+/// Maximum total size of the keys and values of a version's tags, in bytes.
+const MAX_TAG_BYTES: usize = 256 << 10;
 
 /// A version, as it is stored.
 #[derive(Clone, Debug)]
@@ -44,6 +47,25 @@ pub struct StoredVersion {
 }
 
 impl StoredVersion {
+    /// Returns a new version without a digest, uploaded content and tags.
+    #[must_use]
+    pub fn new(skill: u64, version: u32, status: SkillStatus, source: SkillSource, created: i64) -> Self {
+        Self {
+            skill,
+            version,
+            status,
+            source,
+            digest: None,
+            content_path: None,
+            created,
+            updated: created,
+            created_by: None,
+            updated_by: None,
+            tags: BTreeMap::new(),
+            item: None,
+        }
+    }
+
     /// Returns the key of the row of a version.
     #[must_use]
     pub fn key(skill: u64, version: u32) -> Key {
@@ -104,6 +126,18 @@ impl StoredVersion {
         with_entries(with_texts(item, values), TAGS, &self.tags, |value| text(value))
     }
 
+    /// Checks the total size of the tags.
+    ///
+    /// # Errors
+    /// Fails with `INVALID_PARAMETER_VALUE` if the tags are too large.
+    pub fn check_tags(&self) -> Result<()> {
+        let bytes: usize = self.tags.iter().map(|(key, value)| key.len() + value.len()).sum();
+        if bytes > MAX_TAG_BYTES {
+            return Err(Error::invalid(format!("The tags of a version have at most {MAX_TAG_BYTES} bytes together.")));
+        }
+        Ok(())
+    }
+
     /// Returns the write of the row, on condition that the row has not changed since it was read.
     pub(super) fn write(&self) -> Write {
         let is_unchanged = match &self.item {
@@ -143,7 +177,8 @@ impl StoredVersion {
     /// Returns the location of the content. If a workspace is deleted, its skills may move to the
     /// default workspace. Their uploaded content stays in the directory of the deleted workspace,
     /// so clients of the default workspace need the path with that directory.
-    fn location(&self, workspace: &Workspace) -> String {
+    #[must_use]
+    pub fn location(&self, workspace: &Workspace) -> String {
         let moved = self.content_path.as_ref().filter(|path| path.starts_with("workspaces/"));
         match moved.filter(|_| *workspace == Workspace::default()) {
             Some(path) => format!("mlflow-artifacts:/{path}"),

@@ -1,14 +1,11 @@
 //! Seals the secrets of webhooks.
 
+use entities::webhooks::WEBHOOK_SECRET_PURPOSE;
 use mlflow_api::webhooks::check_secret;
 use mlflow_api::{Error, Result, WebhookId, Workspace};
 use secrets::{Secret, SecretContext, SecretError};
 
 use super::Store;
-
-/// Purpose that the secrets of webhooks are bound to when they are sealed, so that they cannot be
-/// opened as secrets of another kind.
-const SECRET_PURPOSE: &str = "webhook";
 
 impl Store {
     /// Seals a secret of a webhook, bound to the webhook and its workspace. Takes one request to
@@ -19,7 +16,7 @@ impl Store {
             return Ok(None);
         }
         let id = id.to_string();
-        let context = SecretContext { purpose: SECRET_PURPOSE, workspace: workspace.as_str(), owner: &id };
+        let context = SecretContext { purpose: WEBHOOK_SECRET_PURPOSE, workspace: workspace.as_str(), owner: &id };
         let sealed = self.keys.seal(&Secret::from(secret.to_owned()), &context).await;
         let sealed = sealed.map_err(|error| match error {
             SecretError::NotConfigured => Error::invalid(

@@ -116,6 +116,7 @@ impl Store {
             created: now,
             updated: now,
             changes: 0,
+            imported: None,
         };
         let webhook = &webhook;
         let created = self.table.change("the webhooks of a workspace", |refusal| async move {

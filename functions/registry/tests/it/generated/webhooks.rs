@@ -24,6 +24,7 @@ async fn subscribe(table: &Table) {
         created: 1,
         updated: 1,
         changes: 0,
+        imported: None,
     };
     let subscriptions = WorkspaceSubscriptions::default().with_change(workspace, None, Some(&webhook));
     let put = Write::Put(webhook.item(workspace), Condition::item_missing());

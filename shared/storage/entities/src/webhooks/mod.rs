@@ -17,5 +17,5 @@ pub use delivery_rows::{QueueId, StoredDelivery};
 pub use event_row::{EVENT_RETENTION_SECONDS, MAX_INLINE_BODY_BYTES, NewEvent, StoredEvent, new_event_id};
 pub use lambda_deliverer::LambdaDeliverer;
 pub use removal::rows_of;
-pub use stored_webhook::{StoredWebhook, new_webhook_id};
+pub use stored_webhook::{StoredWebhook, WEBHOOK_SECRET_PURPOSE, new_webhook_id};
 pub use subscriptions::{SUBSCRIPTION_LEASE, Subscribers, Subscriptions, WorkspaceSubscriptions};

@@ -1,12 +1,18 @@
 //! A webhook as it is stored.
 
-use key_schema::attributes::{CHANGES, CREATED, DESCRIPTION, EVENTS, NAME, SECRET, UPDATED, URL, WEBHOOK_STATUS};
+use key_schema::attributes::{
+    CHANGES, CREATED, DESCRIPTION, EVENTS, IMPORTED, NAME, SECRET, UPDATED, URL, WEBHOOK_STATUS,
+};
 use key_schema::{Key, Name, rows};
 use mlflow_api::webhooks::{WebhookEvent, WebhookStatus};
 use mlflow_api::{WebhookId, Workspace};
 use table::{Item, bytes, bytes_set, number, text};
 
 use crate::{now_ms, unreadable};
+
+/// Purpose that the secrets of webhooks are bound to when they are sealed, so that they cannot be
+/// opened as secrets of another kind.
+pub const WEBHOOK_SECRET_PURPOSE: &str = "webhook";
 
 /// Returns the id of a new webhook.
 #[must_use]
@@ -39,6 +45,8 @@ pub struct StoredWebhook {
     pub updated: i64,
     /// The number of changes.
     pub changes: i64,
+    /// A hash of the record that the webhook was imported from, if it was imported.
+    pub imported: Option<String>,
 }
 
 impl StoredWebhook {
@@ -77,6 +85,7 @@ impl StoredWebhook {
                 created: item.get(CREATED)?,
                 updated: item.get(UPDATED)?,
                 changes: item.get(CHANGES)?,
+                imported: item.get(IMPORTED).map(str::to_owned),
             })
         };
         read().ok_or_else(|| unreadable(item, "a webhook"))
@@ -96,6 +105,7 @@ impl StoredWebhook {
             .with(CHANGES.name(), number(self.changes));
         let item =
             if self.description.is_empty() { item } else { item.with(DESCRIPTION.name(), text(&self.description)) };
+        let item = self.imported.iter().fold(item, |item, imported| item.with(IMPORTED.name(), text(imported)));
         match &self.secret {
             Some(secret) => item.with(SECRET.name(), bytes(secret.clone())),
             None => item,

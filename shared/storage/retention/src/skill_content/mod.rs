@@ -14,6 +14,6 @@ mod directory;
 mod removal;
 mod upload;
 
-pub use directory::ContentDirectory;
+pub use directory::{ContentDirectory, uploaded_path, uploaded_uri};
 pub use removal::ContentRemoval;
 pub use upload::{MAX_UPLOAD_AGE, SkillUpload};
