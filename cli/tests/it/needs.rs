@@ -106,7 +106,7 @@ fn is_covered(partition: &str, wanted: &[AccessCheck]) -> bool {
         // client's request id has traces of all experiments.
         "TRACE" | "CLIENT" => of_any_experiment(),
         // Restoring an entity checks whether it is being removed. Deleting an MCP server or a skill
-        // begins its removal.
+        // writes the row of its removal.
         "REMOVAL" => {
             let is_of_registry = |wanted: &AccessCheck| matches!(wanted.guard, Guard::McpServer(_) | Guard::Skill(_));
             of_any_experiment() || wanted.iter().any(is_of_registry)

@@ -42,9 +42,9 @@ pub(crate) async fn names_in_scope<N>(
 
 /// Returns the id of a new entity: a hash of its workspace, name and creation time. A repeated
 /// import computes the same id, so it overwrites the versions that an interrupted import has
-/// written. `removal` returns the key of the row of a deleted entity whose versions are still to be
-/// removed. An id with such a row is not used, because the removal would include the versions that
-/// are imported. Takes one request, and one more for each such row.
+/// written. `removal` returns the key of the row that exists while the versions of a deleted entity
+/// are being removed. If an id has such a row, another id is used, because the removal would delete
+/// the imported versions as well. Takes one request, and one more for each such row.
 ///
 /// # Errors
 /// The table cannot be read.

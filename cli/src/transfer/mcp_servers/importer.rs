@@ -43,8 +43,7 @@ pub(crate) async fn import(context: &ImportContext) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A server with the name and the id with which it is imported, and the document that the table has
-/// for this name.
+/// A server, its name and id in the table, and the document that the table has for this name.
 struct PlannedServer {
     record: McpServerRecord,
     document: Option<Item>,

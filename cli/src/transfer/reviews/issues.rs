@@ -169,8 +169,8 @@ async fn next_issues(
 
 /// Determines the id of an issue in the table. This is its id in the source, unless that id belongs
 /// to an issue of another experiment or one that a client has created. In that case, `--remap`
-/// assigns a new id. Takes at most three requests: one to find the experiment of an id that does
-/// not contain it, one to read the document, and one more if the id is taken.
+/// assigns a new id. Takes one request to read the document, one more if the id does not contain an
+/// experiment, and one more if the id is taken.
 async fn plan(
     context: &ImportContext,
     experiment: ExperimentId,

@@ -80,7 +80,7 @@ struct PlannedQueue {
 
 /// Reads the review queues of an experiment with their items, and determines their ids in the
 /// table. If `reports` is set, reports queues and items that cannot be imported. Takes four
-/// queries, the requests of [`plan`] for each queue, and one request per 100 items of a queue.
+/// queries. For each queue, it also takes the requests of [`plan`], and one per 100 items.
 async fn planned(
     context: &ImportContext,
     experiment: &ImportedExperiment,

@@ -15,7 +15,7 @@ use crate::transfer::experiments::ExportedExperiment;
 use crate::transfer::export::ExportContext;
 
 /// Exports the runs of an experiment, one page at a time. Takes one request per MB of documents and
-/// rows, and at least one per run for its segments, and one per MB of them.
+/// rows. For each run, takes at least one more for its segments: one per MB.
 ///
 /// # Errors
 /// The table cannot be read, or the file cannot be written.

@@ -14,7 +14,8 @@ use super::record::{DatasetUse, MetricSummary, RunRecord};
 use crate::Failure;
 
 /// Reads a run with all its points, or returns `None` if it does not exist. Takes one request for
-/// the document, one for its metrics, one per kind of rows, and one per MB of segments.
+/// the document, one for its metrics, one per kind of rows, and at least one for the segments: one
+/// per MB.
 ///
 /// # Errors
 /// The table or the run cannot be read.

@@ -42,8 +42,7 @@ pub(crate) async fn import(context: &ImportContext) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A skill with the name and the id with which it is imported, and the document that the table has
-/// for this name.
+/// A skill, its name and id in the table, and the document that the table has for this name.
 pub(super) struct PlannedSkill {
     pub(super) record: SkillRecord,
     /// The directory of the skill's workspace below `workspaces/`, or `None` for the default

@@ -70,7 +70,7 @@ pub(crate) async fn import(context: &ImportContext) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A webhook with the id with which it is imported, and the item that the table has for this id.
+/// A webhook, its id in the table, and the item that the table has for this id.
 struct PlannedWebhook {
     record: WebhookRecord,
     id: WebhookId,
@@ -97,8 +97,8 @@ impl PlannedWebhook {
     }
 }
 
-/// Determines the id with which a webhook is imported. An id in the format of this server is kept,
-/// unless it is taken. Takes one request, or two if the id is taken.
+/// Determines the id of a webhook in the table. An id in the format of this server is kept, unless it
+/// is taken. Takes one request, or two if the id is taken.
 async fn plan(context: &ImportContext, record: WebhookRecord) -> Result<PlannedWebhook, Failure> {
     let new = |seed: &str| {
         let digest = Sha256::digest(format!("{seed}{}", record.source_id));

@@ -7,9 +7,9 @@ use mlflow_api::Workspace;
 use mlflow_api::webhooks::WebhookStatus;
 use serde::Serialize;
 
-/// A webhook of an MLflow database. The fingerprint does not contain the status and the secret:
-/// every change of a webhook updates its time, and a webhook may be imported or exported disabled
-/// and without its secret.
+/// A webhook of an MLflow database. The fingerprint leaves out the status and the secret,
+/// because a webhook may be imported or exported disabled and without its secret. Changes of them
+/// are detected nevertheless, because every change updates the time of the last update.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct WebhookRecord {
     pub(super) workspace: Workspace,

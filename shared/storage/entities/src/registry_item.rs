@@ -1,5 +1,4 @@
-//! Items of the registries of MCP servers and skills: the attributes that documents and versions have
-//! in common.
+//! Attributes that the items of MCP servers, of skills, and of their versions have in common.
 
 use std::collections::BTreeMap;
 

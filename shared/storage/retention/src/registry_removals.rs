@@ -1,5 +1,5 @@
-//! Completes what requests to the registries of MCP servers and skills have left unfinished, and
-//! deletes the uploaded content of skills whose workspace was deleted with them.
+//! Completes interrupted deletions of MCP servers and skills, and deletes the files of uploads that
+//! were not completed. Also deletes the uploaded content of the skills of a deleted workspace.
 
 use entities::attributes::ID;
 use entities::{finish_mcp_server_removal, unreadable};

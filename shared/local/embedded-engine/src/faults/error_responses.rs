@@ -45,7 +45,7 @@ pub(super) fn conflict(operation: &str) -> Option<u64> {
     refusals(operation).iter().position(is_conflict).and_then(|turn| u64::try_from(turn).ok())
 }
 
-/// Checks whether an operation is a batch, whose items DynamoDB may leave unprocessed.
+/// Checks whether an operation is a batch. DynamoDB may leave some items of a batch unprocessed.
 pub(super) fn is_batch(operation: &str) -> bool {
     matches!(operation, "BatchGetItem" | "BatchWriteItem")
 }

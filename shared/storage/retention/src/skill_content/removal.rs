@@ -14,8 +14,9 @@ use super::upload::{MAX_UPLOAD_AGE, SkillUpload};
 /// Number of rows that are deleted together, after the content that they refer to.
 const ROWS_IN_BATCH: usize = 25;
 
-/// Deletes the content of deleted skills, and that of uploads whose version was not registered. All
-/// methods can be interrupted and repeated, and several processes may call them concurrently.
+/// Deletes uploaded content that no version needs: the content of deleted skills, and the files of
+/// uploads whose version was never registered. Every method is idempotent, and several processes may
+/// call it concurrently.
 #[derive(Clone, Copy, Debug)]
 pub struct ContentRemoval<'a> {
     table: &'a Table,
