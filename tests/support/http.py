@@ -71,6 +71,10 @@ class Side:
             timeout=_TIMEOUT_SECONDS,
             allow_redirects=False,
         )
+        if answer.status_code == 500:
+            # After an exception, Uvicorn closes the connection without announcing it, possibly while
+            # the next request is on its way.
+            self._session().close()
         kind = answer.headers.get("Content-Type", "").partition(";")[0].partition("/")[2] or "none"
         headers = {name: answer.headers[name] for name in HEADERS_READ if name in answer.headers}
         if "ETag" in headers:
