@@ -53,9 +53,8 @@ const SEARCH_WAIT_MESSAGE: &str = "waiting until no server relies on the previou
 const MAX_BATCH_DURATION: Duration = Duration::from_mins(2);
 /// Default limit of runs waiting to be indexed while a server uses the data. Each of these runs
 /// slows down searches, which read its document and share the processors with the indexer. On two
-/// cores, compared to an idle server, searches took 1.5 times as long with 30 waiting runs, 1.8
-/// times with 50, and 2.1 times with 100 (median of eight), while 245 to 265 runs per second were
-/// indexed.
+/// cores, searches took about 1.5 times as long as on an idle server with 30 waiting runs, and twice
+/// as long with 100 (`docs/measured/moving.md`).
 const DEFAULT_WAITING_RUNS: u32 = 30;
 /// Default limit while no server uses the data. There are no searches to slow down.
 const DEFAULT_WAITING_RUNS_ALONE: u32 = 500;
