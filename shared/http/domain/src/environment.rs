@@ -10,7 +10,7 @@ use mlflow_api::UserName;
 use mlflow_api::auth::PermissionLevel;
 use outbound::{OutboundPolicy, Schemes};
 use permissions::{SignedRequests, UserAuthorizer};
-use secrets::{KmsKey, SecretKeys};
+use secrets::{ClientSecrets, KmsKey, ParameterStore, SecretKeys};
 use service::InternalCalls;
 use table::Table;
 
@@ -27,6 +27,13 @@ const DEFAULT_PERMISSION_VARIABLE: &str = "DEFAULT_PERMISSION";
 const CREATORS_VARIABLE: &str = "CREATORS";
 /// Name of the access table.
 const ACCESS_TABLE_VARIABLE: &str = "ACCESS_TABLE_NAME";
+/// Whether users can sign in with passwords: `on` or `off`.
+const PASSWORDS_VARIABLE: &str = "PASSWORDS";
+/// Names of the administrators who can sign in with passwords even if others cannot, separated by
+/// commas.
+const PASSWORD_ADMINISTRATORS_VARIABLE: &str = "PASSWORD_ADMINISTRATORS";
+/// Path in Parameter Store below which the client secrets of identity providers are stored.
+pub const SIGN_ON_SECRETS_VARIABLE: &str = "SIGN_ON_SECRETS";
 /// Whether there are workspaces other than the default one.
 const WORKSPACES_VARIABLE: &str = "WORKSPACES";
 /// Maximum size of an upload, in bytes.
@@ -76,6 +83,8 @@ pub struct Environment {
     pub calls: InternalCalls,
     /// Keys that seal the secrets that users store.
     pub secret_keys: Arc<SecretKeys>,
+    /// Client secrets of the identity providers at which users sign in.
+    pub client_secrets: Arc<ClientSecrets>,
     /// The addresses that users may have requests sent to.
     pub outbound_policy: OutboundPolicy,
     /// Invokes the function that delivers events to webhooks.
@@ -117,6 +126,7 @@ impl Environment {
             is_only_called: false,
             calls: InternalCalls::default(),
             secret_keys: Arc::default(),
+            client_secrets: Arc::default(),
             outbound_policy: OutboundPolicy::default(),
             deliverer: None,
         }
@@ -222,6 +232,14 @@ impl Environment {
             && let Some(key) = variable(SECRETS_KEY_VARIABLE)
         {
             around.secret_keys = Arc::new(SecretKeys::Kms(KmsKey::new(key)));
+        }
+        let signs_on = |function: &&Function| {
+            function.secrets.iter().any(|secret| secret.variable == SIGN_ON_SECRETS_VARIABLE)
+        };
+        if functions.iter().any(signs_on)
+            && let Some(path) = variable(SIGN_ON_SECRETS_VARIABLE)
+        {
+            around.client_secrets = Arc::new(ClientSecrets::ParameterStore(ParameterStore::new(path)));
         }
         around.outbound_policy = outbound_policy()?;
         if functions.iter().any(|function| function.table.is_some()) {
