@@ -9,6 +9,7 @@ use domain::{
 use futures::future::BoxFuture;
 use service::{InternalCalls, Route};
 
+use crate::sign_on::services::SignOnServices;
 use crate::store::{Store, WorkspaceStore};
 
 /// Users, roles, grants and workspaces.

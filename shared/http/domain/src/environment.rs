@@ -9,7 +9,7 @@ use entities::webhooks::WebhookDeliverer;
 use mlflow_api::UserName;
 use mlflow_api::auth::PermissionLevel;
 use outbound::{OutboundPolicy, Schemes};
-use permissions::{SignedRequests, UserAuthorizer};
+use permissions::{PasswordPolicy, SignedRequests, UserAuthorizer};
 use secrets::{ClientSecrets, KmsKey, ParameterStore, SecretKeys};
 use service::InternalCalls;
 use table::Table;
@@ -154,6 +154,15 @@ impl Environment {
         }
     }
 
+    /// Restricts the users who may authenticate with a password.
+    #[must_use]
+    pub fn with_password_policy(self, policy: PasswordPolicy) -> Self {
+        match self.user_authorizer.clone() {
+            Some(basic) => self.with_user_authorizer(basic.with_password_policy(policy)),
+            None => self,
+        }
+    }
+
     /// Enables workspaces other than the default one.
     #[must_use]
     pub fn with_workspaces(self) -> Self {
@@ -208,6 +217,7 @@ impl Environment {
             let access = data.beside(access);
             around = around.with_users(data, access, default_level(variable(DEFAULT_PERMISSION_VARIABLE).as_deref())?);
             around = around.with_creators(variable(CREATORS_VARIABLE));
+            around = around.with_password_policy(password_policy()?);
             if mode == AccessMode::Both {
                 around = around.with_signed_requests(signed_requests(variable(SIGNED_USER_VARIABLE).as_deref())?);
             }
@@ -315,6 +325,13 @@ fn default_level(variable: Option<&str>) -> Result<PermissionLevel, String> {
     level.ok_or_else(|| {
         format!("{DEFAULT_PERMISSION_VARIABLE} must be READ, USE, EDIT, MANAGE or NO_PERMISSIONS, not {name}")
     })
+}
+
+/// Parses the users who may authenticate with a password.
+fn password_policy() -> Result<PasswordPolicy, String> {
+    let [passwords, administrators] = [PASSWORDS_VARIABLE, PASSWORD_ADMINISTRATORS_VARIABLE].map(variable);
+    PasswordPolicy::parse(passwords.as_deref(), administrators.as_deref())
+        .map_err(|error| format!("{PASSWORDS_VARIABLE} and {PASSWORD_ADMINISTRATORS_VARIABLE}: {error}"))
 }
 
 /// Parses the user that unmapped principals act as.
