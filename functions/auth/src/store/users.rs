@@ -7,7 +7,7 @@ use key_schema::attributes::{DISABLED, IS_ADMIN, PASSWORD, ROLES, RULE_ADMINISTR
 use key_schema::{Key, Ordinal, access_rows, rows};
 use mlflow_api::auth::User;
 use mlflow_api::{Error, ErrorCode, Result, UserName};
-use permissions::{Account, PasswordHash};
+use permissions::{Account, PasswordHash, PasswordPolicy};
 use table::{ChangePlan, Condition, Failure, Item, Map, Query, Update, Write, map, number, text};
 
 use super::Store;
@@ -149,6 +149,39 @@ impl Store {
         let allowed = account.as_ref().filter(|account| self.password_policy().allows(&account.user));
         let hash = allowed.and_then(|account| account.password.as_ref());
         self.passwords().check(name, hash, password, from).await
+    }
+
+    /// Checks that a user may have a new password: passwords are not disabled for the user. Takes one
+    /// request if passwords are disabled for any users.
+    ///
+    /// # Errors
+    /// Returns `PERMISSION_DENIED` if passwords are disabled for the user, and
+    /// `RESOURCE_DOES_NOT_EXIST` if the user does not exist.
+    pub async fn check_password_allowed(&self, name: &UserName) -> Result<()> {
+        if *self.password_policy() == PasswordPolicy::Everyone
+            || self.password_policy().allows(&self.user_get(name).await?.user)
+        {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorCode::PermissionDenied,
+            "Passwords are disabled on this server. Sign in with an identity provider instead.",
+        ))
+    }
+
+    /// Checks that users can be created with a password. Takes no request.
+    ///
+    /// # Errors
+    /// Returns `PERMISSION_DENIED` if passwords are disabled.
+    pub fn check_creates_passwords(&self) -> Result<()> {
+        if *self.password_policy() == PasswordPolicy::Everyone {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorCode::PermissionDenied,
+            "Passwords are disabled on this server, so no user can be created with one. An operator can create a user with \
+             `mlflow-serverless admin link NAME ISSUER SUBJECT --create`.",
+        ))
     }
 
     /// Changes a user's password. The previous password is rejected in every process. Takes one
