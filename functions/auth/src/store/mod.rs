@@ -2,27 +2,41 @@
 //! in the data table.
 
 mod assignments;
+mod configuration;
 mod csrf_tokens;
 mod default_roles;
 mod grants;
+mod identities;
 mod imports;
 mod integer_ids;
+mod logins;
+mod machine_tokens;
+mod memberships;
 mod principals;
+mod renewals;
 mod roles;
 mod sessions;
+mod shared_secrets;
+mod sign_on;
 mod tokens;
 mod users;
 mod workspaces;
 
 use access::Scope;
-use permissions::{Passwords, UserAuthorizer};
+use permissions::{PasswordPolicy, Passwords, UserAuthorizer};
 use table::Table;
 
+pub use configuration::MAX_CONFIGURATION_BYTES;
 pub(crate) use default_roles::DefaultRoles;
 pub(crate) use grants::permissions_of;
+pub use identities::MAX_IDENTITIES;
 pub use imports::Imported;
+pub use logins::{LOGIN_INTERVAL_SECONDS, LOGIN_SECONDS, LoginTaken, NewLogin, StoredLogin};
+pub use machine_tokens::MAX_MACHINE_TOKENS;
+pub use renewals::{CLAIM_SECONDS, ClaimedRenewal, POSTPONEMENT_SECONDS, RenewalClaim};
 pub use roles::StoredRole;
 pub use sessions::{EndedCredentials, MAX_SESSIONS, SESSION_SECONDS};
+pub use sign_on::{MAX_SEALED_BYTES, NewRenewal, NewSsoSession, SsoUser, renew_by_after};
 pub use tokens::{MAX_TOKENS, NewToken};
 pub use users::StoredUser;
 pub use workspaces::WorkspaceStore;
@@ -44,6 +58,12 @@ impl Store {
 
     fn passwords(&self) -> &Passwords {
         self.authorizer.passwords()
+    }
+
+    /// Returns which users may authenticate with a password.
+    #[must_use]
+    pub fn password_policy(&self) -> &PasswordPolicy {
+        self.authorizer.password_policy()
     }
 }
 
