@@ -41,19 +41,33 @@ pub use tokens::{MAX_TOKENS, NewToken};
 pub use users::StoredUser;
 pub use workspaces::WorkspaceStore;
 
+use crate::sign_on::services::SignOnServices;
+
 /// The store of users, roles and grants.
 #[derive(Clone)]
 pub struct Store {
     data: Table,
     access: Table,
     authorizer: UserAuthorizer,
+    sign_on: SignOnServices,
 }
 
 impl Store {
     /// Returns a store over both tables. `basic` is the authorizer that reads them.
     #[must_use]
     pub fn new(data: Table, access: Table, basic: UserAuthorizer) -> Self {
-        Self { data, access, authorizer: basic }
+        Self { data, access, authorizer: basic, sign_on: SignOnServices::default() }
+    }
+
+    /// Sets the services with which users sign in at identity providers.
+    #[must_use]
+    pub fn with_sign_on(self, sign_on: SignOnServices) -> Self {
+        Self { sign_on, ..self }
+    }
+
+    /// Returns the services with which users sign in at identity providers.
+    pub(crate) fn sign_on(&self) -> &SignOnServices {
+        &self.sign_on
     }
 
     fn passwords(&self) -> &Passwords {
