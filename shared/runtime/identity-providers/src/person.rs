@@ -32,9 +32,8 @@ mod tests {
 
     #[test]
     fn parts_are_not_confused() {
-        let digest = |issuer: &str, subject: &str| {
-            Person { issuer: issuer.to_owned(), subject: subject.to_owned() }.digest()
-        };
+        let digest =
+            |issuer: &str, subject: &str| Person { issuer: issuer.to_owned(), subject: subject.to_owned() }.digest();
         assert_eq!(digest("https://a", "b").len(), 43);
         assert_ne!(digest("https://a", "b"), digest("https://ab", ""));
         assert_ne!(digest("https://a", "1:b"), digest("https://a1:", "b"));
