@@ -249,7 +249,7 @@ impl Environment {
         if functions.iter().any(signs_on)
             && let Some(path) = variable(SIGN_ON_SECRETS_VARIABLE)
         {
-            around.client_secrets = Arc::new(ClientSecrets::ParameterStore(ParameterStore::new(path)));
+            around.client_secrets = Arc::new(ClientSecrets::ParameterStore(Box::new(ParameterStore::new(path))));
         }
         around.outbound_policy = outbound_policy()?;
         if functions.iter().any(|function| function.table.is_some()) {
