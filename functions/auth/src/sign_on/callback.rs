@@ -100,10 +100,11 @@ async fn open_session(
     let (configuration, provider) = provider(configuration.as_ref(), &attempt.provider)?;
     let code = code(request, provider)?;
     let client = client(store.sign_on(), provider).await?;
+    let redirect_uri = redirect_uri(&attempt.origin);
     let exchange = CodeExchange {
         code,
         issuer: request.argument("iss"),
-        redirect_uri: &redirect_uri(&attempt.origin),
+        redirect_uri: &redirect_uri,
         nonce: &attempt.nonce,
         code_verifier: &attempt.verifier,
     };
@@ -115,7 +116,8 @@ async fn open_session(
     })?;
     let user = user(store, configuration, provider, &signed_in).await?;
     let secret = UserSecret::new(user.user.name.clone());
-    let place = RefreshTokenPlace { provider: &provider.name, session: &secret.digest() };
+    let digest = secret.digest();
+    let place = RefreshTokenPlace { provider: &provider.name, session: &digest };
     let renewal = signed_in.refresh_token.as_ref().map(|token| {
         let sealed = seal(client.secret(), place, token).map_err(Error::internal)?;
         Ok::<_, Error>(NewRenewal { provider: provider.name.clone(), sealed })

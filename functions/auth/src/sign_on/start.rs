@@ -56,13 +56,14 @@ async fn redirected(
     let next = Some(next(request)).filter(|next| next.len() <= MAX_NEXT_BYTES).unwrap_or_else(|| "/".to_owned());
     let attempt = Attempt::new(&provider.name, configuration.origin(host), &next, fragment_key(request));
     let signer = AttemptSigner::new(&store.shared_secret(ATTEMPTS).await?);
-    let url = client.authorize_url(&AuthorizeRequest {
-        redirect_uri: &redirect_uri(&attempt.origin),
-        state: &signer.state(&attempt),
+    let (redirect_uri, state) = (redirect_uri(&attempt.origin), signer.state(&attempt));
+    let asked = AuthorizeRequest {
+        redirect_uri: &redirect_uri,
+        state: &state,
         nonce: &attempt.nonce,
         code_verifier: &attempt.verifier,
-    });
-    let url = url.await.map_err(|error| SignInFailure::of_provider(provider, &error))?;
+    };
+    let url = client.authorize_url(&asked).await.map_err(|error| SignInFailure::of_provider(provider, &error))?;
     let cookies = attempt_cookies::added(arrived, &signer, &attempt).map_err(Error::internal)?;
     Ok(with_cookies(EndpointResponse::SeeOther(url.into()), cookies))
 }
