@@ -39,6 +39,26 @@ async fn only_memberships_that_the_same_identity_was_given_are_taken_back() {
 }
 
 #[tokio::test]
+async fn a_role_that_is_deleted_is_given_again_only_if_it_is_created_again() {
+    timed(async {
+        let site = Site::new().await;
+        let process = site.process();
+        let ann = process.found(&person("1"), "ann").await.user.name.clone();
+        let role = process.role("given").await;
+        process.apply(&ann, &person("1"), &["given"], false).await.unwrap();
+        process.call("DELETE", "3.0/mlflow/roles/delete", json!({ "role_id": role })).await.ok();
+        assert_eq!(process.roles_of(&ann).await, Vec::<u32>::new());
+        site.check().await;
+        assert!(process.apply(&ann, &person("1"), &["given"], false).await.is_err());
+        let again = process.role("given").await;
+        process.apply(&ann, &person("1"), &["given"], false).await.unwrap();
+        assert_eq!(process.roles_of(&ann).await, [again]);
+        site.check().await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn unlinking_takes_back_what_rules_gave_to_the_identity() {
     timed(async {
         let site = Site::new().await;

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::header::AUTHORIZATION;
 use mlflow_api::ErrorCode;
 use permissions::PasswordPolicy;
+use serde_json::json;
 
 use crate::site::{PASSWORD, Process, Site, head, person, timed};
 
@@ -39,6 +40,15 @@ async fn passwords_are_disabled_for_everyone_but_the_named_administrators() {
             everyone.store.check_password_allowed(&name).await.unwrap();
         }
         assert!(process.store.check_creates_passwords().is_err() && everyone.store.check_creates_passwords().is_ok());
+        // The endpoints refuse new passwords with a sentence.
+        let body = |user: &str| json!({ "username": user, "password": "another horse battery" });
+        for (method, path, user) in [("PATCH", "update-password", "ann"), ("POST", "create", "bob")] {
+            let refused = process.call(method, &format!("2.0/mlflow/users/{path}"), body(user)).await;
+            let message = refused.refused(403, "PERMISSION_DENIED");
+            assert!(message.starts_with("Passwords are disabled on this server"), "{message}");
+        }
+        process.call("PATCH", "2.0/mlflow/users/update-password", body("root")).await.ok();
+        everyone.call("POST", "2.0/mlflow/users/create", body("bob")).await.ok();
         // Identities and tokens are not affected.
         let ann = crate::site::name("ann");
         process.store.identity_link(&ann, &person("1")).await.unwrap();

@@ -20,7 +20,7 @@ use permissions::{PasswordPolicy, UserAuthorizer, UserSecret, cookies};
 use runtime::clock::SimulatedClock;
 use serde_json::{Value, json};
 use table::{RetryPolicy, Table};
-use test_site::{TestAuthorizer, TestClient, key_of};
+use test_site::{TestAuthorizer, TestClient, TestResponse, key_of};
 
 const DATA: &str = "mlflow";
 const ACCESS: &str = "mlflow-access";
@@ -171,19 +171,21 @@ impl Process {
     }
 
     /// Sends a request to the API of the function, as a caller who may do everything.
-    async fn call(&self, method: &str, path: &str, body: Value) {
+    pub(crate) async fn call(&self, method: &str, path: &str, body: Value) -> TestResponse {
         let api = TestClient(auth::router(&self.store, Arc::new(everybody())));
-        api.call_at(method, &format!("/api/3.0/mlflow/{path}"), body.to_string()).await.ok();
+        api.call_at(method, &format!("/api/{path}"), body.to_string()).await
     }
 
     /// Assigns a role to a user, as an administrator does.
     pub(crate) async fn assign(&self, user: &UserName, role: u32) {
-        self.call("POST", "roles/assign", json!({ "username": user.as_str(), "role_id": role })).await;
+        self.call("POST", "3.0/mlflow/roles/assign", json!({ "username": user.as_str(), "role_id": role })).await.ok();
     }
 
     /// Removes a role from a user, as an administrator does.
     pub(crate) async fn unassign(&self, user: &UserName, role: u32) {
-        self.call("DELETE", "roles/unassign", json!({ "username": user.as_str(), "role_id": role })).await;
+        self.call("DELETE", "3.0/mlflow/roles/unassign", json!({ "username": user.as_str(), "role_id": role }))
+            .await
+            .ok();
     }
 
     /// Signs a person in, and creates the user if there is none.
