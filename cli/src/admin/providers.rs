@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use auth::store::Store;
 use clap::Args;
-use identity_providers::{
-    Configuration, FetchLimit, HttpsTransport, Issuers, MAX_CONFIGURATION_BYTES, check_provider,
-};
+use identity_providers::{Configuration, FetchLimit, HttpsTransport, Issuers, MAX_CONFIGURATION_BYTES, check_provider};
 use mlflow_api::{ErrorCode, UserName};
 
 use super::store;

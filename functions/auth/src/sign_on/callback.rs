@@ -82,11 +82,8 @@ pub(crate) async fn finish(store: &Store, arrived: &RequestHead, request: &Reque
 /// fragment of that page, a page with a script adds it.
 fn leads_to(attempt: &Attempt) -> EndpointResponse {
     let Some(fragment) = &attempt.fragment else { return EndpointResponse::SeeOther(attempt.next.clone()) };
-    let body = format!(
-        "<p><a data-fragment=\"{}\" href=\"{}\">Continue</a></p>\n",
-        escape(fragment),
-        escape(&attempt.next)
-    );
+    let body =
+        format!("<p><a data-fragment=\"{}\" href=\"{}\">Continue</a></p>\n", escape(fragment), escape(&attempt.next));
     page_with_fragment_script(StatusCode::OK, "Signed in", &body)
 }
 

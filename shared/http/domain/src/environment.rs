@@ -243,9 +243,8 @@ impl Environment {
         {
             around.secret_keys = Arc::new(SecretKeys::Kms(KmsKey::new(key)));
         }
-        let signs_on = |function: &&Function| {
-            function.secrets.iter().any(|secret| secret.variable == SIGN_ON_SECRETS_VARIABLE)
-        };
+        let signs_on =
+            |function: &&Function| function.secrets.iter().any(|secret| secret.variable == SIGN_ON_SECRETS_VARIABLE);
         if functions.iter().any(signs_on)
             && let Some(path) = variable(SIGN_ON_SECRETS_VARIABLE)
         {
