@@ -4,7 +4,6 @@ use access::RequestHead;
 use http::header::HOST;
 use identity_providers::AuthorizeRequest;
 use mlflow_api::{Error, Request, Result};
-use permissions::browser_pages::SIGN_IN_PATH;
 use service::EndpointResponse;
 
 use super::attempt_cookies;
@@ -12,6 +11,7 @@ use super::attempts::{Attempt, AttemptSigner};
 use super::clients::{client, provider};
 use super::configuration::configuration;
 use super::failure::SignInFailure;
+use super::redirect_uri::redirect_uri;
 use crate::response_cookies::with_cookies;
 use crate::signin_form::{SignInPage, next};
 use crate::store::Store;
@@ -66,11 +66,6 @@ async fn redirected(
     let url = client.authorize_url(&asked).await.map_err(|error| SignInFailure::of_provider(provider, &error))?;
     let cookies = attempt_cookies::added(arrived, &signer, &attempt).map_err(Error::internal)?;
     Ok(with_cookies(EndpointResponse::SeeOther(url.into()), cookies))
-}
-
-/// Returns the redirect URI at an origin, which is the sign-in page itself.
-pub(super) fn redirect_uri(origin: &str) -> String {
-    format!("{origin}{SIGN_IN_PATH}")
 }
 
 /// Returns the key under which the tab has stored the fragment of the page.
