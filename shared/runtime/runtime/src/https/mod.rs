@@ -10,9 +10,11 @@
 mod built_in_roots;
 mod root_certificates;
 
+use std::time::Duration;
+
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
-use aws_smithy_http_client::{Builder, Connector};
+use aws_smithy_http_client::{Builder, Connector, ConnectorBuilder};
 use aws_smithy_runtime_api::client::http::{HttpConnectorSettings, SharedHttpClient, SharedHttpConnector};
 pub use root_certificates::root_certificates;
 
@@ -30,8 +32,23 @@ pub fn client() -> Result<Option<SharedHttpClient>, String> {
 /// # Errors
 /// The built-in root certificates cannot be read.
 pub fn connector() -> Result<SharedHttpConnector, String> {
-    let builder = Connector::builder().connector_settings(HttpConnectorSettings::builder().build());
-    let builder = builder.tls_provider(provider());
+    build(Connector::builder(), HttpConnectorSettings::builder().build())
+}
+
+/// Returns a connector for requests that must not be sent twice. It opens a connection for each
+/// request, because a pooled one may have been closed by the server in the meantime, and it would be
+/// uncertain whether the request was executed. If no connection is established within
+/// `connect_timeout`, the request was certainly not sent.
+///
+/// # Errors
+/// The built-in root certificates cannot be read.
+pub fn connector_without_pool(connect_timeout: Duration) -> Result<SharedHttpConnector, String> {
+    let settings = HttpConnectorSettings::builder().connect_timeout(connect_timeout).build();
+    build(Connector::builder().pool_max_idle_per_host(0), settings)
+}
+
+fn build(builder: ConnectorBuilder, settings: HttpConnectorSettings) -> Result<SharedHttpConnector, String> {
+    let builder = builder.connector_settings(settings).tls_provider(provider());
     let builder = match context()? {
         Some(context) => builder.tls_context(context),
         None => builder,
