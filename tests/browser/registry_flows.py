@@ -203,12 +203,9 @@ def _set_alias(visit: Visit, button: str) -> None:
     visit.look("with an alias", page.get_by_text("newest").first)
 
 
-def skills(visit: Visit) -> None:
-    """Registers a skill with two versions, sees both of them, sets an alias and a status, and reads
-    the files of an uploaded skill.
-    """
+def new_skill(visit: Visit) -> None:
+    """Registers a skill."""
     page = visit.page
-    dialog = page.get_by_role("dialog")
     visit.open("skills")
     visit.look("list", page.get_by_text(OTHER_SKILL, exact=True))
     visit.by_component("mlflow.skill_registry.create").click()
@@ -216,13 +213,21 @@ def skills(visit: Visit) -> None:
     visit.by_component("mlflow.skill_registry.register_modal.name").fill(NEW_SKILL)
     visit.look("form")
     visit.by_component("mlflow.skill_registry.register_modal.submit").click()
-    dialog.wait_for(state="detached")
+    page.get_by_role("dialog").wait_for(state="detached")
     visit.look("registered", page.get_by_text("Viewing version 1"))
+
+
+def skills(visit: Visit) -> None:
+    """Registers a skill with two versions, sees both of them, sets an alias and a status, and reads
+    the files of an uploaded skill.
+    """
+    page = visit.page
+    new_skill(visit)
     visit.by_component("mlflow.skill_registry.create_version").click()
     _skill_form(visit, "v2")
     visit.look("form of a version")
     visit.by_component("mlflow.skill_registry.register_modal.submit").click()
-    dialog.wait_for(state="detached")
+    page.get_by_role("dialog").wait_for(state="detached")
     visit.look("second version", page.get_by_text("Viewing version 2"))
     _set_alias(visit, "mlflow.skill_registry.detail.version.aliases.edit")
     page.get_by_text("Version 1", exact=True).click()
@@ -241,7 +246,14 @@ def _skill_form(visit: Visit, ref: str) -> None:
     visit.by_component("mlflow.skill_registry.register_modal.location").fill(f"https://github.com/acme/skills/tree/{ref}/by-hand")
 
 
-FLOWS: dict[str, Step] = {"reviews": reviews, "issues": issues, "mcp servers": servers, "skills": skills}
+#: By name: the page whose data is created, and the flow. The first one is short, for `make test`.
+FLOWS: dict[str, tuple[str, Step]] = {
+    "new skill": ("skills", new_skill),
+    "skills": ("skills", skills),
+    "mcp servers": ("mcp servers", servers),
+    "issues": ("issues", issues),
+    "reviews": ("reviews", reviews),
+}
 
 #: By page and name: the address of what is swept, and a text on it.
 SWEEPS: dict[str, dict[str, tuple[Callable[[dict[str, str]], str], str]]] = {

@@ -118,7 +118,7 @@ class Sweep:
 
     def _press(self, path: list[dict]) -> list[dict] | None:
         """Presses the last button of a path, after the buttons before it. Returns the buttons that are
-        visible then, unless another page is.
+        visible then, unless the address has changed.
         """
         press = Press([_named(button) for button in path], chosen=path[-1]["chosen"])
         self.presses.append(press)
@@ -146,9 +146,8 @@ class Sweep:
             if last:
                 self._record(press, before_hover, state, address)
         self._write(press)
-        stayed = self._page.url.partition("?")[0] == self._opened.partition("?")[0]
         layers = {*press.opened, path[-1]["layer"]}
-        found = [button for button in state["buttons"] if button["layer"] in layers and not button["aside"]] if stayed else None
+        found = [button for button in state["buttons"] if button["layer"] in layers and not button["aside"]] if self._page.url == self._opened else None
         self._restore(press)
         return found
 
