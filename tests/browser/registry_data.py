@@ -54,8 +54,16 @@ class Moment:
 
 
 def _traces(side: Side, name: str, moment: Moment) -> str:
-    """Creates an experiment with traces, and returns its id."""
-    experiment = send(side, "POST", f"{_V2}/experiments/create", {"name": f"{name} {moment.number}"})["experiment_id"]
+    """Creates an experiment with traces, and returns its id. An experiment that had this name before
+    gets another one.
+    """
+    former = side.send(Request("GET", f"{_V2}/experiments/get-by-name", {"experiment_name": name}))
+    if former.status == 200:
+        found = former.body["experiment"]
+        if found["lifecycle_stage"] == "deleted":
+            send(side, "POST", f"{_V2}/experiments/restore", {"experiment_id": found["experiment_id"]})
+        send(side, "POST", f"{_V2}/experiments/update", {"experiment_id": found["experiment_id"], "new_name": f"{name} before {moment.number}"})
+    experiment = send(side, "POST", f"{_V2}/experiments/create", {"name": name})["experiment_id"]
     spans = [_span(number, moment) for number in range(_TRACES)]
     headers = {"Content-Type": "application/json", "x-mlflow-experiment-id": experiment}
     answer = side.send(Request.of_json("POST", "/v1/traces", {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}, headers))
@@ -154,11 +162,12 @@ def servers(side: Side, moment: Moment) -> dict[str, str]:
 
 
 def _server_json(name: str, version: str) -> dict:
+    """Returns the description of a server. Its keys are in the order in which MLflow returns them."""
     package = {
         "registryType": "npm",
         "identifier": "@example/server",
-        "version": version,
         "transport": {"type": "stdio"},
+        "version": version,
         "environmentVariables": [{"name": "API_KEY", "description": "The key.", "isRequired": True, "isSecret": True}],
     }
     return {
@@ -166,10 +175,10 @@ def _server_json(name: str, version: str) -> dict:
         "version": version,
         "title": name.rpartition("/")[2].title(),
         "description": f"Version {version}.",
-        "websiteUrl": "https://example.com",
-        "repository": {"url": "https://github.com/example/server", "source": "github"},
         "packages": [package],
         "remotes": [{"type": "streamable-http", "url": f"https://mcp.example.com/{version}"}],
+        "repository": {"url": "https://github.com/example/server", "source": "github"},
+        "websiteUrl": "https://example.com",
     }
 
 

@@ -56,9 +56,7 @@ def reviews(visit: Visit) -> None:
         visit.open(f"experiments/{experiment}/traces")
         page.get_by_role("link", name=f"Open trace {visit.ids[item]} — output").click()
         drawer = page.get_by_role("dialog")
-        if item == "item":
-            # The pane stays open for the next trace.
-            visit.by_component("shared.model-trace-explorer.assessments-pane-toggle").click()
+        visit.by_component("shared.model-trace-explorer.assessments-pane-toggle").click()
         drawer.get_by_text("Ideal answer").wait_for()
         # Shows the rationale.
         drawer.get_by_text(correct, exact=True).locator("xpath=preceding::button[1]").click()

@@ -120,8 +120,22 @@ class Sweep:
         """Presses the last button of a path, after the buttons before it. Returns the buttons that are
         visible then, unless the address has changed.
         """
-        press = Press([_named(button) for button in path], chosen=path[-1]["chosen"])
+        press = self._pressed(path)
+        if press.failure or press.dead:
+            # The page may keep a state that it does not show, such as the tab of a closed dialog.
+            self._open()
+            press = self._pressed(path)
         self.presses.append(press)
+        state = self._current
+        self._write(press)
+        layers = {*press.opened, path[-1]["layer"]}
+        found = [button for button in state["buttons"] if button["layer"] in layers and not button["aside"]] if self._page.url == self._opened else None
+        self._restore(press)
+        return found
+
+    def _pressed(self, path: list[dict]) -> Press:
+        """Presses the buttons of a path, and returns the result of the last one."""
+        press = Press([_named(button) for button in path], chosen=path[-1]["chosen"])
         state = self._current
         for number, button in enumerate(path):
             last = number == len(path) - 1
@@ -130,26 +144,22 @@ class Sweep:
                 press.failure = f"not found: {_named(button)}"
                 break
             place = self._page.locator(f'[data-sweep="{index}"]')
-            before_hover = state
             self._asked, self._others = [], []
             address = self._page.url
             try:
                 if last:
                     place.hover(timeout=_CLICK_MS)
-                    before_hover = self._idle()
-                    place = self._page.locator(f'[data-sweep="{self._index(before_hover, button)}"]')
+                    before = self._idle()
+                    place = self._page.locator(f'[data-sweep="{self._index(before, button)}"]')
                 place.click(timeout=_CLICK_MS)
             except Error as error:
                 press.failure = f"cannot be pressed: {error.message.splitlines()[0]}"
                 break
             state = self._idle()
             if last:
-                self._record(press, before_hover, state, address)
-        self._write(press)
-        layers = {*press.opened, path[-1]["layer"]}
-        found = [button for button in state["buttons"] if button["layer"] in layers and not button["aside"]] if self._page.url == self._opened else None
-        self._restore(press)
-        return found
+                self._record(press, before, state, address)
+        self._current = state
+        return press
 
     def _index(self, state: dict, button: dict) -> int:
         return next((at for at, other in enumerate(state["buttons"]) if _same(other, button)), -1)
