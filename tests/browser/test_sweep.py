@@ -8,7 +8,7 @@ from playwright.sync_api import Browser
 
 from tests.browser.sweep import RECORD_CLIPBOARD, Press, Sweep, differences
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
 _PAGE = """<!doctype html><html><body><p>a page</p>
 <button id="live">live</button> <button>dead</button> <button disabled>disabled</button> <button aria-disabled="true">off</button>
