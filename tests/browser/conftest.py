@@ -33,7 +33,7 @@ Both = dict[str, Seen]
 @pytest.fixture(scope="session")
 def desks(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[dict[str, Desk]]:
     """Yields a browser on stock MLflow and one on the server under test."""
-    _require_chromium()
+    require_chromium()
     parts = _parts(request.session)
     starts = {"reference": _stock, "subject": _stock if subject_is_stock_mlflow() else _ours}
     directories = {side: tmp_path_factory.mktemp(side) for side in starts}
@@ -83,7 +83,7 @@ def browser() -> Iterator[Browser]:
     """Yields a browser in this thread, for tests that need visits of their own. While it exists, no
     other event loop can run in the thread.
     """
-    _require_chromium()
+    require_chromium()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
         yield browser
@@ -123,7 +123,7 @@ def unexpected(visit: Visit) -> list[str]:
     return [problem for problem in visit.end().problems if not ALLOWED.problem("newcomer", "subject", problem)]
 
 
-def _require_chromium() -> None:
+def require_chromium() -> None:
     if not Path(CHROMIUM).is_file():
         pytest.fail(f"{CHROMIUM} is missing: install Debian's package chromium (apt-get install chromium)")
 

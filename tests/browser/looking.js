@@ -40,7 +40,7 @@
   const measuring = (element) => element.id === "recharts_measurement_span";
   const lines = text(document.body, (element) => grid_body(element) || assistant(element) || measuring(element));
   const turning = [...document.querySelectorAll("[class*=spin-spinning], [aria-busy=true]")].filter(shown).length;
-  const notBuilt = /^#\/(gateway|skills|account|admin|settings\/llm-connections|experiments\/\d+\/(judges|playground))/;
+  const notBuilt = /^#\/(gateway|account|admin|settings\/llm-connections|experiments\/\d+\/(judges|playground))/;
   const nowhere = [...document.querySelectorAll("a[href]")].filter(shown).map((link) => link.getAttribute("href")).filter((address) => notBuilt.test(address));
   return { lines: [...lines, ...grids.flatMap(rows)], turning: turning + lines.filter((line) => /^Loading/.test(line)).length, nowhere };
 }

@@ -106,9 +106,8 @@ class NextStockMlflow(StockMlflow):
         paths = [environment.get("PYTHONPATH", str(release)), str(_REPOSITORY / "tests/support/startup"), str(_REPOSITORY)]
         environment["PYTHONPATH"] = os.pathsep.join(paths)
         directory.mkdir(parents=True, exist_ok=True)
-        url = f"sqlite:///{stock_database(directory)}"
-        command = [sys.executable, "-c", _MAKE_TABLES, url]
-        subprocess.run(command, env=child_environment(**environment), cwd=directory, check=True, capture_output=True)
+        if not stock_database(directory).exists():
+            shutil.copyfile(_empty_database_of(release, environment), stock_database(directory))
         super().__init__(directory, first_experiment_id, options=options, environment=environment)
 
 
@@ -181,6 +180,21 @@ def _empty_database() -> Path:
     made = run(["-c", _MAKE_TABLES, f"sqlite:///{file}"], child_environment(), directory)
     if made.returncode != 0:
         raise RuntimeError(made.stderr)
+    return file
+
+
+def _empty_database_of(release: Path, environment: Mapping[str, str]) -> Path:
+    """Creates a database of another release with tables and without rows, next to the release,
+    unless there is one already. Returns its path.
+    """
+    file = release / "empty.db"
+    if not file.exists():
+        with tempfile.TemporaryDirectory(dir=release) as directory:
+            made = Path(directory, file.name)
+            command = [sys.executable, "-c", _MAKE_TABLES, f"sqlite:///{made}"]
+            subprocess.run(command, env=child_environment(**environment), cwd=directory, check=True, capture_output=True)
+            # Another process may create it at the same time, with the same content.
+            made.replace(file)
     return file
 
 

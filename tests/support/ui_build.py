@@ -15,6 +15,8 @@ sys.path.append(str(_REPOSITORY / "tools"))
 import fetch_ui  # noqa: E402
 import ui_bundles  # noqa: E402, F401
 
+from tests.support.next_release import next_release  # noqa: E402
+
 
 @functools.cache
 def installed_build() -> Path:
@@ -33,6 +35,13 @@ def installed_build() -> Path:
             (made / "version").write_text("not to be served")
             _rename(made, target)
     return target / "build"
+
+
+def next_build() -> Path:
+    """Returns the directory of the user interface of MLflow 3.18.0, without compressed copies and
+    bundles, which the server does not require.
+    """
+    return next_release() / "mlflow/server/js/build"
 
 
 def _rename(made: Path, target: Path) -> None:
