@@ -6,7 +6,7 @@
 //! MLflow server without basic authentication.
 //!
 //! `users.rs`, `roles.rs`, `grants.rs` and `workspaces.rs` contain endpoints. `signin_page.rs`,
-//! `token_page.rs` and `signup_page.rs` contain pages. `lease_delay.rs` delays the response to a
+//! `token_page.rs` and `signup_page.rs` contain pages. `oauth/` issues tokens to clients. `lease_delay.rs` delays the response to a
 //! change until the change is in effect in every process. See `docs/adr/0049-users.md`,
 //! `docs/adr/0050-sessions-and-tokens.md` and `docs/guide/security.md`.
 
@@ -15,6 +15,7 @@ mod declaration;
 mod grants;
 mod html_page;
 mod lease_delay;
+mod oauth;
 mod parameters;
 mod roles;
 mod routes;

@@ -25,9 +25,13 @@ mod tokens;
 mod users;
 mod workspaces;
 
+use std::sync::Arc;
+
 use access::Scope;
 use permissions::{PasswordPolicy, Passwords, UserAuthorizer};
 use table::Table;
+
+use crate::oauth::oauth_state::OauthState;
 
 pub(crate) use default_roles::DefaultRoles;
 pub(crate) use grants::permissions_of;
@@ -50,13 +54,19 @@ pub struct Store {
     data: Table,
     access: Table,
     authorizer: UserAuthorizer,
+    oauth: Arc<OauthState>,
 }
 
 impl Store {
     /// Returns a store over both tables. `basic` is the authorizer that reads them.
     #[must_use]
     pub fn new(data: Table, access: Table, basic: UserAuthorizer) -> Self {
-        Self { data, access, authorizer: basic }
+        Self { data, access, authorizer: basic, oauth: Arc::default() }
+    }
+
+    /// Returns the state of the OAuth endpoints in this process.
+    pub(crate) fn oauth(&self) -> &OauthState {
+        &self.oauth
     }
 
     fn passwords(&self) -> &Passwords {

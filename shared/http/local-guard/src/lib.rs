@@ -88,9 +88,9 @@ fn origin_of(url: &str) -> Option<&str> {
     Some(&url[..end])
 }
 
-/// Pages of this server that links may lead to: the main page, the sign-in page and the page of
-/// tokens.
-const LINKED_PAGES: [&str; 3] = ["", "signin", "tokens"];
+/// Pages of this server that links may lead to: the main page, the sign-in page, the page of tokens,
+/// and the page on which users approve the login of a client.
+const LINKED_PAGES: [&str; 4] = ["", "signin", "tokens", "login"];
 
 /// Checks whether the user follows a link to a page of this server. This reveals nothing to the
 /// page that contains the link.
@@ -198,7 +198,7 @@ mod tests {
             ("sec-fetch-mode", "navigate"),
             ("sec-fetch-dest", "document"),
         ];
-        for page in ["/", "/signin", "/signin?next=%2Ftokens", "/tokens"] {
+        for page in ["/", "/signin", "/signin?next=%2Ftokens", "/tokens", "/login?user_code=BCDF-GHJK"] {
             assert_eq!(status("GET", page, &link).await, StatusCode::OK, "{page}");
             assert_eq!(status("POST", page, &link).await, StatusCode::FORBIDDEN, "{page}");
         }
