@@ -2,6 +2,7 @@
 //! users' access. For operators with access to the tables.
 
 mod identities;
+mod providers;
 
 use std::io::{BufRead, IsTerminal};
 
@@ -80,6 +81,9 @@ enum Command {
         #[command(flatten)]
         place: TableOptions,
     },
+    /// Show or replace the identity providers at which users sign in, and the rules that give them
+    /// roles.
+    Providers(providers::ProvidersOptions),
     /// Link an identity at an identity provider to a user, who can then sign in with it.
     Link {
         #[command(flatten)]
@@ -201,6 +205,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             };
             print_line(&format!("Unmapped {principal}. {is}."));
         }
+        Command::Providers(options) => providers::run(&options).await?,
         Command::Link { identity, create } => identities::link(&identity, create).await?,
         Command::Unlink { identity } => identities::unlink(&identity).await?,
         Command::Identities { user, place } => identities::list(&store(&place).await?, user.as_deref()).await?,
