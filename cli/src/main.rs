@@ -12,6 +12,7 @@ mod engine;
 mod feed;
 mod gc;
 mod housekeeping;
+mod login;
 mod metrics;
 mod migrate;
 mod output;
@@ -59,6 +60,8 @@ enum Command {
     /// Open the UI of a stack whose API requires signed requests, through a local server that signs
     /// them.
     Proxy(proxy::Options),
+    /// Log in to a server, and store a token on this machine: for scripts and notebooks of its user.
+    Login(login::Options),
     /// Create the first administrator, grant users access to everything, and disable users. Servers
     /// can keep running.
     Admin(admin::Options),
@@ -142,6 +145,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         // Boxed, because it is by far the largest of these futures.
         Command::Serve(options) => Box::pin(serve::run(options)).await,
         Command::Proxy(options) => proxy::run(options).await,
+        Command::Login(options) => login::run(options).await,
         Command::Admin(options) => Box::pin(admin::run(options)).await,
         Command::Token(options) => token::run(options).await,
         Command::Webhooks(options) => webhooks::run(options).await,

@@ -19,6 +19,13 @@ pub(crate) fn print_line(text: &str) {
     }
 }
 
+/// Prints a text for the user at the terminal to standard error, so that it does not mix with the
+/// output of the command.
+pub(crate) fn print_note(text: &str) {
+    // There is no other place to report that standard error cannot be written.
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
 /// Returns whether writing a line has failed. A pipe that the reader has closed is not a failure.
 pub(crate) fn has_failed() -> bool {
     HAS_FAILED.load(Ordering::Relaxed)

@@ -342,6 +342,9 @@ ELSEWHERE = {
     "/static-files/{path}": "open",
     "/signin": "MLflow has no such page",
     "/tokens": "MLflow has no such page",
+    "/login": "MLflow has no such page",
+    "/oauth/device": "MLflow has no such endpoint",
+    "/oauth/token": "MLflow has no such endpoint",
     "/signup": "test_same_rows.py",
     "/graphql": "covered by `_SHOWN` in `test_same_decisions.py`",
 }

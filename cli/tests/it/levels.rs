@@ -279,8 +279,8 @@ async fn walked(workspace: &'static str) -> (Vec<String>, Found) {
     }));
     let mut walk = SampleClient::new(tried.clone());
     test_site::route_samples::all(&mut walk).await;
-    for method in ["GET", "POST"] {
-        let request = Request::builder().method(method).uri("/tokens").body(Body::empty()).unwrap();
+    for (method, page) in [("GET", "/tokens"), ("POST", "/tokens"), ("GET", "/login"), ("POST", "/login")] {
+        let request = Request::builder().method(method).uri(page).body(Body::empty()).unwrap();
         tried.clone().oneshot(request).await.unwrap();
     }
     (titles, found)

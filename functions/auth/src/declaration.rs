@@ -32,6 +32,8 @@ pub const DOMAIN: Domain = Domain::with_router(
             "/signup",
             "/signin",
             "/tokens",
+            "/login",
+            "/oauth/{*path}",
         ],
         table: Some(TableRights {
             actions: TableActions::Write,

@@ -6,8 +6,8 @@
 //! MLflow server without basic authentication.
 //!
 //! `users.rs`, `roles.rs`, `grants.rs` and `workspaces.rs` contain endpoints. `signin_page.rs`,
-//! `token_page.rs` and `signup_page.rs` contain pages, and `sign_on/` signs users in at identity
-//! providers. `lease_delay.rs` delays the response to a
+//! `token_page.rs` and `signup_page.rs` contain pages. `sign_on/` signs users in at identity
+//! providers, and `oauth/` issues tokens to clients. `lease_delay.rs` delays the response to a
 //! change until the change is in effect in every process. See `docs/adr/0049-users.md`,
 //! `docs/adr/0050-sessions-and-tokens.md` and `docs/guide/security.md`.
 
@@ -16,6 +16,7 @@ mod declaration;
 mod grants;
 mod html_page;
 mod lease_delay;
+mod oauth;
 mod parameters;
 mod renewal_endpoint;
 mod response_cookies;

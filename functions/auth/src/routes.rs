@@ -4,6 +4,7 @@ use access::Permission::{Create, Delete, List as ListOf, Manage, Read, Share, Si
 use access::Resource::{Role, User, Workspace};
 use service::{Paths, Route};
 
+use crate::oauth::{self, login_page};
 use crate::store::{Store, WorkspaceStore};
 use crate::{grants, renewal_endpoint, roles, signin_page, signup_page, token_page, users, workspaces};
 
@@ -31,6 +32,10 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::open("POST", "/ajax-api/2.0/mlflow/users/renew-session", renewal_endpoint::renew_session),
         Route::to::<token_page::Show>("GET", "/tokens", SignedIn).under(Paths::Bare),
         Route::to::<token_page::Submit>("POST", "/tokens", SignedIn).under(Paths::Bare),
+        Route::to::<login_page::Show>("GET", "/login", SignedIn).under(Paths::Bare),
+        Route::to::<login_page::Submit>("POST", "/login", SignedIn).under(Paths::Bare),
+        Route::open("POST", "/oauth/device", oauth::device),
+        Route::open("POST", "/oauth/token", oauth::token),
         //
         Route::to::<users::Current>("GET", "users/current", SignedIn),
         Route::to::<users::Get>("GET", "users/get", Read(User)),

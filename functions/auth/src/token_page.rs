@@ -86,7 +86,7 @@ pub fn format_date(seconds: i64) -> String {
 
 /// Checks that the caller may manage tokens. A caller that authenticates with a token may not,
 /// because a token that it creates could outlive it.
-fn check_may_manage_tokens(scope: &Scope) -> Result<()> {
+pub(crate) fn check_may_manage_tokens(scope: &Scope) -> Result<()> {
     let sent = scope.identity().request_credentials.as_ref().map(|sent| &sent.credentials);
     match sent {
         Some(Credentials::Password(..) | Credentials::Session(..)) => Ok(()),

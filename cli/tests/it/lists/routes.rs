@@ -96,6 +96,8 @@ const OTHERS: &[(&str, &str)] = &[
     ("GET /version", OWN),
     ("GET /tokens", OWN),
     ("POST /tokens", OWN),
+    ("GET /login", OWN),
+    ("POST /login", OWN),
     ("GET /api/2.0/mlflow/users/current", OWN),
     ("GET /api/3.0/mlflow/users/current/permissions", OWN),
     //

@@ -4,7 +4,7 @@ import os
 
 from mlflow.tracking.request_auth.abstract_request_auth_provider import RequestAuthProvider
 
-from mlflow_serverless_auth.signer import SigV4
+from mlflow_serverless_auth.auth import ServerlessAuth
 
 _NAME = "mlflow-serverless"
 #: Minimum size in bytes of files that MLflow uploads in parts with presigned URLs, instead of
@@ -28,7 +28,7 @@ class MlflowServerlessAuthProvider(RequestAuthProvider):
     def __init__(self) -> None:
         # Shared by all requests, because it caches credentials. They are resolved at the first
         # request.
-        self._auth = SigV4()
+        self._auth = ServerlessAuth()
         # MLflow creates every installed provider, whether or not it is selected.
         if os.environ.get("MLFLOW_TRACKING_AUTH") == _NAME:
             _lower_the_size_of_uploads_in_parts()
@@ -37,7 +37,7 @@ class MlflowServerlessAuthProvider(RequestAuthProvider):
         """Returns the value of `MLFLOW_TRACKING_AUTH` that selects this provider."""
         return _NAME
 
-    def get_auth(self) -> SigV4:
-        """Returns the signer, which MLflow passes to `requests`. Called for each request."""
+    def get_auth(self) -> ServerlessAuth:
+        """Returns the authentication, which MLflow passes to `requests`. Called for each request."""
         _lower_the_size_of_uploads_in_parts()
         return self._auth

@@ -10,7 +10,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.session import Session
 
-from mlflow_serverless_auth import url
+from mlflow_serverless_auth import uploads, url
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials, ReadOnlyCredentials
@@ -23,10 +23,6 @@ _SERVICE = "execute-api"
 #: `Accept-Encoding` and `Connection`.
 _SIGNED = {"host", "content-type"}
 _AMAZON = "x-amz-"
-
-#: Path of file uploads. MLflow derives the content type from the file's name. API Gateway passes a
-#: body with a text type to Lambda as text, and replaces bytes that are not valid UTF-8.
-_FILES = "/mlflow-artifacts/artifacts/"
 
 #: Headers that botocore adds. Only temporary credentials have a security token.
 _ADDED = ("Authorization", "X-Amz-Date", "X-Amz-Security-Token")
@@ -62,15 +58,13 @@ class SigV4:
         if isinstance(request.body, str):
             request.body = request.body.encode()
         _check_body(request.body)
-        _say_the_length_of_an_empty_file(request)
-        if request.method == "PUT" and _FILES in request.url:
-            request.headers["Content-Type"] = "application/octet-stream"
+        uploads.prepare(request)
         for name in _ADDED:
             request.headers.pop(name, None)
         signed = AWSRequest(request.method, request.url, _headers_to_sign(request), data=request.body)
         SigV4Auth(self._current_credentials(), _SERVICE, self._region(request.url)).add_auth(signed)
         request.headers.update({name: signed.headers[name] for name in _ADDED if name in signed.headers})
-        request.register_hook("response", _before_redirect)  # type: ignore[no-untyped-call]
+        request.register_hook("response", before_redirect)  # type: ignore[no-untyped-call]
         return request
 
     def _current_credentials(self) -> ReadOnlyCredentials:
@@ -82,7 +76,8 @@ class SigV4:
         if credentials is None:
             raise SigningError(
                 "There are no AWS credentials to sign the request with. Set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
-                "AWS_SECRET_ACCESS_KEY, or run where a role provides them."
+                "AWS_SECRET_ACCESS_KEY, or run where a role provides them. If the server has users, run "
+                "mlflow-serverless login."
             )
         return credentials.get_frozen_credentials()
 
@@ -127,21 +122,9 @@ def _check_body(body: Any) -> None:
         raise SigningError("A file that is sent in a signed request has to be opened in binary mode.")
 
 
-def _say_the_length_of_an_empty_file(request: PreparedRequest) -> None:
-    """Sets the length of an empty file. `requests` would use chunked encoding, which API Gateway may not support."""
-    if "Transfer-Encoding" not in request.headers or not hasattr(request.body, "seek"):
-        return
-    at = request.body.tell()
-    if request.body.seek(0, os.SEEK_END) == at:
-        request.body = b""
-        del request.headers["Transfer-Encoding"]
-        request.headers["Content-Length"] = "0"
-    else:
-        request.body.seek(at)
-
-
-def _before_redirect(response: Response, **_: Any) -> None:
-    """Removes the signature before a redirect is followed. It applies to one URL, and the token must not be disclosed.
+def before_redirect(response: Response, **_: Any) -> None:
+    """Removes the credentials before a redirect is followed. A signature applies to one URL, and no token may be
+    disclosed.
 
     `requests` copies the headers of this request to the next one. It only drops `Authorization`, and only if the host
     changes. S3 refuses a presigned URL with any of these headers.

@@ -25,9 +25,13 @@ mod tokens;
 mod users;
 mod workspaces;
 
+use std::sync::Arc;
+
 use access::Scope;
 use permissions::{PasswordPolicy, Passwords, UserAuthorizer};
 use table::Table;
+
+use crate::oauth::login_limits::LoginLimits;
 
 pub(crate) use default_roles::DefaultRoles;
 pub(crate) use grants::permissions_of;
@@ -53,13 +57,14 @@ pub struct Store {
     access: Table,
     authorizer: UserAuthorizer,
     sign_on: SignOnServices,
+    limits: Arc<LoginLimits>,
 }
 
 impl Store {
     /// Returns a store over both tables. `basic` is the authorizer that reads them.
     #[must_use]
     pub fn new(data: Table, access: Table, basic: UserAuthorizer) -> Self {
-        Self { data, access, authorizer: basic, sign_on: SignOnServices::default() }
+        Self { data, access, authorizer: basic, sign_on: SignOnServices::default(), limits: Arc::default() }
     }
 
     /// Sets the services with which users sign in at identity providers.
@@ -71,6 +76,11 @@ impl Store {
     /// Returns the services with which users sign in at identity providers.
     pub(crate) fn sign_on(&self) -> &SignOnServices {
         &self.sign_on
+    }
+
+    /// Returns the limits of logins of clients.
+    pub(crate) fn login_limits(&self) -> &LoginLimits {
+        &self.limits
     }
 
     fn passwords(&self) -> &Passwords {

@@ -90,7 +90,7 @@ fn origin_of(url: &str) -> Option<&str> {
 
 /// Pages of this server that links may lead to. An identity provider redirects to the sign-in page,
 /// which redirects to any of the others. The browser reports both redirects as cross-site.
-const LINKED_PAGES: [&str; 4] = ["", "signin", "signup", "tokens"];
+const LINKED_PAGES: [&str; 5] = ["", "signin", "signup", "tokens", "login"];
 
 /// Checks whether the user follows a link to a page of this server. This reveals nothing to the
 /// page that contains the link.
@@ -198,7 +198,9 @@ mod tests {
             ("sec-fetch-mode", "navigate"),
             ("sec-fetch-dest", "document"),
         ];
-        for page in ["/", "/signin", "/signin?next=%2Ftokens", "/signin?code=a&state=b", "/signup", "/tokens"] {
+        let code = "/signin?code=a&state=b";
+        for page in ["/", "/signin", "/signin?next=%2Ftokens", code, "/signup", "/tokens", "/login?user_code=BCDF-GHJK"]
+        {
             assert_eq!(status("GET", page, &link).await, StatusCode::OK, "{page}");
             assert_eq!(status("POST", page, &link).await, StatusCode::FORBIDDEN, "{page}");
         }

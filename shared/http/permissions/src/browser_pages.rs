@@ -10,7 +10,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 /// Path of the sign-in page.
 pub const SIGN_IN_PATH: &str = "/signin";
 /// Paths of the pages that require sign-in.
-pub const PAGE_PATHS: [&str; 3] = ["/", "/tokens", "/signup"];
+pub const PAGE_PATHS: [&str; 4] = ["/", "/tokens", "/signup", "/login"];
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Checks whether a request loads one of the pages.
@@ -34,7 +34,8 @@ pub fn is_of_own_page(arrived: &RequestHead) -> bool {
 }
 
 /// Checks whether a browser sent the request from a page of another origin.
-pub(crate) fn is_of_foreign_page(arrived: &RequestHead) -> bool {
+#[must_use]
+pub fn is_of_foreign_page(arrived: &RequestHead) -> bool {
     is_same_origin(arrived) == Some(false)
 }
 
@@ -146,7 +147,7 @@ mod tests {
 
     #[test]
     fn one_comes_back_to_a_page_of_this_server() {
-        for own in ["/", "/?workspace=a", "/tokens", "/signup"] {
+        for own in ["/", "/?workspace=a", "/tokens", "/signup", "/login?user_code=BCDF-GHJK"] {
             assert_eq!(redirect_path(own), own);
         }
         for other in [

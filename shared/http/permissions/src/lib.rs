@@ -32,6 +32,7 @@ mod item_cache;
 mod password_attempts;
 mod password_policy;
 mod passwords;
+mod rate_buckets;
 mod request_credentials;
 mod resources;
 mod rules;
@@ -50,6 +51,7 @@ pub use identification::SignedRequests;
 pub use item_cache::LEASE;
 pub use password_policy::PasswordPolicy;
 pub use passwords::{PasswordHash, Passwords};
+pub use rate_buckets::{Rate, RateBuckets, TakenAttempt, networks};
 pub use rules::{RequiredAction, Requirement, Rule, canonical, rule_of, scorer_of};
 pub use secret::UserSecret;
 pub use sessions_and_tokens::{

@@ -6,73 +6,40 @@
 //! Their number is fixed, so that memory use does not grow with the number of names. Some networks
 //! and users share a bucket; a per-process secret decides which.
 
-use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use mlflow_api::UserName;
-use runtime::clock::Moment;
 
-/// Number of buckets of each kind.
-const BUCKET_COUNT: usize = 4_096;
+use crate::rate_buckets::{Rate, RateBuckets, TakenAttempt, networks};
+
 /// Limit for a network: wrong passwords in a burst, and the interval after which one more is
 /// allowed.
 const NETWORK_RATE: Rate = Rate { burst: 50, refill_interval: Duration::from_secs(3) };
 /// Limit for one user from one network.
 const USER_RATE: Rate = Rate { burst: 10, refill_interval: Duration::from_secs(30) };
-
-#[derive(Clone, Copy)]
-struct Rate {
-    burst: u32,
-    refill_interval: Duration,
-}
-
-/// The number of used attempts in a bucket, and the time of its last refill.
-#[derive(Clone, Copy)]
-struct Bucket {
-    used: u32,
-    since: Moment,
-}
-
-impl Bucket {
-    fn new() -> Self {
-        Self { used: 0, since: Moment::now() }
-    }
-
-    /// Refills the bucket for the time that has passed.
-    fn refill(&mut self, rate: Rate) {
-        let back = self.since.age().as_millis() / rate.refill_interval.as_millis();
-        if back > 0 {
-            self.used = self.used.saturating_sub(u32::try_from(back).unwrap_or(u32::MAX));
-            self.since = Moment::now();
-        }
-    }
-}
-
 /// Limit for a site, which is a larger block of addresses than a network. It keeps an attacker who
 /// has many networks of one site from exhausting the buckets of all networks.
 const SITE_RATE: Rate = Rate { burst: 200, refill_interval: Duration::from_secs(1) };
 
 /// The buckets of all sites, networks and users.
 pub(crate) struct PasswordAttempts {
-    sites: Mutex<Vec<Bucket>>,
-    networks: Mutex<Vec<Bucket>>,
-    users: Mutex<Vec<Bucket>>,
-    bucket_hasher: RandomState,
+    sites: RateBuckets,
+    networks: RateBuckets,
+    users: RateBuckets,
 }
 
 impl Default for PasswordAttempts {
     fn default() -> Self {
-        let all = || Mutex::new(vec![Bucket::new(); BUCKET_COUNT]);
-        Self { sites: all(), networks: all(), users: all(), bucket_hasher: RandomState::new() }
+        let [sites, networks, users] = [SITE_RATE, NETWORK_RATE, USER_RATE].map(RateBuckets::new);
+        Self { sites, networks, users }
     }
 }
 
 /// An attempt that has been taken from the buckets. It counts unless it is [given
 /// back](PasswordAttempt::give_back), even if the client disconnects before the outcome is known.
 pub(crate) struct PasswordAttempt<'a> {
-    taken: Vec<(&'a Mutex<Vec<Bucket>>, usize)>,
+    taken: Vec<TakenAttempt<'a>>,
 }
 
 impl PasswordAttempts {
@@ -81,54 +48,29 @@ impl PasswordAttempts {
     pub(crate) fn take(&self, user: &UserName, from: Option<IpAddr>) -> Option<PasswordAttempt<'_>> {
         let networks = from.map(networks);
         let own = networks.map(|[own, _]| own);
-        let mut wanted = vec![(&self.networks, NETWORK_RATE, self.bucket_hasher.hash_one(own))];
-        wanted.push((&self.users, USER_RATE, self.bucket_hasher.hash_one((own, user))));
-        wanted.extend(networks.map(|[_, site]| (&self.sites, SITE_RATE, self.bucket_hasher.hash_one(site))));
-        let mut taken = PasswordAttempt { taken: Vec::with_capacity(wanted.len()) };
-        for (buckets, rate, hash) in wanted {
-            let place = usize::try_from(hash % BUCKET_COUNT as u64).unwrap_or_default();
-            if !take(buckets, place, rate) {
-                taken.give_back();
-                return None;
-            }
-            taken.taken.push((buckets, place));
+        let mut attempt = PasswordAttempt { taken: Vec::with_capacity(3) };
+        let has_taken = attempt.add(self.networks.take(own))
+            && attempt.add(self.users.take((own, user)))
+            && networks.is_none_or(|[_, site]| attempt.add(self.sites.take(site)));
+        if has_taken {
+            return Some(attempt);
         }
-        Some(taken)
+        attempt.give_back();
+        None
     }
 }
 
-fn take(buckets: &Mutex<Vec<Bucket>>, place: usize, rate: Rate) -> bool {
-    let mut buckets = buckets.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(bucket) = buckets.get_mut(place) else { return false };
-    bucket.refill(rate);
-    let has_room = bucket.used < rate.burst;
-    bucket.used += u32::from(has_room);
-    has_room
-}
+impl<'a> PasswordAttempt<'a> {
+    fn add(&mut self, taken: Option<TakenAttempt<'a>>) -> bool {
+        let is_taken = taken.is_some();
+        self.taken.extend(taken);
+        is_taken
+    }
 
-impl PasswordAttempt<'_> {
     /// Returns the attempt to the buckets, because the password was right or was not checked.
     pub(crate) fn give_back(self) {
-        for (buckets, place) in self.taken {
-            if let Some(bucket) = buckets.lock().unwrap_or_else(PoisonError::into_inner).get_mut(place) {
-                bucket.used = bucket.used.saturating_sub(1);
-            }
-        }
-    }
-}
-
-/// Returns the network of an address, and its site: the largest block of addresses that a site is
-/// usually assigned. For IPv4, both are blocks of 256 addresses. For IPv6, the network has 2^64
-/// addresses and the site 2^80.
-fn networks(address: IpAddr) -> [IpAddr; 2] {
-    match address.to_canonical() {
-        IpAddr::V4(address) => {
-            let [first, second, third, _] = address.octets();
-            [[first, second, third, 0].into(); 2]
-        }
-        IpAddr::V6(address) => {
-            let [first, second, third, fourth, ..] = address.segments();
-            [[first, second, third, fourth, 0, 0, 0, 0].into(), [first, second, third, 0, 0, 0, 0, 0].into()]
+        for taken in self.taken {
+            taken.give_back();
         }
     }
 }
@@ -177,19 +119,6 @@ mod tests {
         let attempts = PasswordAttempts::default();
         for _ in 0..100 {
             attempts.take(&user("ann"), Some(from("2001:db8::1"))).unwrap().give_back();
-        }
-    }
-
-    #[test]
-    fn networks_are_told_apart() {
-        for (one, other, same) in [
-            ("192.0.2.1", "192.0.2.255", true),
-            ("192.0.2.1", "192.0.3.1", false),
-            ("::ffff:192.0.2.1", "192.0.2.7", true),
-            ("2001:db8::1", "2001:db8::ffff:1", true),
-            ("2001:db8::1", "2001:db8:0:1::1", false),
-        ] {
-            assert_eq!(networks(one.parse().unwrap())[0] == networks(other.parse().unwrap())[0], same, "{one} {other}");
         }
     }
 }
