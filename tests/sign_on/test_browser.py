@@ -1,0 +1,380 @@
+"""Single sign-on in Chromium, through `serve`, with npm's `oidc-provider`."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+import requests
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.sign_on.world import PASSWORD, TITLE, World
+from tests.support.processes import wait_until
+
+#: The tests share a server and a provider.
+pytestmark = pytest.mark.xdist_group("sign-on")
+
+_CURRENT = "/ajax-api/2.0/mlflow/users/current"
+_RENEWAL = "/ajax-api/2.0/mlflow/users/renew-session"
+_TEAM = ["ml"]
+#: Starts requests without waiting for them.
+_START = """([path, count]) => { window.started = Promise.all(Array.from({ length: count },
+    () => fetch(path).then((answer) => answer.status))) }"""
+
+
+@contextmanager
+def opened(browser: Browser) -> Iterator[BrowserContext]:
+    """Opens a browser without cookies."""
+    context = browser.new_context(viewport={"width": 1440, "height": 1000}, locale="en-US")
+    context.set_default_timeout(60_000)
+    try:
+        yield context
+    finally:
+        context.close()
+
+
+def person(site: World, name: str, groups: list[str] | None = None) -> str:
+    """Creates an account at the provider, and returns the name that its user gets."""
+    user = f"{name}@example.com"
+    site.provider.put(name, email=user, groups=_TEAM if groups is None else groups)
+    return user
+
+
+def run_page(site: World, name: str) -> tuple[str, str]:
+    """Creates a run, and returns its name and the address of its page."""
+    experiment = site.post("2.0/mlflow/experiments/create", {"name": f"experiment of {name}"})["experiment_id"]
+    run = site.post("2.0/mlflow/runs/create", {"experiment_id": experiment, "run_name": f"run of {name}"})
+    return f"run of {name}", f"{site.url}/#/experiments/{experiment}/runs/{run['run']['info']['run_id']}"
+
+
+def select_provider(page: Page) -> None:
+    page.get_by_role("link", name=TITLE).first.click()
+
+
+def continue_as(page: Page, account: str) -> None:
+    """Fills in the form of the provider."""
+    page.get_by_label("Account").fill(account)
+    page.get_by_role("button", name="Continue").click()
+
+
+def sign_in(page: Page, site: World, account: str) -> None:
+    page.goto(f"{site.url}/")
+    select_provider(page)
+    continue_as(page, account)
+    page.wait_for_url(f"{site.url}/")
+    expect(page.get_by_role("heading", name="Sign in")).to_be_hidden()
+
+
+def status(page: Page, path: str, method: str = "GET") -> int:
+    """Returns the status of a request that a script of the page sends."""
+    return page.evaluate("([path, method]) => fetch(path, { method }).then((answer) => answer.status)", [path, method])
+
+
+def session_cookies(context: BrowserContext) -> list:
+    return [cookie for cookie in context.cookies() if cookie["name"].startswith("mlflow_session")]
+
+
+def test_a_person_signs_in_from_a_link_and_signs_out_for_good(browser: Browser, site: World) -> None:
+    user = person(site, "ann")
+    run, address = run_page(site, "ann")
+    with opened(browser) as context:
+        page = context.new_page()
+        page.goto(address)
+        select_provider(page)
+        continue_as(page, "ann")
+        # The role that the rule for the group gives allows reading the run.
+        expect(page.get_by_text(run).first).to_be_visible()
+        assert page.url == address
+        stolen = context.cookies()
+        assert site.current(stolen).json()["username"] == user
+
+        # Signs out with the page's own button.
+        page.goto(f"{site.url}/")
+        page.get_by_text(user, exact=True).first.click()
+        page.get_by_text("Log out", exact=False).or_(page.get_by_text("Logout")).first.click()
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        assert site.current(stolen).status_code == 401
+        renewed = requests.post(f"{site.url}{_RENEWAL}", headers=headers_of(stolen), timeout=60)
+        assert renewed.status_code == 401
+        assert not session_cookies(context)
+
+        # Nothing signs the person in again, although the provider would.
+        page.goto(address)
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        # Sign-on takes one click as long as the session at the provider exists.
+        select_provider(page)
+        expect(page.get_by_text(run).first).to_be_visible()
+
+
+def test_signing_out_at_the_provider_as_well(browser: Browser, site: World) -> None:
+    user = person(site, "olga")
+    with opened(browser) as context:
+        page = context.new_page()
+        sign_in(page, site, "olga")
+        page.get_by_text(user, exact=True).first.click()
+        page.get_by_text("Log out", exact=False).or_(page.get_by_text("Logout")).first.click()
+        page.get_by_role("link", name="Sign out").click()
+        page.get_by_role("button", name="Sign out at the provider").click()
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        select_provider(page)
+        expect(page.get_by_role("heading", name="Identity provider")).to_be_visible()
+
+
+def test_thirty_requests_in_two_tabs_cause_one_refresh(browser: Browser, site: World) -> None:
+    user = person(site, "bob")
+    with opened(browser) as context:
+        tabs = [context.new_page(), context.new_page()]
+        sign_in(tabs[0], site, "bob")
+        tabs[1].goto(f"{site.url}/")
+        for tab in tabs:
+            expect(tab.get_by_text(user, exact=True).first).to_be_visible()
+        # The second tab sends its requests while the refresh of the first is in progress.
+        site.provider.answer_tokens(delay_ms=1_000)
+        try:
+            before = site.provider.refreshes()
+            site.overdue(user)
+            overdue(site, context)
+            for tab in tabs:
+                tab.evaluate(_START, [_CURRENT, 15])
+            statuses = [tab.evaluate("window.started") for tab in tabs]
+        finally:
+            site.provider.answer_tokens()
+        assert statuses == [[200] * 15] * 2
+        assert site.provider.refreshes()[len(before) :] == [200]
+
+        # The refresh token that was issued last is the one that is stored.
+        site.overdue(user)
+        overdue(site, context)
+        assert status(tabs[1], _CURRENT) == 200
+        assert site.provider.refreshes()[len(before) :] == [200, 200]
+
+
+def test_concurrent_renewals_without_the_script_present_the_token_once(browser: Browser, site: World) -> None:
+    user = person(site, "bea")
+    with opened(browser) as context:
+        sign_in(context.new_page(), site, "bea")
+        headers = headers_of(context.cookies())
+    site.provider.answer_tokens(delay_ms=500)
+    try:
+        before = site.provider.refreshes()
+        site.overdue(user)
+        with ThreadPoolExecutor(30) as threads:
+            send = lambda _: requests.post(f"{site.url}{_RENEWAL}", headers=headers, timeout=60).status_code  # noqa: E731
+            statuses = list(threads.map(send, range(30)))
+    finally:
+        site.provider.answer_tokens()
+    assert site.provider.refreshes()[len(before) :] == [200]
+    # None of them ends the session, whether it waits for the renewal or not.
+    assert 401 not in statuses
+    assert statuses.count(200) >= 1
+    assert requests.get(f"{site.url}{_CURRENT}", headers=headers, timeout=60).status_code == 200
+
+
+def test_a_page_that_is_opened_with_an_overdue_session_renews_it(browser: Browser, site: World) -> None:
+    user = person(site, "eva")
+    run, address = run_page(site, "eva")
+    with opened(browser) as context:
+        sign_in(context.new_page(), site, "eva")
+        before = site.provider.refreshes()
+        site.overdue(user)
+        overdue(site, context)
+        page = context.new_page()
+        page.goto(address)
+        expect(page.get_by_text(run).first).to_be_visible()
+        assert page.url == address
+        assert site.provider.refreshes()[len(before) :] == [200]
+
+
+def test_a_removed_person_is_locked_out(browser: Browser, site: World) -> None:
+    user = person(site, "carol")
+    with opened(browser) as context:
+        page = context.new_page()
+        sign_in(page, site, "carol")
+        token = token_of(page, site)
+        assert with_token(site, token) == 200
+        site.provider.remove("carol")
+        # The interval has not passed.
+        assert status(page, _CURRENT) == 200
+        site.overdue(user)
+        overdue(site, context)
+        cookies = context.cookies()
+        page.evaluate(_START, [_CURRENT, 1])
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        assert site.current(cookies).status_code == 401
+        select_provider(page)
+        # The provider does not know the person, either.
+        expect(page.get_by_role("heading", name="Identity provider")).to_be_visible()
+    # Tokens last until the provider's last confirmation has expired.
+    assert with_token(site, token) == 200
+    site.confirmed_until(user, int(time.time()) - 1)
+    wait_until(lambda: with_token(site, token) == 401, "end of the token", site.server.process)
+
+
+def test_a_group_that_is_removed_takes_its_role_away(browser: Browser, site: World) -> None:
+    user = person(site, "dave", ["ml", "admins"])
+    with opened(browser) as context:
+        page = context.new_page()
+        sign_in(page, site, "dave")
+        assert status(page, "/ajax-api/3.0/mlflow/roles/list") == 200
+        assert is_administrator(site, user)
+        site.provider.put("dave", email=user, groups=["ml"])
+        site.overdue(user)
+        overdue(site, context)
+        assert status(page, _CURRENT) == 200
+        assert not is_administrator(site, user)
+        assert roles(site, user) == ["trainers"]
+
+        # Without any of the required groups, the person is not admitted.
+        site.provider.put("dave", email=user, groups=[])
+        site.overdue(user)
+        overdue(site, context)
+        cookies = context.cookies()
+        page.evaluate(_START, [_CURRENT, 1])
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        assert site.current(cookies).status_code == 401
+        select_provider(page)
+        expect(page.get_by_role("alert")).to_contain_text("groups")
+        assert not session_cookies(context)
+
+
+def test_two_attempts_at_once_return_to_their_own_pages(browser: Browser, site: World) -> None:
+    person(site, "fred")
+    first, second = (run_page(site, name) for name in ("fred one", "fred two"))
+    with opened(browser) as context:
+        tabs = [context.new_page(), context.new_page()]
+        for tab, (_, address) in zip(tabs, (first, second), strict=True):
+            tab.goto(address)
+            select_provider(tab)
+            expect(tab.get_by_label("Account")).to_be_visible()
+        for tab, (run, address) in reversed(list(zip(tabs, (first, second), strict=True))):
+            continue_as(tab, "fred")
+            expect(tab.get_by_text(run).first).to_be_visible()
+            assert tab.url == address
+
+
+def test_responses_of_the_provider_are_accepted_once_and_in_their_own_browser(browser: Browser, site: World) -> None:
+    person(site, "gina")
+    with opened(browser) as context, opened(browser) as other:
+        page, foreign = context.new_page(), other.new_page()
+        page.goto(f"{site.url}/")
+        select_provider(page)
+        # Stops in front of the response.
+        answers: list[str] = []
+        page.route(f"{site.url}/signin?code=*", lambda route: (answers.append(route.request.url), route.abort()))
+        continue_as(page, "gina")
+        wait_until(lambda: page.wait_for_timeout(50) or answers, "the provider's response", site.server.process)
+        page.unroute(f"{site.url}/signin?code=*")
+        [answer] = answers
+
+        for forged in (answer, answer.replace("state=", "state=x"), f"{site.url}/signin?code=x&state=y"):
+            foreign.goto(forged)
+            expect(foreign.get_by_role("alert")).to_be_visible()
+            assert not session_cookies(other)
+        page.goto(answer.replace("state=", "state=x"))
+        expect(page.get_by_role("alert")).to_be_visible()
+        assert not session_cookies(context)
+        page.goto(answer)
+        expect(page.get_by_role("heading", name="Sign in")).to_be_hidden()
+        [session] = session_cookies(context)
+        page.goto(answer)
+        assert session_cookies(context) in ([session], [])
+        assert len(site.sessions("gina@example.com")) <= 1
+
+
+def test_a_provider_that_is_down_ends_no_session_and_passwords_work(browser: Browser, site: World) -> None:
+    user = person(site, "hugo")
+    with opened(browser) as context, opened(browser) as other:
+        page = context.new_page()
+        sign_in(page, site, "hugo")
+        site.provider.answer_tokens(status=503)
+        try:
+            site.overdue(user)
+            overdue(site, context)
+            assert status(page, _CURRENT) == 200
+            administrator = other.new_page()
+            administrator.goto(f"{site.url}/")
+            administrator.get_by_label("Username").fill("admin")
+            administrator.get_by_label("Password").fill(PASSWORD)
+            administrator.get_by_role("button", name="Sign in").click()
+            administrator.wait_for_url(f"{site.url}/")
+            expect(administrator.get_by_role("heading", name="Sign in")).to_be_hidden()
+        finally:
+            site.provider.answer_tokens()
+        # The provider may have received the token. It must accept the one that is presented next.
+        site.overdue(user)
+        overdue(site, context)
+        assert status(page, _CURRENT) == 200
+
+
+def test_a_name_that_is_taken_is_refused_with_the_command_that_links(browser: Browser, site: World) -> None:
+    site.post("2.0/mlflow/users/create", {"username": "ina@example.com", "password": PASSWORD})
+    user = person(site, "ina")
+    with opened(browser) as context:
+        page = context.new_page()
+        page.goto(f"{site.url}/")
+        select_provider(page)
+        continue_as(page, "ina")
+        expect(page.get_by_role("alert")).to_contain_text("admin link")
+        assert not session_cookies(context)
+        linked = site.admin("link", user, "--issuer", site.provider.issuer, "--subject", "ina")
+        assert linked.returncode == 0, linked.stderr
+        page.goto(f"{site.url}/")
+        select_provider(page)
+        page.wait_for_url(f"{site.url}/")
+        assert status(page, _CURRENT) == 200
+        unlinked = site.admin("unlink", user, "--issuer", site.provider.issuer, "--subject", "ina")
+        assert unlinked.returncode == 0, unlinked.stderr
+        wait_until(lambda: site.current(context.cookies()).status_code == 401, "end of the session", site.server.process)
+
+
+@pytest.mark.slow
+def test_the_script_renews_ahead_of_time_once_for_all_tabs(browser: Browser, site: World) -> None:
+    user = person(site, "jane")
+    with opened(browser) as context:
+        tabs = [context.new_page(), context.new_page()]
+        sign_in(tabs[0], site, "jane")
+        before = site.provider.refreshes()
+        # Due in a minute, so that the pages renew within the next minute.
+        site.overdue(user, seconds=-60)
+        overdue(site, context, seconds=-60)
+        for tab in tabs:
+            tab.goto(f"{site.url}/")
+        wait_until(lambda: tabs[0].wait_for_timeout(100) or site.provider.refreshes() != before, "a renewal", site.server.process)
+        tabs[1].wait_for_timeout(20_000)
+        assert site.provider.refreshes()[len(before) :] == [200]
+
+
+def headers_of(cookies: list) -> dict[str, str]:
+    header = "; ".join(f"{cookie['name']}={cookie['value']}" for cookie in cookies)
+    return {"cookie": header, "sec-fetch-site": "same-origin"}
+
+
+def overdue(site: World, context: BrowserContext, seconds: int = 1) -> None:
+    """Sets the cookie from which pages read when the session has to be renewed, as `World.overdue` sets the row."""
+    when = str(int(time.time()) - seconds)
+    context.add_cookies([{"name": "mlflow_renew_by", "value": when, "url": f"{site.url}/"}])
+
+
+def token_of(page: Page, site: World) -> str:
+    """Creates a token on the page of tokens."""
+    page.goto(f"{site.url}/tokens")
+    page.get_by_label("Name").fill("laptop")
+    page.get_by_role("button", name="Create").click()
+    token = page.locator("code", has_text="mlflow-token_").first.inner_text()
+    page.goto(f"{site.url}/")
+    return token
+
+
+def with_token(site: World, token: str) -> int:
+    return requests.get(f"{site.url}/api/2.0/mlflow/users/current", headers={"authorization": f"Bearer {token}"}, timeout=60).status_code
+
+
+def is_administrator(site: World, user: str) -> bool:
+    answer = requests.get(f"{site.url}/api/2.0/mlflow/users/get", params={"username": user}, auth=("admin", PASSWORD), timeout=60)
+    return answer.json()["user"]["is_admin"]
+
+
+def roles(site: World, user: str) -> list[str]:
+    answer = requests.get(f"{site.url}/api/3.0/mlflow/users/roles/list", params={"username": user}, auth=("admin", PASSWORD), timeout=60)
+    return [role["name"] for role in answer.json()["roles"]]
