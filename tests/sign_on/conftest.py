@@ -24,8 +24,8 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Yields a server with a provider, which the tests of a module share. Each uses accounts of its own."""
+    """Yields a server with a provider, which all tests share. Each uses accounts of its own."""
     with world(tmp_path_factory.mktemp("sign-on")) as running:
         yield running

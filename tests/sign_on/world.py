@@ -3,7 +3,7 @@
 import json
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,9 +31,12 @@ class World:
     url: str
     provider: Provider
     server: ServerlessMlflow
+    #: The file with the client secret.
+    secret: Path
     _table: object
     _place: tuple[str, ...]
     _environment: dict[str, str]
+    _start: Callable[[], ServerlessMlflow]
 
     def admin(self, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
         """Runs a command of `admin`. Returns also if it fails."""
@@ -65,6 +68,15 @@ class World:
     def confirmed_until(self, user: str, when: int) -> None:
         """Sets the time until which the provider's confirmation covers the API tokens of a user."""
         self._set(self._rows(user, "U#META"), "confirmed_until", when)
+
+    def set_renewals(self, user: str, attribute: str, value: int) -> None:
+        """Sets an attribute of the rows that have the refresh tokens of a user."""
+        self._set(self._rows(user, "U#RENEWAL#"), attribute, value)
+
+    def start_again(self) -> None:
+        """Starts the server on another port, after it was killed. Its configuration still has the former origin."""
+        self.server = self._start()
+        self.url = self.server.url
 
     def _rows(self, user: str, prefix: str) -> list[dict]:
         condition = Key("PK").eq(f"USER#{user}") & Key("SK").begins_with(prefix)
@@ -101,8 +113,13 @@ def world(directory: Path, *options: str, **settings: object) -> Iterator[World]
         secret.touch(mode=0o600)
         secret.write_text(SECRET)
         served = (*place, "--auth", "basic", "--follow-stream", "--sign-on-secrets", str(secrets), "--ui", str(ui.directory()))
-        server = ServerlessMlflow(directory / "server", options=(*served, *options), environment=credentials)
-        stops.callback(server.stop)
+
+        def start() -> ServerlessMlflow:
+            started = ServerlessMlflow(directory / "server", options=(*served, *options), environment=credentials)
+            stops.callback(started.stop)
+            return started
+
+        server = start()
         running = stops.enter_context(provider(directory / "provider", server.url))
         table = boto3.resource(
             "dynamodb",
@@ -111,7 +128,7 @@ def world(directory: Path, *options: str, **settings: object) -> Iterator[World]
             aws_secret_access_key=engine.secret,
             region_name="local",
         ).Table(_ACCESS_TABLE)
-        made = World(server.url, running, server, table, place, environment)
+        made = World(server.url, running, server, secret, table, place, environment, start)
         role = made.post("3.0/mlflow/roles/create", {"name": "trainers", "workspace": "default"})["role"]["id"]
         permission = {"role_id": role, "resource_type": "experiment", "resource_pattern": "*", "permission": "EDIT"}
         made.post("3.0/mlflow/roles/permissions/add", permission)

@@ -1,0 +1,77 @@
+"""Failures of providers and processes while sessions are renewed."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.sign_on.without_browser import Client
+from tests.sign_on.world import World, world
+from tests.support.processes import wait_until
+
+pytestmark = pytest.mark.xdist_group("sign-on")
+
+
+def person(site: World, name: str) -> str:
+    site.provider.put(name, email=f"{name}@example.com", groups=["ml"])
+    return f"{name}@example.com"
+
+
+def test_a_session_ends_after_the_grace_period_of_an_outage(site: World) -> None:
+    user = person(site, "kim")
+    client = Client(site, "kim")
+    assert client.current(site.url).status_code == 200
+    site.provider.answer_tokens(status=503)
+    try:
+        site.overdue(user)
+        refused = client.current(site.url)
+        assert (refused.status_code, refused.headers.get("mlflow-session")) == (401, "renew")
+        client.renew(site.url)
+        # The session goes on.
+        assert client.current(site.url).status_code == 200
+        site.set_renewals(user, "grace_until", int(time.time()) - 1)
+        site.overdue(user)
+        assert client.renew(site.url).status_code == 401
+        assert client.current(site.url).status_code == 401
+    finally:
+        site.provider.answer_tokens()
+    # The session has ended, and does not come back with the provider.
+    assert client.renew(site.url).status_code == 401
+    assert client.current(site.url).status_code == 401
+
+
+def test_a_client_secret_that_the_provider_refuses_is_reported(site: World) -> None:
+    person(site, "lea")
+    kept = site.secret.read_text()
+    site.secret.write_text("another secret")
+    try:
+        wait_until(lambda: "secret" in Client(site, "lea").answer.text, "sentence about the client secret", site.server.process)
+    finally:
+        site.secret.write_text(kept)
+    wait_until(lambda: Client(site, "lea").cookies.keys() & {"mlflow_user"}, "sign-in with the right secret", site.server.process)
+
+
+@pytest.mark.slow
+def test_a_renewal_whose_process_is_killed_never_presents_its_token_again(tmp_path: Path) -> None:
+    with world(tmp_path) as site:
+        user = person(site, "max")
+        client = Client(site, "max")
+        site.overdue(user)
+        site.provider.answer_tokens(delay_ms=3_600_000)
+        before = site.provider.received()
+        with ThreadPoolExecutor(1) as threads:
+            lost = threads.submit(client.renew, site.url)
+            wait_until(lambda: site.provider.received() > before, "the refresh", site.server.process)
+            site.server.kill()
+            with pytest.raises(requests.RequestException):
+                lost.result()
+        site.provider.answer_tokens()
+        site.start_again()
+        # Another process may still wait for the response.
+        assert client.renew(site.url).status_code != 200
+        site.set_renewals(user, "claimed_until", int(time.time()) - 1)
+        assert client.renew(site.url).status_code == 401
+        assert client.current(site.url).status_code == 401
+        assert site.provider.received() == before + 1
