@@ -4,6 +4,9 @@ use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
+use crate::claims::{Claims, ClaimsError};
+use crate::configuration::{Provider, Tenancy, expected_issuer, is_entra};
+
 /// A person, as a provider identifies them. Names and email addresses change, and may pass to
 /// other people; this pair does not.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -16,6 +19,29 @@ pub struct Person {
 }
 
 impl Person {
+    /// Returns the person whom the claims of a verified token identify, if the provider admits the
+    /// person.
+    ///
+    /// # Errors
+    /// A claim that identifies the person is missing, or the provider does not admit the person
+    /// ([`Provider::check_admission`]).
+    pub fn of(provider: &Provider, claims: &Claims) -> Result<Self, ClaimsError> {
+        provider.check_admission(claims)?;
+        let issuer = claims.identifier("iss")?;
+        let subject = if is_entra(&provider.issuer) {
+            if let Tenancy::Any { template, .. } = Tenancy::of(&provider.issuer) {
+                // `verify` has checked this for the token. Claims of other sources are not verified.
+                if expected_issuer(&template, claims.text("tid")).as_deref() != Some(issuer) {
+                    return Err(ClaimsError::OtherTenant);
+                }
+            }
+            claims.identifier("oid")?
+        } else {
+            claims.identifier("sub")?
+        };
+        Ok(Self { issuer: issuer.to_owned(), subject: subject.to_owned() })
+    }
+
     /// Returns the digest that identifies the person in keys, and to which sessions are bound:
     /// SHA-256 in URL-safe Base64, 43 characters.
     #[must_use]
@@ -32,9 +58,8 @@ mod tests {
 
     #[test]
     fn parts_are_not_confused() {
-        let digest = |issuer: &str, subject: &str| {
-            Person { issuer: issuer.to_owned(), subject: subject.to_owned() }.digest()
-        };
+        let digest =
+            |issuer: &str, subject: &str| Person { issuer: issuer.to_owned(), subject: subject.to_owned() }.digest();
         assert_eq!(digest("https://a", "b").len(), 43);
         assert_ne!(digest("https://a", "b"), digest("https://ab", ""));
         assert_ne!(digest("https://a", "1:b"), digest("https://a1:", "b"));

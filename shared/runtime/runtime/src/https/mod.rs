@@ -10,6 +10,8 @@
 mod built_in_roots;
 mod root_certificates;
 
+use std::time::Duration;
+
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_http_client::{Builder, Connector};
@@ -30,7 +32,20 @@ pub fn client() -> Result<Option<SharedHttpClient>, String> {
 /// # Errors
 /// The built-in root certificates cannot be read.
 pub fn connector() -> Result<SharedHttpConnector, String> {
-    let builder = Connector::builder().connector_settings(HttpConnectorSettings::builder().build());
+    connector_of(HttpConnectorSettings::builder().build())
+}
+
+/// Returns a connector for requests that are not sent by an SDK, which gives up if no connection is
+/// established within a duration. The caller can then be certain that the request was not sent.
+///
+/// # Errors
+/// The built-in root certificates cannot be read.
+pub fn connector_within(connect_timeout: Duration) -> Result<SharedHttpConnector, String> {
+    connector_of(HttpConnectorSettings::builder().connect_timeout(connect_timeout).build())
+}
+
+fn connector_of(settings: HttpConnectorSettings) -> Result<SharedHttpConnector, String> {
+    let builder = Connector::builder().connector_settings(settings);
     let builder = builder.tls_provider(provider());
     let builder = match context()? {
         Some(context) => builder.tls_context(context),
