@@ -65,7 +65,8 @@ const formOf = async (request) => {
 };
 
 const server = createServer();
-server.listen(0, "127.0.0.1", () => {
+server.listen(0, "127.0.0.1");
+server.once("listening", () => {
   const issuer = `http://127.0.0.1:${server.address().port}`;
   const provider = new Provider(issuer, configuration);
   provider.use(async (ctx, next) => {
@@ -97,5 +98,16 @@ server.listen(0, "127.0.0.1", () => {
     log({ event: "answered", grant: ctx.oidc?.params?.grant_type, status: ctx.status, error: ctx.body?.error });
   });
   server.on("request", provider.callback());
+  const { port } = server.address();
+  // Keeps the process alive while it refuses connections.
+  setInterval(() => {}, 60_000);
+  process.on("SIGUSR2", () => {
+    if (server.listening) {
+      server.close(() => console.log("closed"));
+      server.closeAllConnections();
+    } else {
+      server.listen(port, "127.0.0.1", () => console.log("open"));
+    }
+  });
   console.log(`issuer ${issuer}`);
 });

@@ -2,8 +2,10 @@
 
 import fcntl
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,6 +63,14 @@ class Provider:
         self._content |= {"token_status": status, "token_delay_ms": delay_ms}
         self._store()
 
+    def close(self) -> None:
+        """Refuses connections, until `open`. What the provider has issued stays valid."""
+        self._toggle("closed")
+
+    def open(self) -> None:
+        """Accepts connections again."""
+        self._toggle("open")
+
     def refreshes(self) -> list[int]:
         """Returns the statuses of all refreshes so far."""
         return [entry["status"] for entry in self._entries() if entry.get("grant") == "refresh_token"]
@@ -68,6 +78,11 @@ class Provider:
     def received(self) -> int:
         """Returns the number of requests for tokens so far, including those that have not been answered."""
         return sum(entry["event"] == "received" for entry in self._entries())
+
+    def _toggle(self, announcement: str) -> None:
+        announced = self._process.log_text().count(f"\n{announcement}\n")
+        os.kill(self._process.pid, signal.SIGUSR2)
+        wait_until(lambda: self._process.log_text().count(f"\n{announcement}\n") > announced, announcement, self._process)
 
     def _entries(self) -> list[dict]:
         return [json.loads(line) for line in self._log.read_text().splitlines()]

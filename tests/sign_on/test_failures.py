@@ -19,11 +19,16 @@ def person(site: World, name: str) -> str:
     return f"{name}@example.com"
 
 
-def test_a_session_ends_after_the_grace_period_of_an_outage(site: World) -> None:
-    user = person(site, "kim")
-    client = Client(site, "kim")
+@pytest.mark.parametrize("is_sent", [False, True], ids=["before the token is sent", "after the token was sent"])
+def test_a_session_ends_after_the_grace_period_of_an_outage(site: World, is_sent: bool) -> None:
+    name = f"kim{int(is_sent)}"
+    user = person(site, name)
+    client = Client(site, name)
     assert client.current(site.url).status_code == 200
-    site.provider.answer_tokens(status=503)
+    if is_sent:
+        site.provider.answer_tokens(status=503)
+    else:
+        site.provider.close()
     try:
         site.overdue(user)
         refused = client.current(site.url)
@@ -36,7 +41,10 @@ def test_a_session_ends_after_the_grace_period_of_an_outage(site: World) -> None
         assert client.renew(site.url).status_code == 401
         assert client.current(site.url).status_code == 401
     finally:
-        site.provider.answer_tokens()
+        if is_sent:
+            site.provider.answer_tokens()
+        else:
+            site.provider.open()
     # The session has ended, and does not come back with the provider.
     assert client.renew(site.url).status_code == 401
     assert client.current(site.url).status_code == 401
