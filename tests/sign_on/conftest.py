@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.browser.visit import CHROMIUM, OPTIONS
-from tests.sign_on.world import World, world
+from tests.sign_on.site import Site, site_of
 
 _PATIENCE_MS = 60_000
 
@@ -25,7 +25,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Yields a server with a provider, which all tests share. Each uses accounts of its own."""
-    with world(tmp_path_factory.mktemp("sign-on")) as running:
+    with site_of(tmp_path_factory.mktemp("sign-on")) as running:
         yield running

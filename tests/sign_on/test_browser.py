@@ -9,7 +9,7 @@ import pytest
 import requests
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.sign_on.world import PASSWORD, TITLE, World
+from tests.sign_on.site import PASSWORD, TITLE, Site
 from tests.support.processes import wait_until
 
 #: The tests share a server and a provider.
@@ -34,14 +34,14 @@ def opened(browser: Browser) -> Iterator[BrowserContext]:
         context.close()
 
 
-def person(site: World, name: str, groups: list[str] | None = None) -> str:
+def person(site: Site, name: str, groups: list[str] | None = None) -> str:
     """Creates an account at the provider, and returns the name that its user gets."""
     user = f"{name}@example.com"
     site.provider.put(name, email=user, groups=_TEAM if groups is None else groups)
     return user
 
 
-def run_page(site: World, name: str) -> tuple[str, str]:
+def run_page(site: Site, name: str) -> tuple[str, str]:
     """Creates a run, and returns its name and the address of its page."""
     experiment = site.post("2.0/mlflow/experiments/create", {"name": f"experiment of {name}"})["experiment_id"]
     run = site.post("2.0/mlflow/runs/create", {"experiment_id": experiment, "run_name": f"run of {name}"})
@@ -49,7 +49,7 @@ def run_page(site: World, name: str) -> tuple[str, str]:
 
 
 def select_provider(page: Page) -> None:
-    page.get_by_role("link", name=TITLE).first.click()
+    page.get_by_role("link", name=f"Sign in with {TITLE}").click()
 
 
 def continue_as(page: Page, account: str) -> None:
@@ -58,7 +58,7 @@ def continue_as(page: Page, account: str) -> None:
     page.get_by_role("button", name="Continue").click()
 
 
-def sign_in(page: Page, site: World, account: str) -> None:
+def sign_in(page: Page, site: Site, account: str) -> None:
     page.goto(f"{site.url}/")
     select_provider(page)
     continue_as(page, account)
@@ -75,7 +75,7 @@ def session_cookies(context: BrowserContext) -> list:
     return [cookie for cookie in context.cookies() if cookie["name"].startswith("mlflow_session")]
 
 
-def test_a_person_signs_in_from_a_link_and_signs_out_for_good(browser: Browser, site: World) -> None:
+def test_a_person_signs_in_from_a_link_and_signs_out_for_good(browser: Browser, site: Site) -> None:
     user = person(site, "ann")
     run, address = run_page(site, "ann")
     with opened(browser) as context:
@@ -107,21 +107,21 @@ def test_a_person_signs_in_from_a_link_and_signs_out_for_good(browser: Browser, 
         expect(page.get_by_text(run).first).to_be_visible()
 
 
-def test_signing_out_at_the_provider_as_well(browser: Browser, site: World) -> None:
+def test_signing_out_at_the_provider_as_well(browser: Browser, site: Site) -> None:
     user = person(site, "olga")
     with opened(browser) as context:
         page = context.new_page()
         sign_in(page, site, "olga")
         page.get_by_text(user, exact=True).first.click()
         page.get_by_text("Log out", exact=False).or_(page.get_by_text("Logout")).first.click()
-        page.get_by_role("link", name="Sign out").click()
+        page.get_by_role("link", name=f"Sign out at {TITLE}").click()
         page.get_by_role("button", name="Sign out at the provider").click()
         expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
         select_provider(page)
         expect(page.get_by_role("heading", name="Identity provider")).to_be_visible()
 
 
-def test_thirty_requests_in_two_tabs_cause_one_refresh(browser: Browser, site: World) -> None:
+def test_thirty_requests_in_two_tabs_cause_one_refresh(browser: Browser, site: Site) -> None:
     user = person(site, "bob")
     with opened(browser) as context:
         tabs = [context.new_page(), context.new_page()]
@@ -150,7 +150,7 @@ def test_thirty_requests_in_two_tabs_cause_one_refresh(browser: Browser, site: W
         assert site.provider.refreshes()[len(before) :] == [200, 200]
 
 
-def test_concurrent_renewals_without_the_script_present_the_token_once(browser: Browser, site: World) -> None:
+def test_concurrent_renewals_without_the_script_present_the_token_once(browser: Browser, site: Site) -> None:
     user = person(site, "bea")
     with opened(browser) as context:
         sign_in(context.new_page(), site, "bea")
@@ -171,7 +171,7 @@ def test_concurrent_renewals_without_the_script_present_the_token_once(browser: 
     assert requests.get(f"{site.url}{_CURRENT}", headers=headers, timeout=60).status_code == 200
 
 
-def test_a_page_that_is_opened_with_an_overdue_session_renews_it(browser: Browser, site: World) -> None:
+def test_a_page_that_is_opened_with_an_overdue_session_renews_it(browser: Browser, site: Site) -> None:
     user = person(site, "eva")
     run, address = run_page(site, "eva")
     with opened(browser) as context:
@@ -186,7 +186,7 @@ def test_a_page_that_is_opened_with_an_overdue_session_renews_it(browser: Browse
         assert site.provider.refreshes()[len(before) :] == [200]
 
 
-def test_a_removed_person_is_locked_out(browser: Browser, site: World) -> None:
+def test_a_removed_person_is_locked_out(browser: Browser, site: Site) -> None:
     user = person(site, "carol")
     with opened(browser) as context:
         page = context.new_page()
@@ -211,7 +211,7 @@ def test_a_removed_person_is_locked_out(browser: Browser, site: World) -> None:
     wait_until(lambda: with_token(site, token) == 401, "end of the token", site.server.process)
 
 
-def test_a_group_that_is_removed_takes_its_role_away(browser: Browser, site: World) -> None:
+def test_a_group_that_is_removed_takes_its_role_away(browser: Browser, site: Site) -> None:
     user = person(site, "dave", ["ml", "admins"])
     with opened(browser) as context:
         page = context.new_page()
@@ -238,7 +238,7 @@ def test_a_group_that_is_removed_takes_its_role_away(browser: Browser, site: Wor
         assert not session_cookies(context)
 
 
-def test_two_attempts_at_once_return_to_their_own_pages(browser: Browser, site: World) -> None:
+def test_two_attempts_at_once_return_to_their_own_pages(browser: Browser, site: Site) -> None:
     person(site, "fred")
     first, second = (run_page(site, name) for name in ("fred one", "fred two"))
     with opened(browser) as context:
@@ -253,7 +253,7 @@ def test_two_attempts_at_once_return_to_their_own_pages(browser: Browser, site: 
             assert tab.url == address
 
 
-def test_responses_of_the_provider_are_accepted_once_and_in_their_own_browser(browser: Browser, site: World) -> None:
+def test_responses_of_the_provider_are_accepted_once_and_in_their_own_browser(browser: Browser, site: Site) -> None:
     person(site, "gina")
     with opened(browser) as context, opened(browser) as other:
         page, foreign = context.new_page(), other.new_page()
@@ -282,7 +282,7 @@ def test_responses_of_the_provider_are_accepted_once_and_in_their_own_browser(br
         assert len(site.sessions("gina@example.com")) <= 1
 
 
-def test_a_provider_that_is_down_ends_no_session_and_passwords_work(browser: Browser, site: World) -> None:
+def test_a_provider_that_is_down_ends_no_session_and_passwords_work(browser: Browser, site: Site) -> None:
     user = person(site, "hugo")
     with opened(browser) as context, opened(browser) as other:
         page = context.new_page()
@@ -307,7 +307,7 @@ def test_a_provider_that_is_down_ends_no_session_and_passwords_work(browser: Bro
         assert status(page, _CURRENT) == 200
 
 
-def test_a_name_that_is_taken_is_refused_with_the_command_that_links(browser: Browser, site: World) -> None:
+def test_a_name_that_is_taken_is_refused_with_the_command_that_links(browser: Browser, site: Site) -> None:
     site.post("2.0/mlflow/users/create", {"username": "ina@example.com", "password": PASSWORD})
     user = person(site, "ina")
     with opened(browser) as context:
@@ -329,7 +329,7 @@ def test_a_name_that_is_taken_is_refused_with_the_command_that_links(browser: Br
 
 
 @pytest.mark.slow
-def test_the_script_renews_ahead_of_time_once_for_all_tabs(browser: Browser, site: World) -> None:
+def test_the_script_renews_ahead_of_time_once_for_all_tabs(browser: Browser, site: Site) -> None:
     user = person(site, "jane")
     with opened(browser) as context:
         tabs = [context.new_page(), context.new_page()]
@@ -350,13 +350,13 @@ def headers_of(cookies: list) -> dict[str, str]:
     return {"cookie": header, "sec-fetch-site": "same-origin"}
 
 
-def overdue(site: World, context: BrowserContext, seconds: int = 1) -> None:
-    """Sets the cookie from which pages read when the session has to be renewed, as `World.overdue` sets the row."""
+def overdue(site: Site, context: BrowserContext, seconds: int = 1) -> None:
+    """Sets the cookie from which pages read when the session has to be renewed, as `Site.overdue` sets the row."""
     when = str(int(time.time()) - seconds)
     context.add_cookies([{"name": "mlflow_renew_by", "value": when, "url": f"{site.url}/"}])
 
 
-def token_of(page: Page, site: World) -> str:
+def token_of(page: Page, site: Site) -> str:
     """Creates a token on the page of tokens."""
     page.goto(f"{site.url}/tokens")
     page.get_by_label("Name").fill("laptop")
@@ -366,15 +366,15 @@ def token_of(page: Page, site: World) -> str:
     return token
 
 
-def with_token(site: World, token: str) -> int:
+def with_token(site: Site, token: str) -> int:
     return requests.get(f"{site.url}/api/2.0/mlflow/users/current", headers={"authorization": f"Bearer {token}"}, timeout=60).status_code
 
 
-def is_administrator(site: World, user: str) -> bool:
+def is_administrator(site: Site, user: str) -> bool:
     answer = requests.get(f"{site.url}/api/2.0/mlflow/users/get", params={"username": user}, auth=("admin", PASSWORD), timeout=60)
     return answer.json()["user"]["is_admin"]
 
 
-def roles(site: World, user: str) -> list[str]:
+def roles(site: Site, user: str) -> list[str]:
     answer = requests.get(f"{site.url}/api/3.0/mlflow/users/roles/list", params={"username": user}, auth=("admin", PASSWORD), timeout=60)
     return [role["name"] for role in answer.json()["roles"]]

@@ -8,19 +8,19 @@ import pytest
 import requests
 
 from tests.sign_on.without_browser import Client
-from tests.sign_on.world import World, world
+from tests.sign_on.site import Site, site_of
 from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.xdist_group("sign-on")
 
 
-def person(site: World, name: str) -> str:
+def person(site: Site, name: str) -> str:
     site.provider.put(name, email=f"{name}@example.com", groups=["ml"])
     return f"{name}@example.com"
 
 
 @pytest.mark.parametrize("is_sent", [False, True], ids=["before the token is sent", "after the token was sent"])
-def test_a_session_ends_after_the_grace_period_of_an_outage(site: World, is_sent: bool) -> None:
+def test_a_session_ends_after_the_grace_period_of_an_outage(site: Site, is_sent: bool) -> None:
     name = f"kim{int(is_sent)}"
     user = person(site, name)
     client = Client(site, name)
@@ -50,20 +50,9 @@ def test_a_session_ends_after_the_grace_period_of_an_outage(site: World, is_sent
     assert client.current(site.url).status_code == 401
 
 
-def test_a_client_secret_that_the_provider_refuses_is_reported(site: World) -> None:
-    person(site, "lea")
-    kept = site.secret.read_text()
-    site.secret.write_text("another secret")
-    try:
-        wait_until(lambda: "secret" in Client(site, "lea").answer.text, "sentence about the client secret", site.server.process)
-    finally:
-        site.secret.write_text(kept)
-    wait_until(lambda: Client(site, "lea").cookies.keys() & {"mlflow_user"}, "sign-in with the right secret", site.server.process)
-
-
 @pytest.mark.slow
 def test_a_renewal_whose_process_is_killed_never_presents_its_token_again(tmp_path: Path) -> None:
-    with world(tmp_path) as site:
+    with site_of(tmp_path) as site:
         user = person(site, "max")
         client = Client(site, "max")
         site.overdue(user)

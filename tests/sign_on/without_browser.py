@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 import requests
 
-from tests.sign_on.world import World
+from tests.sign_on.site import Site
 
 RENEWAL = "/ajax-api/2.0/mlflow/users/renew-session"
 CURRENT = "/ajax-api/2.0/mlflow/users/current"
@@ -13,7 +13,7 @@ CURRENT = "/ajax-api/2.0/mlflow/users/current"
 class Client:
     """The cookies of a person who has signed in."""
 
-    def __init__(self, site: World, account: str, following: str = "/"):
+    def __init__(self, site: Site, account: str, following: str = "/"):
         self._session = requests.Session()
         form = self._session.get(f"{site.url}/signin", params={"provider": "company", "next": following}, timeout=60)
         assert form.url.startswith(site.provider.issuer), form.text

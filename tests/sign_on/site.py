@@ -13,7 +13,7 @@ import requests
 from boto3.dynamodb.conditions import Key
 
 from tests.browser import ui
-from tests.sign_on.provider import CLIENT, SECRET, Provider, provider
+from tests.sign_on.rotating_provider import CLIENT, SECRET, Provider, provider
 from tests.support.engine import start_engine
 from tests.support.processes import child_environment, wait_until
 from tests.support.servers import ServerlessMlflow, binary
@@ -25,7 +25,7 @@ _COMMAND_SECONDS = 120
 
 
 @dataclass
-class World:
+class Site:
     """A running server with its provider."""
 
     url: str
@@ -95,7 +95,7 @@ class World:
 
 
 @contextmanager
-def world(directory: Path, *options: str, **settings: object) -> Iterator[World]:
+def site_of(directory: Path, *options: str, **settings: object) -> Iterator[Site]:
     """Runs a server and a provider. `settings` are added to the configuration of the provider."""
     with ExitStack() as stops:
         engine = start_engine(directory, directory / "data")
@@ -128,7 +128,7 @@ def world(directory: Path, *options: str, **settings: object) -> Iterator[World]
             aws_secret_access_key=engine.secret,
             region_name="local",
         ).Table(_ACCESS_TABLE)
-        made = World(server.url, running, server, secret, table, place, environment, start)
+        made = Site(server.url, running, server, secret, table, place, environment, start)
         role = made.post("3.0/mlflow/roles/create", {"name": "trainers", "workspace": "default"})["role"]["id"]
         permission = {"role_id": role, "resource_type": "experiment", "resource_pattern": "*", "permission": "EDIT"}
         made.post("3.0/mlflow/roles/permissions/add", permission)
