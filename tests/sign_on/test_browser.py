@@ -359,8 +359,8 @@ def overdue(site: Site, context: BrowserContext, seconds: int = 1) -> None:
 def token_of(page: Page, site: Site) -> str:
     """Creates a token on the page of tokens."""
     page.goto(f"{site.url}/tokens")
-    page.get_by_label("Name").fill("laptop")
-    page.get_by_role("button", name="Create").click()
+    page.get_by_label("Name", exact=True).fill("laptop")
+    page.get_by_role("button", name="Create token").click()
     token = page.locator("code", has_text="mlflow-token_").first.inner_text()
     page.goto(f"{site.url}/")
     return token
