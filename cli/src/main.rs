@@ -19,6 +19,7 @@ mod proxy;
 mod reindex;
 mod serve;
 mod shutdown_signal;
+mod sign_on_options;
 mod signing;
 mod table_options;
 mod token;

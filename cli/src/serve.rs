@@ -22,6 +22,7 @@ use tokio::net::TcpListener;
 use crate::artifact_options::{ArtifactOptions, ArtifactStorage};
 use crate::feed::{LocalIndexer, StreamFeed, StreamPositions, TICK_INTERVAL};
 use crate::metrics::RequestMetrics;
+use crate::sign_on_options::SignOnOptions;
 use crate::table_options::TableOptions;
 use crate::webhook_options::WebhookOptions;
 use crate::{Failure, connections, feed, housekeeping, say_address, shutdown_signal};
@@ -109,6 +110,8 @@ pub(crate) struct Options {
     allowed_host: Vec<local_guard::ServerName>,
     #[command(flatten)]
     webhooks: WebhookOptions,
+    #[command(flatten)]
+    sign_on: SignOnOptions,
     /// Create the table in DynamoDB if it does not exist, without the protections that the table of
     /// a stack has.
     #[arg(long, requires = "dynamodb_endpoint", conflicts_with_all = ["data", "memory"])]
@@ -213,17 +216,20 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         ..around
     };
     let webhooks = options.webhooks.open(&table)?;
+    let password_policy = options.sign_on.password_policy(mode == AuthMode::Basic)?;
     let around = Environment {
         secret_keys: webhooks.keys,
         outbound_policy: webhooks.policy,
         deliverer: Some(webhooks.deliverer.clone()),
+        client_secrets: Arc::new(options.sign_on.client_secrets(&options.place.storage)),
         ..around
     };
     let around = match mode {
         AuthMode::None => around,
-        AuthMode::Basic => {
-            around.with_users(table.clone(), access.clone(), options.default_permission).with_creators(options.creators)
-        }
+        AuthMode::Basic => around
+            .with_users(table.clone(), access.clone(), options.default_permission)
+            .with_creators(options.creators)
+            .with_password_policy(password_policy),
     };
     let around = if options.workspaces { around.with_workspaces() } else { around };
     if mode == AuthMode::Basic && !access_has_users(&access).await? {

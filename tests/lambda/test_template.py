@@ -247,7 +247,10 @@ def test_functions_may_do_only_what_they_do(resources):
     changes = ITEMS - {"dynamodb:ConditionCheckItem"}
     # The functions `webhooks` and `deliver` write items individually, without batches.
     batches = {"dynamodb:BatchWriteItem"}
-    assert statements(resources, "AuthFunctionRole") == [(changes, TABLE[0]), (ITEMS, access)]
+    client_secrets = {"Fn::Sub": "arn:${AWS::Partition}:ssm:${AWS::Region}:${AWS::AccountId}:parameter/mlflow/${AWS::StackName}/sign-on/*"}
+    assert statements(resources, "AuthFunctionRole") == [
+        (changes, TABLE[0]), (ITEMS, access), ({"ssm:GetParameter"}, client_secrets),
+    ]
     assert "StreamSpecification" not in resources["AccessTable"]["Properties"]
     assert statements(resources, "TrackingFunctionRole") == [(ITEMS, TABLE), knows_users, *READS_FILES]
     # Sorts the items of review queues, and finds runs whose ids other servers made.
@@ -390,7 +393,10 @@ def test_a_name_of_ones_own_leads_to_one_api_as_a_whole(template, resources):
 
 
 #: Environment variables for authentication.
-SIGN_IN = {"WORKSPACES", "ACCESS_MODE", "ACCESS_TABLE_NAME", "DEFAULT_PERMISSION", "CREATORS", "SIGNED_USER"}
+SIGN_IN = {
+    *("WORKSPACES", "ACCESS_MODE", "ACCESS_TABLE_NAME", "DEFAULT_PERMISSION", "CREATORS", "SIGNED_USER"),
+    *("PASSWORDS", "PASSWORD_ADMINISTRATORS"),
+}
 
 
 def test_functions_know_only_what_they_need(resources):
@@ -406,7 +412,7 @@ def test_functions_know_only_what_they_need(resources):
         "ArtifactsFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION", "MAX_ARTIFACT_SIZE"},
         "GraphqlFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
         "TracesFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
-        "AuthFunction": SIGN_IN | {"TABLE_NAME"},
+        "AuthFunction": SIGN_IN | {"TABLE_NAME", "SIGN_ON_SECRETS"},
         "UiFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACTS_ORIGIN"},
         "HousekeeperFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION", "WORKSPACES"},
         "WebhooksFunction": SIGN_IN | {"TABLE_NAME", "SECRETS_KEY"},

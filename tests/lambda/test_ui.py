@@ -42,7 +42,7 @@ def test_the_page_is_never_kept(url: str):
     assert page.headers["X-Content-Type-Options"] == "nosniff" and page.headers["X-Frame-Options"] == "SAMEORIGIN"
     # All files to which the page refers exist, including those that our server adds to it.
     named = re.findall(r'(?:src|href)="(?:\./)?(static-files/[^"]+)"', page.text)
-    assert len(named) == 8 and {f"static-files/{name}" for name in ("absent.css", "absent.js", "preview.js")} < set(named)
+    assert len(named) == 9 and {f"static-files/{name}" for name in ("absent.css", "absent.js", "preview.js", "session_renewal.js")} < set(named)
     for path in named:
         assert requests.get(f"{url}/{path}", timeout=60).status_code == 200, path
 

@@ -22,14 +22,15 @@ class LocalEngine:
         """Returns the number of marked runs of an experiment, which are changed and not indexed
         yet.
         """
-        return self._client().query(
+        return self.client().query(
             TableName="mlflow",
             IndexName="LSI5",
             KeyConditionExpression="PK = :partition",
             ExpressionAttributeValues={":partition": {"S": f"EXP#{experiment}"}},
         )["Count"]
 
-    def _client(self) -> Any:
+    def client(self) -> Any:
+        """Returns a client for the tables."""
         return Session().create_client(
             "dynamodb",
             "local",

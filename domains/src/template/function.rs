@@ -19,6 +19,8 @@ fn variables(function: &Function) -> String {
         text.push_str("          DEFAULT_PERMISSION: !Ref DefaultPermission\n");
         text.push_str("          CREATORS: !Ref Creators\n");
         text.push_str("          SIGNED_USER: !Ref SignedUser\n");
+        text.push_str("          PASSWORDS: !Ref Passwords\n");
+        text.push_str("          PASSWORD_ADMINISTRATORS: !Ref PasswordAdministrators\n");
     }
     text.push_str("          WORKSPACES: !Ref Workspaces\n");
     for setting in function.settings {
@@ -45,7 +47,8 @@ fn variables(function: &Function) -> String {
         text.push_str(&lines);
     }
     for secret in function.secrets {
-        let _ = writeln!(text, "          {}: !Sub /mlflow/${{AWS::StackName}}/{}", secret.variable, secret.name);
+        let name = secret.name.trim_end_matches("/*");
+        let _ = writeln!(text, "          {}: !Sub /mlflow/${{AWS::StackName}}/{name}", secret.variable);
     }
     for key in function.keys {
         let _ = writeln!(text, "          {}: !GetAtt {}.Arn", key.variable, key.resource);

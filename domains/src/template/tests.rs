@@ -70,6 +70,14 @@ fn a_secret_is_named_in_the_environment_and_readable() {
 }
 
 #[test]
+fn secrets_below_a_name_are_readable() {
+    let secrets = &[SecretParameter { variable: "SECRETS", name: "secrets/*", why: "It signs in at providers." }];
+    let text = function::function(&Function { secrets, ..GREETER });
+    assert!(has_line(&text, "SECRETS: !Sub /mlflow/${AWS::StackName}/secrets"), "{text}");
+    assert!(text.contains(":parameter/mlflow/${AWS::StackName}/secrets/*\n"), "{text}");
+}
+
+#[test]
 fn a_key_is_named_in_the_environment_and_usable() {
     let keys = &[KmsKey {
         resource: "GreetingKey",

@@ -1,12 +1,15 @@
 //! Declares the domain: its function in the stack, and how it is mounted.
 
+use std::sync::Arc;
+
 use domain::{
-    Domain, DomainApi, EndpointInfo, Environment, Function, Indexes, MountFailure, MountedDomain, TableActions,
-    TableRights,
+    Domain, DomainApi, EndpointInfo, Environment, Function, Indexes, MountFailure, MountedDomain, SecretParameter,
+    TableActions, TableRights,
 };
 use futures::future::BoxFuture;
 use service::{InternalCalls, Route};
 
+use crate::sign_on::services::SignOnServices;
 use crate::store::{Store, WorkspaceStore};
 
 /// Users, roles, grants and workspaces.
@@ -36,6 +39,11 @@ pub const DOMAIN: Domain = Domain::with_router(
             why: "It stores direct grants of users in the data table.",
         }),
         writes_access: true,
+        secrets: &[SecretParameter {
+            variable: domain::SIGN_ON_SECRETS_VARIABLE,
+            name: "sign-on/*",
+            why: "Client secrets of identity providers. No other function may read them.",
+        }],
         ..Function::BASE
     },
     endpoints,
@@ -73,7 +81,8 @@ impl DomainApi for Auth {
     fn store(around: &Environment) -> Result<Store, MountFailure> {
         let basic = around.user_authorizer.clone().ok_or("user authentication is off")?;
         let access = around.access.clone().ok_or("the name of the access table is missing")?;
-        Ok(Store::new(around.table()?.clone(), access, basic))
+        let sign_on = SignOnServices::new(Arc::clone(&around.client_secrets));
+        Ok(Store::new(around.table()?.clone(), access, basic).with_sign_on(sign_on))
     }
 }
 

@@ -6,7 +6,8 @@
 //! MLflow server without basic authentication.
 //!
 //! `users.rs`, `roles.rs`, `grants.rs` and `workspaces.rs` contain endpoints. `signin_page.rs`,
-//! `token_page.rs` and `signup_page.rs` contain pages. `lease_delay.rs` delays the response to a
+//! `token_page.rs` and `signup_page.rs` contain pages, and `sign_on/` signs users in at identity
+//! providers. `lease_delay.rs` delays the response to a
 //! change until the change is in effect in every process. See `docs/adr/0049-users.md`,
 //! `docs/adr/0050-sessions-and-tokens.md` and `docs/guide/security.md`.
 
@@ -16,8 +17,12 @@ mod grants;
 mod html_page;
 mod lease_delay;
 mod parameters;
+mod renewal_endpoint;
+mod response_cookies;
 mod roles;
 mod routes;
+mod sign_on;
+mod signin_form;
 mod signin_page;
 mod signup_page;
 pub mod store;
@@ -27,6 +32,7 @@ mod users;
 mod workspaces;
 
 pub use declaration::DOMAIN;
+pub use sign_on::services::SignOnServices;
 pub use routes::{routes, workspace_routes};
 pub use token_page::{format_date, new_token, scope_text};
 pub use user_names::new_user_name;

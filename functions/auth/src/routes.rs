@@ -5,7 +5,7 @@ use access::Resource::{Role, User, Workspace};
 use service::{Paths, Route};
 
 use crate::store::{Store, WorkspaceStore};
-use crate::{grants, roles, signin_page, signup_page, token_page, users, workspaces};
+use crate::{grants, renewal_endpoint, roles, signin_page, signup_page, token_page, users, workspaces};
 
 /// Returns the routes of workspaces. They exist even if users do not sign in.
 #[must_use]
@@ -28,6 +28,7 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::to::<signup_page::Show>("GET", "/signup", Create(User)).under(Paths::Bare),
         Route::open("GET", "/signin", signin_page::show),
         Route::open("POST", "/signin", signin_page::submit),
+        Route::open("POST", "/ajax-api/2.0/mlflow/users/renew-session", renewal_endpoint::renew_session),
         Route::to::<token_page::Show>("GET", "/tokens", SignedIn).under(Paths::Bare),
         Route::to::<token_page::Submit>("POST", "/tokens", SignedIn).under(Paths::Bare),
         //

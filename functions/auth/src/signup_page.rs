@@ -82,6 +82,9 @@ impl Endpoint for Submit {
         if name.is_empty() || password.is_empty() {
             return refused("Username and password cannot be empty.");
         }
+        if let Err(error) = store.check_creates_passwords() {
+            return refused(&error.message);
+        }
         let name = new_user_name(&name)?;
         check_password(&password)?;
         store.user_create(&name, password, false).await?;

@@ -98,6 +98,7 @@ impl Endpoint for Create {
     async fn act(self, scope: &Scope, store: &Store) -> Result<EndpointResponse> {
         match self {
             Self::New { name, password } => {
+                store.check_creates_passwords()?;
                 let user = store.user_create(&name, password, false).await?;
                 changed(scope, "user created", format_args!("{name}"));
                 UserResponse { user }.into_answer()
@@ -296,6 +297,7 @@ impl Endpoint for UpdatePassword {
     /// unattended browser is not enough.
     async fn act(self, scope: &Scope, store: &Store) -> Result<EmptyAuthResponse> {
         let name = self.user.name()?;
+        store.check_password_allowed(&name).await?;
         let from = scope.identity().request_credentials.as_ref().and_then(|sent| sent.client_address);
         if scope.caller().user().is_some_and(|user| user.name == name) {
             let Some(current) = self.current else {

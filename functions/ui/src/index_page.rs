@@ -16,11 +16,12 @@ const NOT_INSTALLED: &str = "The MLflow UI is not installed here. `make ui` fetc
 
 /// The tag in `index.html` that is replaced with [`HEAD_WITH_ADDITIONS`].
 const HEAD_TAG: &str = "<head>";
-/// `<head>`, followed by the elements that load the style sheet and scripts of `hidden_features.rs`
-/// and `html_preview.rs`. These elements come first, so they are loaded before those of MLflow's
+/// `<head>`, followed by the elements that load the style sheet and scripts of `hidden_features.rs`,
+/// `html_preview.rs` and `session_renewal.rs`. These elements come first, so they are loaded before those of MLflow's
 /// build.
 const HEAD_WITH_ADDITIONS: &str = concat!(
     r#"<head><link rel="stylesheet" href="static-files/absent.css">"#,
+    r#"<script src="static-files/session_renewal.js"></script>"#,
     r#"<script src="static-files/absent.js"></script><script src="static-files/preview.js"></script>"#
 );
 

@@ -14,6 +14,7 @@ mod embedded_files;
 mod hidden_features;
 mod html_preview;
 mod index_page;
+mod session_renewal;
 
 use std::path::Path;
 
@@ -74,6 +75,10 @@ fn with_page(page: MethodRouter) -> Router {
         .route(
             hidden_features::SCRIPT_PATH,
             get(|| async { ([(CONTENT_TYPE, "text/javascript")], hidden_features::SCRIPT) }),
+        )
+        .route(
+            session_renewal::SCRIPT_PATH,
+            get(|| async { ([(CONTENT_TYPE, "text/javascript")], session_renewal::SCRIPT) }),
         )
         .route(html_preview::SCRIPT_PATH, get(html_preview::script))
         .route(html_preview::DOCUMENT_PATH, get(html_preview::document))

@@ -43,7 +43,12 @@ async fn the_page_is_never_kept_and_is_recognised() {
     let (status, headers, page) = get(&build, "/", &[]).await;
     assert_eq!((status, headers["cache-control"].to_str().unwrap()), (StatusCode::OK, "no-store"));
     assert!(page.starts_with("<html>") && headers["content-type"] == "text/html; charset=utf-8");
-    for file in ["static-files/absent.css", "static-files/absent.js", "static-files/preview.js"] {
+    for file in [
+        "static-files/absent.css",
+        "static-files/absent.js",
+        "static-files/preview.js",
+        "static-files/session_renewal.js",
+    ] {
         assert!(page.contains(&format!("=\"{file}\"")), "{page}");
         assert_eq!(get(&build, &format!("/{file}"), &[]).await.0, StatusCode::OK);
     }

@@ -1,9 +1,9 @@
-//! Copies users, with their passwords, roles and grants. Sessions, tokens and secrets are not
-//! copied.
+//! Copies users, with their passwords, identities, roles and grants, and the configuration of single
+//! sign-on. Sessions with their renewals, tokens, logins and secrets are not copied.
 
 use key_schema::Key;
 use key_schema::access_rows::{
-    Counter, GrantOfRole, ListedRole, ListedUser, Principal, Role, RoleMember, RoleName, User,
+    Counter, GrantOfRole, Identity, ListedRole, ListedUser, Principal, Providers, Role, RoleMember, RoleName, User,
 };
 use table::{Query, Table};
 
@@ -33,11 +33,13 @@ pub(super) async fn copy_access(source: &CopySource, writer: &TableWriter) -> Re
     Ok(users)
 }
 
-/// Returns whether a row of the access table is copied. Besides sessions, tokens and secrets, this
-/// excludes row types that this version does not support.
+/// Returns whether a row of the access table is copied. Besides sessions, tokens, logins and
+/// secrets, this excludes row types that this version does not support.
 fn is_copied(key: &Key) -> bool {
     User::parse(key).is_some()
         || ListedUser::parse(key).is_some()
+        || Identity::parse(key).is_some()
+        || Providers::parse(key).is_some()
         || Principal::parse(key).is_some()
         || Role::parse(key).is_some()
         || RoleMember::parse(key).is_some()
@@ -50,7 +52,7 @@ fn is_copied(key: &Key) -> bool {
 #[cfg(test)]
 mod tests {
     use key_schema::Ordinal;
-    use key_schema::access_rows::{Secret, Session, Token};
+    use key_schema::access_rows::{Login, Renewal, Secret, Session, Token};
     use mlflow_api::UserName;
 
     use super::*;
@@ -58,12 +60,20 @@ mod tests {
     #[test]
     fn nothing_that_lets_somebody_in_is_copied() {
         let user = UserName::named("a#b").unwrap();
-        for key in [Session::key(&user, &"d".into()), Token::key(&user, &"d".into()), Secret::key(&"forms".into())] {
+        for key in [
+            Session::key(&user, &"d".into()),
+            Renewal::key(&user, &"d".into()),
+            Token::key(&user, &"d".into()),
+            Login::key(&"d".into()),
+            Secret::key(&"forms".into()),
+        ] {
             assert!(!is_copied(&key), "{key:?}");
         }
         let copied = [
             User::key(&user),
             ListedUser::key(&Ordinal(1)),
+            Identity::key(&"d".into()),
+            Providers::key(),
             Principal::key(&"p".into()),
             Role::key(&Ordinal(1)),
             RoleMember::key(&Ordinal(1), &user),

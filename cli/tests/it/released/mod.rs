@@ -69,10 +69,11 @@ fn records_a_release_that_is_asked_for() {
     });
 }
 
-/// Row types that were added after 0.1.0: those of webhooks, reviews, issues, MCP servers and
-/// skills, and of positions in the stream.
-const LATER_ROWS: [&str; 29] = [
+/// Row types that were added after 0.1.0: those of webhooks, reviews, issues, MCP servers, skills
+/// and single sign-on, and of positions in the stream.
+const LATER_ROWS: [&str; 33] = [
     "DeadDelivery",
+    "Identity",
     "Issue",
     "IssueContent",
     "IssueLocation",
@@ -80,11 +81,14 @@ const LATER_ROWS: [&str; 29] = [
     "IssueTraces",
     "LabelSchema",
     "LabelSchemaName",
+    "Login",
     "McpServer",
     "McpServerPermission",
     "McpServerRemoval",
     "McpServerVersion",
     "McpServerVersionPart",
+    "Providers",
+    "Renewal",
     "ReviewItem",
     "ReviewQueue",
     "ReviewQueueName",

@@ -1,7 +1,7 @@
 //! Assignment of roles to users.
 
 use entities::unreadable;
-use key_schema::attributes::{ASSIGNMENT, ROLES, USER_ID, VERSION};
+use key_schema::attributes::{ASSIGNMENT, ROLES, RULE_ROLES, USER_ID, VERSION};
 use key_schema::{Ordinal, access_rows};
 use mlflow_api::auth::RoleAssignment;
 use mlflow_api::{Error, ErrorCode, Result, UserName};
@@ -14,7 +14,7 @@ use super::users::{StoredUser, unchanged};
 use crate::parameters::IntegerParameter;
 
 /// Maximum number of roles per user. Every request of a user reads all of the user's roles.
-const MAX_ROLES: usize = 50;
+pub(super) const MAX_ROLES: usize = 50;
 
 impl Store {
     /// Assigns a role to a user. Takes six requests.
@@ -111,8 +111,11 @@ impl Store {
 }
 
 fn removal_update(found: &StoredUser, user: &UserName, role: u32) -> Update {
-    Update::new(access_rows::User::key(user))
-        .remove((ROLES, role.to_string().as_str()))
+    let id = role.to_string();
+    let update = Update::new(access_rows::User::key(user))
+        .remove((ROLES, id.as_str()))
         .add(VERSION, number(1))
-        .only_if(unchanged(found))
+        .only_if(unchanged(found));
+    // An entry can only be removed from an existing map.
+    if found.rule_roles.contains_key(&role) { update.remove((RULE_ROLES, id.as_str())) } else { update }
 }

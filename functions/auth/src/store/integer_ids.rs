@@ -38,10 +38,18 @@ impl Store {
     /// Allocates the next id of a kind. Takes one request. If the request is retried, an id may be
     /// skipped.
     pub(super) async fn next_id(&self, kind: IdKind) -> Result<u32> {
+        self.next_ids(kind, 1).await
+    }
+
+    /// Allocates the next ids of a kind, and returns the first one. Takes one request, or none if
+    /// `count` is 0. If the request is retried, ids may be skipped.
+    pub(super) async fn next_ids(&self, kind: IdKind, count: usize) -> Result<u32> {
+        let Some(others) = count.checked_sub(1) else { return Ok(0) };
+        let (count, others) = (i64::try_from(count).unwrap_or(i64::MAX), u32::try_from(others).unwrap_or(u32::MAX));
         let counter = access_rows::Counter::key(&kind.name().into());
-        let counter = self.access.update(&Update::upsert(counter).add(COUNT, number(1))).await?;
-        let id = counter.get(COUNT);
-        id.ok_or_else(|| Error::internal("no ids left"))
+        let counter = self.access.update(&Update::upsert(counter).add(COUNT, number(count))).await?;
+        let first = counter.get(COUNT).and_then(|last| last.checked_sub(others));
+        first.ok_or_else(|| Error::internal("no ids left"))
     }
 }
 

@@ -93,7 +93,7 @@ fn permission(role: u32, grant: &RoleGrant) -> RolePermission {
 
 /// Returns the key that reserves a role's name. `claim` identifies the role's workspace
 /// ([`WorkspaceRef::claim_prefix`]).
-fn name_key(claim: &str, name: &str) -> Key {
+pub(super) fn name_key(claim: &str, name: &str) -> Key {
     access_rows::RoleName::key(&Name::from(claim), &Name::from(name))
 }
 

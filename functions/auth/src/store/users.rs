@@ -3,14 +3,15 @@
 use std::net::IpAddr;
 
 use key_schema::attributes::{Attribute, Count};
-use key_schema::attributes::{DISABLED, IS_ADMIN, PASSWORD, ROLES, USER, USER_ID, VERSION};
+use key_schema::attributes::{DISABLED, IS_ADMIN, PASSWORD, ROLES, RULE_ADMINISTRATOR, USER, USER_ID, VERSION};
 use key_schema::{Key, Ordinal, access_rows, rows};
 use mlflow_api::auth::User;
 use mlflow_api::{Error, ErrorCode, Result, UserName};
-use permissions::{Account, PasswordHash};
+use permissions::{Account, PasswordHash, PasswordPolicy};
 use table::{ChangePlan, Condition, Failure, Item, Map, Query, Update, Write, map, number, text};
 
 use super::Store;
+use super::identities::removal;
 use super::integer_ids::{IdKind, decrement_administrators, increment_administrators};
 use crate::user_names::new_user_name;
 
@@ -67,6 +68,18 @@ impl Store {
         is_admin: bool,
         complete: impl FnOnce(Item) -> Item,
     ) -> Result<User> {
+        self.user_put_with(name, hash, is_admin, |_, item| (complete(item), Vec::new())).await
+    }
+
+    /// Creates a user. Given the user's id and item, `complete` returns the item with further
+    /// attributes, and further writes of the transaction.
+    pub(super) async fn user_put_with(
+        &self,
+        name: &UserName,
+        hash: Option<&PasswordHash>,
+        is_admin: bool,
+        complete: impl FnOnce(u32, Item) -> (Item, Vec<Write>),
+    ) -> Result<User> {
         let id = self.next_id(IdKind::Users).await?;
         let item = Item::new(access_rows::User::key(name))
             .with(USER_ID, number(id))
@@ -77,10 +90,11 @@ impl Store {
             Some(hash) => item.with(PASSWORD, text(hash.as_str())),
             None => item,
         };
-        let item = complete(item);
+        let (item, further) = complete(id, item);
         let listed = Item::new(access_rows::ListedUser::key(&Ordinal(id))).with(USER, text(name.as_str()));
         let mut others = vec![Write::Put(listed, Condition::Always)];
         others.extend(is_admin.then(increment_administrators));
+        others.extend(further);
         match self.access.create(item, others).await {
             Ok(()) => Ok(User { id, username: name.to_string(), is_admin }),
             Err(Failure::Cancelled(_)) => {
@@ -125,14 +139,49 @@ impl Store {
         Ok(accounts)
     }
 
-    /// Checks a user's password. `from` is the address of the caller.
+    /// Checks a user's password. It counts as wrong if passwords are disabled for the user. `from` is
+    /// the address of the caller.
     ///
     /// # Errors
     /// Returns `RESOURCE_EXHAUSTED` after too many wrong passwords.
     pub async fn has_password(&self, name: &UserName, password: String, from: Option<IpAddr>) -> Result<bool> {
         let account = Account::find(&self.access, name).await?;
-        let hash = account.as_ref().and_then(|account| account.password.as_ref());
+        let allowed = account.as_ref().filter(|account| self.password_policy().allows(&account.user));
+        let hash = allowed.and_then(|account| account.password.as_ref());
         self.passwords().check(name, hash, password, from).await
+    }
+
+    /// Checks that a user may have a new password: passwords are not disabled for the user. Takes one
+    /// request if passwords are disabled for any users.
+    ///
+    /// # Errors
+    /// Returns `PERMISSION_DENIED` if passwords are disabled for the user, and
+    /// `RESOURCE_DOES_NOT_EXIST` if the user does not exist.
+    pub async fn check_password_allowed(&self, name: &UserName) -> Result<()> {
+        if *self.password_policy() == PasswordPolicy::Everyone
+            || self.password_policy().allows(&self.user_get(name).await?.user)
+        {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorCode::PermissionDenied,
+            "Passwords are disabled on this server. Sign in with an identity provider instead.",
+        ))
+    }
+
+    /// Checks that users can be created with a password. Takes no request.
+    ///
+    /// # Errors
+    /// Returns `PERMISSION_DENIED` if passwords are disabled.
+    pub fn check_creates_passwords(&self) -> Result<()> {
+        if *self.password_policy() == PasswordPolicy::Everyone {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorCode::PermissionDenied,
+            "Passwords are disabled on this server, so no user can be created with one. An operator can create a user with \
+             `mlflow-serverless admin link NAME ISSUER SUBJECT --create`.",
+        ))
     }
 
     /// Changes a user's password. The previous password is rejected in every process. Takes one
@@ -181,7 +230,8 @@ impl Store {
             .await
     }
 
-    /// Makes a user an administrator of the server, or revokes that right. Takes two requests.
+    /// Makes a user an administrator of the server, or revokes that right. If a rule of an identity
+    /// provider gave the right, the rule no longer takes it back. Takes two requests.
     ///
     /// # Errors
     /// Returns `RESOURCE_DOES_NOT_EXIST` if the user does not exist, and `BAD_REQUEST` if the last
@@ -190,7 +240,7 @@ impl Store {
         self.access
             .change("a user", async |refusal: table::RefusedWrites| {
                 let found = self.user_get(name).await?;
-                if found.user.is_admin == is_admin {
+                if found.user.is_admin == is_admin && found.rule_administrator.is_none() {
                     return Ok::<_, Error>(ChangePlan::Done(()));
                 }
                 if refusal.is_of(1) {
@@ -198,10 +248,11 @@ impl Store {
                 }
                 let update = Update::new(access_rows::User::key(name))
                     .set(IS_ADMIN, number(u32::from(is_admin)))
+                    .remove(RULE_ADMINISTRATOR)
                     .add(VERSION, number(1))
                     .only_if(unchanged(&found));
                 let mut writes = vec![Write::Update(update)];
-                if !found.is_disabled {
+                if !found.is_disabled && found.user.is_admin != is_admin {
                     writes.push(if is_admin { increment_administrators() } else { decrement_administrators() });
                 }
                 Ok(ChangePlan::Write(writes, ()))
@@ -209,7 +260,7 @@ impl Store {
             .await
     }
 
-    /// Deletes a user's grants, sessions and tokens, and then the user. Afterwards, the password is
+    /// Deletes a user's grants, sessions and tokens, and then the user with its identities. Afterwards, the password is
     /// rejected in every process. If a call is interrupted, it may have deleted some of the grants,
     /// sessions and tokens, and the next call deletes the rest. Grants that are added during the
     /// call remain, but have no effect.
@@ -232,14 +283,16 @@ impl Store {
         self.access
             .change("a user", async |refusal: table::RefusedWrites| {
                 let found = self.user_get(name).await?;
-                if found.user.is_admin && refusal.is_of(2) {
+                let counts = found.user.is_admin && !found.is_disabled;
+                if counts && refusal.is_of(2) {
                     return Err(last_administrator());
                 }
                 let mut writes = vec![
                     Write::Delete(access_rows::User::key(name), unchanged(&found)),
                     Write::Delete(access_rows::ListedUser::key(&Ordinal(found.user.id)), Condition::Always),
                 ];
-                writes.extend((found.user.is_admin && !found.is_disabled).then(decrement_administrators));
+                writes.extend(counts.then(decrement_administrators));
+                writes.extend(found.identities.keys().map(|digest| removal(digest, found.user.id)));
                 Ok::<_, Error>(ChangePlan::Write(writes, ()))
             })
             .await
@@ -252,7 +305,7 @@ pub(super) fn unchanged(found: &StoredUser) -> Condition {
     is(USER_ID, found.user.id).and(is(VERSION, found.user.version))
 }
 
-fn last_administrator() -> Error {
+pub(super) fn last_administrator() -> Error {
     Error::new(
         ErrorCode::BadRequest,
         "The last administrator cannot be removed. Make another user an administrator first.",

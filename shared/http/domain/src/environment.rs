@@ -9,8 +9,8 @@ use entities::webhooks::WebhookDeliverer;
 use mlflow_api::UserName;
 use mlflow_api::auth::PermissionLevel;
 use outbound::{OutboundPolicy, Schemes};
-use permissions::{SignedRequests, UserAuthorizer};
-use secrets::{KmsKey, SecretKeys};
+use permissions::{PasswordPolicy, SignedRequests, UserAuthorizer};
+use secrets::{ClientSecrets, KmsKey, ParameterStore, SecretKeys};
 use service::InternalCalls;
 use table::Table;
 
@@ -27,6 +27,13 @@ const DEFAULT_PERMISSION_VARIABLE: &str = "DEFAULT_PERMISSION";
 const CREATORS_VARIABLE: &str = "CREATORS";
 /// Name of the access table.
 const ACCESS_TABLE_VARIABLE: &str = "ACCESS_TABLE_NAME";
+/// Whether users can sign in with passwords: `on` or `off`.
+const PASSWORDS_VARIABLE: &str = "PASSWORDS";
+/// Names of the administrators who can sign in with passwords even if others cannot, separated by
+/// commas.
+const PASSWORD_ADMINISTRATORS_VARIABLE: &str = "PASSWORD_ADMINISTRATORS";
+/// Path in Parameter Store below which the client secrets of identity providers are stored.
+pub const SIGN_ON_SECRETS_VARIABLE: &str = "SIGN_ON_SECRETS";
 /// Whether there are workspaces other than the default one.
 const WORKSPACES_VARIABLE: &str = "WORKSPACES";
 /// Maximum size of an upload, in bytes.
@@ -76,6 +83,8 @@ pub struct Environment {
     pub calls: InternalCalls,
     /// Keys that seal the secrets that users store.
     pub secret_keys: Arc<SecretKeys>,
+    /// Client secrets of the identity providers at which users sign in.
+    pub client_secrets: Arc<ClientSecrets>,
     /// The addresses that users may have requests sent to.
     pub outbound_policy: OutboundPolicy,
     /// Invokes the function that delivers events to webhooks.
@@ -117,6 +126,7 @@ impl Environment {
             is_only_called: false,
             calls: InternalCalls::default(),
             secret_keys: Arc::default(),
+            client_secrets: Arc::default(),
             outbound_policy: OutboundPolicy::default(),
             deliverer: None,
         }
@@ -140,6 +150,15 @@ impl Environment {
     pub fn with_creators(self, creators: Option<String>) -> Self {
         match self.user_authorizer.clone() {
             Some(basic) => self.with_user_authorizer(basic.with_creators(creators)),
+            None => self,
+        }
+    }
+
+    /// Restricts the users who may authenticate with a password.
+    #[must_use]
+    pub fn with_password_policy(self, policy: PasswordPolicy) -> Self {
+        match self.user_authorizer.clone() {
+            Some(basic) => self.with_user_authorizer(basic.with_password_policy(policy)),
             None => self,
         }
     }
@@ -198,6 +217,7 @@ impl Environment {
             let access = data.beside(access);
             around = around.with_users(data, access, default_level(variable(DEFAULT_PERMISSION_VARIABLE).as_deref())?);
             around = around.with_creators(variable(CREATORS_VARIABLE));
+            around = around.with_password_policy(password_policy()?);
             if mode == AccessMode::Both {
                 around = around.with_signed_requests(signed_requests(variable(SIGNED_USER_VARIABLE).as_deref())?);
             }
@@ -222,6 +242,14 @@ impl Environment {
             && let Some(key) = variable(SECRETS_KEY_VARIABLE)
         {
             around.secret_keys = Arc::new(SecretKeys::Kms(KmsKey::new(key)));
+        }
+        let signs_on = |function: &&Function| {
+            function.secrets.iter().any(|secret| secret.variable == SIGN_ON_SECRETS_VARIABLE)
+        };
+        if functions.iter().any(signs_on)
+            && let Some(path) = variable(SIGN_ON_SECRETS_VARIABLE)
+        {
+            around.client_secrets = Arc::new(ClientSecrets::ParameterStore(ParameterStore::new(path)));
         }
         around.outbound_policy = outbound_policy()?;
         if functions.iter().any(|function| function.table.is_some()) {
@@ -297,6 +325,13 @@ fn default_level(variable: Option<&str>) -> Result<PermissionLevel, String> {
     level.ok_or_else(|| {
         format!("{DEFAULT_PERMISSION_VARIABLE} must be READ, USE, EDIT, MANAGE or NO_PERMISSIONS, not {name}")
     })
+}
+
+/// Parses the users who may authenticate with a password.
+fn password_policy() -> Result<PasswordPolicy, String> {
+    let [passwords, administrators] = [PASSWORDS_VARIABLE, PASSWORD_ADMINISTRATORS_VARIABLE].map(variable);
+    PasswordPolicy::parse(passwords.as_deref(), administrators.as_deref())
+        .map_err(|error| format!("{PASSWORDS_VARIABLE} and {PASSWORD_ADMINISTRATORS_VARIABLE}: {error}"))
 }
 
 /// Parses the user that unmapped principals act as.

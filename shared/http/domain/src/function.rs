@@ -97,7 +97,8 @@ impl Function {
 pub struct SecretParameter {
     /// Environment variable for the parameter's name.
     pub variable: &'static str,
-    /// Last part of the parameter's name: `/mlflow/<stack>/<name>`.
+    /// Last part of the parameter's name: `/mlflow/<stack>/<name>`. With `<name>/*`, the function
+    /// may read all parameters below the name, and the environment contains the name alone.
     pub name: &'static str,
     /// Reason why the function needs the secret, as a comment in the template.
     pub why: &'static str,

@@ -20,6 +20,8 @@
 //! | `ACCESS_MODE` | `none`; `basic` for users; `both` for the two APIs. Without it, no function starts |
 //! | `ACCESS_TABLE_NAME`, `DEFAULT_PERMISSION`, `SIGNED_USER` | with users: the access table, the level of callers without a grant, the user that unmapped IAM principals act as |
 //! | `CREATORS` | with users: the role that is required to create experiments, registered models, prompts and MCP servers |
+//! | `PASSWORDS`, `PASSWORD_ADMINISTRATORS` | with users: whether users can sign in with passwords (`on` or `off`); administrators who always can, separated by commas |
+//! | `SIGN_ON_SECRETS` | path in Parameter Store of the client secrets of identity providers, for `auth` only |
 //! | `WORKSPACES` | `on` or `off` |
 //! | `TABLE_NAME` | the data table |
 //! | `ARTIFACT_ROOT` | location of the artifacts of new experiments |
@@ -35,7 +37,7 @@ mod mount;
 mod offloaded_responses;
 
 pub use api::{Domain, DomainApi, EndpointInfo, MountedDomain, UnavailableEndpoint, endpoints};
-pub use environment::{Environment, UiFiles, outbound_policy};
+pub use environment::{Environment, SIGN_ON_SECRETS_VARIABLE, UiFiles, outbound_policy};
 pub use function::{
     BucketRight, EnvironmentSetting, Function, FunctionUrl, Indexes, KmsKey, Package, Queue, QueueRole,
     SecretParameter, TableActions, TableRights,

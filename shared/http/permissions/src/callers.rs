@@ -10,9 +10,15 @@ use table::{Item, TableKey};
 
 use crate::identification::Identification;
 use crate::request_credentials::credentials;
-use crate::sessions_and_tokens::{Token, is_session_of, session_key, token_key};
+use crate::sessions_and_tokens::{SessionState, Token, session_key, session_state, token_key};
 use crate::user_authorizer::UserAuthorizer;
 use crate::users::Account;
+
+/// Header of a response that tells the page's script what happened to its session.
+pub const SESSION_HEADER: &str = "mlflow-session";
+/// Value of [`SESSION_HEADER`] if the session has to be renewed, and the request can be repeated
+/// afterwards.
+pub const RENEW: &str = "renew";
 
 impl UserAuthorizer {
     /// Returns the credentials of a request. A signature that the gateway has verified takes
@@ -75,10 +81,20 @@ impl UserAuthorizer {
             }
         };
         let account = read.get(&self.user_key(&user)).map(Account::of).transpose()?;
-        let restriction = self.restriction_of(sent, proof, account.as_ref()).await?;
-        let account = account.filter(|account| !account.is_disabled);
-        let Some((restriction, account)) = restriction.zip(account) else { return Err(invalid_credentials(sent)) };
-        Ok(Identification::Caller(identity_of(sent, Caller::User(account.user.into()), restriction)))
+        let validity = self.validity(sent, proof, account.as_ref()).await?;
+        let Some(account) = account.filter(|account| !account.is_disabled) else {
+            return Err(invalid_credentials(sent));
+        };
+        match validity {
+            Validity::Valid(restriction) => {
+                Ok(Identification::Caller(identity_of(sent, Caller::User(account.user.into()), restriction)))
+            }
+            Validity::Overdue => {
+                tracing::info!(target: "audit", event = "session overdue", with = ?sent.credentials, from = ?sent.client_address);
+                Err(sent.refusal.clone().with_header(SESSION_HEADER, RENEW))
+            }
+            Validity::Invalid => Err(invalid_credentials(sent)),
+        }
     }
 
     /// Returns what a principal is mapped to: the user in the principal's item, or, if there is no
@@ -94,39 +110,56 @@ impl UserAuthorizer {
         }
     }
 
-    /// Returns the restrictions of the credentials, or `None` if they do not belong to the user of
-    /// this account.
-    async fn restriction_of(
+    /// Returns whether the credentials belong to the user of this account. A password that the
+    /// policy does not allow is checked like that of a user without a password, so that the
+    /// response takes as long.
+    async fn validity(
         &self,
         sent: &RequestCredentials,
         proof: Option<&Item>,
         account: Option<&Account>,
-    ) -> Result<Option<Restriction>> {
+    ) -> Result<Validity> {
+        let valid_if =
+            |is_valid: bool| if is_valid { Validity::Valid(Restriction::default()) } else { Validity::Invalid };
         Ok(match &sent.credentials {
             Credentials::Password(name, password) => {
-                let stored = account.and_then(|account| account.password.as_ref());
-                let is_right = self.passwords().check(name, stored, password.clone(), sent.client_address).await?;
-                is_right.then(Restriction::default)
+                let allowed = account.filter(|account| self.password_policy().allows(&account.user));
+                let stored = allowed.and_then(|account| account.password.as_ref());
+                valid_if(self.passwords().check(name, stored, password.clone(), sent.client_address).await?)
             }
             Credentials::Session(..) => {
-                let is_open = proof
-                    .zip(account)
-                    .is_some_and(|(session, account)| is_session_of(session, &account.user, account.password.as_ref()));
-                is_open.then(Restriction::default)
+                let Some((session, account)) = proof.zip(account) else { return Ok(Validity::Invalid) };
+                match session_state(session, account, self.password_policy()) {
+                    SessionState::Open => Validity::Valid(Restriction::default()),
+                    SessionState::Overdue => Validity::Overdue,
+                    SessionState::Ended => Validity::Invalid,
+                }
             }
             Credentials::Token(..) => {
-                let token = proof.map(Token::of).transpose()?.filter(|token| !token.is_over());
-                let is_of = |token: &Token| account.is_some_and(|account| account.user.id == token.user_id);
-                token.filter(is_of).map(|token| token.restriction)
+                let token = proof.map(Token::of).transpose()?;
+                let is_valid = |token: &Token| account.is_some_and(|account| token.is_valid_for(account));
+                token.filter(is_valid).map_or(Validity::Invalid, |token| Validity::Valid(token.restriction))
             }
             Credentials::Signature(_) => {
                 let mapping = proof.filter(|mapping| mapping.has(USER_ID));
-                let is_of = account
-                    .is_some_and(|account| mapping.is_none_or(|mapping| mapping.get(USER_ID) == Some(account.user.id)));
-                is_of.then(Restriction::default)
+                valid_if(
+                    account.is_some_and(|account| {
+                        mapping.is_none_or(|mapping| mapping.get(USER_ID) == Some(account.user.id))
+                    }),
+                )
             }
         })
     }
+}
+
+/// Whether credentials belong to the user that they name.
+enum Validity {
+    /// They do, with these restrictions.
+    Valid(Restriction),
+    /// They are a session that has to be renewed with its provider.
+    Overdue,
+    /// They do not.
+    Invalid,
 }
 
 /// What an AWS principal is mapped to: a user, full access, or no rights at all.

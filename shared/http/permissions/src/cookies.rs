@@ -10,12 +10,14 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::secret::UserSecret;
 
-/// Name of the session cookie over TLS. The prefix prevents other hosts, and pages without TLS,
-/// from setting a cookie with this name.
-const SECURE_COOKIE: &str = "__Host-mlflow_session";
-/// Prefix of the session cookie's name over plain HTTP. The port is appended, because browsers
-/// share cookies between all ports of a host.
-const PLAIN_COOKIE_PREFIX: &str = "mlflow_session_";
+/// Name of the session cookie, without the prefix or the port of [`scoped_name`].
+const SESSION_COOKIE: &str = "mlflow_session";
+/// Prefix of cookie names over TLS. It prevents other hosts, and pages without TLS, from setting
+/// cookies with these names.
+const SECURE_PREFIX: &str = "__Host-";
+/// Name of the cookie with the time at which a session has to be renewed, which the page's script
+/// reads (`session_renewal.js`).
+const RENEWAL_COOKIE: &str = "mlflow_renew_by";
 /// Name of the cookie that indicates that a user is signed in (`mlflow/server/js/src/account`).
 const USER_COOKIE: &str = "mlflow_user";
 /// Characters that `encodeURIComponent` does not escape. The page decodes every cookie.
@@ -67,35 +69,64 @@ pub fn removal_cookies(arrived: &RequestHead) -> [String; 2] {
 }
 
 fn set_cookie_values(arrived: &RequestHead, session_value: &str, user: &str, seconds: u64) -> [String; 2] {
-    let rest = format!(
-        "Path=/; Max-Age={seconds}; SameSite=Lax{}",
-        if arrived.connection.is_secure { "; Secure" } else { "" }
-    );
     [
-        format!("{}={session_value}; {rest}; HttpOnly", session_cookie_name(arrived)),
-        format!("{USER_COOKIE}={user}; {rest}"),
+        hidden_cookie(arrived, &session_cookie_name(arrived), session_value, seconds),
+        readable_cookie(arrived, USER_COOKIE, user, seconds),
     ]
 }
 
-/// Returns the name of the session cookie.
+/// Returns the `Set-Cookie` value for a cookie that scripts cannot access. The cookie expires after
+/// `seconds`; with 0, it is deleted.
+#[must_use]
+pub fn hidden_cookie(arrived: &RequestHead, name: &str, value: &str, seconds: u64) -> String {
+    format!("{}; HttpOnly", readable_cookie(arrived, name, value, seconds))
+}
+
+fn readable_cookie(arrived: &RequestHead, name: &str, value: &str, seconds: u64) -> String {
+    let secure = if arrived.connection.is_secure { "; Secure" } else { "" };
+    format!("{name}={value}; Path=/; Max-Age={seconds}; SameSite=Lax{secure}")
+}
+
+/// Returns the `Set-Cookie` value for the cookie with the time at which the session has to be
+/// renewed, in seconds since 1970. With `None`, the cookie is deleted, so that the page's script
+/// does not renew the session. The cookie expires after `seconds`.
+#[must_use]
+pub fn renewal_cookie(arrived: &RequestHead, renew_by: Option<i64>, seconds: u64) -> String {
+    match renew_by {
+        Some(renew_by) => readable_cookie(arrived, RENEWAL_COOKIE, &renew_by.to_string(), seconds),
+        None => readable_cookie(arrived, RENEWAL_COOKIE, "", 0),
+    }
+}
+
 fn session_cookie_name(arrived: &RequestHead) -> String {
+    scoped_name(arrived, SESSION_COOKIE)
+}
+
+/// Returns the name of a cookie that only this server sets and receives. Over TLS, it has a prefix
+/// that browsers enforce. Over plain HTTP, the port is appended, because browsers share cookies
+/// between all ports of a host.
+#[must_use]
+pub fn scoped_name(arrived: &RequestHead, name: &str) -> String {
     if arrived.connection.is_secure {
-        return SECURE_COOKIE.to_owned();
+        return format!("{SECURE_PREFIX}{name}");
     }
     let host = arrived.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let port = host.rsplit_once(':').map_or("80", |(_, port)| port);
     let is_port = !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit());
-    format!("{PLAIN_COOKIE_PREFIX}{}", if is_port { port } else { "80" })
+    format!("{name}_{}", if is_port { port } else { "80" })
+}
+
+/// Returns the names and values of all cookies of a request.
+pub fn all_cookies(arrived: &RequestHead) -> impl Iterator<Item = (&str, &str)> {
+    let headers = arrived.headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
+    headers.flat_map(|cookies| cookies.split(';')).filter_map(|cookie| cookie.trim().split_once('='))
 }
 
 /// Returns the value of a cookie that occurs exactly once. If another host has set a second cookie
 /// with this name, both are ignored.
-fn cookie_value<'a>(arrived: &'a RequestHead, name: &str) -> Option<&'a str> {
-    let cookies = arrived.headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
-    let mut values = cookies
-        .flat_map(|cookies| cookies.split(';'))
-        .filter_map(|cookie| cookie.trim().split_once('='))
-        .filter_map(|(other, value)| (other == name).then_some(value));
+#[must_use]
+pub fn cookie_value<'a>(arrived: &'a RequestHead, name: &str) -> Option<&'a str> {
+    let mut values = all_cookies(arrived).filter_map(|(other, value)| (other == name).then_some(value));
     let value = values.next()?;
     values.next().is_none().then_some(value)
 }

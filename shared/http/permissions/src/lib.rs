@@ -1,7 +1,8 @@
 //! Authentication and authorization of users: MLflow's basic authentication (`mlflow/server/auth`).
 //!
 //! [`UserAuthorizer`] is the authorizer. It identifies a user by name and password ([`Passwords`]),
-//! or by a session or a token ([`UserSecret`]). It reads the user's grants together with the guards
+//! or by a session or a token ([`UserSecret`]). A session that was opened by single sign-on is bound
+//! to an identity of the user, and has to be renewed ([`SessionState`]). It reads the user's grants together with the guards
 //! of the request, unless they were read less than [`LEASE`] ago. Its decisions follow rules that
 //! do not access any table: [`rules`] defines what an operation requires, and [`grants`] decides
 //! whether a user's grants satisfy the requirements. The types of grants are in
@@ -28,6 +29,7 @@ pub mod grants;
 mod identification;
 mod item_cache;
 mod password_attempts;
+mod password_policy;
 mod passwords;
 mod request_credentials;
 mod resources;
@@ -40,14 +42,18 @@ mod users;
 mod visibility;
 mod workspace_ref;
 
+pub use callers::{RENEW, SESSION_HEADER};
 pub use cookies::Cookies;
 pub use effective_grants::Memberships;
 pub use identification::SignedRequests;
 pub use item_cache::LEASE;
+pub use password_policy::PasswordPolicy;
 pub use passwords::{PasswordHash, Passwords};
 pub use rules::{RequiredAction, Requirement, Rule, canonical, rule_of, scorer_of};
 pub use secret::UserSecret;
-pub use sessions_and_tokens::{Token, session_key, token_key};
+pub use sessions_and_tokens::{
+    SessionState, Token, identity_binding, session_identity, session_key, session_state, token_key,
+};
 pub use stored_grants::{
     GrantedResource, StoredGrant, grant_key, grant_resource_id, missing_resource_grant_key, type_levels,
 };

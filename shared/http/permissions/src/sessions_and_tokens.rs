@@ -1,13 +1,21 @@
 //! Stored sessions and tokens, in the access table.
 
-use access::{AllowedActions, Restriction, User};
+use access::{AllowedActions, Restriction};
 use entities::unreadable;
-use key_schema::attributes::{CREATION_TIME, EXPERIMENT, EXPIRES, NAME, ONLY, OPENED_WITH, TOKEN, USER_ID};
+use key_schema::attributes::{
+    CREATION_TIME, EXPERIMENT, EXPIRES, ISSUED_BY, NAME, ONLY, OPENED_WITH, RENEW_BY, TOKEN, USER_ID,
+};
 use key_schema::{Key, access_rows};
 use mlflow_api::{Result, UserName};
 use table::Item;
 
+use crate::password_policy::PasswordPolicy;
 use crate::passwords::PasswordHash;
+use crate::users::Account;
+
+/// Prefix of what a session is bound to that was opened by single sign-on. The fingerprint of a
+/// password contains no colon.
+const IDENTITY_PREFIX: &str = "identity:";
 
 /// Returns the key of a session, from the digest of its secret.
 #[must_use]
@@ -21,16 +29,54 @@ pub fn token_key(user: &UserName, digest: &str) -> Key {
     access_rows::Token::key(user, &digest.into())
 }
 
-/// Checks whether an item is a valid session of a user: it was opened with the user's current
-/// password and has not expired.
-pub(crate) fn is_session_of(item: &Item, user: &User, password: Option<&PasswordHash>) -> bool {
-    let is_of = item.get(USER_ID) == Some(user.id);
-    let is_with = password.is_some_and(|password| item.get(OPENED_WITH) == Some(&password.fingerprint()));
-    is_of && is_with && item.get(EXPIRES).is_some_and(|end| !is_over(end))
+/// Returns what a session is bound to that was opened by single sign-on, given the digest of the
+/// identity. The session stores it in `OPENED_WITH`.
+#[must_use]
+pub fn identity_binding(digest: &str) -> String {
+    format!("{IDENTITY_PREFIX}{digest}")
+}
+
+/// Returns the digest of the identity that a session is bound to. `None` for a session that was
+/// opened with a password.
+#[must_use]
+pub fn session_identity(session: &Item) -> Option<&str> {
+    session.get(OPENED_WITH)?.strip_prefix(IDENTITY_PREFIX)
+}
+
+/// Whether a session is valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionState {
+    /// The session is valid.
+    Open,
+    /// The session has to be renewed with its provider before it is valid again.
+    Overdue,
+    /// The session has expired, or what it was opened with no longer belongs to the user.
+    Ended,
+}
+
+/// Returns whether an item is a valid session of an account. A session is bound to the password or
+/// to the identity that it was opened with. It ends when the password changes, when passwords are
+/// disabled for the user, or when the identity is unlinked. Whether the account is disabled is not
+/// checked. Takes no request.
+#[must_use]
+pub fn session_state(session: &Item, account: &Account, policy: &PasswordPolicy) -> SessionState {
+    let is_bound = match session_identity(session) {
+        Some(identity) => account.identities.contains_key(identity),
+        None => {
+            let fingerprint = account.password.as_ref().map(PasswordHash::fingerprint);
+            policy.allows(&account.user)
+                && fingerprint.is_some_and(|fingerprint| session.get(OPENED_WITH) == Some(&fingerprint))
+        }
+    };
+    let is_of = session.get(USER_ID) == Some(account.user.id);
+    if !is_of || !is_bound || session.get(EXPIRES).is_none_or(is_over) {
+        return SessionState::Ended;
+    }
+    if session.get(RENEW_BY).is_some_and(is_over) { SessionState::Overdue } else { SessionState::Open }
 }
 
 /// Checks whether a time, in seconds since 1970, has passed.
-fn is_over(seconds: i64) -> bool {
+pub(crate) fn is_over(seconds: i64) -> bool {
     runtime::clock::now_ms() >= seconds.saturating_mul(1_000)
 }
 
@@ -49,6 +95,9 @@ pub struct Token {
     pub restriction: Restriction,
     /// Creation time, in ms since 1970.
     pub creation_time: i64,
+    /// Name of the rule by which a machine exchanged a JWT for the token. `None` for a token that a
+    /// person created.
+    pub issued_by: Option<String>,
     /// Expiration time, in seconds since 1970; `None` if the token does not expire.
     pub expires: Option<i64>,
 }
@@ -71,6 +120,7 @@ impl Token {
                 name: item.get(NAME)?.to_owned(),
                 restriction: Restriction { experiment, actions: AllowedActions::from_name(item.get(ONLY)?)? },
                 creation_time: item.get(CREATION_TIME)?,
+                issued_by: item.get(ISSUED_BY).map(str::to_owned),
                 expires: item.get(EXPIRES),
             })
         };
@@ -81,5 +131,14 @@ impl Token {
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.expires.is_some_and(is_over)
+    }
+
+    /// Checks whether the token is a valid token of an account. If a provider confirms the account,
+    /// tokens that a person created are valid only while the last confirmation is recent enough.
+    /// Whether the account is disabled is not checked. Takes no request.
+    #[must_use]
+    pub fn is_valid_for(&self, account: &Account) -> bool {
+        let is_covered = self.issued_by.is_some() || account.is_confirmed();
+        self.user_id == account.user.id && !self.is_over() && is_covered
     }
 }

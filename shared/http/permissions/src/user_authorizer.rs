@@ -26,6 +26,7 @@ use crate::browser_pages::{is_of_foreign_page, is_of_own_page, is_page, unauthen
 use crate::caller_cache::CallerCache;
 use crate::identification::{Identification, SignedRequests};
 use crate::item_cache::{CachedItem, ItemCache};
+use crate::password_policy::PasswordPolicy;
 use crate::passwords::Passwords;
 use crate::resources::{item_of, resources_of};
 use crate::rules::rule_of;
@@ -45,6 +46,7 @@ pub struct UserAuthorizer {
     default_level: PermissionLevel,
     creators: Option<String>,
     passwords: Passwords,
+    password_policy: Arc<PasswordPolicy>,
     caller_cache: Arc<CallerCache>,
     item_cache: Arc<ItemCache>,
     pub(crate) signed_requests: Option<SignedRequests>,
@@ -62,6 +64,7 @@ impl UserAuthorizer {
             default_level: default,
             creators: None,
             passwords,
+            password_policy: Arc::default(),
             caller_cache: known,
             item_cache: recent,
             signed_requests: None,
@@ -109,6 +112,19 @@ impl UserAuthorizer {
     #[must_use]
     pub fn passwords(&self) -> &Passwords {
         &self.passwords
+    }
+
+    /// Restricts the users who may authenticate with a password. By default, every user who has a
+    /// password may.
+    #[must_use]
+    pub fn with_password_policy(self, policy: PasswordPolicy) -> Self {
+        Self { password_policy: Arc::new(policy), ..self }
+    }
+
+    /// Returns which users may authenticate with a password.
+    #[must_use]
+    pub fn password_policy(&self) -> &PasswordPolicy {
+        &self.password_policy
     }
 
     pub(crate) fn in_access(&self, key: key_schema::Key) -> TableKey {

@@ -1,14 +1,20 @@
 //! Stored users and roles, in the access table.
 
+use std::collections::BTreeMap;
+
 use access::User;
 use entities::unreadable;
-use key_schema::attributes::{Attribute, Count, DISABLED, GRANTS, IS_ADMIN, PASSWORD, ROLES, USER_ID, VERSION};
+use key_schema::attributes::{
+    Attribute, CONFIRMED_UNTIL, Count, DISABLED, GRANTS, IDENTITIES, IS_ADMIN, PASSWORD, ROLES, RULE_ADMINISTRATOR,
+    RULE_ROLES, Texts, USER_ID, VERSION,
+};
 use key_schema::{Ordinal, access_rows};
 use mlflow_api::auth::{GrantType, PermissionLevel};
 use mlflow_api::{Result, UserName};
 use table::{Item, Table};
 
 use crate::passwords::PasswordHash;
+use crate::sessions_and_tokens::is_over;
 use crate::workspace_ref::WorkspaceRef;
 
 /// A user's account, as stored in the user's item.
@@ -22,6 +28,17 @@ pub struct Account {
     pub is_disabled: bool,
     /// Pairs of a role's id and the id of its assignment to the user.
     pub assignments: Vec<(u32, u32)>,
+    /// The identities that the user signs in with: by digest, the issuer and the subject, separated
+    /// by a blank. Issuers contain no blank.
+    pub identities: BTreeMap<String, String>,
+    /// The roles that rules of identity providers gave: by the id of a role, the digest of the
+    /// identity.
+    pub rule_roles: BTreeMap<u32, String>,
+    /// The digest of the identity, if a rule of its provider made the user an administrator.
+    pub rule_administrator: Option<String>,
+    /// Until when a provider's confirmation of the user covers the user's API tokens, in seconds
+    /// since 1970. `None` if no provider ever confirmed the user.
+    pub confirmed_until: Option<i64>,
 }
 
 impl Account {
@@ -47,6 +64,14 @@ impl Account {
             assignments.push((role.parse().map_err(|_| unreadable())?, id));
         }
         assignments.sort_unstable();
+        let texts = |attribute: Attribute<Texts>| {
+            let entries = item.map(attribute).into_iter().flatten();
+            entries.map(|(key, value)| Ok((key.clone(), value.as_s().map_err(|_| unreadable())?.clone())))
+        };
+        let rule_roles = texts(RULE_ROLES).map(|entry: Result<(String, String)>| {
+            let (role, identity) = entry?;
+            Ok((role.parse().map_err(|_| unreadable())?, identity))
+        });
         Ok(Self {
             user: User {
                 name,
@@ -58,7 +83,18 @@ impl Account {
             password: item.get(PASSWORD).map(PasswordHash::stored),
             is_disabled: item.get(DISABLED) == Some(1),
             assignments,
+            identities: texts(IDENTITIES).collect::<Result<_>>()?,
+            rule_roles: rule_roles.collect::<Result<_>>()?,
+            rule_administrator: item.get(RULE_ADMINISTRATOR).map(str::to_owned),
+            confirmed_until: item.get(CONFIRMED_UNTIL),
         })
+    }
+
+    /// Checks whether the user's API tokens are covered: no provider confirms the user, or the last
+    /// confirmation is recent enough.
+    #[must_use]
+    pub fn is_confirmed(&self) -> bool {
+        self.confirmed_until.is_none_or(|end| !is_over(end))
     }
 }
 

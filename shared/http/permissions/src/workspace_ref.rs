@@ -130,6 +130,12 @@ impl WorkspaceRefs {
         self.0.get(&place.workspace) == Some(place)
     }
 
+    /// Returns the reference to the workspace with this name, if it exists.
+    #[must_use]
+    pub fn get(&self, workspace: &Workspace) -> Option<&WorkspaceRef> {
+        self.0.get(workspace)
+    }
+
     /// Checks whether there is a workspace with this name.
     #[must_use]
     pub fn has_named(&self, workspace: &Workspace) -> bool {

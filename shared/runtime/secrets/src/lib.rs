@@ -5,11 +5,14 @@
 //! are bound to the entity that the secret belongs to, so that a sealed secret that is copied to
 //! another entity cannot be opened.
 //!
-//! Begin reading with `keys.rs`. `envelope.rs` describes the format.
+//! Begin reading with `keys.rs`. `envelope.rs` describes the format. `client_secrets/` reads secrets
+//! of another kind: those with which this server authenticates at identity providers, which
+//! operators store outside of the table.
 //!
 //! This is a crate of its own because the functions that store secrets share no other code, and
 //! because no other function may depend on code that opens secrets.
 
+mod client_secrets;
 mod context;
 mod envelope;
 mod error;
@@ -20,6 +23,7 @@ mod secret;
 #[cfg(test)]
 mod tests;
 
+pub use client_secrets::{ClientSecretError, ClientSecrets, ParameterStore};
 pub use context::SecretContext;
 pub use error::{KeyFileError, SecretError};
 pub use key_file::KeyFile;

@@ -17,13 +17,30 @@ rows! {
         VERSION: Count required "how often the item has changed: what was derived from an older version is invalid",
         ROLES: Counts required "the user's roles: by the id of a role, the id of its assignment",
         DISABLED: Count "1 if the user's access is revoked",
+        IDENTITIES: Texts "the identities that the user signs in with: by their digests, issuer and subject, separated by a blank",
+        RULE_ROLES: Texts "the roles that rules of identity providers gave: by the id of a role, the digest of the identity",
+        RULE_ADMINISTRATOR: Text "the digest of the identity, if a rule of its provider gave the user full access",
+        CONFIRMED_UNTIL: Number "until when a provider's confirmation of the user covers the user's API tokens, in seconds; missing if no provider ever confirmed the user",
         ..CREATION
     };
     /// A browser session of a user, keyed by the digest of its secret.
     Session = "USER#" <user: UserName> / "U#SESSION#" <digest: Field> {
         USER_ID: Count required "the user's id: the session does not apply to a later user of the same name",
-        OPENED_WITH: Text required "a digest of the password hash: changing the password ends the session",
+        OPENED_WITH: Text required "a digest of the password hash: changing the password ends the session; for single sign-on, `identity:` and the digest of the identity: unlinking the identity ends the session",
+        RENEW_BY: Number "until when the session has to be renewed with its provider, in seconds; missing if it was opened with a password",
         EXPIRES: Number required "when it expires, in seconds"
+    };
+    /// The refresh token of a session that was opened by single sign-on. Only the auth function can
+    /// decrypt it. A process claims the renewal before it presents the token, so that no token is
+    /// presented twice.
+    Renewal = "USER#" <user: UserName> / "U#RENEWAL#" <digest: Field> {
+        REFRESH: Bytes "the refresh token, encrypted; missing if it was presented and the response was lost",
+        PROVIDER: Text required "the name of the provider",
+        GENERATION: Count required "how often a claim has ended: a delayed claim of an earlier generation is refused",
+        CLAIMED: Text "the random id of the claim, while a process renews the session",
+        CLAIMED_UNTIL: Number "when the claim expires, in seconds: the process has died, and the session ends",
+        GRACE_UNTIL: Number "until when the renewal may be postponed because the provider cannot be reached, in seconds; missing if it is not postponed",
+        EXPIRES: Number required "when the session expires, in seconds"
     };
     /// A token of a user, keyed by the digest of its secret.
     Token = "USER#" <user: UserName> / "U#TOKEN#" <digest: Field> {
@@ -33,10 +50,34 @@ rows! {
         ONLY: Text required "its scope: everything, read, or ingest",
         EXPERIMENT: ExperimentId "the experiment that it is limited to",
         CREATION_TIME: Number required "when it was created, in ms",
+        ISSUED_BY: Text "the rule by which a machine exchanged a JWT for it; missing for a token of a person",
         EXPIRES: Number "when it expires, in seconds; missing if it does not"
     };
     /// Lists all users, ordered by id.
     ListedUser = "USERS" / "UID#" <user_id: Ordinal> { USER: Text required "the user's name" };
+
+    /// An identity: a person as a provider identifies them. Keyed by the digest of issuer and
+    /// subject.
+    Identity = "IDENTITY#" <digest: Field> / "I#META" {
+        USER: Text required "the name of the user whom the identity is linked to",
+        USER_ID: Count required "the user's id: a later user of the same name does not have the identity",
+        ISSUER: Text required "the issuer of the provider",
+        SUBJECT: Text required "the id of the person at the provider",
+        CREATION_TIME: Number required "when it was linked, in ms"
+    };
+    /// A login of a client that waits for a user's approval, or for the client to take its token.
+    /// Keyed by the digest of the code.
+    Login = "LOGIN#" <digest: Field> / "L#META" {
+        DEVICE: Text required "what proves that the client started the login: the digest of a secret, or a PKCE challenge",
+        NAME: Text required "the name of the token, chosen by the client",
+        USER: Text "the name of the user who approved the login",
+        USER_ID: Count "the user's id",
+        DISABLED: Count "1 if a user refused the login",
+        POLLED: Number "when the client last asked for the token, in ms",
+        EXPIRES: Number required "when it expires, in seconds"
+    };
+    /// The configuration of single sign-on.
+    Providers = "PROVIDERS" / "PRO#META" { CONFIGURATION: Text required "identity providers and their rules, as JSON" };
 
     /// An IAM principal whose signed requests are made as a user, or are rejected.
     Principal = "PRINCIPALS" / "PRI#" <principal: Field> {
@@ -86,8 +127,12 @@ mod tests {
         let keys = [
             User::key(&user),
             Session::key(&user, &"d".into()),
+            Renewal::key(&user, &"d".into()),
             Token::key(&user, &"d".into()),
             ListedUser::key(&Ordinal(1)),
+            Identity::key(&"d".into()),
+            Login::key(&"d".into()),
+            Providers::key(),
             Principal::key(&"p".into()),
             Role::key(&Ordinal(1)),
             RoleMember::key(&Ordinal(1), &user),

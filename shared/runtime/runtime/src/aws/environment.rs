@@ -17,6 +17,8 @@ pub enum AwsService {
     Lambda,
     /// S3, whose signatures differ from those of other services.
     S3,
+    /// Systems Manager, for its Parameter Store.
+    Ssm,
 }
 
 impl AwsService {
@@ -27,6 +29,7 @@ impl AwsService {
             Self::Kms => "kms",
             Self::Lambda => "lambda",
             Self::S3 => "s3",
+            Self::Ssm => "ssm",
         }
     }
 
@@ -36,6 +39,7 @@ impl AwsService {
             Self::Kms => "AWS_ENDPOINT_URL_KMS",
             Self::Lambda => "AWS_ENDPOINT_URL_LAMBDA",
             Self::S3 => "AWS_ENDPOINT_URL_S3",
+            Self::Ssm => "AWS_ENDPOINT_URL_SSM",
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Signed requests to AWS services that are used without an SDK: S3, Lambda and KMS.
+//! Signed requests to AWS services that are used without an SDK: S3, Lambda, KMS and Systems
+//! Manager.
 //!
 //! Only a few operations of each service are needed, and building its SDK would take longer than
-//! building the rest of the functions that use it. [`SignedClient`] sends requests to Lambda and
-//! KMS. Requests to S3 are signed and retried differently, so the crate `artifact-store` sends them
+//! building the rest of the functions that use it. [`SignedClient`] sends requests to all of them
+//! except S3. Requests to S3 are signed and retried differently, so the crate `artifact-store` sends them
 //! itself, and uses only parts of this module.
 
 mod client;

@@ -1,6 +1,9 @@
 //! `mlflow-serverless admin`: creates the first administrator, grants permissions, and revokes
 //! users' access. For operators with access to the tables.
 
+mod identities;
+mod providers;
+
 use std::io::{BufRead, IsTerminal};
 
 use access::AuthorizerWrites;
@@ -75,6 +78,32 @@ enum Command {
         /// parameter `SignedUser`, or has full access if that parameter is empty.
         #[arg(long)]
         forget: bool,
+        #[command(flatten)]
+        place: TableOptions,
+    },
+    /// Show or replace the identity providers at which users sign in, and the rules that give them
+    /// roles.
+    Providers(providers::ProvidersOptions),
+    /// Link an identity at an identity provider to a user, who can then sign in with it.
+    Link {
+        #[command(flatten)]
+        identity: identities::LinkOptions,
+        /// Create the user if it does not exist, without a password.
+        #[arg(long)]
+        create: bool,
+    },
+    /// Unlink an identity from a user: end its sessions, and take away the roles that rules of the
+    /// provider gave.
+    Unlink {
+        #[command(flatten)]
+        identity: identities::LinkOptions,
+    },
+    /// List the identities of all users, or of one user, one per line: the user, the issuer, and the
+    /// subject.
+    Identities {
+        /// Name of the user.
+        #[arg(value_name = "NAME")]
+        user: Option<String>,
         #[command(flatten)]
         place: TableOptions,
     },
@@ -176,6 +205,10 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             };
             print_line(&format!("Unmapped {principal}. {is}."));
         }
+        Command::Providers(options) => providers::run(&options).await?,
+        Command::Link { identity, create } => identities::link(&identity, create).await?,
+        Command::Unlink { identity } => identities::unlink(&identity).await?,
+        Command::Identities { user, place } => identities::list(&store(&place).await?, user.as_deref()).await?,
         Command::Disable { user, place } => set_disabled(&user, &place, true).await?,
         Command::EndSessions { place } => {
             let ended = store(&place).await?.all_end().await;

@@ -1,0 +1,47 @@
+//! Signing out at the provider, after a user has signed out here.
+
+use access::RequestHead;
+use http::header::HOST;
+use identity_providers::Configuration;
+use permissions::Cookies;
+use permissions::cookies::{cookie_value, hidden_cookie, scoped_name};
+
+use super::clients::client;
+use super::services::SignOnServices;
+use super::start::redirect_uri;
+use crate::store::SESSION_SECONDS;
+
+/// Name of the cookie with the provider that a session was opened at, without the prefix or port.
+const COOKIE: &str = "mlflow_provider";
+
+/// Returns the `Set-Cookie` value that remembers at which provider a session was opened, so that the
+/// sign-in page can offer to sign out there. With `None`, the cookie is deleted.
+pub(crate) fn sign_out_cookie(arrived: &RequestHead, provider: Option<&str>) -> String {
+    let seconds = if provider.is_some() { SESSION_SECONDS } else { 0 };
+    hidden_cookie(arrived, &scoped_name(arrived, COOKIE), provider.unwrap_or_default(), seconds)
+}
+
+/// Returns the title of a provider and the URL at which the user signs out there. Returns `None`
+/// unless the browser has just signed out here, from a session that was opened at a provider with the
+/// setting `sign_out`. Takes no request, or one to the provider if its discovery document is not
+/// cached.
+pub(crate) async fn sign_out_link(
+    services: &SignOnServices,
+    configuration: &Configuration,
+    arrived: &RequestHead,
+) -> Option<(String, String)> {
+    if !matches!(Cookies::of(arrived), Cookies::SignedOut(_)) {
+        return None;
+    }
+    let name = cookie_value(arrived, &scoped_name(arrived, COOKIE))?;
+    let provider = configuration.provider(name).filter(|provider| provider.sign_out)?;
+    let client = client(services, provider).await.ok()?;
+    let host = arrived.headers.get(HOST).and_then(|host| host.to_str().ok());
+    match client.end_session_url(&redirect_uri(configuration.origin(host))).await {
+        Ok(url) => Some((provider.title.clone(), url?.into())),
+        Err(error) => {
+            tracing::warn!(provider = provider.name, %error, "cannot offer to sign out at the provider");
+            None
+        }
+    }
+}
