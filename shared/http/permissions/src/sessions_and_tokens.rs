@@ -60,13 +60,12 @@ pub enum SessionState {
 /// checked. Takes no request.
 #[must_use]
 pub fn session_state(session: &Item, account: &Account, policy: &PasswordPolicy) -> SessionState {
-    let is_bound = match session_identity(session) {
-        Some(identity) => account.identities.contains_key(identity),
-        None => {
-            let fingerprint = account.password.as_ref().map(PasswordHash::fingerprint);
-            policy.allows(&account.user)
-                && fingerprint.is_some_and(|fingerprint| session.get(OPENED_WITH) == Some(&fingerprint))
-        }
+    let is_bound = if let Some(identity) = session_identity(session) {
+        account.identities.contains_key(identity)
+    } else {
+        let fingerprint = account.password.as_ref().map(PasswordHash::fingerprint);
+        policy.allows(&account.user)
+            && fingerprint.is_some_and(|fingerprint| session.get(OPENED_WITH) == Some(&fingerprint))
     };
     let is_of = session.get(USER_ID) == Some(account.user.id);
     if !is_of || !is_bound || session.get(EXPIRES).is_none_or(is_over) {

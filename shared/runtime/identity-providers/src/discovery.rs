@@ -1,7 +1,7 @@
 //! Discovery documents (`/.well-known/openid-configuration`).
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use url::Url;
 
 use crate::configuration::Tenancy;
@@ -78,10 +78,10 @@ impl Discovery {
     /// [`ProviderError::Misconfigured`] if the document is malformed, names another issuer, or
     /// contains a URL that is not secure.
     pub fn parse(issuer: &str, body: &[u8]) -> Result<Self, ProviderError> {
-        let document: Value = serde_json::from_slice(body).map_err(|_| {
-            misconfigured(format!("the discovery document of {issuer:?} is not JSON; check the issuer"))
+        let document: Map<String, Value> = serde_json::from_slice(body).map_err(|_| {
+            misconfigured(format!("the discovery document of {issuer:?} is not a JSON object; check the issuer"))
         })?;
-        let document = Document::deserialize(document).map_err(|error| {
+        let document = Document::deserialize(Value::Object(document)).map_err(|error| {
             misconfigured(format!("the discovery document of {issuer:?} is not complete: {error}; check the issuer"))
         })?;
         let expected = match Tenancy::of(issuer) {

@@ -72,7 +72,9 @@ async fn verified(rule: &MachineRule, issuers: &Issuers, token: &str) -> Result<
 /// Orders the reasons for which several rules are not satisfied by how far the token got.
 fn usefulness(error: &MachineError) -> u8 {
     match error {
-        MachineError::NoRule => 4,
+        MachineError::NoRule => 5,
+        // These are checked after the audience.
+        MachineError::Token(JwtError::Expired(_) | JwtError::NotYetValid | JwtError::Claim(_)) => 4,
         MachineError::Token(JwtError::Audience { .. }) => 3,
         MachineError::Unavailable(_) => 2,
         MachineError::Token(_) => 1,

@@ -1,6 +1,8 @@
 //! Responses of token endpoints.
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
 use crate::client_secret::RefreshToken;
@@ -55,7 +57,7 @@ impl TokenResponse {
             return Err(refusal(response));
         }
         let malformed = || TokenError::Unavailable("the token endpoint sent a malformed response".to_owned());
-        let tokens: Tokens = serde_json::from_slice(&response.body).map_err(|_| malformed())?;
+        let tokens: Tokens = object(&response.body).ok_or_else(malformed)?;
         let refresh_token = tokens.refresh_token.filter(|token| !token.is_empty()).map(RefreshToken::new).transpose();
         let refresh_token = refresh_token.map_err(|error| TokenError::Unavailable(error.to_string()))?;
         let (id_token, access_token) = (tokens.id_token.map(Zeroizing::new), tokens.access_token.map(Zeroizing::new));
@@ -69,7 +71,7 @@ fn refusal(response: &ProviderResponse) -> TokenError {
     if status == 429 {
         return TokenError::Throttled("the token endpoint responded with status 429".to_owned());
     }
-    let refusal = serde_json::from_slice::<Refusal>(&response.body).ok().filter(|_| (400..500).contains(&status));
+    let refusal = object::<Refusal>(&response.body).filter(|_| (400..500).contains(&status));
     let Some(Refusal { error, error_description }) = refusal else {
         return TokenError::Unavailable(format!("the token endpoint responded with status {status}"));
     };
@@ -83,6 +85,12 @@ fn refusal(response: &ProviderResponse) -> TokenError {
         "slow_down" => TokenError::Throttled(message),
         _ => TokenError::Grant(message),
     }
+}
+
+/// Reads an object. Serde would also read a list of its members.
+fn object<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
+    let object: Map<String, Value> = serde_json::from_slice(body).ok()?;
+    T::deserialize(Value::Object(object)).ok()
 }
 
 /// Returns the beginning of a provider's message, on one line.

@@ -94,7 +94,7 @@ impl HttpsTransport {
     /// # Errors
     /// The root certificates cannot be read.
     pub fn new() -> Result<Self, String> {
-        Ok(Self { connector: runtime::https::connector_within(CONNECT_TIMEOUT)? })
+        Ok(Self { connector: runtime::https::connector_without_pool(CONNECT_TIMEOUT)? })
     }
 
     async fn exchange(&self, request: ProviderRequest) -> Result<ProviderResponse, TransportError> {

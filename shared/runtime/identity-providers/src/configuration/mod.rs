@@ -294,3 +294,6 @@ mod defaults {
         60
     }
 }
+
+#[cfg(test)]
+mod tests;

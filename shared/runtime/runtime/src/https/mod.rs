@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
-use aws_smithy_http_client::{Builder, Connector};
+use aws_smithy_http_client::{Builder, Connector, ConnectorBuilder};
 use aws_smithy_runtime_api::client::http::{HttpConnectorSettings, SharedHttpClient, SharedHttpConnector};
 pub use root_certificates::root_certificates;
 
@@ -32,21 +32,23 @@ pub fn client() -> Result<Option<SharedHttpClient>, String> {
 /// # Errors
 /// The built-in root certificates cannot be read.
 pub fn connector() -> Result<SharedHttpConnector, String> {
-    connector_of(HttpConnectorSettings::builder().build())
+    build(Connector::builder(), HttpConnectorSettings::builder().build())
 }
 
-/// Returns a connector for requests that are not sent by an SDK, which gives up if no connection is
-/// established within a duration. The caller can then be certain that the request was not sent.
+/// Returns a connector for requests that must not be sent twice. It opens a connection for each
+/// request, because a pooled one may have been closed by the server in the meantime, and it would be
+/// uncertain whether the request was executed. If no connection is established within
+/// `connect_timeout`, the request was certainly not sent.
 ///
 /// # Errors
 /// The built-in root certificates cannot be read.
-pub fn connector_within(connect_timeout: Duration) -> Result<SharedHttpConnector, String> {
-    connector_of(HttpConnectorSettings::builder().connect_timeout(connect_timeout).build())
+pub fn connector_without_pool(connect_timeout: Duration) -> Result<SharedHttpConnector, String> {
+    let settings = HttpConnectorSettings::builder().connect_timeout(connect_timeout).build();
+    build(Connector::builder().pool_max_idle_per_host(0), settings)
 }
 
-fn connector_of(settings: HttpConnectorSettings) -> Result<SharedHttpConnector, String> {
-    let builder = Connector::builder().connector_settings(settings);
-    let builder = builder.tls_provider(provider());
+fn build(builder: ConnectorBuilder, settings: HttpConnectorSettings) -> Result<SharedHttpConnector, String> {
+    let builder = builder.connector_settings(settings).tls_provider(provider());
     let builder = match context()? {
         Some(context) => builder.tls_context(context),
         None => builder,
