@@ -112,10 +112,14 @@ def site_of(directory: Path, *options: str, **settings: object) -> Iterator[Site
         secret = secrets / "company"
         secret.touch(mode=0o600)
         secret.write_text(SECRET)
-        served = (*place, "--auth", "basic", "--follow-stream", "--sign-on-secrets", str(secrets), "--ui", str(ui.directory()))
+        served = (*place, "--auth", "basic", "--follow-stream", "--sign-on-secrets", str(secrets))
+        served += ("--artifacts-destination", str(directory / "artifacts"), "--ui", str(ui.directory()))
 
         def start() -> ServerlessMlflow:
-            started = ServerlessMlflow(directory / "server", options=(*served, *options), environment=credentials)
+            root = "mlflow-artifacts:/"
+            started = ServerlessMlflow(
+                directory / "server", options=(*served, *options), artifact_root=root, environment=credentials
+            )
             stops.callback(started.stop)
             return started
 
