@@ -142,7 +142,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         // Boxed, because it is by far the largest of these futures.
         Command::Serve(options) => Box::pin(serve::run(options)).await,
         Command::Proxy(options) => proxy::run(options).await,
-        Command::Admin(options) => admin::run(options).await,
+        Command::Admin(options) => Box::pin(admin::run(options)).await,
         Command::Token(options) => token::run(options).await,
         Command::Webhooks(options) => webhooks::run(options).await,
         Command::Workspace(options) => workspace::run(options).await,

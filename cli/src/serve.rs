@@ -206,6 +206,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         entities::migration::migrate(&table, &access).await?;
     }
     let retention = Retention::new(table.clone().in_background(), artifacts.clone()).looking(HistoryScans::AtNewOnes);
+    let webhooks = options.webhooks.open(&table)?;
+    let password_policy = options.sign_on.password_policy(mode == AuthMode::Basic)?;
     // Without users, everybody who can reach this address has full access.
     let around = Environment::new(Arc::new(AllowAll), table.clone()).with_artifacts(&artifact_root, artifacts);
     let around = Environment {
@@ -213,11 +215,6 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         max_artifact_bytes: options.max_artifact_size,
         working_directory: Some(directory),
         ui: (!options.no_ui).then_some(UiFiles { directory: ui_directory(options.ui), bucket: elsewhere }),
-        ..around
-    };
-    let webhooks = options.webhooks.open(&table)?;
-    let password_policy = options.sign_on.password_policy(mode == AuthMode::Basic)?;
-    let around = Environment {
         secret_keys: webhooks.keys,
         outbound_policy: webhooks.policy,
         deliverer: Some(webhooks.deliverer.clone()),

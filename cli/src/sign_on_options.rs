@@ -44,9 +44,8 @@ impl SignOnOptions {
     /// A name is not a user name, administrators are named although passwords are on, or passwords
     /// are off although nobody signs in.
     pub(crate) fn password_policy(&self, has_users: bool) -> Result<PasswordPolicy, Failure> {
-        let policy =
-            PasswordPolicy::parse(Some(&self.passwords), Some(&self.password_administrators.join(",")))
-                .map_err(|error| format!("--passwords and --password-administrators: {error}"))?;
+        let policy = PasswordPolicy::parse(Some(&self.passwords), Some(&self.password_administrators.join(",")))
+            .map_err(|error| format!("--passwords and --password-administrators: {error}"))?;
         if policy != PasswordPolicy::Everyone && !has_users {
             return Err("--passwords off requires --auth basic".into());
         }

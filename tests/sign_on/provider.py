@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import oidc_provider_mock
 import requests
@@ -67,8 +67,11 @@ class Provider:
         return self._decide(location, {"sub": subject})
 
     def deny(self, location: str) -> str:
-        """Refuses to sign in, and returns the URL that the provider redirects the browser to."""
-        return self._decide(location, {"action": "deny"})
+        """Refuses to sign in, and returns the URL that the provider redirects the browser to. This
+        provider omits the state, which real ones return.
+        """
+        state = parse_qs(urlsplit(location).query)["state"][0]
+        return f"{self._decide(location, {'action': 'deny'})}&{urlencode({'state': state})}"
 
     def _decide(self, location: str, form: dict[str, str]) -> str:
         answer = requests.post(location, data=form, allow_redirects=False, timeout=_TIMEOUT_SECONDS)

@@ -5,9 +5,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use auth::store::{MAX_CONFIGURATION_BYTES, Store};
+use auth::store::Store;
 use clap::Args;
-use identity_providers::{Configuration, FetchLimit, HttpsTransport, Issuers, check_provider};
+use identity_providers::{Configuration, FetchLimit, HttpsTransport, Issuers, MAX_CONFIGURATION_BYTES, check_provider};
 use mlflow_api::{ErrorCode, UserName};
 
 use super::store;

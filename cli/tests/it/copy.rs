@@ -131,7 +131,9 @@ async fn there_and_back_is_byte_for_byte() {
     assert!(output.status.success(), "{output:?}");
     assert!(items(&elsewhere, TABLE).await == original, "the copy differs");
     let copied_users = items(&elsewhere, ACCESS).await;
-    let is_secret = |key: &String| ["SECRETS", "U#SESSION#", "U#RENEWAL#", "U#TOKEN#", "LOGIN#"].iter().any(|secret| key.contains(secret));
+    let is_secret = |key: &String| {
+        ["SECRETS", "U#SESSION#", "U#RENEWAL#", "U#TOKEN#", "LOGIN#"].iter().any(|secret| key.contains(secret))
+    };
     assert!(users.keys().any(is_secret) && !copied_users.keys().any(is_secret));
     let kept: BTreeMap<_, _> = users.into_iter().filter(|(key, _)| !is_secret(key)).collect();
     assert!(copied_users == kept, "users differ");

@@ -10,6 +10,7 @@ mod copy;
 mod creators;
 mod denied_fields;
 mod faults;
+mod identities;
 mod interrupted_revocation;
 mod levels;
 mod lists;

@@ -32,8 +32,8 @@ mod users;
 mod workspaces;
 
 pub use declaration::DOMAIN;
-pub use sign_on::services::SignOnServices;
 pub use routes::{routes, workspace_routes};
+pub use sign_on::services::SignOnServices;
 pub use token_page::{format_date, new_token, scope_text};
 pub use user_names::new_user_name;
 pub use users::check_password;

@@ -6,6 +6,7 @@ use aws_lc_rs::hmac;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rand::RngExt;
+use runtime::clock::now_ms;
 use serde::{Deserialize, Serialize};
 
 /// Lifetime of an attempt in seconds. Users may have to enter a password and a code at the provider.
@@ -33,7 +34,7 @@ pub(crate) struct Attempt {
     /// Key under which the tab has stored the fragment of the page, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fragment: Option<String>,
-    /// When the attempt expires, in seconds since 1970.
+    /// When the attempt expires, in ms since 1970.
     pub(crate) expires: i64,
 }
 
@@ -49,7 +50,7 @@ impl Attempt {
             origin: origin.to_owned(),
             next: next.to_owned(),
             fragment,
-            expires: now_seconds() + i64::try_from(ATTEMPT_SECONDS).unwrap_or_default(),
+            expires: now_ms() + i64::try_from(ATTEMPT_SECONDS * 1_000).unwrap_or_default(),
         }
     }
 }
@@ -79,7 +80,7 @@ impl AttemptSigner {
         let (content, tag) = value.split_once('.').filter(|_| value.len() <= MAX_VALUE_BYTES)?;
         self.check("cookie", content, tag)?;
         let attempt: Attempt = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(content).ok()?).ok()?;
-        (attempt.id == id && attempt.expires > now_seconds()).then_some(attempt)
+        (attempt.id == id && attempt.expires > now_ms()).then_some(attempt)
     }
 
     /// Returns the `state` of an attempt, with which the provider redirects the browser back.
@@ -104,10 +105,6 @@ impl AttemptSigner {
         let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
         hmac::verify(&self.0, format!("{purpose}:{text}").as_bytes(), &tag).ok()
     }
-}
-
-fn now_seconds() -> i64 {
-    runtime::clock::now_ms() / 1_000
 }
 
 #[cfg(test)]
@@ -151,7 +148,7 @@ mod tests {
     #[test]
     fn an_attempt_expires() {
         let (signer, attempt) = (AttemptSigner::new(b"secret"), attempt());
-        let expired = Attempt { expires: now_seconds(), ..attempt };
+        let expired = Attempt { expires: now_ms(), ..attempt };
         assert_eq!(signer.attempt(&expired.id, &signer.cookie_value(&expired).unwrap()), None);
     }
 }

@@ -15,8 +15,9 @@ use super::clients::{client, provider};
 use super::configuration::configuration;
 use super::confirmation::confirmed_until;
 use super::failure::SignInFailure;
+use super::redirect_uri::redirect_uri;
 use super::sign_out::sign_out_cookie;
-use super::start::{ATTEMPTS, redirect_uri};
+use super::start::ATTEMPTS;
 use crate::html_page::{escape, page_with_fragment_script};
 use crate::response_cookies::with_cookies;
 use crate::signin_form::SignInPage;
@@ -82,11 +83,8 @@ pub(crate) async fn finish(store: &Store, arrived: &RequestHead, request: &Reque
 /// fragment of that page, a page with a script adds it.
 fn leads_to(attempt: &Attempt) -> EndpointResponse {
     let Some(fragment) = &attempt.fragment else { return EndpointResponse::SeeOther(attempt.next.clone()) };
-    let body = format!(
-        "<p><a data-fragment=\"{}\" href=\"{}\">Continue</a></p>\n",
-        escape(fragment),
-        escape(&attempt.next)
-    );
+    let body =
+        format!("<p><a data-fragment=\"{}\" href=\"{}\">Continue</a></p>\n", escape(fragment), escape(&attempt.next));
     page_with_fragment_script(StatusCode::OK, "Signed in", &body)
 }
 
@@ -100,10 +98,11 @@ async fn open_session(
     let (configuration, provider) = provider(configuration.as_ref(), &attempt.provider)?;
     let code = code(request, provider)?;
     let client = client(store.sign_on(), provider).await?;
+    let redirect_uri = redirect_uri(&attempt.origin);
     let exchange = CodeExchange {
         code,
         issuer: request.argument("iss"),
-        redirect_uri: &redirect_uri(&attempt.origin),
+        redirect_uri: &redirect_uri,
         nonce: &attempt.nonce,
         code_verifier: &attempt.verifier,
     };
@@ -115,7 +114,8 @@ async fn open_session(
     })?;
     let user = user(store, configuration, provider, &signed_in).await?;
     let secret = UserSecret::new(user.user.name.clone());
-    let place = RefreshTokenPlace { provider: &provider.name, session: &secret.digest() };
+    let digest = secret.digest();
+    let place = RefreshTokenPlace { provider: &provider.name, session: &digest };
     let renewal = signed_in.refresh_token.as_ref().map(|token| {
         let sealed = seal(client.secret(), place, token).map_err(Error::internal)?;
         Ok::<_, Error>(NewRenewal { provider: provider.name.clone(), sealed })

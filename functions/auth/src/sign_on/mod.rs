@@ -22,6 +22,7 @@ mod clients;
 mod configuration;
 mod confirmation;
 mod failure;
+mod redirect_uri;
 mod renewal;
 pub(crate) mod services;
 mod sign_out;

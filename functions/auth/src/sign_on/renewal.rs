@@ -9,6 +9,7 @@ use identity_providers::{
 use mlflow_api::{Error, Result};
 use permissions::UserSecret;
 use runtime::clock::Moment;
+use table::UsageMeter;
 
 use super::clients::client;
 use super::configuration::configuration;
@@ -45,6 +46,15 @@ pub(crate) enum RenewalOutcome {
 /// # Errors
 /// Returns an error if the table cannot be read or written.
 pub(crate) async fn renew(store: &Store, secret: &UserSecret) -> Result<RenewalOutcome> {
+    let (store, secret) = (store.clone(), secret.clone());
+    let meter = UsageMeter::of_task().unwrap_or_default();
+    // The renewal runs in its own task, which continues if the browser closes the page. Otherwise,
+    // the new refresh token could be lost, and with it the session in all other tabs.
+    let renewed = tokio::spawn(async move { meter.counting(Box::pin(claim_and_present(&store, &secret))).await });
+    renewed.await.map_err(Error::internal)?
+}
+
+async fn claim_and_present(store: &Store, secret: &UserSecret) -> Result<RenewalOutcome> {
     let configuration = configuration(store).await?;
     let minutes = configuration.as_ref().map_or(u32::MAX, |found| found.renewal_minutes);
     // At most a third of the interval, so that each request is not already early enough.

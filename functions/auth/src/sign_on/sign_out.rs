@@ -7,8 +7,8 @@ use permissions::Cookies;
 use permissions::cookies::{cookie_value, hidden_cookie, scoped_name};
 
 use super::clients::client;
+use super::redirect_uri::redirect_uri;
 use super::services::SignOnServices;
-use super::start::redirect_uri;
 use crate::store::SESSION_SECONDS;
 
 /// Name of the cookie with the provider that a session was opened at, without the prefix or port.

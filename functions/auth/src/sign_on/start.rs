@@ -4,7 +4,6 @@ use access::RequestHead;
 use http::header::HOST;
 use identity_providers::AuthorizeRequest;
 use mlflow_api::{Error, Request, Result};
-use permissions::browser_pages::SIGN_IN_PATH;
 use service::EndpointResponse;
 
 use super::attempt_cookies;
@@ -12,6 +11,7 @@ use super::attempts::{Attempt, AttemptSigner};
 use super::clients::{client, provider};
 use super::configuration::configuration;
 use super::failure::SignInFailure;
+use super::redirect_uri::redirect_uri;
 use crate::response_cookies::with_cookies;
 use crate::signin_form::{SignInPage, next};
 use crate::store::Store;
@@ -56,20 +56,16 @@ async fn redirected(
     let next = Some(next(request)).filter(|next| next.len() <= MAX_NEXT_BYTES).unwrap_or_else(|| "/".to_owned());
     let attempt = Attempt::new(&provider.name, configuration.origin(host), &next, fragment_key(request));
     let signer = AttemptSigner::new(&store.shared_secret(ATTEMPTS).await?);
-    let url = client.authorize_url(&AuthorizeRequest {
-        redirect_uri: &redirect_uri(&attempt.origin),
-        state: &signer.state(&attempt),
+    let (redirect_uri, state) = (redirect_uri(&attempt.origin), signer.state(&attempt));
+    let asked = AuthorizeRequest {
+        redirect_uri: &redirect_uri,
+        state: &state,
         nonce: &attempt.nonce,
         code_verifier: &attempt.verifier,
-    });
-    let url = url.await.map_err(|error| SignInFailure::of_provider(provider, &error))?;
+    };
+    let url = client.authorize_url(&asked).await.map_err(|error| SignInFailure::of_provider(provider, &error))?;
     let cookies = attempt_cookies::added(arrived, &signer, &attempt).map_err(Error::internal)?;
     Ok(with_cookies(EndpointResponse::SeeOther(url.into()), cookies))
-}
-
-/// Returns the redirect URI at an origin, which is the sign-in page itself.
-pub(super) fn redirect_uri(origin: &str) -> String {
-    format!("{origin}{SIGN_IN_PATH}")
 }
 
 /// Returns the key under which the tab has stored the fragment of the page.

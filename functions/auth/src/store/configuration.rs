@@ -1,6 +1,6 @@
 //! The stored configuration of single sign-on.
 
-use identity_providers::Configuration;
+use identity_providers::{Configuration, MAX_CONFIGURATION_BYTES};
 use key_schema::access_rows;
 use key_schema::attributes::CONFIGURATION;
 use mlflow_api::{Error, Result};
@@ -8,19 +8,15 @@ use table::{Condition, Item, text};
 
 use super::Store;
 
-/// Maximum size of the configuration in bytes, as JSON. An item in DynamoDB is limited to 400 KB.
-pub const MAX_CONFIGURATION_BYTES: usize = 300_000;
-
 impl Store {
     /// Returns the configuration of single sign-on, or `None` if there is none. Takes one request.
     ///
     /// # Errors
-    /// Returns an internal error if a later version has stored what this version cannot read.
+    /// Returns an internal error if the stored configuration is not valid in this version.
     pub async fn sign_on_configuration_get(&self) -> Result<Option<Configuration>> {
         let Some(item) = self.access.get(&access_rows::Providers::key()).await? else { return Ok(None) };
-        let configuration = item.get(CONFIGURATION).map(serde_json::from_str);
-        let configuration = configuration.transpose().map_err(Error::internal)?;
-        configuration.map(Some).ok_or_else(|| Error::internal("the configuration of single sign-on is unreadable"))
+        let json = item.get(CONFIGURATION).unwrap_or_default();
+        Configuration::from_json(json).map(Some).map_err(Error::internal)
     }
 
     /// Stores the configuration of single sign-on, and replaces the previous one. Takes one request.
@@ -28,7 +24,7 @@ impl Store {
     /// # Errors
     /// Returns `INVALID_PARAMETER_VALUE` if it has more than [`MAX_CONFIGURATION_BYTES`].
     pub async fn sign_on_configuration_put(&self, configuration: &Configuration) -> Result<()> {
-        let json = serde_json::to_string(configuration).map_err(Error::internal)?;
+        let json = configuration.to_json();
         if json.len() > MAX_CONFIGURATION_BYTES {
             return Err(Error::invalid(format!(
                 "The configuration of single sign-on has {} bytes as JSON, and at most {MAX_CONFIGURATION_BYTES} can be stored.",

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use identity_providers::{Configuration, Memberships, NamedRole, Person, RoleTarget};
+use identity_providers::{Configuration, Memberships, NamedRole, Person};
 use key_schema::attributes::{
     ASSIGNMENT, CONFIRMED_UNTIL, IDENTITIES, IS_ADMIN, NAME, ROLE, ROLES, RULE_ADMINISTRATOR, RULE_ROLES, USER_ID,
     VERSION,
@@ -234,15 +234,7 @@ impl Store {
     /// # Errors
     /// Returns an error if the tables cannot be read.
     pub async fn roles_missing(&self, configuration: &Configuration) -> Result<Vec<NamedRole>> {
-        let rules = configuration.providers.iter().flat_map(|provider| &provider.roles);
-        let named: BTreeSet<_> = rules
-            .filter_map(|rule| match &rule.gives {
-                RoleTarget::Role { role, workspace } => {
-                    Some(NamedRole { workspace: workspace.clone(), name: role.clone() })
-                }
-                RoleTarget::Administrator { .. } => None,
-            })
-            .collect();
+        let named: BTreeSet<_> = configuration.roles().collect();
         let found = self.roles_named(&named).await?;
         Ok(named.into_iter().filter(|role| !found.contains_key(role)).collect())
     }

@@ -26,7 +26,6 @@ use access::Scope;
 use permissions::{PasswordPolicy, Passwords, UserAuthorizer};
 use table::Table;
 
-pub use configuration::MAX_CONFIGURATION_BYTES;
 pub(crate) use default_roles::DefaultRoles;
 pub(crate) use grants::permissions_of;
 pub use identities::MAX_IDENTITIES;

@@ -169,7 +169,8 @@ impl Store {
     /// Ends a claim after the provider has confirmed the person. `renew_by` is when the session has
     /// to be renewed again, in seconds since 1970. `sealed` is the new refresh token, encrypted for
     /// the same session, or `None` if the provider issued no new one. Returns `false` if the session
-    /// has ended in the meantime. Takes one request.
+    /// has ended in the meantime. Other processes may refuse an overdue session until the lease has
+    /// expired, so the response to the page has to wait for it. Takes one request.
     ///
     /// # Errors
     /// Returns an error if the table cannot be written. If it is unknown whether the write took
@@ -206,8 +207,9 @@ impl Store {
     /// [`POSTPONEMENT_SECONDS`], but by no more than `grace` seconds after the time at which the
     /// session had to be renewed first. If the token `was_sent`, it is never presented again: the
     /// session remains valid for the grace period, and ends after it. Returns when the session has
-    /// to be renewed, in seconds since 1970, or `None` if it has ended. Takes one request, and three
-    /// if the grace period is over.
+    /// to be renewed, in seconds since 1970, or `None` if it has ended. As for
+    /// [`renewal_complete`](Self::renewal_complete), the response has to wait for the lease. Takes
+    /// one request, and three if the grace period is over.
     ///
     /// # Errors
     /// Returns an error if the table cannot be written.

@@ -62,7 +62,7 @@ pub struct NewRenewal {
 impl Store {
     /// Returns the user of a person, and creates the user at the first sign-in if `new_users`
     /// permits it. `name` is the name of a new user, from the person's claims. Takes two requests,
-    /// and five if a user is created.
+    /// and four if a user is created.
     ///
     /// # Errors
     /// Returns `INVALID_PARAMETER_VALUE` if the issuer or the subject cannot be stored, and `ABORTED`

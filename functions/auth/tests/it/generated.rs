@@ -1,7 +1,6 @@
 //! Generates `docs/reference/capacity-access.md`: the metered costs that authentication and
 //! authorization of users add to requests. `UPDATE_DOCS=1` writes the file. The test fails if a
 //! cost exceeds its budget.
-#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::sync::Arc;
 
@@ -9,24 +8,24 @@ use access::{
     Action, AllowAll, Authorizer, Needs, RequestHead, Resource, Restriction, Scope, Target, Visibility,
     WORKSPACE_HEADER, WorkspaceAuthorizer,
 };
-use auth::store::{NewToken, Store};
+use auth::store::{
+    ClaimedRenewal, LoginTaken, NewLogin, NewRenewal, NewSsoSession, NewToken, RenewalClaim, SsoUser, Store,
+    StoredUser, renew_by_after,
+};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use embedded_engine::Engine;
 use http::header::{AUTHORIZATION, COOKIE, HOST};
+use identity_providers::{Memberships, NamedRole, NewUsers, Person};
 use key_schema::rows;
 use mlflow_api::auth::{GrantType, PermissionLevel};
 use mlflow_api::{ExperimentId, UserName, Workspace};
-use permissions::{LEASE, UserAuthorizer, cookies};
+use permissions::{LEASE, UserAuthorizer, UserSecret, cookies};
 use runtime::clock::SimulatedClock;
 use serde_json::{Value, json};
 use table::{Condition, Item, Table};
 use test_site::ledger::{CostLedger, LedgerSection, MeteredProcesses, budget};
 use test_site::{TestAuthorizer, TestClient};
-
-/// Replaces libc's allocator, because these tests spend a fifth of their time in it.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const HEAD: &str = "\
 # What users cost
@@ -43,6 +42,7 @@ not cached the caller, and warm if it has. Checking a password's hash takes no r
 const SECTIONS: &[LedgerSection] = &[
     LedgerSection::Short(|ledger| Box::pin(of_users(ledger))),
     LedgerSection::Short(|ledger| Box::pin(in_workspaces(ledger))),
+    LedgerSection::Short(|ledger| Box::pin(single_sign_on(ledger))),
 ];
 
 const DATA: &str = "capacity";
@@ -50,10 +50,11 @@ const ACCESS: &str = "capacity-access";
 const PASSWORD: &str = "correct horse battery";
 const HOST_NAME: &str = "localhost:5000";
 
-/// A process of the server: its authorizer, and the table with the data.
+/// A process of the server: its authorizer, the table with the data, and the store of users.
 struct Process {
     authorizer: Arc<dyn Authorizer>,
     table: Table,
+    store: Store,
 }
 
 /// Whether users sign in.
@@ -73,23 +74,24 @@ async fn tables() -> (Table, Table) {
     (data, access)
 }
 
+fn user_authorizer(table: &Table) -> UserAuthorizer {
+    UserAuthorizer::new(table.clone(), table.beside(ACCESS), PermissionLevel::NoPermissions)
+}
+
 fn bench(data: Table, mode: Mode) -> MeteredProcesses<Process> {
     MeteredProcesses::new(data, move |table| {
         let authorizer: Arc<dyn Authorizer> = match mode {
             Mode::Open => AllowAll::shared(),
-            Mode::Users => Arc::new(UserAuthorizer::new(
-                table.clone(),
-                table.beside(ACCESS.to_owned()),
-                PermissionLevel::NoPermissions,
-            )),
+            Mode::Users => Arc::new(user_authorizer(&table)),
         };
-        Process { authorizer, table }
+        let store = Store::new(table.clone(), table.beside(ACCESS), user_authorizer(&table));
+        Process { authorizer, table, store }
     })
 }
 
 /// Creates a user with this many grants and roles. For each kind of credentials, returns a request
 /// of the user.
-async fn user(data: &Table, access: &Table, grants: u64, roles: u32) -> [(&'static str, RequestHead); 3] {
+async fn user(data: &Table, access: &Table, grants: u64, roles: u32) -> [(&'static str, RequestHead); 4] {
     let basic = UserAuthorizer::new(data.clone(), access.clone(), PermissionLevel::NoPermissions);
     let store = Store::new(data.clone(), access.clone(), basic);
     let name = UserName::new("ann").unwrap();
@@ -112,17 +114,24 @@ async fn user(data: &Table, access: &Table, grants: u64, roles: u32) -> [(&'stat
     let new = NewToken { name: "t".to_owned(), restriction: Restriction::default(), days: Some(1) };
     let token = store.token_create(&name, new).await.unwrap().0.token();
     let session = store.session_open(&name, PASSWORD.to_owned(), None).await.unwrap().unwrap();
-    let anonymous = arrived(&[]);
-    let set =
-        cookies::session_cookies(&anonymous, &session, 60).map(|cookie| cookie.split(';').next().unwrap().to_owned());
+    let sso_session = UserSecret::new(name.clone());
+    store.identity_link(&name, &person("1")).await.unwrap();
+    let found = store.user_get(&name).await.unwrap();
+    let renewal = Some(NewRenewal { provider: "example".to_owned(), sealed: vec![0; 1_000] });
+    let new = NewSsoSession { secret: &sso_session, renew_by: renew_by_after(1_440), renewal };
+    assert!(store.sso_session_open(&found, &person("1"), new).await.unwrap());
     [
         ("password", arrived(&[(AUTHORIZATION, &format!("Basic {}", STANDARD.encode(format!("ann:{PASSWORD}"))))])),
-        (
-            "session",
-            arrived(&[(COOKIE, &set.join("; ")), (http::HeaderName::from_static("sec-fetch-site"), "same-origin")]),
-        ),
+        ("session", with_session(&session)),
+        ("single sign-on", with_session(&sso_session)),
         ("token", arrived(&[(AUTHORIZATION, &format!("Bearer {token}"))])),
     ]
+}
+
+fn with_session(secret: &UserSecret) -> RequestHead {
+    let set = cookies::session_cookies(&arrived(&[]), secret, 60);
+    let cookies = set.map(|cookie| cookie.split(';').next().unwrap().to_owned()).join("; ");
+    arrived(&[(COOKIE, &cookies), (http::HeaderName::from_static("sec-fetch-site"), "same-origin")])
 }
 
 fn arrived(headers: &[(http::HeaderName, &str)]) -> RequestHead {
@@ -176,13 +185,10 @@ fn bench_in_workspaces(data: Table, mode: Mode) -> MeteredProcesses<Process> {
     MeteredProcesses::new(data, move |table| {
         let authorizer: Arc<dyn Authorizer> = match mode {
             Mode::Open => AllowAll::shared(),
-            Mode::Users => Arc::new(UserAuthorizer::new(
-                table.clone(),
-                table.beside(ACCESS.to_owned()),
-                PermissionLevel::NoPermissions,
-            )),
+            Mode::Users => Arc::new(user_authorizer(&table)),
         };
-        Process { authorizer: WorkspaceAuthorizer::wrap(authorizer), table }
+        let store = Store::new(table.clone(), table.beside(ACCESS), user_authorizer(&table));
+        Process { authorizer: WorkspaceAuthorizer::wrap(authorizer), table, store }
     })
 }
 
@@ -250,7 +256,7 @@ struct Sender {
     grants: u64,
     roles: u32,
     /// One request of the user for each kind of credentials, named after the kind.
-    sent: [(&'static str, RequestHead); 3],
+    sent: [(&'static str, RequestHead); 4],
     bench: MeteredProcesses<Process>,
 }
 
@@ -361,6 +367,196 @@ async fn lists(ledger: &mut CostLedger, senders: &[Sender]) {
                 .await;
         }
     }
+}
+
+fn person(subject: &str) -> Person {
+    Person { issuer: "https://id.example".to_owned(), subject: subject.to_owned() }
+}
+
+/// Runs a call, without waiting for leases in real time.
+async fn driven<T>(clock: &SimulatedClock, call: impl Future<Output = T>) -> T {
+    tokio::select! {
+        () = clock.drive() => unreachable!("the clock is driven forever"),
+        result = Box::pin(call) => result,
+    }
+}
+
+/// Signs a person in whose subject is the name of the user.
+async fn signed_in(store: &Store, subject: &str) -> StoredUser {
+    match store.sso_user(&person(subject), Some(subject), NewUsers::Create).await.unwrap() {
+        SsoUser::Created(user) | SsoUser::Found(user) => user,
+        _ => panic!("{subject} is not signed in"),
+    }
+}
+
+async fn sso_session(store: &Store, user: &StoredUser, minutes: u32) -> UserSecret {
+    let secret = UserSecret::new(user.user.name.clone());
+    let renewal = Some(NewRenewal { provider: "example".to_owned(), sealed: vec![0; 500] });
+    let new = NewSsoSession { secret: &secret, renew_by: renew_by_after(minutes), renewal };
+    assert!(store.sso_session_open(user, &person(user.user.name.as_str()), new).await.unwrap());
+    secret
+}
+
+async fn claim(store: &Store, secret: &UserSecret) -> ClaimedRenewal {
+    match store.renewal_claim(secret, 60).await.unwrap() {
+        RenewalClaim::Claimed(claimed) => claimed,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn memberships(roles: &[&str]) -> Memberships {
+    let named = |role: &&str| NamedRole { workspace: "default".to_owned(), name: (*role).to_owned() };
+    Memberships { roles: roles.iter().map(named).collect(), is_administrator: false }
+}
+
+/// Measures the calls of sign-ins and renewals.
+async fn single_sign_on(ledger: &mut CostLedger) {
+    ledger.section("Single sign-on");
+    let (data, _) = tables().await;
+    let bench = bench(data, Mode::Users);
+    let store = &bench.store.store;
+    let clock = SimulatedClock::begin();
+    let everywhere = |cost: [f64; 3]| budget(cost, cost);
+    let names = ["ann", "bob"];
+    let call = "a person who signs in for the first time: creates the user";
+    ledger
+        .row(call, everywhere([4.0, 7.0, 2.0]), &bench, names, async |process, name| {
+            signed_in(&process.store, name).await;
+        })
+        .await;
+    ledger
+        .row(
+            "a person who signs in again: finds the user",
+            everywhere([2.0, 0.0, 2.0]),
+            &bench,
+            names,
+            async |process, name| {
+                signed_in(&process.store, name).await;
+            },
+        )
+        .await;
+    let users = [signed_in(store, "ann").await, signed_in(store, "bob").await];
+    let call = "opens the session";
+    ledger
+        .row(call, everywhere([2.0, 6.0, 1.0]), &bench, [&users[0], &users[1]], async |process, user| {
+            driven(&clock, sso_session(&process.store, user, 60)).await;
+        })
+        .await;
+    for role in ["one", "two", "three"] {
+        store.role_create(role, "default", None).await.unwrap();
+    }
+    let names = names.map(|name| UserName::new(name).unwrap());
+    let end = renew_by_after(43_200);
+    for (call, roles, cost) in [
+        ("gives three roles by rules", &["one", "two", "three"][..], [4.0, 15.0, 4.0]),
+        ("finds that the roles are those of the rules", &["one", "two", "three"], [2.0, 0.0, 4.0]),
+        ("takes two of them back", &["one"], [3.0, 6.0, 2.0]),
+    ] {
+        ledger
+            .row(call, everywhere(cost), &bench, names.each_ref(), async |process, name| {
+                let (person, wanted) = (person(name.as_str()), memberships(roles));
+                let applied = process.store.memberships_apply(name, &person, &wanted, end);
+                assert!(driven(&clock, applied).await.unwrap());
+            })
+            .await;
+    }
+    let sessions = [
+        driven(&clock, sso_session(store, &users[0], 1)).await,
+        driven(&clock, sso_session(store, &users[1], 1)).await,
+    ];
+    ledger
+        .row(
+            "claims the renewal of a session",
+            everywhere([2.0, 1.0, 3.0]),
+            &bench,
+            sessions.each_ref(),
+            async |process, secret| {
+                claim(&process.store, secret).await;
+            },
+        )
+        .await;
+    let due = [
+        driven(&clock, sso_session(store, &users[0], 1)).await,
+        driven(&clock, sso_session(store, &users[1], 1)).await,
+    ];
+    let claimed = [claim(store, &due[0]).await, claim(store, &due[1]).await];
+    ledger
+        .row(
+            "completes the renewal",
+            everywhere([1.0, 4.0, 0.0]),
+            &bench,
+            claimed.each_ref(),
+            async |process, claimed| {
+                let next = Some(vec![1; 500]);
+                assert!(process.store.renewal_complete(claimed, renew_by_after(15), next).await.unwrap());
+            },
+        )
+        .await;
+    Box::pin(of_operators_and_clients(ledger, &bench, &clock, &names)).await;
+}
+
+/// Measures the calls of operators and of clients of single sign-on.
+async fn of_operators_and_clients(
+    ledger: &mut CostLedger,
+    bench: &MeteredProcesses<Process>,
+    clock: &SimulatedClock,
+    names: &[UserName; 2],
+) {
+    let everywhere = |cost: [f64; 3]| budget(cost, cost);
+    let of_user = |name: &UserName| person(&format!("second of {name}"));
+    ledger
+        .row("links an identity", everywhere([4.0, 4.0, 3.0]), bench, names.each_ref(), async |process, name| {
+            process.store.identity_link(name, &of_user(name)).await.unwrap();
+        })
+        .await;
+    ledger
+        .row(
+            "unlinks an identity without sessions",
+            everywhere([3.0, 4.0, 2.0]),
+            bench,
+            names.each_ref(),
+            async |process, name| {
+                driven(clock, process.store.identity_unlink(name, &of_user(name))).await.unwrap();
+            },
+        )
+        .await;
+    ledger
+        .row(
+            "a machine exchanges a JWT for a token",
+            everywhere([4.0, 2.0, 2.0]),
+            bench,
+            names.each_ref(),
+            async |process, name| {
+                let made = process.store.machine_token_create("ci", name, Restriction::default(), 60).await.unwrap();
+                assert!(made.is_some());
+            },
+        )
+        .await;
+    for name in names {
+        let new = NewLogin { code: name.to_string(), device: "device".to_owned(), name: "laptop".to_owned() };
+        assert!(bench.store.store.login_create(&new, None).await.unwrap());
+    }
+    ledger
+        .row("a login that is pending", everywhere([2.0, 1.0, 1.0]), bench, names.each_ref(), async |process, name| {
+            let taken = process.store.login_take(name.as_str(), "device", Some(30)).await.unwrap();
+            assert!(matches!(taken, LoginTaken::Pending));
+        })
+        .await;
+    for name in names {
+        assert!(bench.store.store.login_approve(name.as_str(), name).await.unwrap());
+    }
+    ledger
+        .row(
+            "a login that takes its token",
+            everywhere([5.0, 7.0, 3.0]),
+            bench,
+            names.each_ref(),
+            async |process, name| {
+                let taken = process.store.login_take(name.as_str(), "device", Some(30)).await.unwrap();
+                assert!(matches!(taken, LoginTaken::Token(..)));
+            },
+        )
+        .await;
 }
 
 #[test]

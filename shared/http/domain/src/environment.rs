@@ -243,13 +243,12 @@ impl Environment {
         {
             around.secret_keys = Arc::new(SecretKeys::Kms(KmsKey::new(key)));
         }
-        let signs_on = |function: &&Function| {
-            function.secrets.iter().any(|secret| secret.variable == SIGN_ON_SECRETS_VARIABLE)
-        };
+        let signs_on =
+            |function: &&Function| function.secrets.iter().any(|secret| secret.variable == SIGN_ON_SECRETS_VARIABLE);
         if functions.iter().any(signs_on)
             && let Some(path) = variable(SIGN_ON_SECRETS_VARIABLE)
         {
-            around.client_secrets = Arc::new(ClientSecrets::ParameterStore(ParameterStore::new(path)));
+            around.client_secrets = Arc::new(ClientSecrets::ParameterStore(Box::new(ParameterStore::new(path))));
         }
         around.outbound_policy = outbound_policy()?;
         if functions.iter().any(|function| function.table.is_some()) {

@@ -88,9 +88,9 @@ fn origin_of(url: &str) -> Option<&str> {
     Some(&url[..end])
 }
 
-/// Pages of this server that links may lead to: the main page, the sign-in page and the page of
-/// tokens.
-const LINKED_PAGES: [&str; 3] = ["", "signin", "tokens"];
+/// Pages of this server that links may lead to. An identity provider redirects to the sign-in page,
+/// which redirects to any of the others. The browser reports both redirects as cross-site.
+const LINKED_PAGES: [&str; 4] = ["", "signin", "signup", "tokens"];
 
 /// Checks whether the user follows a link to a page of this server. This reveals nothing to the
 /// page that contains the link.
@@ -198,7 +198,7 @@ mod tests {
             ("sec-fetch-mode", "navigate"),
             ("sec-fetch-dest", "document"),
         ];
-        for page in ["/", "/signin", "/signin?next=%2Ftokens", "/tokens"] {
+        for page in ["/", "/signin", "/signin?next=%2Ftokens", "/signin?code=a&state=b", "/signup", "/tokens"] {
             assert_eq!(status("GET", page, &link).await, StatusCode::OK, "{page}");
             assert_eq!(status("POST", page, &link).await, StatusCode::FORBIDDEN, "{page}");
         }

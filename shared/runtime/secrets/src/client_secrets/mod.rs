@@ -25,7 +25,7 @@ pub enum ClientSecrets {
     /// A directory with a file for each provider.
     Directory(PathBuf),
     /// Parameter Store, with a parameter for each provider.
-    ParameterStore(ParameterStore),
+    ParameterStore(Box<ParameterStore>),
 }
 
 impl ClientSecrets {

@@ -74,7 +74,7 @@ impl HttpConnector for FakeStore {
 
 async fn of_store(status: u16, body: &'static str) -> (Result<Secret, ClientSecretError>, Vec<String>) {
     let fake = FakeStore { response: (status, body), requests: Arc::default() };
-    let secrets = ClientSecrets::ParameterStore(ParameterStore::over("/mlflow/s/sign-on", fake.clone()));
+    let secrets = ClientSecrets::ParameterStore(Box::new(ParameterStore::over("/mlflow/s/sign-on", fake.clone())));
     let secret = secrets.read("keycloak").await;
     let requests = fake.requests.lock().unwrap().clone();
     (secret, requests)
