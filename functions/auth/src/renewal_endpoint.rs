@@ -39,10 +39,7 @@ pub(crate) async fn renew_session(store: Store, arrived: RequestHead, _: Request
         content_type: "application/json",
         body: body.to_string().into_bytes(),
     };
-    Ok(with_cookies(
-        answer,
-        renew_by.map(|renew_by| cookies::renewal_cookie(&arrived, Some(renew_by), SESSION_SECONDS)),
-    ))
+    Ok(with_cookies(answer, renew_by.map(|renew_by| cookies::renewal_cookie(&arrived, renew_by, SESSION_SECONDS))))
 }
 
 fn ended() -> Error {

@@ -32,7 +32,7 @@ pub(crate) async fn show(store: Store, arrived: RequestHead, request: Request) -
             if let RenewalOutcome::Renewed(renew_by) = sign_on::renew(&store, &secret).await? {
                 // Afterwards, every process accepts the session.
                 runtime::clock::sleep(LEASE).await;
-                let cookie = cookies::renewal_cookie(&arrived, Some(renew_by), SESSION_SECONDS);
+                let cookie = cookies::renewal_cookie(&arrived, renew_by, SESSION_SECONDS);
                 return Ok(with_cookies(EndpointResponse::SeeOther(next(&request)), [cookie]));
             }
         }
@@ -65,9 +65,12 @@ pub(crate) async fn submit(store: Store, arrived: RequestHead, request: Request)
                 store.session_end(&old).await?;
             }
             // An earlier session may have been opened at an identity provider.
-            let others = [cookies::renewal_cookie(&arrived, None, 0), sign_on::sign_out_cookie(&arrived, None)];
+            let others = [cookies::renewal_removal(&arrived), sign_on::sign_out_cookie(&arrived, None)];
             let new = cookies::session_cookies(&arrived, &secret, SESSION_SECONDS);
-            Ok(with_cookies(EndpointResponse::SeeOther(next(&request)), new.into_iter().chain(others)))
+            Ok(with_cookies(
+                EndpointResponse::SeeOther(next(&request)),
+                new.into_iter().chain(others.into_iter().flatten()),
+            ))
         }
         Ok(None) => page.render(StatusCode::UNAUTHORIZED, "Incorrect username or password.").await,
         Err(error) if error.code == ErrorCode::ResourceExhausted => {

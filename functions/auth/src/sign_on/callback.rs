@@ -65,10 +65,8 @@ pub(crate) async fn finish(store: &Store, arrived: &RequestHead, request: &Reque
                 store.session_end(&old).await?;
             }
             let new = cookies::session_cookies(arrived, &secret, SESSION_SECONDS);
-            let others = [
-                cookies::renewal_cookie(arrived, Some(renew_by), SESSION_SECONDS),
-                sign_out_cookie(arrived, sign_out.as_deref()),
-            ];
+            let renewal = cookies::renewal_cookie(arrived, renew_by, SESSION_SECONDS);
+            let others = sign_out_cookie(arrived, sign_out.as_deref()).into_iter().chain([renewal]);
             with_cookies(leads_to(&attempt), new.into_iter().chain(others))
         }
         Err(SignInFailure::Sentence(status, text)) => {

@@ -4,7 +4,7 @@ use access::RequestHead;
 use http::header::HOST;
 use identity_providers::Configuration;
 use permissions::Cookies;
-use permissions::cookies::{cookie_value, hidden_cookie, scoped_name};
+use permissions::cookies::{cookie_value, has_cookie, hidden_cookie, scoped_name};
 
 use super::clients::client;
 use super::redirect_uri::redirect_uri;
@@ -15,10 +15,14 @@ use crate::store::SESSION_SECONDS;
 const COOKIE: &str = "mlflow_provider";
 
 /// Returns the `Set-Cookie` value that remembers at which provider a session was opened, so that the
-/// sign-in page can offer to sign out there. With `None`, the cookie is deleted.
-pub(crate) fn sign_out_cookie(arrived: &RequestHead, provider: Option<&str>) -> String {
-    let seconds = if provider.is_some() { SESSION_SECONDS } else { 0 };
-    hidden_cookie(arrived, &scoped_name(arrived, COOKIE), provider.unwrap_or_default(), seconds)
+/// sign-in page can offer to sign out there. Without a provider, returns the value that deletes the
+/// cookie, if the browser has it.
+pub(crate) fn sign_out_cookie(arrived: &RequestHead, provider: Option<&str>) -> Option<String> {
+    let name = scoped_name(arrived, COOKIE);
+    match provider {
+        Some(provider) => Some(hidden_cookie(arrived, &name, provider, SESSION_SECONDS)),
+        None => has_cookie(arrived, &name).then(|| hidden_cookie(arrived, &name, "", 0)),
+    }
 }
 
 /// Returns the title of a provider and the URL at which the user signs out there. Returns `None`

@@ -14,7 +14,7 @@ use permissions::{Account, Token, UserSecret};
 use table::{Condition, Failure, Item, Update, Write, number, text};
 
 use super::Store;
-use super::identities::now_seconds;
+use super::times::now_seconds;
 use super::tokens::{NewToken, check_token_name};
 
 /// Lifetime of a login in seconds.

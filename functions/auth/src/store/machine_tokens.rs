@@ -8,8 +8,8 @@ use permissions::{Account, Token, UserSecret};
 use table::{Condition, Item, Query};
 
 use super::Store;
-use super::identities::now_seconds;
 use super::integer_ids::IdKind;
+use super::times::now_seconds;
 use super::tokens::token_row;
 
 /// Maximum number of unexpired tokens of machines per user.

@@ -18,9 +18,9 @@ use table::{Condition, Failure, Item, RefusedWrites, Update, Write, map, number,
 
 use super::Store;
 use super::assignments::MAX_ROLES;
-use super::identities::now_seconds;
 use super::integer_ids::{IdKind, decrement_administrators, increment_administrators};
 use super::roles::name_key;
+use super::times::now_seconds;
 use super::users::{StoredUser, unchanged};
 
 /// Maximum number of roles that one transaction gives, and that it takes back. A transaction has at

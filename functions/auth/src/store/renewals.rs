@@ -30,8 +30,9 @@ use rand::RngExt;
 use table::{Condition, Failure, Item, Update, Write, bytes, number, text};
 
 use super::Store;
-use super::identities::{now_seconds, person_of};
-use super::sign_on::check_sealed;
+use super::identity_rows::person_of;
+use super::renewal_rows::{check_sealed, renewal_key};
+use super::times::now_seconds;
 
 /// How long a claim is valid, in seconds. Longer than a process can take for a renewal: a function
 /// times out after 29 s.
@@ -290,11 +291,6 @@ impl Store {
             Err(failure) => Err(failure.into()),
         }
     }
-}
-
-/// Returns the key of the renewal of a session, from the digest of the session's secret.
-pub(super) fn renewal_key(user: &UserName, digest: &str) -> Key {
-    access_rows::Renewal::key(user, &digest.into())
 }
 
 fn claimed_renewal(

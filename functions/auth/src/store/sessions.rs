@@ -10,7 +10,7 @@ use permissions::{Account, LEASE, UserSecret, session_identity, session_key};
 use table::{Condition, Failure, Item, Query, Update, Write, number, text};
 
 use super::Store;
-use super::renewals::renewal_key;
+use super::renewal_rows::renewal_key;
 
 /// Lifetime of a session in seconds. It is long enough for a working day, and is not extended by
 /// use.

@@ -10,15 +10,12 @@ use permissions::{Account, LEASE, UserSecret, identity_binding, session_key};
 use table::{Condition, Failure, Item, Write, bytes, number, text};
 
 use super::Store;
-use super::identities::{check_person, new_identity, now_seconds};
-use super::renewals::renewal_key;
+use super::identity_rows::{check_person, new_identity};
+use super::renewal_rows::{check_sealed, renewal_key};
 use super::sessions::session_end_time;
+use super::times::now_seconds;
 use super::users::StoredUser;
 use crate::user_names::new_user_name;
-
-/// Maximum length of an encrypted refresh token in bytes. Tokens of the large providers have up to
-/// 2 KB.
-pub const MAX_SEALED_BYTES: usize = 32 << 10;
 
 /// The user of a person who signs in.
 pub enum SsoUser {
@@ -55,7 +52,7 @@ pub struct NewSsoSession<'a> {
 pub struct NewRenewal {
     /// Name of the provider.
     pub provider: String,
-    /// The refresh token, encrypted. At most [`MAX_SEALED_BYTES`].
+    /// The refresh token, encrypted. At most [`MAX_SEALED_BYTES`](super::MAX_SEALED_BYTES).
     pub sealed: Vec<u8>,
 }
 
@@ -148,17 +145,6 @@ impl Store {
         runtime::clock::sleep(LEASE).await;
         Ok(true)
     }
-}
-
-/// Checks the length of an encrypted refresh token.
-///
-/// # Errors
-/// Returns `INVALID_PARAMETER_VALUE` if it is too long.
-pub(super) fn check_sealed(sealed: &[u8]) -> Result<()> {
-    if sealed.len() <= MAX_SEALED_BYTES {
-        return Ok(());
-    }
-    Err(Error::invalid(format!("The refresh token of the provider has more than {MAX_SEALED_BYTES} bytes.")))
 }
 
 /// Returns the result for a person whose identity is linked.

@@ -11,7 +11,7 @@ use permissions::{Account, PasswordHash, PasswordPolicy};
 use table::{ChangePlan, Condition, Failure, Item, Map, Query, Update, Write, map, number, text};
 
 use super::Store;
-use super::identities::removal;
+use super::identity_rows::removal;
 use super::integer_ids::{IdKind, decrement_administrators, increment_administrators};
 use crate::user_names::new_user_name;
 

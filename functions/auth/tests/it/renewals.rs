@@ -137,6 +137,32 @@ async fn a_claim_is_recognized_after_its_response_was_lost() {
     .await;
 }
 
+/// A delayed duplicate of a claim would otherwise claim the renewal for a process that has ended its
+/// claim, and the session would end.
+#[tokio::test]
+async fn a_claim_that_arrives_after_another_renewal_has_no_effect() {
+    timed(async {
+        let site = Site::new().await;
+        let (_, secret) = due(&site.process()).await;
+        let (slow, elsewhere) = (site.faulty(), site.process());
+        site.faults.reset_calls();
+        let mut gate = site.faults.pause_before("UpdateItem", 1);
+        let late = slow.store.renewal_claim(&secret, AHEAD);
+        let meanwhile = async {
+            gate.reached().await;
+            let renewal = claimed(&elsewhere, &secret).await;
+            assert!(elsewhere.store.renewal_complete(&renewal, renew_by_after(15), None).await.unwrap());
+            gate.open();
+        };
+        let (late, ()) = futures::future::join(Box::pin(late), Box::pin(meanwhile)).await;
+        let late = late.unwrap();
+        assert!(matches!(late, RenewalClaim::NotDue { renew_by: Some(_) }), "{late:?}");
+        pass(DUE).await;
+        claimed(&elsewhere, &secret).await;
+    })
+    .await;
+}
+
 /// Kills the renewing process at each of its requests to the table, before and after the request
 /// takes effect. Whatever happens afterwards, no token is presented twice, and the session is either
 /// renewed or ends.

@@ -88,14 +88,23 @@ fn readable_cookie(arrived: &RequestHead, name: &str, value: &str, seconds: u64)
 }
 
 /// Returns the `Set-Cookie` value for the cookie with the time at which the session has to be
-/// renewed, in seconds since 1970. With `None`, the cookie is deleted, so that the page's script
-/// does not renew the session. The cookie expires after `seconds`.
+/// renewed, in seconds since 1970. The cookie expires after `seconds`.
 #[must_use]
-pub fn renewal_cookie(arrived: &RequestHead, renew_by: Option<i64>, seconds: u64) -> String {
-    match renew_by {
-        Some(renew_by) => readable_cookie(arrived, RENEWAL_COOKIE, &renew_by.to_string(), seconds),
-        None => readable_cookie(arrived, RENEWAL_COOKIE, "", 0),
-    }
+pub fn renewal_cookie(arrived: &RequestHead, renew_by: i64, seconds: u64) -> String {
+    readable_cookie(arrived, RENEWAL_COOKIE, &renew_by.to_string(), seconds)
+}
+
+/// Returns the `Set-Cookie` value that deletes the cookie of [`renewal_cookie`], so that the page's
+/// script does not renew the session. Returns `None` if the browser does not have the cookie.
+#[must_use]
+pub fn renewal_removal(arrived: &RequestHead) -> Option<String> {
+    has_cookie(arrived, RENEWAL_COOKIE).then(|| readable_cookie(arrived, RENEWAL_COOKIE, "", 0))
+}
+
+/// Checks whether a request has a cookie of this name.
+#[must_use]
+pub fn has_cookie(arrived: &RequestHead, name: &str) -> bool {
+    all_cookies(arrived).any(|(other, _)| other == name)
 }
 
 fn session_cookie_name(arrived: &RequestHead) -> String {

@@ -25,6 +25,7 @@ mod caller_cache;
 mod callers;
 pub mod cookies;
 mod effective_grants;
+mod expiry;
 pub mod grants;
 mod identification;
 mod item_cache;

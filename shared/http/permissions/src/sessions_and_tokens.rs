@@ -9,6 +9,7 @@ use key_schema::{Key, access_rows};
 use mlflow_api::{Result, UserName};
 use table::Item;
 
+use crate::expiry::is_over;
 use crate::password_policy::PasswordPolicy;
 use crate::passwords::PasswordHash;
 use crate::users::Account;
@@ -72,11 +73,6 @@ pub fn session_state(session: &Item, account: &Account, policy: &PasswordPolicy)
         return SessionState::Ended;
     }
     if session.get(RENEW_BY).is_some_and(is_over) { SessionState::Overdue } else { SessionState::Open }
-}
-
-/// Checks whether a time, in seconds since 1970, has passed.
-pub(crate) fn is_over(seconds: i64) -> bool {
-    runtime::clock::now_ms() >= seconds.saturating_mul(1_000)
 }
 
 /// A token, without its secret.

@@ -13,8 +13,8 @@ use mlflow_api::auth::{GrantType, PermissionLevel};
 use mlflow_api::{Result, UserName};
 use table::{Item, Table};
 
+use crate::expiry::is_over;
 use crate::passwords::PasswordHash;
-use crate::sessions_and_tokens::is_over;
 use crate::workspace_ref::WorkspaceRef;
 
 /// A user's account, as stored in the user's item.
