@@ -38,7 +38,9 @@
       // The session has ended. Without a session, the page leads to the sign-in page.
       location.reload();
     }
-    return answer.ok;
+    // While the provider cannot be reached, the renewal is postponed, and the session stays valid.
+    const due = renewBy();
+    return answer.ok || (due !== null && due > Date.now() + skew);
   };
 
   // Returns whether the session is valid. All requests of a tab wait for the same renewal.
