@@ -1,4 +1,4 @@
-//! Starts to sign in at a provider.
+//! Starts a sign-in at a provider, by redirecting the browser there.
 
 use access::RequestHead;
 use http::header::HOST;
