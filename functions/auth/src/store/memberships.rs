@@ -208,8 +208,8 @@ impl Store {
     }
 
     /// Ends the API tokens of a user until a provider confirms the user again, in every process. Called
-    /// if the provider still knows the person, but no longer admits them (`require`). Returns `false` if the user does not exist or
-    /// does not have the identity. Takes one request.
+    /// when a renewal shows that the person no longer satisfies the provider's `require`. Returns
+    /// `false` if the user does not exist or does not have the identity. Takes one request.
     ///
     /// # Errors
     /// Returns an error if the table cannot be written.
