@@ -142,7 +142,9 @@ async fn a_narrowed_token_does_what_it_is_for_and_shares_nothing() {
     }
     // Not even a token with full scope can create another token.
     let whole = Holder::of(&ann.api, &token(&server, &ann, None, AllowedActions::All).await);
-    assert_eq!(whole.at("POST", "/tokens", json!({})).await.status, 403);
+    let refused = whole.at("POST", "/tokens", json!({})).await;
+    let said = "Sign in to manage tokens. A token or an AWS signature is not sufficient.";
+    assert_eq!((refused.status, refused.body["message"].as_str()), (403, Some(said)), "{}", refused.body);
     assert_eq!(
         whole
             .v3(

@@ -1,7 +1,7 @@
 //! The content of the sign-in page: links to identity providers, and the form for passwords.
 //!
 //! The form has no `action`. It is therefore submitted to the page's own address, and the browser
-//! keeps the fragment (after the `#`) across signing in. Identity providers are links and not forms,
+//! keeps the fragment (after the `#`) across the sign-in. Identity providers are links and not forms,
 //! because Chromium applies the page's `form-action` to every redirect that follows a form. A script
 //! keeps the fragment for them (`fragment.js`).
 

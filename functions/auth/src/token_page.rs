@@ -84,14 +84,15 @@ pub fn format_date(seconds: i64) -> String {
     day.map(|day| day.to_string()).unwrap_or_default()
 }
 
-/// Checks that the caller may manage tokens. A caller that authenticates with a token may not,
-/// because a token that it creates could outlive it.
+/// Checks that the caller may manage tokens, which requires a password or a session. A caller that
+/// authenticates with a token may not, because a token that it creates could outlive it.
 pub(crate) fn check_may_manage_tokens(scope: &Scope) -> Result<()> {
     let sent = scope.identity().request_credentials.as_ref().map(|sent| &sent.credentials);
     match sent {
         Some(Credentials::Password(..) | Credentials::Session(..)) => Ok(()),
         Some(Credentials::Token(..) | Credentials::Signature(_)) | None => {
-            Err(Error::new(ErrorCode::PermissionDenied, "Sign in with a password to manage tokens."))
+            let text = "Sign in to manage tokens. A token or an AWS signature is not sufficient.";
+            Err(Error::new(ErrorCode::PermissionDenied, text))
         }
     }
 }

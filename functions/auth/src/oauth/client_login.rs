@@ -25,8 +25,8 @@ pub(crate) const TOKEN_DAYS: u32 = 30;
 const CODE_LETTERS: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
 /// Number of letters of a code.
 const CODE_LENGTH: usize = 8;
-/// How many codes are tried if a code is in use. With a thousand pending logins, one in 25 million
-/// codes is.
+/// How many codes are tried if codes are in use. With a thousand pending logins, a code is in use with
+/// a probability of 1 in 25 million.
 const MAX_CODES: usize = 4;
 /// Maximum length of a client's name in bytes.
 const MAX_NAME_BYTES: usize = 100;
@@ -156,7 +156,8 @@ pub(crate) fn client_name(text: &str) -> Option<String> {
     is_valid.then(|| text.chars().map(|character| if is_plain(character) { character } else { '?' }).collect())
 }
 
-/// Returns the digest of a code as a user enters it: in any case, with or without separators.
+/// Returns the digest of a code as a user enters it: in upper or lower case, with or without
+/// separators.
 pub(crate) fn code_digest(code: &str) -> String {
     let letters = code.bytes().filter(u8::is_ascii_alphabetic).map(|letter| letter.to_ascii_uppercase());
     let letters: Vec<_> = letters.take(CODE_LENGTH + 1).collect();

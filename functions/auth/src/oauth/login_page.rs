@@ -1,8 +1,8 @@
 //! The page on which users approve the login of a client.
 //!
-//! With a code that another device shows (RFC 8628), the user enters it here, sees which client has
-//! asked, and approves. If a client on the user's own machine has opened the page, the parameters in
-//! its URL say where to return to (RFC 8252): always the loopback address of that machine.
+//! If a client on another device shows a code (RFC 8628), the user enters it here, sees the name of
+//! the client, and approves. If a client on the user's own machine has opened the page (RFC 8252), the
+//! parameters of the URL contain the port of the loopback address to return to, and a PKCE challenge.
 
 use access::{Needs, Scope};
 use base64::Engine;
@@ -95,8 +95,9 @@ impl LoopbackLogin {
         fields.map(|(name, value)| hidden_field(name, value)).concat()
     }
 
-    /// Returns a page that leads back to the client. The browser follows the header by itself. A
-    /// redirect would not work, because browsers apply the page's policy for forms to it.
+    /// Returns a page that leads back to the client, by the header `Refresh` and a link. A status of
+    /// 303 would not work, because Chromium applies the page's `form-action` to redirects that follow
+    /// a form.
     fn back(&self, parameter: &str, text: &str) -> EndpointResponse {
         // The parameter and the state consist of characters that need no escape.
         let url = format!("http://127.0.0.1:{}/?{parameter}&state={}", self.port, self.state);

@@ -86,8 +86,8 @@ fn refusal(error: &MachineError) -> OauthFailure {
 fn restriction(rule: &MachineRule) -> OauthResult<Restriction> {
     let experiment = rule.experiment.as_deref().map(ExperimentId::parse).transpose();
     let actions = AllowedActions::from_name(&rule.only);
-    // The configuration was validated when it was stored. A restriction that cannot be read must not
-    // count as none.
+    // The configuration was validated when it was stored. If the restriction cannot be read anyway,
+    // the exchange fails, instead of issuing a token without restriction.
     let invalid = || OauthFailure::Server(Error::internal(format!("the machine rule {} is not valid", rule.name)));
     Ok(Restriction { experiment: experiment.map_err(|_| invalid())?, actions: actions.ok_or_else(invalid)? })
 }

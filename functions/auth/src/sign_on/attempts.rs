@@ -1,6 +1,6 @@
-//! Attempts to sign in at an identity provider. What has to be remembered while the browser is at
-//! the provider is in a signed cookie, one per attempt, so that several tabs can sign in at the same
-//! time. The server stores nothing.
+//! Attempts to sign in at an identity provider. While the browser is at the provider, the state of
+//! the attempt is in a signed cookie. Each attempt has its own, so that several tabs can sign in at
+//! the same time. The server stores nothing.
 
 use aws_lc_rs::hmac;
 use base64::Engine;

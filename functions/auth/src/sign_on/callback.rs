@@ -1,4 +1,4 @@
-//! Finishes to sign in, when the provider has redirected the browser back.
+//! Completes a sign-in after the provider has redirected the browser back.
 
 use access::RequestHead;
 use http::StatusCode;
@@ -40,7 +40,7 @@ pub(crate) fn is_callback(request: &Request) -> bool {
 }
 
 /// Opens a session for the person whom the provider has identified, and redirects to the page where
-/// signing in began. Otherwise, shows the sign-in page with the reason. Takes about ten requests to
+/// the sign-in began. Otherwise, shows the sign-in page with the reason. Takes about ten requests to
 /// the table, and up to four to the provider.
 ///
 /// # Errors
@@ -77,7 +77,7 @@ pub(crate) async fn finish(store: &Store, arrived: &RequestHead, request: &Reque
     Ok(with_cookies(answer, [used]))
 }
 
-/// Returns the response that leads to the page where signing in began. If the tab has stored the
+/// Returns the response that leads to the page where the sign-in began. If the tab has stored the
 /// fragment of that page, a page with a script adds it.
 fn leads_to(attempt: &Attempt) -> EndpointResponse {
     let Some(fragment) = &attempt.fragment else { return EndpointResponse::SeeOther(attempt.next.clone()) };

@@ -8,7 +8,8 @@ use mlflow_api::Result;
 use crate::store::Store;
 
 /// Returns the configuration of single sign-on, or `None` if there is none. It is cached for up to a
-/// minute. Takes one request, or none if it is cached. That there is no configuration is not cached.
+/// minute. A missing configuration is not cached. Takes one request, or none if the configuration is
+/// cached.
 ///
 /// # Errors
 /// Returns an error if the table cannot be read, or if a later version has stored the configuration.

@@ -1,11 +1,11 @@
-//! Why a sign-in at a provider does not succeed.
+//! Failures of sign-ins at providers.
 
 use http::StatusCode;
 use identity_providers::{ClaimsError, Provider, ProviderError};
 use mlflow_api::Error;
 use secrets::ClientSecretError;
 
-/// Why a sign-in does not succeed.
+/// Why a sign-in fails.
 #[derive(Debug)]
 pub(crate) enum SignInFailure {
     /// A sentence for the sign-in page, with the status of the response.

@@ -1,4 +1,4 @@
-//! Signing in at identity providers, and renewing the sessions that this opens.
+//! Sign-in at identity providers, and renewal of the sessions that it opens.
 //!
 //! 1. The sign-in page has a link per provider: `/signin?provider=NAME&next=PATH`. `start.rs`
 //!    answers with a redirect to the provider, and a signed cookie that describes the attempt

@@ -17,8 +17,8 @@ use super::confirmation::confirmed_until;
 use super::failure::SignInFailure;
 use crate::store::{ClaimedRenewal, RenewalClaim, Store, renew_by_after};
 
-/// How long before a renewal is due it may happen, in seconds. More than the script of the page needs
-/// (`session_renewal.js`).
+/// Maximum time in seconds by which a session is renewed ahead of time. Longer than the lead time of
+/// the page's script (`session_renewal.js`).
 const MAX_AHEAD_SECONDS: u32 = 90;
 /// Pause before checking whether another process has renewed the session.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -32,14 +32,14 @@ pub(crate) enum RenewalOutcome {
     Renewed(i64),
     /// The session is valid, and does not have to be renewed, because it was opened with a password.
     NotRenewable,
-    /// The provider cannot be reached. The session stays valid until this time, in seconds since
-    /// 1970, or the renewal by another process is not complete.
+    /// The session was not renewed. With a time: the provider cannot be reached, and the session stays
+    /// valid until then, in seconds since 1970. Without one: another process is still renewing it.
     Unavailable(Option<i64>),
     /// The session has ended. The user has to sign in again.
     Ended,
 }
 
-/// Renews a session if that is due. If another process is renewing it, waits for up to 10 s. The
+/// Renews a session if the renewal is due. If another process is renewing it, waits for up to 10 s. The
 /// change is in effect in every process after the lease. Takes one request if the renewal is not due.
 /// Otherwise, takes about six requests to the table, and up to four to the provider.
 ///
@@ -57,7 +57,7 @@ pub(crate) async fn renew(store: &Store, secret: &UserSecret) -> Result<RenewalO
 async fn claim_and_present(store: &Store, secret: &UserSecret) -> Result<RenewalOutcome> {
     let configuration = configuration(store).await?;
     let minutes = configuration.as_ref().map_or(u32::MAX, |found| found.renewal_minutes);
-    // At most a third of the interval, so that each request is not already early enough.
+    // At most a third of the interval. Otherwise, a session with a short interval would always be due.
     let ahead = i64::from(minutes.saturating_mul(20).min(MAX_AHEAD_SECONDS));
     let begin = Moment::now();
     loop {
@@ -148,7 +148,7 @@ impl Renewed<'_> {
             Ok(false) => return ended(store, self.secret, "the user was disabled or changed").await,
             Err(error) if error.code.http_status() == 400 => return ended(store, self.secret, &error.message).await,
             Err(error) => {
-                // The new refresh token would be lost otherwise. The renewal is still due.
+                // Stores the new refresh token, which would be lost otherwise. The renewal remains due.
                 store.renewal_complete(claimed, claimed.renew_by, sealed).await?;
                 return Err(error);
             }

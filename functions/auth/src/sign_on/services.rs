@@ -1,5 +1,5 @@
-//! What a process keeps for single sign-on: the client secrets and the caches of the configuration
-//! and of providers.
+//! Per-process services of single sign-on: the source of client secrets, and the caches of client
+//! secrets, of the configuration, and of the providers' documents and keys.
 
 use std::collections::BTreeMap;
 use std::fmt;

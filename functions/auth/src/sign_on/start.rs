@@ -1,4 +1,4 @@
-//! Starts to sign in at a provider.
+//! Starts a sign-in at a provider, by redirecting the browser there.
 
 use access::RequestHead;
 use http::header::HOST;
@@ -57,13 +57,14 @@ async fn redirected(
     let attempt = Attempt::new(&provider.name, configuration.origin(host), &next, fragment_key(request));
     let signer = AttemptSigner::new(&store.shared_secret(ATTEMPTS).await?);
     let (redirect_uri, state) = (redirect_uri(&attempt.origin), signer.state(&attempt));
-    let asked = AuthorizeRequest {
+    let authorization = AuthorizeRequest {
         redirect_uri: &redirect_uri,
         state: &state,
         nonce: &attempt.nonce,
         code_verifier: &attempt.verifier,
     };
-    let url = client.authorize_url(&asked).await.map_err(|error| SignInFailure::of_provider(provider, &error))?;
+    let url = client.authorize_url(&authorization).await;
+    let url = url.map_err(|error| SignInFailure::of_provider(provider, &error))?;
     let cookies = attempt_cookies::added(arrived, &signer, &attempt).map_err(Error::internal)?;
     Ok(with_cookies(EndpointResponse::SeeOther(url.into()), cookies))
 }

@@ -1,4 +1,5 @@
-//! Identities of users: the people, as identity providers identify them, who sign in as a user.
+//! Identities of users. An identity is a person as an identity provider identifies them, by issuer and
+//! subject. A user can have several.
 //!
 //! A row for each identity points to its user, and the user's item lists the identities. Both are
 //! always written in one transaction. Sessions are checked against the user's item, which every
@@ -24,6 +25,7 @@ use super::users::{StoredUser, last_administrator, unchanged};
 /// Maximum number of identities per user. They are in the user's item, which every request of the
 /// user reads.
 pub const MAX_IDENTITIES: usize = 10;
+
 /// The row of an identity, with the user whom the identity is linked to.
 pub(super) struct StoredIdentity {
     /// The condition that the row has not changed since it was read.

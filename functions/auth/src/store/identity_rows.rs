@@ -22,7 +22,7 @@ pub(super) fn removal(digest: &str, user_id: u32) -> Write {
     Write::Delete(identity_key(digest), Condition::Any(vec![Condition::item_missing(), is_of]))
 }
 
-/// Returns the person that a user's item describes by this text.
+/// Parses the text by which a user's item describes a person: the inverse of [`person_text`].
 pub(super) fn person_of(text: &str) -> Option<Person> {
     let (issuer, subject) = text.split_once(' ')?;
     Some(Person { issuer: issuer.to_owned(), subject: subject.to_owned() })

@@ -2,8 +2,8 @@
 //! token of that user.
 //!
 //! A login is found by the digest of a code. In a login with a device code, the user enters this
-//! code, and the client holds a second secret, whose digest is `device`. In a login with a loopback
-//! redirect, the login is created when the user approves it, the code is the authorization code, and
+//! code, and the client holds a second secret, whose digest is `device`. In a login at a loopback
+//! address, the login is created when the user approves it, the code is the authorization code, and
 //! `device` is the PKCE challenge.
 
 use access::Restriction;
@@ -19,10 +19,10 @@ use super::tokens::{NewToken, check_token_name};
 
 /// Lifetime of a login in seconds.
 pub const LOGIN_SECONDS: i64 = 600;
-/// The minimum interval in seconds at which a client may ask for the token of a login.
+/// Minimum interval in seconds between a client's requests for the token of a login.
 pub const LOGIN_INTERVAL_SECONDS: i64 = 5;
-/// The interval in milliseconds that is enforced. It is a bit shorter, because requests take
-/// different times to arrive.
+/// The interval in milliseconds that is enforced. It is slightly shorter than the advertised one,
+/// because the delays of requests vary.
 const MIN_INTERVAL_MS: i64 = LOGIN_INTERVAL_SECONDS * 1_000 - 500;
 
 /// A login to be created.
@@ -56,7 +56,7 @@ pub enum LoginTaken {
     Token(UserSecret, Token),
     /// No user has approved the login yet.
     Pending,
-    /// No user has approved the login yet, and the client asks too often.
+    /// No user has approved the login yet, and the client polls too often.
     SlowDown,
     /// A user refused the login.
     Refused,
@@ -66,8 +66,8 @@ pub enum LoginTaken {
 }
 
 impl Store {
-    /// Creates a login. `approved_by` is the user who has approved it already, in a login with a
-    /// loopback redirect. Returns `false` if the code is in use, or if the user does not exist or is
+    /// Creates a login. `approved_by` is the user who has approved it already, in a login at a
+    /// loopback address. Returns `false` if the code is in use, or if the user does not exist or is
     /// disabled. Takes one request, and two with a user.
     ///
     /// # Errors
@@ -173,7 +173,7 @@ impl Store {
         Ok(LoginTaken::Token(secret, token))
     }
 
-    /// Records that a client has asked for the token of a login that is not approved.
+    /// Records that a client has polled for the token of a login that is not approved.
     async fn login_poll(&self, code: &str, item: &Item) -> Result<LoginTaken> {
         let now = runtime::clock::now_ms();
         if item.get(POLLED).is_some_and(|polled| now < polled.saturating_add(MIN_INTERVAL_MS)) {

@@ -1,4 +1,4 @@
-//! Tokens that machines exchange JWTs for.
+//! Tokens that machines obtain in exchange for JWTs.
 
 use access::Restriction;
 use key_schema::attributes::{EXPIRES, ISSUED_BY, USER_ID};
@@ -14,7 +14,7 @@ use super::tokens::token_row;
 
 /// Maximum number of unexpired tokens of machines per user.
 pub const MAX_MACHINE_TOKENS: usize = 1_000;
-/// Maximum lifetime of such a token in minutes.
+/// Maximum lifetime of a machine's token in minutes.
 const MAX_MINUTES: u32 = 60;
 /// Maximum number of expired tokens that one call deletes.
 const MAX_DELETIONS: usize = 100;

@@ -1,8 +1,8 @@
 //! Roles and rights of administrators that rules of identity providers give to people.
 //!
-//! The user's item records what a rule gave, with the identity that the rule applied to. Only that
-//! is taken back, when the rules no longer give it to this identity. What an administrator has
-//! assigned by hand is never taken back.
+//! The user's item records what rules gave, with the identity that they applied to. If the rules no
+//! longer give a role to this identity, it is revoked. Roles that an administrator has assigned by
+//! hand are never revoked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,9 +23,9 @@ use super::roles::name_key;
 use super::times::now_seconds;
 use super::users::{StoredUser, unchanged};
 
-/// Maximum number of roles that one transaction gives, and that it takes back. A transaction has at
-/// most 100 writes: three for a role that is given, one for a role that is taken back, and two
-/// others.
+/// Maximum number of roles that one transaction gives, and maximum number that it revokes. A
+/// transaction has at most 100 writes: three for a role that is given, one for a role that is revoked,
+/// and two others.
 const MAX_CHANGES: usize = 20;
 /// The time in seconds by which a confirmation has to move for a write to be worthwhile, unless the
 /// confirmation is valid for a few days only.
@@ -35,7 +35,7 @@ const CONFIRMATION_STEP: i64 = 86_400;
 struct Changes {
     given: Vec<u32>,
     taken: Vec<u32>,
-    /// The right of an administrator, if it is given (`true`) or taken back (`false`).
+    /// The right of an administrator, if it is given (`true`) or revoked (`false`).
     administrator: Option<bool>,
     /// The new time until which the user is confirmed, if it is written.
     confirmed_until: Option<i64>,
@@ -132,8 +132,8 @@ impl Changes {
 
 impl Store {
     /// Applies what the rules of a provider give to a person, at a sign-in or a renewal: assigns
-    /// roles, takes back those that rules gave to the same identity before, and makes the user an
-    /// administrator or takes back that right. The last administrator keeps the right. Also records
+    /// roles, revokes those that rules gave to the same identity before, and makes the user an
+    /// administrator or revokes that right. The last administrator keeps the right. Also records
     /// that the provider has confirmed the user: the user's API tokens are valid until
     /// `confirmed_until`, in seconds since 1970. A confirmation that moves this time by less than a
     /// day (or a quarter of the time for which it is valid, if that is shorter) is not written.
@@ -207,9 +207,9 @@ impl Store {
         Ok(true)
     }
 
-    /// Ends the API tokens of a user until a provider confirms the user again, in every process. For
-    /// a person who is no longer known to the provider. Returns `false` if the user does not exist or
-    /// does not have the identity. Takes one request.
+    /// Ends the API tokens of a user until a provider confirms the user again, in every process. Called
+    /// when a renewal shows that the person no longer satisfies the provider's `require`. Returns
+    /// `false` if the user does not exist or does not have the identity. Takes one request.
     ///
     /// # Errors
     /// Returns an error if the table cannot be written.

@@ -10,7 +10,8 @@
 //! - [`renewal_complete`](Store::renewal_complete): the provider has answered.
 //! - [`renewal_return`](Store::renewal_return): the token was certainly not sent, so that another
 //!   process may present it.
-//! - [`renewal_postpone`](Store::renewal_postpone): the provider cannot be reached.
+//! - [`renewal_postpone`](Store::renewal_postpone): the provider cannot be reached. The token is
+//!   presented again later only if it was certainly not sent.
 //! - [`renewal_end`](Store::renewal_end): the provider refuses the person.
 //! - None of these, because the process has died. The token may have been presented, so it is never
 //!   presented again. The session ends at the first renewal after the claim has expired, and the

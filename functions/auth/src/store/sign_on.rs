@@ -1,4 +1,4 @@
-//! Single sign-on: the users of people, and their sessions.
+//! Single sign-on: finds or creates the user of a person, and opens sessions.
 
 use identity_providers::{NewUsers, Person};
 use key_schema::access_rows;
@@ -43,7 +43,8 @@ pub struct NewSsoSession<'a> {
     pub secret: &'a UserSecret,
     /// When the session has to be renewed, in seconds since 1970.
     pub renew_by: i64,
-    /// How the session can be renewed. Without, it ends when it would have to be renewed.
+    /// How the session can be renewed. `None` if the provider has issued no refresh token: the session
+    /// then ends at `renew_by`.
     pub renewal: Option<NewRenewal>,
 }
 
@@ -152,8 +153,8 @@ fn existing(user: StoredUser) -> SsoUser {
     if user.is_disabled { SsoUser::Disabled(user.user.name.clone()) } else { SsoUser::Found(user) }
 }
 
-/// Returns the time before which a session that begins now may be renewed, if it has to be renewed
-/// after this number of minutes.
+/// Returns when a session that is opened or renewed now has to be renewed, in seconds since 1970.
+/// `minutes` is the interval between renewals.
 #[must_use]
 pub fn renew_by_after(minutes: u32) -> i64 {
     now_seconds() + i64::from(minutes) * 60

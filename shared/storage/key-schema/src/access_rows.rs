@@ -73,7 +73,7 @@ rows! {
         USER: Text "the name of the user who approved the login",
         USER_ID: Count "the user's id",
         DISABLED: Count "1 if a user refused the login",
-        POLLED: Number "when the client last asked for the token, in ms",
+        POLLED: Number "when the client last polled for the token, in ms",
         EXPIRES: Number required "when it expires, in seconds"
     };
     /// The configuration of single sign-on.

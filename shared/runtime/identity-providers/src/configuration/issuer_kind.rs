@@ -1,5 +1,5 @@
-//! Issuers that are treated specially: those at which anyone can have an account, and Entra, one
-//! discovery document of which serves many issuers.
+//! Issuers that are treated specially: those at which anyone can have an account, Entra, one
+//! discovery document of which serves many issuers, and Okta, at which users cannot be signed out.
 
 use url::Url;
 
@@ -8,6 +8,8 @@ pub(crate) const TENANT_PLACEHOLDER: &str = "{tenantid}";
 /// Hosts of Entra, in the global and in the national clouds.
 const ENTRA_HOSTS: [&str; 4] =
     ["login.microsoftonline.com", "login.microsoftonline.us", "login.partner.microsoftonline.cn", "sts.windows.net"];
+/// Domains of Okta's organizations.
+const OKTA_DOMAINS: [&str; 3] = [".okta.com", ".oktapreview.com", ".okta-emea.com"];
 /// Names that stand for tenants in Entra's URLs.
 const ENTRA_ALIASES: [&str; 3] = ["common", "organizations", "consumers"];
 
@@ -49,6 +51,11 @@ impl Tenancy {
 /// Checks whether an issuer is a tenant of Entra, or all of them.
 pub(crate) fn is_entra(issuer: &str) -> bool {
     host(issuer).is_some_and(|host| ENTRA_HOSTS.contains(&host.as_str()))
+}
+
+/// Checks whether an issuer is an organization of Okta. Custom domains are not recognized.
+pub(crate) fn is_okta(issuer: &str) -> bool {
+    host(issuer).is_some_and(|host| OKTA_DOMAINS.iter().any(|domain| host.ends_with(domain)))
 }
 
 /// Returns the issuer that a token with this tenant (`tid`) has to have, or `None` if it has to have

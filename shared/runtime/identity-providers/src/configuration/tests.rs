@@ -284,6 +284,30 @@ fn each_problem_of_a_rule_has_a_sentence() {
 }
 
 #[test]
+fn signing_out_at_okta_is_refused() {
+    let file = |issuer: &str, more: &str| {
+        assert!(PROVIDER.contains("https://id.example.com"));
+        format!("{}{more}", PROVIDER.replacen("https://id.example.com", issuer, 1))
+    };
+    for issuer in [
+        "https://example.okta.com",
+        "https://example.OKTA.com/oauth2/default",
+        "https://example.oktapreview.com",
+        "https://example.okta-emea.com",
+    ] {
+        assert_eq!(
+            sentence(&file(issuer, "sign_out = true")),
+            "provider \"p\": \"sign_out\" cannot be used with Okta, which requires an ID token that the server does not \
+             store; remove it"
+        );
+        assert!(Configuration::from_toml(&file(issuer, "")).is_ok());
+    }
+    for issuer in ["https://id.example.com", "https://okta.com.example.com", "https://notokta.com"] {
+        assert!(Configuration::from_toml(&file(issuer, "sign_out = true")).is_ok(), "{issuer}");
+    }
+}
+
+#[test]
 fn each_problem_of_a_machine_rule_has_a_sentence() {
     let rule = |from: &str, to: &str| {
         assert!(MACHINE.contains(from));

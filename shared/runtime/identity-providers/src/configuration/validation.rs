@@ -6,7 +6,7 @@ use url::Url;
 
 use super::error::ConfigurationError;
 use super::issuer_kind::{
-    TENANT_PLACEHOLDER, Tenancy, is_entra, is_github_actions, narrowing_claims, narrowing_machine_claims,
+    TENANT_PLACEHOLDER, Tenancy, is_entra, is_github_actions, is_okta, narrowing_claims, narrowing_machine_claims,
 };
 use super::{ClaimRule, Configuration, MAX_USER_NAME_BYTES, MachineRule, Provider, RoleRule, RoleTarget};
 use crate::keys::KeySet;
@@ -128,6 +128,11 @@ fn check_provider(provider: &Provider) -> Checked {
     check_conditions(&provider.require)?;
     at_most("roles", provider.roles.len(), MAX_RULES)?;
     provider.roles.iter().try_for_each(check_role_rule)?;
+    if provider.sign_out && is_okta(&provider.issuer) {
+        return refuse(
+            "\"sign_out\" cannot be used with Okta, which requires an ID token that the server does not store; remove it",
+        );
+    }
     let Some((issuer, claims)) = narrowing_claims(&provider.issuer) else { return Ok(()) };
     if provider.require.iter().any(|rule| claims.contains(&rule.claim.as_str())) {
         return Ok(());
