@@ -15,6 +15,7 @@ from mlflow import MlflowClient
 from mlflow_serverless_auth import SigV4
 
 from .front import serving_api
+from .signed import ask, done, download, expect
 from .steps import PASSWORD, command, noise
 from .webhooks import webhooks
 
@@ -28,13 +29,15 @@ _PLACE = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": "0
 
 
 def ids_that_were_made_elsewhere(world, directory: Path) -> None:
-    _expect(world, 404, "GET", f"{_V2}/artifacts/list", query={"run_id": _FOREIGN})
-    _done(world, "POST", f"{_V2}/registered-models/create", {"name": "foreign"})
+    expect(world, 404, "GET", f"{_V2}/artifacts/list", query={"run_id": _FOREIGN})
+    done(world, "POST", f"{_V2}/registered-models/create", {"name": "foreign"})
     # A registry may refer to runs of another server.
-    _done(world, "POST", f"{_V2}/model-versions/create", {"name": "foreign", "source": "s3://elsewhere/model", "run_id": _FOREIGN})
+    done(world, "POST", f"{_V2}/model-versions/create", {"name": "foreign", "source": "s3://elsewhere/model", "run_id": _FOREIGN})
     trace = _trace(world, "c", client_request_id=_FOREIGN)
-    found = _done(world, "POST", f"{_V3}/traces/search", {"locations": [_PLACE], "filter": f"client_request_id = '{_FOREIGN}'"})
+    found = done(world, "POST", f"{_V3}/traces/search", {"locations": [_PLACE], "filter": f"client_request_id = '{_FOREIGN}'"})
     assert [one["trace_id"] for one in found["traces"]] == [trace]
+    issue = {"experiment_id": "0", "name": "slow", "description": "It is slow.", "source_run_id": _FOREIGN}
+    expect(world, 404, "POST", f"{_V3}/issues", issue)
 
 
 def files_of_models(world, directory: Path) -> None:
@@ -45,29 +48,29 @@ def files_of_models(world, directory: Path) -> None:
     experiment = client.create_experiment("models")
     run = client.create_run(experiment).info.run_id
     client.log_text(run, "weights", "model/weights.txt")
-    _done(world, "POST", f"{_V2}/registered-models/create", {"name": "with files"})
+    done(world, "POST", f"{_V2}/registered-models/create", {"name": "with files"})
     version = {"name": "with files", "source": f"{client.get_run(run).info.artifact_uri}/model", "run_id": run}
-    _done(world, "POST", f"{_V2}/model-versions/create", version)
+    done(world, "POST", f"{_V2}/model-versions/create", version)
     of_version = {"name": "with files", "version": "1"}
-    assert _sent(world, "/model-versions/get-artifact", of_version | {"path": "weights.txt"}) == b"weights"
-    _expect(world, 404, "GET", "/model-versions/get-artifact", query=of_version | {"path": "none.txt"})
+    assert download(world, "/model-versions/get-artifact", of_version | {"path": "weights.txt"}) == b"weights"
+    expect(world, 404, "GET", "/model-versions/get-artifact", query=of_version | {"path": "none.txt"})
 
-    model = _done(world, "POST", f"{_V2}/logged-models", {"experiment_id": experiment, "name": "logged"})["model"]["info"]
+    model = done(world, "POST", f"{_V2}/logged-models", {"experiment_id": experiment, "name": "logged"})["model"]["info"]
     below = model["artifact_uri"].removeprefix("mlflow-artifacts:/")
     content = requests.put(f"{world.signed}/api/2.0/mlflow-artifacts/artifacts/{below}/weights.txt", b"weights", auth=SigV4(), timeout=_SECONDS)
     assert content.status_code == 200, content.text
     files = f"{_V2}/logged-models/{model['model_id']}/artifacts"
-    assert [file["path"] for file in _done(world, "GET", f"{files}/directories")["files"]] == ["weights.txt"]
-    assert _sent(world, f"/ajax-api{files.removeprefix('/api')}/files", {"artifact_file_path": "weights.txt"}) == b"weights"
+    assert [file["path"] for file in done(world, "GET", f"{files}/directories")["files"]] == ["weights.txt"]
+    assert download(world, f"/ajax-api{files.removeprefix('/api')}/files", {"artifact_file_path": "weights.txt"}) == b"weights"
 
     query = f'{{ mlflowListArtifacts(input: {{ runId: "{run}", path: "model" }}) {{ files {{ path }} }} }}'
-    listed = _done(world, "POST", "/graphql", {"query": query})
+    listed = done(world, "POST", "/graphql", {"query": query})
     assert listed["data"]["mlflowListArtifacts"]["files"] == [{"path": "model/weights.txt"}], listed
 
 
 def an_attachment_that_is_not_there(world, directory: Path) -> None:
     query = {"request_id": _trace(world, "d"), "path": "none.png"}
-    _expect(world, 404, "GET", "/ajax-api/3.0/mlflow/get-trace-artifact", query=query)
+    expect(world, 404, "GET", "/ajax-api/3.0/mlflow/get-trace-artifact", query=query)
 
 
 def runs_and_experiments(world, directory: Path) -> None:
@@ -76,7 +79,7 @@ def runs_and_experiments(world, directory: Path) -> None:
     experiment = client.create_experiment("before")
     run = client.create_run(experiment).info.run_id
     points = [{"key": "loss", "value": step / 2, "timestamp": 1, "step": step} for step in range(40)]
-    _done(world, "POST", f"{_V2}/runs/log-batch", {"run_id": run, "metrics": points})
+    done(world, "POST", f"{_V2}/runs/log-batch", {"run_id": run, "metrics": points})
     assert [point.step for point in client.get_metric_history(run, "loss")] == list(range(40))
     client.rename_experiment(experiment, "after")
     assert client.get_experiment_by_name("after").experiment_id == experiment
@@ -87,26 +90,26 @@ def scorers(world, directory: Path) -> None:
     """Registers a scorer that does not fit into one item."""
     name = {"experiment_id": "0", "name": "long"}
     text = f'{{"name": "long", "payload": "{noise("scorer", 700_000)}"}}'
-    _done(world, "POST", f"{_V3}/scorers/register", name | {"serialized_scorer": text})
-    assert _done(world, "GET", f"{_V3}/scorers/get", query=name)["scorer"]["serialized_scorer"] == text
-    _done(world, "PUT", f"{_V3}/scorers/online-config", name | {"sample_rate": 0})
-    _done(world, "DELETE", f"{_V3}/scorers/delete", name)
-    _expect(world, 404, "GET", f"{_V3}/scorers/get", query=name)
+    done(world, "POST", f"{_V3}/scorers/register", name | {"serialized_scorer": text})
+    assert done(world, "GET", f"{_V3}/scorers/get", query=name)["scorer"]["serialized_scorer"] == text
+    done(world, "PUT", f"{_V3}/scorers/online-config", name | {"sample_rate": 0})
+    done(world, "DELETE", f"{_V3}/scorers/delete", name)
+    expect(world, 404, "GET", f"{_V3}/scorers/get", query=name)
 
 
 def versions_of_models(world, directory: Path) -> None:
     """Sets short and long tags of a version, searches for the model that changed last, and deletes
     a version.
     """
-    _done(world, "POST", f"{_V2}/registered-models/create", {"name": "changed last"})
-    _done(world, "POST", f"{_V2}/model-versions/create", {"name": "changed last", "source": "s3://elsewhere/model"})
+    done(world, "POST", f"{_V2}/registered-models/create", {"name": "changed last"})
+    done(world, "POST", f"{_V2}/model-versions/create", {"name": "changed last", "source": "s3://elsewhere/model"})
     of_version = {"name": "changed last", "version": "1"}
     for key, value in [("short", "v"), ("long", "v" * 50_000)]:
-        _done(world, "POST", f"{_V2}/model-versions/set-tag", of_version | {"key": key, "value": value})
-    found = _done(world, "GET", f"{_V2}/registered-models/search", query={"order_by": "last_updated_timestamp DESC", "max_results": "1"})
+        done(world, "POST", f"{_V2}/model-versions/set-tag", of_version | {"key": key, "value": value})
+    found = done(world, "GET", f"{_V2}/registered-models/search", query={"order_by": "last_updated_timestamp DESC", "max_results": "1"})
     assert [model["name"] for model in found["registered_models"]] == ["changed last"]
-    _done(world, "DELETE", f"{_V2}/model-versions/delete", of_version)
-    _expect(world, 404, "GET", f"{_V2}/model-versions/get", query=of_version)
+    done(world, "DELETE", f"{_V2}/model-versions/delete", of_version)
+    expect(world, 404, "GET", f"{_V2}/model-versions/get", query=of_version)
 
 
 def users_come_and_go(world, directory: Path) -> None:
@@ -172,7 +175,7 @@ def what_was_deleted_is_removed(world, directory: Path) -> None:
     assert housekeeping(world) == {"is_done": True}
     for run in removed:
         # Without a policy, nothing is removed.
-        _expect(world, 200, "GET", f"{_V2}/runs/get", query={"run_id": run})
+        expect(world, 200, "GET", f"{_V2}/runs/get", query={"run_id": run})
     with removal_after(world, "0s"):
         assert housekeeping(world) == {"is_done": True}
     assert is_gone(world, removed)
@@ -188,7 +191,7 @@ def something_deleted(world, name: str) -> tuple[str, str]:
         experiment = client.create_experiment(f"{name}, {'a run' if stays else 'all of it'}")
         run = client.create_run(experiment, tags={"kind": "deleted"}).info.run_id
         points = [{"key": "loss", "value": step / 2, "timestamp": 1, "step": step} for step in range(40)]
-        _done(world, "POST", f"{_V2}/runs/log-batch", {"run_id": run, "metrics": points})
+        done(world, "POST", f"{_V2}/runs/log-batch", {"run_id": run, "metrics": points})
         client.log_text(run, "of a run", "notes.txt")
         runs.append(run)
     client.delete_run(runs[0])
@@ -200,7 +203,7 @@ def is_gone(world, runs: tuple[str, str]) -> bool:
     """Returns whether both runs and all of their files are removed."""
     found = world.account.emulator.s3.list_objects_v2(Bucket=world.stack.outputs["BucketName"]).get("Contents", [])
     left = [one["Key"] for one in found if any(run in one["Key"] for run in runs)]
-    statuses = {_ask(world, "GET", f"{_V2}/runs/get", query={"run_id": run}).status_code for run in runs}
+    statuses = {ask(world, "GET", f"{_V2}/runs/get", query={"run_id": run}).status_code for run in runs}
     assert statuses <= {200, 404}, statuses
     return statuses == {404} and not left
 
@@ -235,8 +238,8 @@ def sends_in_parts(url: str) -> None:
     [part] = begun["credentials"]
     sent = requests.put(part["url"], b"a part", timeout=_SECONDS)
     assert sent.status_code == 200, sent.text
-    done = {"part_number": 1, "etag": sent.headers["ETag"], "url": part["url"]}
-    post("complete", {"upload_id": begun["upload_id"], "parts": [done]})
+    uploaded = {"part_number": 1, "etag": sent.headers["ETag"], "url": part["url"]}
+    post("complete", {"upload_id": begun["upload_id"], "parts": [uploaded]})
     read = requests.get(f"{place}/artifacts/{below}/in-parts", auth=SigV4(), timeout=_SECONDS)
     assert read.content == b"a part", read.text
 
@@ -261,29 +264,5 @@ def _trace(world, digit: str, **fields: str) -> str:
     """Creates a trace without spans."""
     trace = f"tr-{digit * 32}"
     info = {"trace_id": trace, "trace_location": _PLACE, "request_time": "2023-11-14T22:13:20Z", "state": "OK"}
-    _done(world, "POST", f"{_V3}/traces", {"trace": {"trace_info": info | fields}})
+    done(world, "POST", f"{_V3}/traces", {"trace": {"trace_info": info | fields}})
     return trace
-
-
-def _ask(world, method: str, path: str, body: dict | None = None, query: dict[str, str] | None = None) -> requests.Response:
-    return requests.request(
-        method, f"{world.signed}{path}", json=body, params=query, auth=SigV4(), timeout=_SECONDS, allow_redirects=False
-    )
-
-
-def _expect(world, status: int, method: str, path: str, body: dict | None = None, query: dict[str, str] | None = None) -> requests.Response:
-    answer = _ask(world, method, path, body, query)
-    assert answer.status_code == status, f"{method} {path}: {answer.status_code} {answer.text}"
-    return answer
-
-
-def _done(world, method: str, path: str, body: dict | None = None, query: dict[str, str] | None = None) -> Any:
-    return _expect(world, 200, method, path, body, query).json()
-
-
-def _sent(world, path: str, query: dict[str, str]) -> bytes:
-    """Returns a file to whose location the server redirects."""
-    place = _expect(world, 307, "GET", path, query=query).headers["Location"]
-    content = requests.get(place, timeout=_SECONDS)
-    assert content.status_code == 200, content.text
-    return content.content

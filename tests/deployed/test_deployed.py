@@ -15,6 +15,7 @@ from .conftest import Deployment
 from .extras import has_names_and_keys, name_and_keys
 from .front import serving_api
 from .rare import RARE, sends_in_parts
+from .registries import REGISTRIES, registrations_in_a_workspace
 from .restoring import Restored, restore
 from .rights import depends, expected, unused
 from .stack import delete, deploy, everything, kinds
@@ -38,7 +39,7 @@ def test_a_deployment_from_its_beginning_to_its_end(signing: Deployment, subtest
     with subtests.test("the first call of the housekeeper removes nothing"):
         answer = account.emulator.functions.invoke(FunctionName=f"{stack.name}-housekeeper", Payload=b'{"rawPath": "/health"}')
         assert json.loads(answer["Payload"].read()) == {"statusCode": 200}
-    for step in [*STEPS, *RARE]:
+    for step in [*STEPS, *RARE, *REGISTRIES]:
         with subtests.test(step.__name__):
             directory = tmp_path / step.__name__
             directory.mkdir()
@@ -80,7 +81,7 @@ def _each_right_was_used(roles: dict[str, list[dict]], calls: list[Call], names:
 
 
 def _goes_on(first: Deployment, outputs: dict[str, str], restored: Restored, token: str) -> None:
-    """Deploys a second stack on the restored tables, with a custom domain and keys.
+    """Deploys a second stack on the restored tables, with workspaces, a custom domain and keys.
     Checks that runs, files and users are available, but the token is not, and that new writes are
     indexed.
     """
@@ -92,6 +93,7 @@ def _goes_on(first: Deployment, outputs: dict[str, str], restored: Restored, tok
         "again",
         **named.parameters,
         Users="on",
+        Workspaces="on",
         ExistingTable=restored.data,
         ExistingTableStream=restored.stream,
         ExistingAccessTable=restored.access,
@@ -107,6 +109,7 @@ def _goes_on(first: Deployment, outputs: dict[str, str], restored: Restored, tok
         fetched = client.download_artifacts(run.info.run_id, "notes.txt")
         assert Path(fetched).read_text() == "Each step halves the loss."
         sends_in_parts(signed)
+        registrations_in_a_workspace(signed)
         current = f"{users}/api/2.0/mlflow/users/current"
         shown = requests.get(current, auth=("ann", PASSWORD), timeout=300)
         assert shown.status_code == 200, shown.text

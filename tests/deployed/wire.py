@@ -7,7 +7,8 @@ policy refuses any other.
 import json
 import re
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from pathlib import Path
@@ -33,18 +34,34 @@ class Call:
     is_denied: bool = False
 
 
+#: A function that may replace the emulator's response to a request.
+Interference = Callable[[Call, Answer], Answer]
+
+
 @dataclass
 class Wire:
     """Forwards requests to the emulator at `url`, which is set after it has started."""
 
     url: str = ""
     calls: list[Call] = field(default_factory=list)
+    _interference: Interference | None = None
     _names: dict[str, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def denied(self) -> list[Call]:
         return [call for call in self.calls if call.is_denied]
+
+    @contextmanager
+    def interfering(self, interference: Interference) -> Iterator[None]:
+        """Passes each request and the emulator's response to a function, which returns the response
+        that is sent. It is called before the response is sent.
+        """
+        self._interference = interference
+        try:
+            yield
+        finally:
+            self._interference = None
 
     def dynamodb(self, request: Received) -> Answer:
         return self._pass_on(request, _of_dynamodb)
@@ -63,9 +80,14 @@ class Wire:
         caller = self._caller(request)
         status, headers, body = _send(self.url, request)
         is_denied = status == 403 or (status == 400 and b"AccessDenied" in body)
+        calls = [Call(caller, action, resource, is_denied) for action, resource in told(request)]
         with self._lock:
-            self.calls += [Call(caller, action, resource, is_denied) for action, resource in told(request)]
-        return status, headers, body
+            self.calls += calls
+        answer: Answer = status, headers, body
+        if interference := self._interference:
+            for call in calls:
+                answer = interference(call, answer)
+        return answer
 
     def _caller(self, request: Received) -> str:
         """Returns the function whose key has signed the request. The function's process still runs,
@@ -80,17 +102,35 @@ class Wire:
             return self._names.get(key, key or "nobody")
 
 
+def processes(function: str, s3: str) -> list[int]:
+    """Returns the processes of a function, given the URL at which it uses S3. Another emulator may run
+    a function of the same name.
+    """
+    return [
+        process
+        for process, variables in _running()
+        if (variables["AWS_LAMBDA_FUNCTION_NAME"], variables.get("AWS_ENDPOINT_URL_S3")) == (function, s3)
+    ]
+
+
 def _functions() -> dict[str, str]:
     """Returns the running functions by their access keys."""
-    found = {}
+    return {
+        variables["AWS_ACCESS_KEY_ID"]: variables["AWS_LAMBDA_FUNCTION_NAME"]
+        for _, variables in _running()
+        if "AWS_ACCESS_KEY_ID" in variables
+    }
+
+
+def _running() -> Iterator[tuple[int, dict[str, str]]]:
+    """Yields the processes of all functions, with their environment variables."""
     for path in Path("/proc").glob("[0-9]*/environ"):
         try:
             variables = dict(pair.split("=", 1) for pair in path.read_bytes().decode(errors="replace").split("\0") if "=" in pair)
         except OSError:
             continue
-        if "AWS_LAMBDA_FUNCTION_NAME" in variables and "AWS_ACCESS_KEY_ID" in variables:
-            found[variables["AWS_ACCESS_KEY_ID"]] = variables["AWS_LAMBDA_FUNCTION_NAME"]
-    return found
+        if "AWS_LAMBDA_FUNCTION_NAME" in variables:
+            yield int(path.parent.name), variables
 
 
 def _send(url: str, request: Received) -> Answer:

@@ -249,7 +249,7 @@ def test_functions_may_do_only_what_they_do(resources):
     batches = {"dynamodb:BatchWriteItem"}
     client_secrets = {"Fn::Sub": "arn:${AWS::Partition}:ssm:${AWS::Region}:${AWS::AccountId}:parameter/mlflow/${AWS::StackName}/sign-on/*"}
     assert statements(resources, "AuthFunctionRole") == [
-        (changes, TABLE[0]), (ITEMS, access), ({"ssm:GetParameter"}, client_secrets),
+        (ITEMS, TABLE[0]), (ITEMS, access), ({"ssm:GetParameter"}, client_secrets),
     ]
     assert "StreamSpecification" not in resources["AccessTable"]["Properties"]
     assert statements(resources, "TrackingFunctionRole") == [(ITEMS, TABLE), knows_users, *READS_FILES]
@@ -262,6 +262,11 @@ def test_functions_may_do_only_what_they_do(resources):
         (changes, RUNS), knows_users, *READS_FILES, ({"s3:PutObject"}, long_answers),
     ]
     assert statements(resources, "ArtifactsFunctionRole") == [(looks_up, RUNS), knows_users, *WRITES_FILES]
+    # Every archive fits into a request, so no file needs a multipart upload.
+    stores = ({"s3:DeleteObject", "s3:PutObject"}, FILES)
+    assert statements(resources, "SkillsFunctionRole") == [(ITEMS, TABLE[0]), knows_users, LISTS_FILES, stores]
+    # Writes only whole items.
+    assert statements(resources, "McpServersFunctionRole") == [(ITEMS - {"dynamodb:UpdateItem"}, TABLE[0]), knows_users]
     assert statements(resources, "GraphqlFunctionRole") == [(looks_up, TABLE), knows_users, LISTS_FILES]
     assert statements(resources, "UiFunctionRole") == [knows_users]
     delivers = {"Fn::Sub": "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${AWS::StackName}-deliver"}
@@ -314,7 +319,7 @@ def test_functions_may_use_the_keys_that_encrypt_what_they_use(template, resourc
         "WebhooksFunctionRole": {"TableKey": reads, "SecretsKey": {"kms:GenerateDataKey"}},
         "DeliverFunctionRole": {"TableKey": reads, "SecretsKey": reads},
         "McpServersFunctionRole": {"TableKey": reads},
-        "SkillsFunctionRole": {"TableKey": reads, "BucketKey": writes},
+        "SkillsFunctionRole": {"TableKey": reads, "BucketKey": {"kms:GenerateDataKey"}},
     }
     nothing = {"Ref": "AWS::NoValue"}
     for name in ["TableKey", "BucketKey", "LogKey", "SecretsKey"]:

@@ -1,6 +1,6 @@
 //! Compares the permissions that each function declares to need with those of its role.
 
-use domain::{BucketRight, Function, Indexes, TableActions};
+use domain::{Function, Indexes, TableActions};
 use key_schema::definition::{GLOBAL_INDEXES, LOCAL_INDEXES};
 
 use super::stack_facts::{PolicyStatement, StackFacts};
@@ -76,11 +76,8 @@ pub(super) fn needed_rights(function: &Function, role: &str, facts: &StackFacts)
         };
         add(actions, resource);
     }
-    if function.bucket.iter().any(|right| *right != BucketRight::List) {
-        add_key(&mut add, facts.description.parameter("BucketKey"), &["kms:Decrypt"]);
-    }
-    if function.bucket.iter().any(|right| matches!(right, BucketRight::Change | BucketRight::OffloadResponses)) {
-        add_key(&mut add, facts.description.parameter("BucketKey"), &["kms:GenerateDataKey"]);
+    for right in function.bucket {
+        add_key(&mut add, facts.description.parameter("BucketKey"), right.key_actions());
     }
     rights
 }

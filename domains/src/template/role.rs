@@ -61,21 +61,19 @@ fn table_key_statement() -> String {
     )
 }
 
-/// Returns the statement for using the bucket's KMS key. A function that writes also needs
-/// permission to decrypt, because completing a multipart upload reads its parts.
+/// Returns the statement for using the bucket's KMS key.
 fn bucket_key_statement(rights: &[BucketRight]) -> String {
-    let writes = |right: &BucketRight| matches!(right, BucketRight::Change | BucketRight::OffloadResponses);
-    let (why, actions): (_, &[&str]) = if rights.iter().any(writes) {
-        (
-            "For a bucket encrypted with a customer managed key. S3 reads the parts of a multipart upload to complete it.",
-            &["kms:Decrypt", "kms:GenerateDataKey"],
-        )
-    } else if rights.contains(&BucketRight::Read) {
-        ("For a bucket encrypted with a customer managed key.", &["kms:Decrypt"])
-    } else {
+    let mut actions: Vec<_> = rights.iter().flat_map(|right| right.key_actions()).copied().collect();
+    actions.sort_unstable();
+    actions.dedup();
+    let why = if actions.is_empty() {
         return String::new();
+    } else if rights.contains(&BucketRight::Change) {
+        "For a bucket encrypted with a customer managed key. S3 reads the parts of a multipart upload to complete it."
+    } else {
+        "For a bucket encrypted with a customer managed key."
     };
-    key_statement(why, "BucketKey", actions)
+    key_statement(why, "BucketKey", &actions)
 }
 
 /// Returns the statement for using the KMS key of users' secrets.

@@ -34,9 +34,9 @@ pub const DOMAIN: Domain = Domain::with_router(
             "/tokens",
         ],
         table: Some(TableRights {
-            actions: TableActions::Change,
+            actions: TableActions::Write,
             indexes: Indexes::None,
-            why: "It stores direct grants of users in the data table.",
+            why: "It stores direct grants of users, and workspaces, in the data table.",
         }),
         writes_access: true,
         secrets: &[SecretParameter {

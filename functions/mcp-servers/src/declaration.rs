@@ -17,7 +17,7 @@ pub const DOMAIN: Domain = Domain::of::<McpServers>(Function {
         "/ajax-api/3.0/mlflow/mcp-servers/{*path}",
     ],
     table: Some(TableRights {
-        actions: TableActions::Write,
+        actions: TableActions::Replace,
         indexes: Indexes::None,
         why: "What the function does, and no Scan. It reads no index.",
     }),

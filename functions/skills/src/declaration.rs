@@ -25,7 +25,7 @@ pub const DOMAIN: Domain = Domain::of::<Skills>(Function {
         indexes: Indexes::None,
         why: "What the function does, and no Scan. It reads no index.",
     }),
-    bucket: &[BucketRight::List, BucketRight::Change],
+    bucket: &[BucketRight::List, BucketRight::Write],
     settings: &[EnvironmentSetting::Artifacts],
     ..Function::BASE
 });

@@ -191,6 +191,8 @@ pub enum TableActions {
     /// Read and write, including transactions, but without transaction conditions on items that the
     /// transaction does not write.
     Change,
+    /// Like `Write`, but without updates: items are only replaced as a whole.
+    Replace,
     /// Like `Write`, but without batches of writes.
     WriteItems,
     /// Like `Change`, but without batches of writes.
@@ -215,6 +217,15 @@ impl TableActions {
                 "dynamodb:PutItem",
                 "dynamodb:Query",
                 "dynamodb:UpdateItem",
+            ],
+            Self::Replace => &[
+                "dynamodb:BatchGetItem",
+                "dynamodb:BatchWriteItem",
+                "dynamodb:ConditionCheckItem",
+                "dynamodb:DeleteItem",
+                "dynamodb:GetItem",
+                "dynamodb:PutItem",
+                "dynamodb:Query",
             ],
             Self::WriteItems => &[
                 "dynamodb:BatchGetItem",
@@ -273,6 +284,8 @@ pub enum BucketRight {
     Read,
     /// Read, write and delete objects, and sign URLs that do so.
     Change,
+    /// Write objects that do not need a multipart upload, and delete objects.
+    Write,
     /// Delete objects.
     Delete,
     /// Store responses that are too long for a Lambda below `.answers/`.
@@ -299,8 +312,21 @@ impl BucketRight {
                 ],
                 Some("/*"),
             ),
+            Self::Write => (&["s3:DeleteObject", "s3:PutObject"], Some("/*")),
             Self::Delete => (&["s3:DeleteObject"], Some("/*")),
             Self::OffloadResponses => (&["s3:PutObject"], Some("/.answers/*")),
+        }
+    }
+
+    /// Returns the actions on the KMS key of an encrypted bucket. Completing a multipart upload reads
+    /// its parts, so it decrypts as well.
+    #[must_use]
+    pub const fn key_actions(self) -> &'static [&'static str] {
+        match self {
+            Self::List | Self::Delete => &[],
+            Self::Read => &["kms:Decrypt"],
+            Self::Change => &["kms:Decrypt", "kms:GenerateDataKey"],
+            Self::Write | Self::OffloadResponses => &["kms:GenerateDataKey"],
         }
     }
 
@@ -315,6 +341,7 @@ impl BucketRight {
             Self::Change => {
                 "For requests and signed URLs. The parts of uploads are listed only if MaxArtifactSize limits them."
             }
+            Self::Write => "Stores files in a single request each, and deletes them.",
             Self::Delete => "Deletes the files of entities that it deletes.",
             Self::OffloadResponses => {
                 "Stores responses that are too long for a Lambda. Clients are redirected to the stored response."

@@ -7,7 +7,7 @@ use access::Granted;
 use entities::attributes::{EXPERIMENT, TRACES};
 use entities::documents::content;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::rows;
+use key_schema::{Key, rows};
 use mlflow_api::issues::IssuesResponse;
 use mlflow_api::{Error, ExperimentId, IssueId, Result, Workspace};
 use search::{Fingerprint, IssueFields, IssueFilter, IssueOrder, SortKey, decode_page_token, encode_page_token};
@@ -16,8 +16,11 @@ use table::{Item, Query};
 use super::items::{IssueTexts, StoredIssue};
 use crate::store::Store;
 
-/// Number of issues whose texts are read at a time.
+/// Number of issues whose texts are read in one request.
 const BATCH_SIZE: usize = 100;
+/// Number of these requests that are sent concurrently. If the page ends early, the result of one of
+/// them is not used.
+const CONCURRENT_BATCHES: usize = 2;
 /// Maximum total size of the compact rows of a page's issues, in bytes. The texts of these issues
 /// have the same limit. A response may be about twice as large.
 const MAX_PAGE_BYTES: usize = 1_250_000;
@@ -124,8 +127,10 @@ impl Store {
                 .extend(found.iter().map(|(_, issue)| issue.response(IssueTexts::default(), search.has_trace_counts)));
         } else {
             let mut bytes = 0;
-            for batch in found.chunks(BATCH_SIZE) {
-                let texts = self.issue_texts_of(batch, &mut bytes).await?;
+            let reads: Vec<_> = found.chunks(BATCH_SIZE).map(|batch| self.issue_text_items(batch)).collect();
+            let mut reads = stream::iter(reads).buffered(CONCURRENT_BATCHES);
+            while let Some((batch, items)) = reads.try_next().await? {
+                let texts = self.issue_texts_of(batch, items, &mut bytes).await?;
                 let is_full = texts.len() < batch.len();
                 let read = batch.iter().zip(texts);
                 issues.extend(read.map(|((_, issue), texts)| issue.response(texts, search.has_trace_counts)));
@@ -143,14 +148,28 @@ impl Store {
         Ok(IssuesResponse { issues, next_page_token, total_count: search.has_total.then_some(total) })
     }
 
-    /// Reads the texts of issues, until they exceed the size of a response. `bytes` is the size of
-    /// all texts that have been read for the page, and is increased.
-    async fn issue_texts_of(&self, issues: &[(SortKey, StoredIssue)], bytes: &mut usize) -> Result<Vec<IssueTexts>> {
+    /// Reads the items that contain the texts of up to [`BATCH_SIZE`] issues. Takes one request.
+    async fn issue_text_items<'a>(
+        &self,
+        issues: &'a [(SortKey, StoredIssue)],
+    ) -> Result<(&'a [(SortKey, StoredIssue)], HashMap<Key, Item>)> {
         let keys: Vec<_> = issues.iter().map(|(_, issue)| issue.content_key()).collect();
-        let mut items = self.table.get_many(&keys).await?;
+        Ok((issues, self.table.get_many(&keys).await?))
+    }
+
+    /// Returns the texts of issues from their items, until they exceed the size of a response. Reads
+    /// long texts from rows of their own. `bytes` is the size of all texts of the page so far, and
+    /// is increased.
+    async fn issue_texts_of(
+        &self,
+        issues: &[(SortKey, StoredIssue)],
+        mut items: HashMap<Key, Item>,
+        bytes: &mut usize,
+    ) -> Result<Vec<IssueTexts>> {
         let is_first = *bytes == 0;
         let mut fitting: Vec<(ExperimentId, Item)> = Vec::new();
-        for ((_, issue), key) in issues.iter().zip(keys) {
+        for (_, issue) in issues {
+            let key = issue.content_key();
             // The texts of an issue that was removed in the meantime are missing.
             let item = items.remove(&key).unwrap_or_else(|| Item::new(key));
             *bytes += content::size(&item);
