@@ -18,6 +18,7 @@ from .rare import RARE, sends_in_parts
 from .registries import REGISTRIES, registrations_in_a_workspace
 from .restoring import Restored, restore
 from .rights import depends, expected, unused
+from .single_sign_on import SINGLE_SIGN_ON
 from .stack import delete, deploy, everything, kinds
 from .steps import PASSWORD, STEPS, marked, token_of, wait_for
 from .wire import Call
@@ -39,7 +40,7 @@ def test_a_deployment_from_its_beginning_to_its_end(signing: Deployment, subtest
     with subtests.test("the first call of the housekeeper removes nothing"):
         answer = account.emulator.functions.invoke(FunctionName=f"{stack.name}-housekeeper", Payload=b'{"rawPath": "/health"}')
         assert json.loads(answer["Payload"].read()) == {"statusCode": 200}
-    for step in [*STEPS, *RARE, *REGISTRIES]:
+    for step in [*STEPS, *RARE, *REGISTRIES, *SINGLE_SIGN_ON]:
         with subtests.test(step.__name__):
             directory = tmp_path / step.__name__
             directory.mkdir()
