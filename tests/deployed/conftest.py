@@ -70,6 +70,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
             **RECEIVERS,
             "DYNAMODB_ENDPOINT": stops.enter_context(serving(wire.dynamodb)),
             "AWS_ENDPOINT_URL_LAMBDA": stops.enter_context(serving(wire.functions)),
+            "AWS_ENDPOINT_URL_SSM": stops.enter_context(serving(wire.parameters)),
             "AWS_ENDPOINT_URL_S3": stops.enter_context(serving(wire.s3)),
             # The emulator does not mount layers for functions with a custom runtime.
             "UI_DIRECTORY": str(_UI),

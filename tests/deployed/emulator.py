@@ -26,7 +26,7 @@ ACCOUNT = "123456789012"
 _ROOT = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 #: Services that are loaded.
 _SERVICES = (
-    "s3,sqs,dynamodb,dynamodbstreams,lambda,iam,sts,logs,events,monitoring,apigateway,cloudformation,cloudtrail,service-quotas,acm,route53,kms,budgets"
+    "s3,sqs,dynamodb,dynamodbstreams,lambda,iam,sts,logs,events,monitoring,apigateway,cloudformation,cloudtrail,service-quotas,acm,route53,kms,ssm,budgets"
 )
 
 _FAILING = "failing"

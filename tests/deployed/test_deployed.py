@@ -18,6 +18,7 @@ from .rare import RARE, sends_in_parts
 from .registries import REGISTRIES, registrations_in_a_workspace
 from .restoring import Restored, restore
 from .rights import depends, expected, unused
+from .single_sign_on import SINGLE_SIGN_ON
 from .stack import delete, deploy, everything, kinds
 from .steps import PASSWORD, STEPS, marked, token_of, wait_for
 from .wire import Call
@@ -39,7 +40,7 @@ def test_a_deployment_from_its_beginning_to_its_end(signing: Deployment, subtest
     with subtests.test("the first call of the housekeeper removes nothing"):
         answer = account.emulator.functions.invoke(FunctionName=f"{stack.name}-housekeeper", Payload=b'{"rawPath": "/health"}')
         assert json.loads(answer["Payload"].read()) == {"statusCode": 200}
-    for step in [*STEPS, *RARE, *REGISTRIES]:
+    for step in [*STEPS, *RARE, *REGISTRIES, *SINGLE_SIGN_ON]:
         with subtests.test(step.__name__):
             directory = tmp_path / step.__name__
             directory.mkdir()
@@ -81,9 +82,9 @@ def _each_right_was_used(roles: dict[str, list[dict]], calls: list[Call], names:
 
 
 def _goes_on(first: Deployment, outputs: dict[str, str], restored: Restored, token: str) -> None:
-    """Deploys a second stack on the restored tables, with workspaces, a custom domain and keys.
-    Checks that runs, files and users are available, but the token is not, and that new writes are
-    indexed.
+    """Deploys a second stack on the restored tables, with workspaces, a custom domain and keys, and
+    without passwords except that of the administrator. Checks that runs, files and users are
+    available, but the token is not, and that new writes are indexed.
     """
     account, emulator = first.account, first.account.emulator
     named = name_and_keys(emulator)
@@ -93,6 +94,8 @@ def _goes_on(first: Deployment, outputs: dict[str, str], restored: Restored, tok
         "again",
         **named.parameters,
         Users="on",
+        Passwords="off",
+        PasswordAdministrators="admin",
         Workspaces="on",
         ExistingTable=restored.data,
         ExistingTableStream=restored.stream,
@@ -111,8 +114,9 @@ def _goes_on(first: Deployment, outputs: dict[str, str], restored: Restored, tok
         sends_in_parts(signed)
         registrations_in_a_workspace(signed)
         current = f"{users}/api/2.0/mlflow/users/current"
-        shown = requests.get(current, auth=("ann", PASSWORD), timeout=300)
-        assert shown.status_code == 200, shown.text
+        for name, status in [("admin", 200), ("ann", 401)]:
+            shown = requests.get(current, auth=(name, PASSWORD), timeout=300)
+            assert shown.status_code == status, shown.text
         assert requests.get(current, headers={"Authorization": f"Bearer {token}"}, timeout=300).status_code == 401
         experiment = client.create_experiment("afterwards")
         made = client.create_run(experiment, tags={"kind": "new"}).info.run_id

@@ -1,4 +1,5 @@
-"""Forwards the functions' requests to DynamoDB, S3 and Lambda to the emulator, and records them.
+"""Forwards the functions' requests to DynamoDB, S3, Lambda and Parameter Store to the emulator, and
+records them.
 
 Adds a header that makes the emulator treat a request as received over TLS, because the bucket's
 policy refuses any other.
@@ -71,6 +72,9 @@ class Wire:
 
     def functions(self, request: Received) -> Answer:
         return self._pass_on(request, _of_lambda)
+
+    def parameters(self, request: Received) -> Answer:
+        return self._pass_on(request, _of_parameter_store)
 
     def forward(self, request: Received) -> Answer:
         """Forwards a request to any service, without recording it."""
@@ -168,6 +172,11 @@ def _of_dynamodb(request: Received) -> list[tuple[str, str]]:
 def _of_lambda(request: Received) -> list[tuple[str, str]]:
     found = _INVOCATION.fullmatch(unquote(request.target))
     return [("lambda:InvokeFunction", f"function:{found[1]}")] if found else [(f"lambda:{request.method}", request.target)]
+
+
+def _of_parameter_store(request: Received) -> list[tuple[str, str]]:
+    action = request.values("x-amz-target")[0].partition(".")[2]
+    return [(f"ssm:{action}", f"parameter{json.loads(request.body)['Name']}")]
 
 
 def _of_s3(request: Received) -> list[tuple[str, str]]:
