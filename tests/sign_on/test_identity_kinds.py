@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import pytest
 import requests
@@ -167,18 +168,17 @@ def _walk_shared(party: Party, user: str, kinds: Sequence[str], samples: list[As
     for number, asked in enumerate(samples):
         first = number % len(visitors)
         row = {
-            index: _visit_shared(party, asked, visitors[index], f"{user}-{index}-{number}", (index << 32) + number)
+            index: _visit_shared(party, asked, visitors[index])
             for index in [*range(first, len(visitors)), *range(first)]
         }
         different += _differences(asked, [row[index] for index in range(len(visitors))])
     return different
 
 
-def _visit_shared(
-    party: Party, asked: Asked, visitor: tuple[Credentials, Visitor], unique: str, number: int
-) -> tuple[Credentials, Response]:
-    credentials, visitor = visitor
-    visitor.ids |= {"unique": unique, "number": f"{visitor.ids['caller']:>016}".encode().hex()[:16] + f"{number:016x}"}
+def _visit_shared(party: Party, asked: Asked, identity: tuple[Credentials, Visitor]) -> tuple[Credentials, Response]:
+    credentials, visitor = identity
+    number = uuid4().hex
+    visitor.ids |= {"unique": f"new-{number}", "number": number}
     if made := asked.made:
         Server(visitor.url, visitor.ids, party.entities.session).make("fresh", "POST", made.path, made.content, *made.pointer)
     answer = visitor.visit(asked)
@@ -265,24 +265,25 @@ def _disable(people: People, user: str) -> None:
 
 
 class Refused(NamedTuple):
-    """How identities of a user become invalid, and the kinds of these identities."""
+    """How identities of a user become invalid, the kinds of these identities, and kinds that remain valid."""
 
     end: Callable[[People, str], None]
     kinds: list[str]
+    remaining: list[str]
 
 
 _TOKENS = [kind for kind in KINDS if kind.startswith("token") and kind != "token of a machine"]
 #: Names of administrators, each of whom becomes invalid in another way. A request that is not refused succeeds.
 _REFUSED = {
-    "expired": Refused(_expire, ["session opened with the password", "session opened at the provider"]),
-    "overdue": Refused(_make_overdue, ["session opened at the provider"]),
-    "unlinked": Refused(People.unlink, ["session opened at the provider"]),
-    "unconfirmed": Refused(_end_confirmation, ["token", "token of a login with a code"]),
-    "disabled": Refused(_disable, _FEW_KINDS),
+    "expired": Refused(_expire, ["session opened with the password", "session opened at the provider"], ["password", "token"]),
+    "overdue": Refused(_make_overdue, ["session opened at the provider"], ["password", "token"]),
+    "unlinked": Refused(People.unlink, ["session opened at the provider"], ["password", "session opened with the password"]),
+    "unconfirmed": Refused(_end_confirmation, ["token"], ["password", "token of a machine"]),
+    "disabled": Refused(_disable, ["password", "session opened at the provider", "token", "token of a machine"], []),
 }
 _REFUSED_SLOWLY = {
-    "unconfirmed-all": Refused(_end_confirmation, _TOKENS),
-    "disabled-all": Refused(_disable, list(KINDS)),
+    "unconfirmed-all": Refused(_end_confirmation, _TOKENS, ["session opened at the provider", "token of a machine"]),
+    "disabled-all": Refused(_disable, list(KINDS), []),
 }
 
 
@@ -300,10 +301,11 @@ def test_every_route_refuses_all_kinds_of_identities(party: Party, user: str) ->
 
 def _check_refusals(party: Party, user: str, refused: Refused) -> None:
     people = party.people
-    known = party.known(user, refused.kinds)
+    known, remaining = party.known(user, refused.kinds), party.known(user, refused.remaining)
     refused.end(people, user)
     process = people.served.server.process
     wait_until(lambda: all(people.current(credentials).status_code == 401 for credentials in known), "refusal", process)
+    assert [people.current(credentials).status_code for credentials in remaining] == [200] * len(remaining)
     is_open = routes()
     samples = [asked for asked in _one_per_route([*OWN, *SHARED]) if not is_open[route_of(asked)]]
     assert len(samples) > 240
