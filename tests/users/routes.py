@@ -346,7 +346,7 @@ ELSEWHERE = {
     "/oauth/device": "MLflow has no such endpoint",
     "/oauth/token": "MLflow has no such endpoint",
     "/signup": "test_same_rows.py",
-    "/graphql": "covered by `_SHOWN` in `test_same_decisions.py`",
+    "/graphql": "covered by `SHOWN` in `test_same_decisions.py`",
 }
 _ELSEWHERE_BELOW = ("/users/", "/roles/", "/workspaces", "/ui-telemetry", "/mcp-servers", "/skills", "/webhooks")
 

@@ -82,14 +82,14 @@ _OFTEN = [
     ("GET", f"{V2}/runs/get", {"run_id": "0" * 32}),
     ("GET", f"{V3}/traces/tr-{'f' * 32}", {}),
 ]
-_REQUESTS = [*(Asked(*request) for request in _OFTEN), *all_further()]
+REQUESTS = [*(Asked(*request) for request in _OFTEN), *all_further()]
 
 #: Deletes a model for which there may be grants. It is the last request, because the grants of
 #: roles do not apply to a new model with the same name.
 _REMOVAL = ("DELETE", f"{V2}/registered-models/delete")
 
 #: Lists: method, path, content, the field of the response, and the field of an entity's name.
-_LISTS = [
+LISTS = [
     ("POST", f"{V2}/experiments/search", {"max_results": 100}, "experiments", "name"),
     ("GET", f"{V2}/experiments/search", {"max_results": 100}, "experiments", "name"),
     ("GET", f"{V2}/registered-models/search", {}, "registered_models", "name"),
@@ -174,7 +174,7 @@ _ONE_VERSION = ("GET", f"{V2}/model-versions/get", {"name": "model1", "version":
 _ONE_SCORER = ("GET", f"{V3}/scorers/get", {"experiment_id": "$experiment1", "name": "scorer1"})
 
 #: Requests, and the parts of their responses that are left out if they are denied.
-_SHOWN = [
+SHOWN = [
     *(request for number in (1, 2) for request in _shown_of_experiment(number)),
     *(request for name in ("model1", "prompt1") for request in _shown_of_model(name)),
     Shown(
@@ -310,7 +310,7 @@ def _lists(user: _User, workspace: str | None) -> Iterator[str]:
 
     If they differ, our list is compared to the entities that MLflow's single reads allow.
     """
-    for method, path, content, field, name in _LISTS:
+    for method, path, content, field, name in LISTS:
         def listed(by: str, server: Server) -> list[str]:
             rows = server.ask(by, method, path, content, "", workspace).json().get(field, [])  # noqa: B023
             return sorted(row[name] for row in rows)  # noqa: B023
@@ -341,11 +341,11 @@ def _decisions(places: list[tuple[Server, Server]], seed: int, users: int, reque
         roles = [_of_role(choice, has_workspaces) for _ in range(choice.randint(int(has_workspaces), 2))]
         user = _User(f"user{seed}x{number}", choice.choice(places), _granted(choice), roles)
         user.make()
-        for index, asked in enumerate(choice.sample(_REQUESTS, requests)):
+        for index, asked in enumerate(choice.sample(REQUESTS, requests)):
             for server in user.pair:
                 server.ids |= {"caller": user.name, "unique": f"{user.name}x{index}", "number": f"{seed:08x}{number:08x}{index:016x}"}
             different += _decision(user, asked, elsewhere())
-        for shown in choice.sample(_SHOWN, min(requests, len(_SHOWN))):
+        for shown in choice.sample(SHOWN, min(requests, len(SHOWN))):
             different += _shown(user, shown, elsewhere())
         for workspace in {None, elsewhere()}:
             different += _lists(user, workspace)
@@ -395,8 +395,8 @@ def test_each_route_is_among_the_requests() -> None:
     """
     levels = (Path(__file__).resolve().parents[2] / "docs/reference/levels.md").read_text()
     routes = re.findall(r"^\| (\w+) \| `([^`]+)`", levels, re.MULTILINE)
-    lists = [(method, path) for method, path, *_ in [*_SHOWN, *_LISTS]]
-    sent = {(method, path.split("?")[0].replace("/ajax-api/", "/api/")) for method, path, *_ in [*_REQUESTS, *lists]}
+    lists = [(method, path) for method, path, *_ in [*SHOWN, *LISTS]]
+    sent = {(method, path.split("?")[0].replace("/ajax-api/", "/api/")) for method, path, *_ in [*REQUESTS, *lists]}
 
     def is_sent(method: str, path: str) -> bool:
         pattern = re.sub(r"\{(?:artifact_path|path)\}", ".+", path.replace("/ajax-api/", "/api/"))
