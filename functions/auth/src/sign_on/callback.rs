@@ -131,7 +131,7 @@ async fn open_session(
         return Err(changed());
     }
     tracing::info!(
-        target: "audit", event = "signed in at a provider", by = ?secret.user().as_str(), provider = provider.name,
+        target: "audit", event = "signed in", by = ?secret.user().as_str(), provider = provider.name,
         from = ?arrived.connection.peer
     );
     Ok(OpenedSession { secret, renew_by, sign_out: provider.sign_out.then(|| provider.name.clone()) })

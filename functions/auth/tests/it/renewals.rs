@@ -227,23 +227,6 @@ async fn a_claim_that_nobody_ends_ends_the_session() {
 }
 
 #[tokio::test]
-async fn a_token_that_was_not_sent_may_be_presented_by_another_process() {
-    timed(async {
-        let site = Site::new().await;
-        let (process, elsewhere) = (site.process(), site.process());
-        let (_, secret) = due(&process).await;
-        let first = claimed(&process, &secret).await;
-        process.store.renewal_return(&first).await.unwrap();
-        let second = claimed(&elsewhere, &secret).await;
-        assert_eq!(second.sealed, b"token 0");
-        // A repeated return does not end the claim of the other process.
-        process.store.renewal_return(&first).await.unwrap();
-        assert!(matches!(process.store.renewal_claim(&secret, AHEAD).await.unwrap(), RenewalClaim::Busy { .. }));
-    })
-    .await;
-}
-
-#[tokio::test]
 async fn an_outage_of_the_provider_has_a_grace_period() {
     timed(async {
         let site = Site::new().await;
