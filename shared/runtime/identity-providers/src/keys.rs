@@ -4,9 +4,10 @@ use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jsonwebtoken::{Algorithm, DecodingKey};
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::signatures::{Algorithm, PublicKey};
 
 /// Maximum number of keys of a set. Further keys are ignored.
 const MAX_KEYS: usize = 100;
@@ -27,7 +28,7 @@ struct IssuerKey {
     id: Option<String>,
     /// The algorithms that the type of the key, and the key's own `alg`, allow.
     algorithms: Vec<Algorithm>,
-    key: DecodingKey,
+    key: PublicKey,
     /// The issuer whose tokens the key may sign, which Entra names because its tenants share a set.
     issuer: Option<String>,
 }
@@ -60,7 +61,7 @@ struct Jwk {
 
 /// A key that may have signed a token.
 pub(crate) struct Candidate<'a> {
-    pub(crate) key: &'a DecodingKey,
+    pub(crate) key: &'a PublicKey,
     pub(crate) issuer: Option<&'a str>,
 }
 
@@ -101,47 +102,35 @@ impl IssuerKey {
         if jwk.key_ops.as_ref().is_some_and(|operations| !operations.iter().any(|operation| operation == "verify")) {
             return None;
         }
-        let (key, mut algorithms) = jwk.key()?;
+        let key = jwk.key()?;
+        let mut algorithms = key.algorithms().to_vec();
         if let Some(only) = &jwk.alg {
-            algorithms.retain(|algorithm| name(*algorithm) == Some(only.as_str()));
+            algorithms.retain(|algorithm| Algorithm::from_name(only) == Some(*algorithm));
         }
         (!algorithms.is_empty()).then_some(Self { id: jwk.kid, algorithms, key, issuer: jwk.issuer })
     }
 }
 
 impl Jwk {
-    /// Returns the key, and the algorithms that keys of this type are used with.
-    fn key(&self) -> Option<(DecodingKey, Vec<Algorithm>)> {
+    /// Returns the key, if its type is known and its length is that of the type.
+    fn key(&self) -> Option<PublicKey> {
         match (self.kty.as_str(), self.crv.as_deref()) {
             ("RSA", _) => {
-                let (modulus, exponent) = (bytes(self.n.as_deref())?, bytes(self.e.as_deref())?);
-                let length = modulus.iter().skip_while(|byte| **byte == 0).count();
-                let algorithms = [
-                    Algorithm::RS256,
-                    Algorithm::RS384,
-                    Algorithm::RS512,
-                    Algorithm::PS256,
-                    Algorithm::PS384,
-                    Algorithm::PS512,
-                ];
-                let key = DecodingKey::from_rsa_raw_components(&modulus, &exponent);
-                (length >= MIN_MODULUS_BYTES).then(|| (key, algorithms.to_vec()))
+                let (modulus, exponent) = (integer(self.n.as_deref())?, integer(self.e.as_deref())?);
+                (modulus.len() >= MIN_MODULUS_BYTES).then_some(PublicKey::Rsa { modulus, exponent })
             }
-            ("EC", Some("P-256")) => Some((self.point(32)?, vec![Algorithm::ES256])),
-            ("EC", Some("P-384")) => Some((self.point(48)?, vec![Algorithm::ES384])),
-            ("OKP", Some("Ed25519")) => {
-                let key = bytes(self.x.as_deref())?;
-                (key.len() == 32).then(|| (DecodingKey::from_ed_der(&key), vec![Algorithm::EdDSA]))
-            }
+            ("EC", Some("P-256")) => self.point(32).map(PublicKey::P256),
+            ("EC", Some("P-384")) => self.point(48).map(PublicKey::P384),
+            ("OKP", Some("Ed25519")) => bytes(self.x.as_deref()).filter(|key| key.len() == 32).map(PublicKey::Ed25519),
             _ => None,
         }
     }
 
     /// Returns an uncompressed point whose coordinates have this number of bytes.
-    fn point(&self, length: usize) -> Option<DecodingKey> {
+    fn point(&self, length: usize) -> Option<Vec<u8>> {
         let (x, y) = (bytes(self.x.as_deref())?, bytes(self.y.as_deref())?);
         let is_point = x.len() == length && y.len() == length;
-        is_point.then(|| DecodingKey::from_ec_der(&[&[4], x.as_slice(), &y].concat()))
+        is_point.then(|| [&[4], x.as_slice(), &y].concat())
     }
 }
 
@@ -155,28 +144,10 @@ impl fmt::Debug for IssuerKey {
     }
 }
 
-/// Returns the algorithm with a name in a token's header. Neither `none` nor an algorithm with a
-/// shared secret is one.
-pub(crate) fn algorithm(header: &str) -> Option<Algorithm> {
-    ALGORITHMS.iter().find(|(_, name)| *name == header).map(|(algorithm, _)| *algorithm)
+/// Returns an integer in big-endian bytes, without leading zeros, which AWS-LC refuses.
+fn integer(text: Option<&str>) -> Option<Vec<u8>> {
+    Some(bytes(text)?.into_iter().skip_while(|byte| *byte == 0).collect())
 }
-
-fn name(algorithm: Algorithm) -> Option<&'static str> {
-    ALGORITHMS.iter().find(|(known, _)| *known == algorithm).map(|(_, name)| *name)
-}
-
-/// All algorithms that are accepted.
-const ALGORITHMS: [(Algorithm, &str); 9] = [
-    (Algorithm::RS256, "RS256"),
-    (Algorithm::RS384, "RS384"),
-    (Algorithm::RS512, "RS512"),
-    (Algorithm::PS256, "PS256"),
-    (Algorithm::PS384, "PS384"),
-    (Algorithm::PS512, "PS512"),
-    (Algorithm::ES256, "ES256"),
-    (Algorithm::ES384, "ES384"),
-    (Algorithm::EdDSA, "EdDSA"),
-];
 
 fn bytes(text: Option<&str>) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text?.trim_end_matches('=')).ok()

@@ -29,6 +29,7 @@ mod named_role;
 mod person;
 mod provider_client;
 mod provider_error;
+mod signatures;
 #[cfg(test)]
 mod test_issuer;
 mod token_response;

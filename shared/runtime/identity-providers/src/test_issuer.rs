@@ -11,7 +11,7 @@ use aws_lc_rs::rsa::KeySize;
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, EcdsaSigningAlgorithm,
     Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RSA_PKCS1_SHA384, RSA_PKCS1_SHA512, RSA_PSS_SHA256, RSA_PSS_SHA384,
-    RSA_PSS_SHA512, RsaEncoding, RsaKeyPair, RsaPublicKeyComponents,
+    RSA_PSS_SHA512, RsaEncoding, RsaKeyPair,
 };
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -78,8 +78,11 @@ impl SigningKey {
         let encoded = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
         match &self.pair {
             Pair::Rsa(pair) => {
-                let parts = RsaPublicKeyComponents::<Vec<u8>>::from(pair.public_key());
-                json!({"kty": "RSA", "kid": self.id, "use": "sig", "n": encoded(&parts.n), "e": encoded(&parts.e)})
+                // `RSAPublicKey` of PKCS #1 for a modulus of 2048 bits and the exponent 65537: nine bytes
+                // of headers, the modulus, two bytes of a header, the exponent.
+                let key = pair.public_key().as_ref();
+                assert_eq!(key.len(), 270);
+                json!({"kty": "RSA", "kid": self.id, "use": "sig", "n": encoded(&key[9..265]), "e": encoded(&key[267..])})
             }
             Pair::Ec(pair, curve) => {
                 let point = &pair.public_key().as_ref()[1..];
