@@ -5,21 +5,22 @@ something.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import requests
 
 from tests.users.routes import AJAX2, AJAX3, Asked
 from tests.users.test_same_decisions import LISTS, REQUESTS, SHOWN
-from tests.users.world import PASSWORD, V2, V3, Server
+from tests.users.world import ADMIN, PASSWORD, V2, V3, Server
 
 _LEVELS = Path(__file__).resolve().parents[2] / "docs/reference/levels.md"
 _MCP = f"{V3}/mcp-servers"
 _MCP_ONE = f"{_MCP}/com.example%2F$own"
 _SKILLS = f"{V3}/skills"
 _SKILL = {"source": "https://example.com/skills.git", "ref": "main", "subpath": "a", "digest": "e3" * 32}
+_ENDPOINT = {"url": "https://example.com/mcp", "server_version": "1.0.0"}
 _HOOK = {
     "name": "$own", "url": "https://93.184.216.34/hook",
     "events": [{"entity": "MODEL_VERSION", "action": "CREATED"}],
@@ -40,37 +41,59 @@ class Visitor(Server):
         return self.session.request(asked.method, self.url + asked.path, data=form, headers=headers, timeout=120)
 
 
-def furnish_own(server: Server) -> None:
-    """Creates the entities that only one caller changes and deletes."""
-    def post(path: str, content: dict[str, Any], status: int = 200) -> None:
-        answer = server.ask("admin", "POST", path, content)
-        assert answer.status_code == status, answer.text
+class Group(NamedTuple):
+    """Requests in an order in which they succeed for administrators, and a function that creates the entities which
+    only one caller changes and deletes.
+    """
 
-    post(f"{_MCP_ONE}/versions", _mcp_version("1.0.0"))
+    furnish: Callable[[Server], None]
+    requests: list[Asked]
+
+
+def _post(server: Server, path: str, content: dict[str, Any], status: int = 200) -> None:
+    answer = server.ask(ADMIN, "POST", path, content)
+    assert answer.status_code == status, answer.text
+
+
+def _furnish_mcp_server(server: Server) -> None:
+    _post(server, f"{_MCP_ONE}/versions", _mcp_version("1.0.0"))
     for path in (_MCP_ONE, f"{_MCP_ONE}/versions/1.0.0"):
-        post(f"{path}/tags", _TAG)
-    post(f"{_MCP_ONE}/aliases", {"alias": "a", "version": "1.0.0"})
-    endpoint = {"url": "https://example.com/mcp", "server_version": "1.0.0"}
-    server.make("endpoint", "POST", f"{_MCP_ONE}/endpoints", endpoint, "id")
-    for skill in _skill_paths():
-        post(f"{skill}/versions", _SKILL)
+        _post(server, f"{path}/tags", _TAG)
+    _post(server, f"{_MCP_ONE}/aliases", {"alias": "a", "version": "1.0.0"})
+    server.make("endpoint", "POST", f"{_MCP_ONE}/endpoints", _ENDPOINT, "id")
+
+
+def _furnish_skill(skill: str) -> Callable[[Server], None]:
+    def furnish(server: Server) -> None:
+        _post(server, f"{skill}/versions", _SKILL)
         for path in (skill, f"{skill}/versions/1"):
-            post(f"{path}/tags", _TAG)
-        post(f"{skill}/aliases", {"alias": "a", "version": 1})
+            _post(server, f"{path}/tags", _TAG)
+        _post(server, f"{skill}/aliases", {"alias": "a", "version": 1})
+
+    return furnish
+
+
+def _furnish_webhook(server: Server) -> None:
     server.make("webhook", "POST", f"{V2}/webhooks", _HOOK, "webhook", "webhook_id")
-    post(f"{V2}/users/create", {"username": "of-$own", "password": PASSWORD})
+
+
+def _furnish_user(server: Server) -> None:
+    _post(server, f"{V2}/users/create", {"username": "of-$own", "password": PASSWORD})
+
+
+def _furnish_role(server: Server) -> None:
+    _furnish_user(server)
     server.make("role", "POST", f"{V3}/roles/create", {"name": "$own", "workspace": "default"}, "role", "id")
     granted = {"role_id": "$role", "resource_type": "run", "resource_pattern": "*", "permission": "READ"}
     server.make("permission", "POST", f"{V3}/roles/permissions/add", granted, "role_permission", "id")
-    post(f"{V3}/workspaces", {"name": "$own"}, 201)
+
+
+def _furnish_workspace(server: Server) -> None:
+    _post(server, f"{V3}/workspaces", {"name": "$own"}, 201)
 
 
 def _mcp_version(version: str, status: str = "active") -> dict[str, Any]:
     return {"server_json": {"name": "com.example/$own", "version": version, "description": "d"}, "status": status}
-
-
-def _skill_paths() -> tuple[str, str]:
-    return f"{_SKILLS}/$own", f"{_SKILLS}/@acme/$own"
 
 
 def _registry(one: str, version: str, more: list[Asked]) -> list[Asked]:
@@ -95,23 +118,28 @@ def _registry(one: str, version: str, more: list[Asked]) -> list[Asked]:
     ]
 
 
-def _registries() -> list[Asked]:
-    endpoint = {"url": "https://example.com/mcp", "server_version": "1.0.0"}
-    endpoints = [
+def _mcp_servers() -> list[Asked]:
+    more = [
         Asked("POST", f"{_MCP_ONE}/versions", _mcp_version("2.0.0", "draft")),
-        Asked("POST", f"{_MCP_ONE}/endpoints", endpoint),
+        Asked("POST", f"{_MCP_ONE}/endpoints", _ENDPOINT),
         Asked("GET", f"{_MCP_ONE}/endpoints"),
         Asked("GET", f"{_MCP_ONE}/endpoints/$endpoint"),
         Asked("PATCH", f"{_MCP_ONE}/endpoints/$endpoint", {"transport_type": "sse"}),
         Asked("DELETE", f"{_MCP_ONE}/endpoints/$endpoint"),
     ]
+    return _registry(_MCP_ONE, "1.0.0", more)
+
+
+def _skills(one: str) -> list[Asked]:
+    return _registry(one, "1", [Asked("POST", f"{one}/versions", _SKILL)])
+
+
+def _new_entries() -> list[Asked]:
+    """What a caller creates belongs to the caller, and so can be changed."""
     skill = {"name": "many-$own", **_SKILL}
     return [
         *(Asked("GET", f"{V3}/{path}") for path in ("mcp-servers", "mcp-servers/endpoints", "skills")),
-        *_registry(_MCP_ONE, "1.0.0", endpoints),
-        *(asked for one in _skill_paths() for asked in _registry(one, "1", [Asked("POST", f"{one}/versions", _SKILL)])),
         Asked("POST", f"{_SKILLS}/bulk-register", {"organization": "acme", "skills": [skill]}),
-        # What a caller creates belongs to the caller, and so can be changed.
         Asked("POST", _MCP, {"name": "com.example/new-$own"}),
         Asked("PATCH", f"{_MCP}/com.example%2Fnew-$own", {"description": "d"}),
         Asked("DELETE", f"{_MCP}/com.example%2Fnew-$own"),
@@ -134,8 +162,7 @@ def _webhooks() -> list[Asked]:
 
 
 def _users() -> list[Asked]:
-    users, roles = f"{V3}/users", f"{V3}/roles"
-    other, of_role = {"username": "of-$own"}, {"role_id": "$role"}
+    users, other = f"{V3}/users", {"username": "of-$own"}
     return [
         Asked("GET", f"{V2}/users/current"),
         Asked("GET", f"{users}/current/permissions"),
@@ -144,10 +171,6 @@ def _users() -> list[Asked]:
         *(Asked("GET", f"{users}/permissions/list", {"username": name}) for name in ("$caller", "of-$own")),
         Asked("GET", f"{users}/permissions/get", _GRANTED),
         Asked("GET", f"{users}/roles/list", other),
-        Asked("GET", f"{roles}/get", of_role),
-        Asked("GET", f"{roles}/list", {"workspace": "default"}),
-        Asked("GET", f"{roles}/permissions/list", of_role),
-        Asked("GET", f"{roles}/users/list", of_role),
         Asked("POST", f"{V2}/users/create", {"username": "new-$own", "password": PASSWORD}),
         Asked("POST", f"{V2}/users/create-ui", {"username": "ui-$own", "password": PASSWORD}, "form"),
         Asked("PATCH", f"{V2}/users/update-password", {**other, "password": PASSWORD}),
@@ -155,6 +178,18 @@ def _users() -> list[Asked]:
         Asked("PATCH", f"{V2}/users/update-admin", {**other, "is_admin": False}),
         Asked("POST", f"{users}/permissions/grant", {**_GRANTED, "permission": "READ"}),
         Asked("POST", f"{users}/permissions/revoke", _GRANTED),
+        Asked("DELETE", f"{V2}/users/delete", other),
+    ]
+
+
+def _roles() -> list[Asked]:
+    roles = f"{V3}/roles"
+    other, of_role = {"username": "of-$own"}, {"role_id": "$role"}
+    return [
+        Asked("GET", f"{roles}/get", of_role),
+        Asked("GET", f"{roles}/list", {"workspace": "default"}),
+        Asked("GET", f"{roles}/permissions/list", of_role),
+        Asked("GET", f"{roles}/users/list", of_role),
         Asked("POST", f"{roles}/create", {"name": "new-$own", "workspace": "default"}),
         Asked("PATCH", f"{roles}/update", {**of_role, "name": "renamed-$own"}),
         Asked("POST", f"{roles}/permissions/add", {**of_role, "resource_type": "trace", "resource_pattern": "*", "permission": "READ"}),
@@ -163,7 +198,6 @@ def _users() -> list[Asked]:
         Asked("POST", f"{roles}/assign", {**of_role, **other}),
         Asked("DELETE", f"{roles}/unassign", {**of_role, **other}),
         Asked("DELETE", f"{roles}/delete", of_role),
-        Asked("DELETE", f"{V2}/users/delete", other),
     ]
 
 
@@ -192,8 +226,18 @@ def _pages() -> list[Asked]:
     ]
 
 
-#: Requests that change entities of the caller only, in an order in which they succeed for administrators.
-OWN = [*_pages(), *_registries(), *_webhooks(), *_users(), *_workspaces()]
+#: Requests that change entities of one caller only. The groups are independent of each other.
+GROUPS = [
+    Group(lambda _: None, _pages()),
+    Group(_furnish_mcp_server, _mcp_servers()),
+    *(Group(_furnish_skill(one), _skills(one)) for one in (f"{_SKILLS}/$own", f"{_SKILLS}/@acme/$own")),
+    Group(lambda _: None, _new_entries()),
+    Group(_furnish_webhook, _webhooks()),
+    Group(_furnish_user, _users()),
+    Group(_furnish_role, _roles()),
+    Group(_furnish_workspace, _workspaces()),
+]
+OWN = [asked for group in GROUPS for asked in group.requests]
 #: Requests to entities that all callers share.
 SHARED = [
     *REQUESTS,

@@ -12,7 +12,7 @@ import pytest
 import requests
 
 from tests.sign_on.identities import KINDS, Credentials, People, each, people
-from tests.sign_on.route_samples import OWN, SHARED, UNDO, Visitor, furnish_own, route_of, routes
+from tests.sign_on.route_samples import GROUPS, OWN, SHARED, UNDO, Visitor, route_of, routes
 from tests.support.processes import wait_until
 from tests.users.routes import Asked
 from tests.users.world import ADMIN, V2, V3, Server, furnish
@@ -143,20 +143,24 @@ def _differences(asked: Asked, responses: list[tuple[Credentials, Response]]) ->
             yield f"{asked.method} {asked.path} {asked.content}: {credentials.kind} {response}, password {expected}"
 
 
-def _walk_own(visitors: list[tuple[Credentials, Visitor]]) -> list[str]:
+def _walk_own(party: Party, user: str, kinds: Sequence[str], walk: str) -> list[str]:
     """Sends requests concurrently by all identities of a person, each to entities of its own. Returns the
     differences.
     """
-    def walk(pair: tuple[Credentials, Visitor]) -> list[Response]:
-        _, visitor = pair
-        server = Server(visitor.url, visitor.ids)
-        furnish_own(server)
-        return [_of(visitor.visit(asked)) for asked in OWN]
 
-    columns = each(walk, visitors)
-    kinds = [credentials for credentials, _ in visitors]
-    rows = [list(zip(kinds, row, strict=True)) for row in zip(*columns, strict=True)]
-    return [found for asked, row in zip(OWN, rows, strict=True) for found in _differences(asked, row)]
+    def walk_group(of_group: tuple[int, int]) -> list[tuple[Credentials, Response]]:
+        number, index = of_group
+        credentials, visitor = party.visitors(user, kinds, f"{walk}-{number}")[index]
+        GROUPS[number].furnish(Server(visitor.url, visitor.ids))
+        return [(credentials, _of(visitor.visit(asked))) for asked in GROUPS[number].requests]
+
+    indexes = range(len(kinds))
+    walked = iter(each(walk_group, [(number, index) for number in range(len(GROUPS)) for index in indexes]))
+    different = []
+    for group in GROUPS:
+        rows = zip(*[next(walked) for _ in indexes], strict=True)
+        different += [found for asked, row in zip(group.requests, rows, strict=True) for found in _differences(asked, list(row))]
+    return different
 
 
 def _walk_shared(party: Party, user: str, kinds: Sequence[str], samples: list[Asked]) -> list[str]:
@@ -225,11 +229,13 @@ def test_no_request_depends_on_the_kind_of_identity(party: Party) -> None:
 
 
 def _walk(party: Party, kinds: Sequence[str], shared: list[Asked]) -> list[str]:
-    walk = f"own-{len(shared)}"
+    people = (USER, ADMINISTRATOR)
+    for user in people:
+        party.known(user, kinds)
     # Each change of a user waits for a lease. The other requests are sent in the meantime.
-    with ThreadPoolExecutor(2) as pool:
-        own = [pool.submit(_walk_own, party.visitors(user, kinds, walk)) for user in (USER, ADMINISTRATOR)]
-        different = [found for user in (USER, ADMINISTRATOR) for found in _walk_shared(party, user, kinds, shared)]
+    with ThreadPoolExecutor(len(people)) as pool:
+        own = [pool.submit(_walk_own, party, user, kinds, f"own-{len(kinds)}") for user in people]
+        different = [found for user in people for found in _walk_shared(party, user, kinds, shared)]
         return different + [found for walked in own for found in walked.result()]
 
 
