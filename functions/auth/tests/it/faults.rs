@@ -9,7 +9,7 @@ use test_site::BACKGROUND_FAULTS;
 
 use crate::site::{Process, Site, name, person, timed};
 
-/// A write, which can be repeated until it succeeds.
+/// A call of the store that writes. The test repeats it until it succeeds.
 type Call = fn(&Process) -> BoxFuture<'_, Result<bool>>;
 
 /// The name of the call that deletes the user.

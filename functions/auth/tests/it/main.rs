@@ -1,4 +1,5 @@
-//! The store of the auth function, with an engine that injects faults, and what its calls cost.
+//! The store of the auth function, with an engine that injects faults, what its calls cost, and the
+//! OAuth endpoints.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod faults;
@@ -6,6 +7,7 @@ mod generated;
 mod identities;
 mod logins;
 mod memberships;
+mod oauth;
 mod password_policy;
 mod renewals;
 mod sessions;

@@ -3,7 +3,8 @@
 use http::header::{CONTENT_TYPE, ORIGIN};
 use serde_json::Value;
 
-use crate::oauth_site::{DEVICE_CODE, HOST_NAME, OauthSite, Shown, TOKEN_EXCHANGE, encoded, pass, timed, user};
+use crate::oauth::oauth_site::{DEVICE_CODE, HOST_NAME, OauthSite, Shown, TOKEN_EXCHANGE, encoded, user};
+use crate::site::{pass, timed};
 
 struct DeviceLogin {
     device_code: String,

@@ -12,7 +12,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use crate::oauth_site::{OauthSite, Shown, TOKEN_EXCHANGE, pass, timed, user};
+use crate::oauth::oauth_site::{OauthSite, Shown, TOKEN_EXCHANGE, user};
+use crate::site::{pass, timed};
 
 const ISSUER: &str = "https://issuer.example";
 const AUDIENCE: &str = "https://ml.example";

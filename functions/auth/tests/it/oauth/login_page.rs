@@ -2,7 +2,8 @@
 
 use http::header::{AUTHORIZATION, ORIGIN};
 
-use crate::oauth_site::{HOST_NAME, OauthSite, PASSWORD, challenge, encoded, pass, timed};
+use crate::oauth::oauth_site::{HOST_NAME, OauthSite, PASSWORD, challenge, encoded};
+use crate::site::{pass, timed};
 
 const VERIFIER: &str = "a-verifier-of-a-client-that-has-43-characters";
 

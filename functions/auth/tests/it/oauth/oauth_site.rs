@@ -1,7 +1,6 @@
 //! A server with users, and clients that have no credentials.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use access::{Authorizer, ConnectionInfo, Identity, RequestHead};
 use auth::store::Store;
@@ -16,7 +15,6 @@ use http_body_util::BodyExt;
 use mlflow_api::UserName;
 use mlflow_api::auth::PermissionLevel;
 use permissions::UserAuthorizer;
-use runtime::clock::SimulatedClock;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use table::Table;
@@ -26,20 +24,6 @@ pub(crate) const HOST_NAME: &str = "ml.example:5000";
 pub(crate) const PASSWORD: &str = "correct horse battery";
 pub(crate) const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";
 pub(crate) const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
-
-/// Runs a test with a simulated clock, so that leases and lifetimes take no real time.
-pub(crate) async fn timed(test: impl Future<Output = ()>) {
-    let clock = SimulatedClock::begin();
-    tokio::select! {
-        () = Box::pin(test) => {}
-        () = clock.drive() => {}
-    }
-}
-
-/// Lets simulated time pass.
-pub(crate) async fn pass(seconds: u64) {
-    runtime::clock::sleep(Duration::from_secs(seconds)).await;
-}
 
 /// A server with the user `ann`.
 pub(crate) struct OauthSite {
