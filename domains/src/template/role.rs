@@ -61,7 +61,7 @@ fn table_key_statement() -> String {
     )
 }
 
-/// Returns the statement for using the bucket's KMS key.
+/// Returns the IAM statement that allows a function to use the bucket's KMS key.
 fn bucket_key_statement(rights: &[BucketRight]) -> String {
     let mut actions: Vec<_> = rights.iter().flat_map(|right| right.key_actions()).copied().collect();
     actions.sort_unstable();

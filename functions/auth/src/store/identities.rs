@@ -113,10 +113,10 @@ impl Store {
         Ok(())
     }
 
-    /// Unlinks an identity from a user: takes away the roles and the rights of an administrator that
-    /// rules gave to the identity, and ends its sessions in every process. If no identity remains,
-    /// the API tokens of a user without a password end, too. If a call is interrupted, the sessions
-    /// are no longer valid, and the next call deletes their rows. Takes four requests, and one more
+    /// Unlinks an identity from a user. Revokes the roles and the administrator's rights that rules
+    /// gave to this identity, and ends its sessions in every process. If the user then has neither an
+    /// identity nor a password, the user's API tokens end as well. If a call is interrupted, the
+    /// sessions are no longer valid, and the next call deletes their rows. Takes four requests, and one more
     /// per 12 sessions.
     ///
     /// # Errors

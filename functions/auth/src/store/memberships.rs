@@ -131,12 +131,13 @@ impl Changes {
 }
 
 impl Store {
-    /// Applies what the rules of a provider give to a person, at a sign-in or a renewal: assigns
-    /// roles, revokes those that rules gave to the same identity before, and makes the user an
-    /// administrator or revokes that right. The last administrator keeps the right. Also records
-    /// that the provider has confirmed the user: the user's API tokens are valid until
-    /// `confirmed_until`, in seconds since 1970. A confirmation that moves this time by less than a
-    /// day (or a quarter of the time for which it is valid, if that is shorter) is not written.
+    /// Applies the rules of a provider to a person, at a sign-in or a renewal: assigns roles, revokes
+    /// those that rules gave to the same identity before, and makes the user an administrator or
+    /// revokes that right. The last administrator keeps the right.
+    ///
+    /// Also extends the validity of the user's API tokens until `confirmed_until`, in seconds since
+    /// 1970. To save writes, extensions by less than a day are skipped, or by less than a quarter of
+    /// the validity if that is shorter.
     ///
     /// Returns `false` if the user does not exist, is disabled, or does not have the identity.
     /// Otherwise, the changes are in effect in every process when the call returns. Takes two

@@ -15,8 +15,9 @@
 //!   presented again. The session ends at the first renewal after the claim has expired, and the
 //!   user signs in again.
 //!
-//! Each end of a claim increments the generation, and a claim names the generation that it was
-//! planned for. A duplicate of a claim that was delayed in the network therefore has no effect.
+//! Ending a claim increments the row's generation. A claim is written on condition that the
+//! generation has not changed since the row was read, so a duplicate of the write that arrives after
+//! the claim has ended has no effect.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -152,13 +152,13 @@ impl UserAuthorizer {
     }
 }
 
-/// Whether credentials belong to the user that they name.
+/// Whether credentials are valid for the user that they name.
 enum Validity {
-    /// They do, with these restrictions.
+    /// The credentials are valid, with these restrictions.
     Valid(Restriction),
-    /// They are a session that has to be renewed with its provider.
+    /// The credentials are a session that has to be renewed with its provider first.
     Overdue,
-    /// They do not.
+    /// The credentials are not valid.
     Invalid,
 }
 

@@ -1,4 +1,4 @@
-//! Discovery documents and keys of issuers, cached by the process.
+//! A per-process cache of the discovery documents and keys of issuers.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -89,7 +89,7 @@ pub struct Provider {
 /// Names and values of additional parameters.
 pub type AuthorizeParameters = BTreeMap<String, String>;
 
-/// Who creates the user of a person who signs in for the first time.
+/// What happens when a person without a user signs in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NewUsers {

@@ -24,7 +24,7 @@ pub enum ClientSecretError {
         /// The file.
         path: PathBuf,
     },
-    /// The stored value is empty, too long, or contains characters that no client secret has.
+    /// The stored value is empty, too long, or contains characters other than printable ASCII.
     #[error("the client secret at {place} must be one line of up to 4096 printable characters")]
     Malformed {
         /// Path of the file, or name of the parameter.
