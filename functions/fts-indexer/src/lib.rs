@@ -42,6 +42,7 @@ mod trace_packing;
 mod webhook_events;
 mod workspace_usage;
 
+use artifact_store::Archive;
 use std::collections::{BTreeSet, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -94,6 +95,7 @@ const MAX_PACKING_DURATION: Duration = Duration::from_secs(20);
 #[derive(Clone, Debug)]
 pub struct Indexer {
     table: Table,
+    archive: Archive,
     index: RunIndex,
     schedule: IndexingSchedule,
     attempts: RecordFailures,
@@ -115,6 +117,7 @@ impl Indexer {
             index: RunIndex::new(table.clone()),
             webhooks: WebhookQueues::of(table.clone()),
             table,
+            archive: Archive::default(),
             schedule: IndexingSchedule::default(),
             attempts: RecordFailures::default(),
             access_errors: AccessErrors::default(),
@@ -154,6 +157,14 @@ impl Indexer {
     #[must_use]
     pub fn with_webhooks(mut self, deliverer: Arc<dyn WebhookDeliverer>) -> Self {
         self.webhooks.deliverer = Some(deliverer);
+        self
+    }
+
+    /// Sets where the spans of archived traces are stored. Without it, blocks with archived spans
+    /// cannot be rewritten.
+    #[must_use]
+    pub fn with_archive(mut self, archive: Archive) -> Self {
+        self.archive = archive;
         self
     }
 
@@ -327,7 +338,9 @@ impl Indexer {
     /// Packs a partition of traces, beginning at a mark or at the oldest one. If marks are left, or
     /// if some were too recent to be packed, schedules another check of the partition.
     async fn pack_traces(&self, partition: TracePartition, from: Option<&TraceKey>) -> Result<()> {
-        let again = pack_partition(&self.table, partition, from, self.packing_thresholds, self.schedule.now()).await?;
+        let again =
+            pack_partition(&self.table, &self.archive, partition, from, self.packing_thresholds, self.schedule.now())
+                .await?;
         if let Some(from) = &again.from {
             // The rest of the partition is packed later: the stream delivers the new request after
             // its other records.

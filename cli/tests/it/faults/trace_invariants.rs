@@ -1,5 +1,6 @@
 //! Invariants of traces that hold at any time, regardless of interruptions.
 
+use artifact_store::Archive;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use entities::{StoredTrace, read_traces};
@@ -93,7 +94,8 @@ impl Whole<'_> {
                 }
             }
             let asked: Vec<_> = wanted.iter().map(|trace| (&block, trace)).collect();
-            let spans = read_block_spans(table, &asked).await.map_err(|failure| format!("{failure:?}"))?;
+            let spans =
+                read_block_spans(table, &Archive::default(), &asked).await.map_err(|failure| format!("{failure:?}"))?;
             for trace in wanted {
                 let own = read_trace_spans(table, partition.experiment, &trace, &LargeTraceTurn::default()).await;
                 let own = own.map_err(|error| error.to_string())?;

@@ -132,7 +132,7 @@ impl Packer<'_> {
         wanted.retain(|place| !changed.contains(place));
         let asked: Vec<_> = wanted.iter().map(|place| (block, &place.trace)).collect();
         let mut is_sound = true;
-        let mut read = match read_spans_to_pack(self.table, &asked).await {
+        let mut read = match read_spans_to_pack(self.table, self.archive, &asked).await {
             // If the block's spans cannot be read, they are read from the traces, which also store
             // them.
             Err(failure @ (Failure::Unreadable(_) | Failure::Unexpected(_))) => {

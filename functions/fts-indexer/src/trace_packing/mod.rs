@@ -30,6 +30,7 @@ mod partition_growth;
 mod span_reader;
 mod trace_documents;
 
+use artifact_store::Archive;
 use std::time::Duration;
 
 use entities::Moment;
@@ -93,6 +94,8 @@ struct Mark {
 /// A partition that is being packed.
 struct Packer<'a> {
     table: &'a Table,
+    /// Where the spans of archived traces are stored.
+    archive: &'a Archive,
     partition: TracePartition,
     thresholds: PackingThresholds,
     /// Start of the pass, in ms. `begin` is the start according to this process's monotonic clock.

@@ -1,5 +1,6 @@
 //! A pass over the marks of a partition.
 
+use artifact_store::Archive;
 use entities::attributes::{MARKED_AT, WAITS};
 use entities::{Moment, StoredTrace};
 use rand::RngExt;
@@ -63,6 +64,7 @@ struct MarkGroup {
 /// Returns failures of the table. The call can then be repeated.
 pub(crate) async fn pack_partition(
     table: &Table,
+    archive: &Archive,
     partition: TracePartition,
     from: Option<&TraceKey>,
     sizes: PackingThresholds,
@@ -73,7 +75,7 @@ pub(crate) async fn pack_partition(
     let Some(lock) = PartitionLock::take(table, partition, nonce, now).await? else {
         return Ok(NextCheck { within: Some(QUIET_MARK_AGE), from: None });
     };
-    let packer = Packer { table, partition, thresholds: sizes, now, begin };
+    let packer = Packer { table, archive, partition, thresholds: sizes, now, begin };
     let outcome = packer.pack_locked(from).await;
     // After a failed write, the lock is not released but left to expire, because the write may
     // still be in flight.

@@ -1,6 +1,7 @@
 //! A packer, traces in the form in which the traces function writes them, and checks of the
 //! invariants of packing.
 
+use artifact_store::Archive;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -319,7 +320,7 @@ impl TestPacker {
                         packed.insert(place, trace.clone());
                     }
                 }
-                let spans = read_block_spans(self.table(), &wanted).await.unwrap();
+                let spans = read_block_spans(self.table(), &Archive::default(), &wanted).await.unwrap();
                 for (_, trace) in wanted {
                     let (table, turn) = (self.table(), LargeTraceTurn::default());
                     let expected = read_trace_spans(table, partition.experiment, trace, &turn).await.unwrap();

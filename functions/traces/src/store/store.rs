@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use access::Scope;
-use artifact_store::ArtifactStore;
+use artifact_store::{Archive, ArtifactStore};
 use entities::experiments::ExperimentLeases;
 use entities::trace_retention::TraceRetentionCache;
 use mlflow_api::Result;
@@ -19,6 +19,8 @@ pub struct Store {
     pub(super) trace_cache: TraceCache,
     pub(super) retention_cache: TraceRetentionCache,
     artifacts: ArtifactStore,
+    /// Where the spans of archived traces are stored.
+    pub(super) archive: Archive,
     /// Whether marks record the size of the spans that are written with them. The sizes are used
     /// for counting usage.
     pub(super) counts_bytes: bool,
@@ -40,6 +42,7 @@ impl Store {
             retention_cache: TraceRetentionCache::new(table.clone()),
             table,
             trace_cache: TraceCache::default(),
+            archive: Archive::new(artifacts.clone()),
             artifacts,
             counts_bytes: false,
         }

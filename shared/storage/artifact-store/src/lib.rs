@@ -6,6 +6,7 @@
 //! directory does not support return MLflow's error by default, because MLflow's client depends on
 //! its wording.
 
+mod archive;
 mod artifacts;
 mod backend;
 pub mod bucket;
@@ -20,6 +21,7 @@ mod proxied_upload;
 mod staging;
 mod upload_limits;
 
+pub use archive::Archive;
 pub use artifacts::{ArtifactStore, Location, not_read};
 pub use backend::{
     ArtifactBackend, Chunks, DOWNLOAD_EXPIRATION, DownloadUrl, SentPart, StartedUpload, UploadUrl, at_most, too_large,

@@ -1,5 +1,6 @@
 //! Reads blocks.
 
+use artifact_store::Archive;
 use std::collections::{BTreeSet, HashMap};
 
 use entities::attributes::CONTENT;
@@ -84,8 +85,12 @@ async fn read_once(
 ///
 /// # Errors
 /// Returns failures of the table, and an internal error if a block or its spans cannot be read.
-pub async fn read_block_spans(table: &Table, wanted: &[(&Block, &TraceId)]) -> Result<HashMap<TraceId, Vec<Span>>> {
-    read_groups(table, wanted, |_, _, spans| spans).await
+pub async fn read_block_spans(
+    table: &Table,
+    archive: &Archive,
+    wanted: &[(&Block, &TraceId)],
+) -> Result<HashMap<TraceId, Vec<Span>>> {
+    read_groups(table, archive, wanted, |_, _, spans| spans).await
 }
 
 /// Reads the spans of traces in these blocks in order to pack them again. To save memory, the spans
@@ -93,12 +98,17 @@ pub async fn read_block_spans(table: &Table, wanted: &[(&Block, &TraceId)]) -> R
 ///
 /// # Errors
 /// Returns failures of the table, and an internal error if a block or its spans cannot be read.
-pub async fn read_spans_to_pack(table: &Table, wanted: &[(&Block, &TraceId)]) -> Result<HashMap<TraceId, SpansToPack>> {
-    read_groups(table, wanted, |trace, message, _| SpansToPack::of_message(trace, message)).await
+pub async fn read_spans_to_pack(
+    table: &Table,
+    archive: &Archive,
+    wanted: &[(&Block, &TraceId)],
+) -> Result<HashMap<TraceId, SpansToPack>> {
+    read_groups(table, archive, wanted, |trace, message, _| SpansToPack::of_message(trace, message)).await
 }
 
 async fn read_groups<T>(
     table: &Table,
+    _archive: &Archive,
     wanted: &[(&Block, &TraceId)],
     make: impl Fn(&TraceId, &[u8], Vec<Span>) -> T,
 ) -> Result<HashMap<TraceId, T>> {

@@ -1,6 +1,7 @@
 //! Packed traces are restored unchanged, and arbitrary bytes are not read as traces.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+use artifact_store::Archive;
 use std::collections::{BTreeMap, HashMap};
 
 use embedded_engine::Engine;
@@ -175,15 +176,15 @@ async fn spans_are_found_by_block_and_trace() {
     let groups: usize = block.groups().iter().map(|group| group.traces).sum();
     assert_eq!((groups, block.groups().iter().filter(|group| group.digest.is_none()).count()), (60, 3));
     let wanted: Vec<_> = traces.iter().map(|trace| (&block, trace.id())).collect();
-    let found = read_block_spans(&table, &wanted).await.unwrap();
+    let found = read_block_spans(&table, &Archive::default(), &wanted).await.unwrap();
     for (at, trace) in traces.iter().enumerate() {
         assert_eq!(found.get(trace.id()), (at % 20 != 7).then(|| spans_of(at)).as_ref(), "{at}");
     }
-    let one = read_block_spans(&table, &[(&block, traces[5].id())]).await.unwrap();
+    let one = read_block_spans(&table, &Archive::default(), &[(&block, traces[5].id())]).await.unwrap();
     assert_eq!(one, HashMap::from([(traces[5].id().clone(), spans_of(5))]));
 
     // Spans that were read from a block are packed into the same items again.
-    let read = read_spans_to_pack(&table, &wanted).await.unwrap();
+    let read = read_spans_to_pack(&table, &Archive::default(), &wanted).await.unwrap();
     let (_, same) = packed(&traces, |at| read.get(id_of(at)).cloned().unwrap_or(SpansToPack::Elsewhere));
     assert_eq!(same, spans);
     let large = [span(&"x".repeat(400 << 10))];
@@ -193,7 +194,7 @@ async fn spans_are_found_by_block_and_trace() {
     // result. An unreadable item is an error.
     let key = spans[0].key().unwrap();
     table.write_many(Vec::new(), std::slice::from_ref(&key)).await.unwrap();
-    let found = read_block_spans(&table, &wanted).await.unwrap();
+    let found = read_block_spans(&table, &Archive::default(), &wanted).await.unwrap();
     let lost = block
         .groups()
         .iter()
@@ -202,7 +203,7 @@ async fn spans_are_found_by_block_and_trace() {
         .traces;
     assert_eq!(found.len(), 57 - lost);
     table.put(spans[0].clone().with("content", bytes(vec![1, 2, 3])), &Condition::Always).await.unwrap();
-    assert!(read_block_spans(&table, &wanted).await.is_err());
+    assert!(read_block_spans(&table, &Archive::default(), &wanted).await.is_err());
 
     // A group whose traces have not changed is kept. The same spans are packed into the same item.
     let digests: Vec<_> = block.groups().iter().flat_map(|group| vec![group.digest; group.traces]).collect();

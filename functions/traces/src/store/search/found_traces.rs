@@ -59,7 +59,7 @@ impl Store {
         traces: impl Iterator<Item = (&'a TraceId, Option<&'a Arc<LazyBlock>>)>,
     ) -> Result<HashMap<TraceId, Vec<Span>>> {
         let wanted: Vec<_> = traces.filter_map(|(trace, block)| Some((&block?.block, trace))).collect();
-        Ok(read_block_spans(&self.table, &wanted).await?)
+        Ok(read_block_spans(&self.table, &self.archive, &wanted).await?)
     }
 
     /// Returns the spans of a trace. Reads them unless they are given.
