@@ -10,8 +10,7 @@
 
 use entities::attributes::{ARRIVED, EDITS, MARKED_AT};
 use entities::{
-    MAX_REVIEWS_IN_TRANSACTION, StoredTrace, issue_count_writes, now_ms, read_traces, remove_late_reviews,
-    reviews_of_traces,
+    MAX_REVIEWS_IN_TRANSACTION, StoredTrace, issue_count_writes, now_ms, remove_late_reviews, reviews_of_traces,
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Key, WideDigest, rows};
@@ -20,7 +19,7 @@ use rand::RngExt;
 use runtime::clock::Moment;
 use table::{Condition, Failure, Item, Query, Write, WriteRefusal, number};
 use trace_blocks::{
-    Block, LOCK_USE_DURATION, PartitionLock, QUIET_MARK_AGE, SETTLED_SPAN_AGE, TraceKey, TracePartition,
+    Block, LOCK_USE_DURATION, PartitionLock, QUIET_MARK_AGE, SETTLED_SPAN_AGE, TraceKey, TracePartition, read_traces,
 };
 
 use crate::report::RemovalReport;
