@@ -6,7 +6,7 @@ use entities::{StoredTrace, failed};
 use key_schema::WideDigest;
 use mlflow_api::TraceId;
 use table::{Failure, Result};
-use trace_blocks::{Block, SpansToPack, TraceKey, TraceToPack, read_spans_to_pack, room};
+use trace_blocks::{Block, SpanGroup, SpansToPack, TraceKey, TraceToPack, read_spans_to_pack, room};
 
 use crate::trace_packing::block_writer::BlockContent;
 use crate::trace_packing::{Mark, Packer, block_sizes};
@@ -79,17 +79,25 @@ impl Packer<'_> {
             if let Some(BlockContent { previous_end: behind, .. }) = pieces.last_mut() {
                 *behind = Some(end.clone());
             }
-            pieces.push(BlockContent { end, traces, replaces, previous_end: None });
+            let archived = block.archived().clone();
+            pieces.push(BlockContent { end, traces, replaces, previous_end: None, archived });
         }
-        let before: HashSet<WideDigest> = block.groups().iter().filter_map(|group| group.digest).collect();
+        let is_split = pieces.len() > 1;
+        if is_split && !is_sound && !block.archived().is_empty() {
+            // An object of the archive belongs to one block only.
+            return Err(Failure::Unexpected("a block whose spans cannot be read cannot be split".to_owned()));
+        }
+        let stays = |group: &&SpanGroup| is_sound && (group.archived.is_none() || !is_split);
+        let are_there: HashSet<_> = block.groups().iter().filter(stays).filter_map(|group| group.digest).collect();
+        let before: HashSet<WideDigest> = block.groups().iter().filter_map(SpanGroup::digest_of_item).collect();
         let after: HashSet<WideDigest> = if pieces.is_empty() {
             self.remove(block).await?;
             HashSet::new()
         } else {
-            // If the spans in the block could not be read, all spans are written again.
-            let are_there = if is_sound { &before } else { &HashSet::new() };
-            let blocks = self.write(pieces, are_there).await?;
-            blocks.iter().flat_map(Block::groups).filter_map(|group| group.digest).collect()
+            // If the spans in the block could not be read, all spans are written again. So are archived
+            // spans of a block that is split, because an object belongs to one block only.
+            let blocks = self.write(pieces, &are_there).await?;
+            blocks.iter().flat_map(Block::groups).filter_map(SpanGroup::digest_of_item).collect()
         };
         self.unmark(done).await?;
         self.delete_spans(before.difference(&after).copied()).await?;
@@ -135,7 +143,7 @@ impl Packer<'_> {
         let mut read = match read_spans_to_pack(self.table, self.archive, &asked).await {
             // If the block's spans cannot be read, they are read from the traces, which also store
             // them.
-            Err(failure @ (Failure::Unreadable(_) | Failure::Unexpected(_))) => {
+            Err(failure @ (Failure::Unreadable(_) | Failure::Lost(_) | Failure::Unexpected(_))) => {
                 tracing::error!(?failure, "spans of a block cannot be read, and are packed again from their traces");
                 is_sound = false;
                 HashMap::new()

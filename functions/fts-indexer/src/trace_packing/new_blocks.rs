@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use table::Result;
-use trace_blocks::{TraceKey, TraceToPack};
+use trace_blocks::{ArchivedGroups, TraceKey, TraceToPack};
 
 use crate::trace_packing::block_writer::{BlockContent, ExperimentStatus};
 use crate::trace_packing::trace_documents::LiveTrace;
@@ -75,8 +75,12 @@ impl Packer<'_> {
             marks.push(mark);
             traces.push(TraceToPack { trace, spans });
         }
-        let blocks =
-            self.write(vec![BlockContent { end, traces, replaces: None, previous_end: None }], &HashSet::new()).await?;
+        let blocks = self
+            .write(
+                vec![BlockContent { end, traces, replaces: None, previous_end: None, archived: ArchivedGroups::new() }],
+                &HashSet::new(),
+            )
+            .await?;
         if self.experiment_status().await? != ExperimentStatus::Active {
             for block in &blocks {
                 self.remove(block).await?;
