@@ -14,6 +14,7 @@ use trace_blocks::{
 /// Documents, marks and blocks of a site.
 struct Whole<'a> {
     site: &'a TestEnvironment,
+    archive: &'a Archive,
     traces: HashMap<TraceId, StoredTrace>,
     marks: BTreeMap<TracePartition, BTreeSet<TraceKey>>,
     /// Traces that a mark or a block refers to, by experiment.
@@ -36,7 +37,12 @@ struct Whole<'a> {
 /// While a day is being emptied, because some of its traces are past their retention, only the last
 /// rule applies to it.
 pub(crate) async fn check(site: &TestEnvironment, is_kept: impl Fn(&TracePartition) -> bool) -> Result<(), String> {
-    looked_at(site, is_kept, false).await
+    looked_at(site, &Archive::default(), is_kept, false).await
+}
+
+/// Checks the rules of [`check`] for a site whose old traces may be archived.
+pub(crate) async fn check_with_archive(site: &TestEnvironment, archive: &Archive) -> Result<(), String> {
+    looked_at(site, archive, |_| true, false).await
 }
 
 /// Checks the rules of [`check`] for a site on which an export may have been interrupted.
@@ -44,11 +50,12 @@ pub(crate) async fn check_cut_off(
     site: &TestEnvironment,
     is_kept: impl Fn(&TracePartition) -> bool,
 ) -> Result<(), String> {
-    looked_at(site, is_kept, true).await
+    looked_at(site, &Archive::default(), is_kept, true).await
 }
 
 async fn looked_at(
     site: &TestEnvironment,
+    archive: &Archive,
     is_kept: impl Fn(&TracePartition) -> bool,
     is_cut_off: bool,
 ) -> Result<(), String> {
@@ -56,7 +63,7 @@ async fn looked_at(
     let ids: Vec<_> = keys.iter().filter_map(|key| Some(rows::Trace::parse(key)?.trace)).collect();
     let traces = read_traces(&site.table, &ids.iter().collect::<Vec<_>>()).await.map_err(|error| error.to_string())?;
     let (marks, named, packed) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-    let mut whole = Whole { site, traces, marks, named, is_cut_off, packed };
+    let mut whole = Whole { site, archive, traces, marks, named, is_cut_off, packed };
     for key in keys.iter().filter(|key| rows::TraceMark::parse(key).is_some()) {
         let (partition, place) = (TracePartition::of_key(key).unwrap(), TraceKey::of_key(key).unwrap());
         whole.named.insert((partition.experiment, place.trace.clone()));
@@ -98,7 +105,7 @@ impl Whole<'_> {
             }
             let asked: Vec<_> = wanted.iter().map(|trace| (&block, trace)).collect();
             let spans =
-                read_block_spans(table, &Archive::default(), &asked).await.map_err(|failure| format!("{failure:?}"))?;
+                read_block_spans(table, self.archive, &asked).await.map_err(|failure| format!("{failure:?}"))?;
             for trace in wanted {
                 let trace_now = &self.traces[&trace];
                 let own = read_trace_spans(table, &Archive::default(), trace_now, &LargeTraceTurn::default()).await;

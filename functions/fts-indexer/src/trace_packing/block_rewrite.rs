@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use entities::{StoredTrace, failed};
 use key_schema::{Key, WideDigest};
 use table::{Failure, Result};
-use trace_blocks::{Block, PackedTrace, SpansToPack, TraceKey, TraceToPack, read_spans_to_pack, room};
+use trace_blocks::{Block, PackedTrace, SpanGroup, SpansToPack, TraceKey, TraceToPack, read_spans_to_pack, room};
 
 use crate::trace_packing::block_writer::BlockContent;
 use crate::trace_packing::span_reader::ReadSpans;
@@ -114,18 +114,25 @@ impl Packer<'_> {
             if let Some(BlockContent { previous_end: behind, .. }) = pieces.last_mut() {
                 *behind = Some(end.clone());
             }
-            let is_released = block.is_released();
-            pieces.push(BlockContent { end, traces, replaces, previous_end: None, is_released });
+            let (is_released, archived) = (block.is_released(), block.archived().clone());
+            pieces.push(BlockContent { end, traces, replaces, previous_end: None, is_released, archived });
         }
-        let before: HashSet<WideDigest> = block.groups().iter().filter_map(|group| group.digest).collect();
+        let is_split = pieces.len() > 1;
+        if is_split && !is_sound {
+            // Spans that cannot be read stay where they are, and belong to one block only.
+            return Err(Failure::Unexpected("a block whose spans cannot be read cannot be split".to_owned()));
+        }
+        let stays = |group: &&SpanGroup| is_sound && (group.archived.is_none() || !is_split);
+        let are_there: HashSet<_> = block.groups().iter().filter(stays).filter_map(|group| group.digest).collect();
+        let before: HashSet<WideDigest> = block.groups().iter().filter_map(SpanGroup::digest_of_item).collect();
         let after: HashSet<WideDigest> = if pieces.is_empty() {
             self.remove(block).await?;
             HashSet::new()
         } else {
-            // If the spans in the block could not be read, all spans are written again.
-            let are_there = if is_sound { &before } else { &HashSet::new() };
-            let blocks = self.write(pieces, are_there).await?;
-            blocks.iter().flat_map(Block::groups).filter_map(|group| group.digest).collect()
+            // If the spans in the block could not be read, all spans are written again. So are archived
+            // spans of a block that is split, because an object belongs to one block only.
+            let blocks = self.write(pieces, &are_there).await?;
+            blocks.iter().flat_map(Block::groups).filter_map(SpanGroup::digest_of_item).collect()
         };
         self.release(packed).await?;
         self.unmark(done).await?;
@@ -171,7 +178,7 @@ impl Packer<'_> {
         }
         let asked: Vec<_> = wanted.iter().map(|(place, _)| (block, &place.trace)).collect();
         let is_sound = match read_spans_to_pack(self.table, self.archive, &asked).await {
-            Err(failure @ (Failure::Unreadable(_) | Failure::Unexpected(_))) => {
+            Err(failure @ (Failure::Unreadable(_) | Failure::Lost(_) | Failure::Unexpected(_))) => {
                 tracing::error!(?failure, "spans of a block cannot be read, and stay as they are");
                 // Traces of an earlier layout also store their spans themselves.
                 let traces = entries.iter().filter(|(place, _)| wanted.iter().any(|(wanted, _)| wanted == place));

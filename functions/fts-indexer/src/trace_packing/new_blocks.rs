@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use table::Result;
-use trace_blocks::{PackedTrace, TraceKey, TraceToPack};
+use trace_blocks::{ArchivedGroups, PackedTrace, TraceKey, TraceToPack};
 
 use crate::trace_packing::block_writer::{BlockContent, ExperimentStatus};
 use crate::trace_packing::span_reader::ReadSpans;
@@ -84,9 +84,10 @@ impl Packer<'_> {
         if traces.is_empty() {
             return Ok(true);
         }
+        let archived = ArchivedGroups::new();
         let blocks = self
             .write(
-                vec![BlockContent { end, traces, replaces: None, previous_end: None, is_released: true }],
+                vec![BlockContent { end, traces, replaces: None, previous_end: None, is_released: true, archived }],
                 &HashSet::new(),
             )
             .await?;

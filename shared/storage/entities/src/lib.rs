@@ -6,6 +6,7 @@
 //!
 //! | module | what it contains |
 //! |---|---|
+//! | [`archived_objects`] | which objects of the archive exist, and when they are deleted |
 //! | [`documents`] | documents that are changed in parts: params and tags in maps, or in rows |
 //! | [`experiments`] | whether an experiment and its runs may be written to, and leases on that |
 //! | [`trace_retention`] | how long traces are kept |
@@ -16,6 +17,7 @@
 //! | [`indexed_fields_setting`] | the indexed fields of an experiment |
 //! | [`layout`], [`migration`] | the layout's version, and the steps from one version to the next |
 
+pub mod archived_objects;
 pub mod chart;
 mod chart_progress;
 mod client_request;

@@ -5,8 +5,8 @@
 //! reserved.
 
 use model::{
-    DatasetRecordId, EvaluationDatasetId, ExperimentId, IssueId, LabelSchemaId, McpServerName, McpVersion, ModelId,
-    ReviewQueueId, RunId, ScorerId, SkillName, TraceId, UserName, WebhookEventId, WebhookId,
+    ArchiveObject, DatasetRecordId, EvaluationDatasetId, ExperimentId, IssueId, LabelSchemaId, McpServerName,
+    McpVersion, ModelId, ReviewQueueId, RunId, ScorerId, SkillName, TraceId, UserName, WebhookEventId, WebhookId,
 };
 
 use crate::attributes::{
@@ -126,7 +126,9 @@ rows! {
     /// spread over. Written before the first of these traces.
     TraceDay = "EXP#" <experiment: ExperimentId> / "TRDAY#" <day: Ascending> {
         SHARDS: Count required "number of partitions",
-        GREW: Number "when this number last grew, in ms"
+        GREW: Number "when this number last grew, in ms",
+        PACKINGS: Number "counts the passes that packed traces of the day after it had ended; missing before the first",
+        ARCHIVED: Number "when the spans of all its blocks had been archived, in ms; removed when traces of the day are packed"
     };
     /// A trace of the experiment that may have an assessment of its session. Written before the
     /// assessment, and ignored while the trace has none.
@@ -279,6 +281,7 @@ rows! {
         CORE: Bytes required "by column, packed: ids, times, durations, states, names, sessions, tokens",
         HEADS: Bytes required "the documents of its traces, packed",
         BLOCK_SPANS: Bytes required "for each item of spans: the number of traces it covers, and the digest in its key",
+        ARCHIVED_SPANS: Bytes "the archived spans, by digest: each with an object of the archive and a range of it",
         BEHIND: Text "only in a block whose newer traces were split off: the end of the block that they were moved to",
         RELEASED: Number "set if the table has no other copies of its traces: pointers have replaced their documents, unless a trace has a mark"
     };
@@ -286,7 +289,8 @@ rows! {
     /// the partition has never been packed.
     Packing = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "P" {
         TO_PACK: Number required "when packing was requested, in ms",
-        FROM: Text "the place of the mark at which the pass starts, if the previous pass ran out of time; missing to start with the oldest"
+        FROM: Text "the place of the mark at which the pass starts, if the previous pass ran out of time; missing to start with the oldest",
+        ALL: Number "set if traces are packed even if they are few, because the day is being archived"
     };
     /// The lock for packing or removing traces of the partition.
     PackingLock = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "L" {
@@ -722,6 +726,18 @@ rows! {
         SEARCHED: Text "of the fields: the searched ones, as JSON",
         KEPT_FOR: Text "of a TTL policy: how long deleted entities are kept, such as 30d; of the TTL policy of traces: how long traces are kept",
         OWN: TextSet "of the TTL policy of traces: experiments that may have a policy of their own, which is a tag"
+    };
+
+    // ---- objects of the archive ----
+    /// An object of the archive that has to be checked at the time in its key, in ms: it is deleted
+    /// unless the item that it was written for refers to it. Written before the object, and again
+    /// before an item drops its reference to the object.
+    ArchivedObject = "ARCHIVED" / "O#" <due: Ascending> "#" <object: ArchiveObject> {
+        REFERRER: Text required "the key of the only item that may refer to the object"
+    };
+    /// An experiment of which traces are being archived. The next pass continues with it.
+    ArchivingExperiment = "ARCHIVED" / "E#" <experiment: ExperimentId> {
+        WORKSPACE: Text "its workspace, unless that is the default one"
     };
 
     // ---- entities that are being removed permanently: the row is written first and deleted last.

@@ -12,6 +12,7 @@
 //! and its maximum size (`block_packing.rs`). A [`PartitionLock`] protects a partition while it is
 //! being packed. The whole protocol is described in `docs/design/traces-at-rest.md`.
 
+mod archived_spans;
 mod block;
 mod block_packing;
 mod block_reader;
@@ -29,9 +30,11 @@ mod trace_key;
 mod trace_reader;
 mod trace_spans;
 
+pub use archived_spans::{ArchivedGroups, ArchivedRange, GroupError, ReadGroups, joined, objects, read_archived};
 pub use block::Block;
 pub use block_packing::{
-    BlockItems, MAX_BLOCK_BYTES, MAX_TRACE_BYTES, MAX_TRACES, PackedSpans, SpansToPack, TraceToPack, pack, room,
+    BlockItems, MAX_BLOCK_BYTES, MAX_TRACE_BYTES, MAX_TRACES, PackedSpans, SpansToPack, TraceToPack, keep_archived,
+    pack, room, with_archived,
 };
 pub use block_reader::{read_block_spans, read_blocks, read_spans_to_pack};
 pub use columns::TraceColumns;
