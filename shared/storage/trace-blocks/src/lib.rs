@@ -41,7 +41,7 @@ pub use columns::TraceColumns;
 pub use groups::SpanGroup;
 pub use partition_lock::{LOCK_DURATION_MS, PartitionLock};
 pub use protocol_times::{LOCK_USE_DURATION, MAX_RELIABLE_MARK_AGE, PACKING_DELAY, QUIET_MARK_AGE, SETTLED_SPAN_AGE};
-pub use release::{PackedTrace, release_traces, restore_spans};
+pub use release::{PackedTrace, release_block, release_traces, restore_spans};
 pub use span_items::span_items;
 pub use trace_key::{TraceKey, TracePartition, day_of};
 pub use trace_reader::{read_trace_item, read_traces, resolve_item};

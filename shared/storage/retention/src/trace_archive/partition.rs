@@ -19,7 +19,7 @@ use runtime::clock::Moment;
 use table::{Condition, Failure, Item, Query, number};
 use trace_blocks::{
     Block, GroupError, LOCK_USE_DURATION, PartitionLock, QUIET_MARK_AGE, SpanGroup, TraceKey, TracePartition, joined,
-    objects, read_archived, with_archived,
+    objects, read_archived, release_block, with_archived,
 };
 
 use crate::store::Retention;
@@ -128,7 +128,10 @@ impl PartitionArchiver<'_> {
                 }
                 through = item.key().as_ref().and_then(TraceKey::of_key);
                 match Block::of(item) {
-                    Ok(block) => failed += usize::from(!self.archive(&block).await?),
+                    Ok(block) => {
+                        release_block(&self.retention.table, &block).await?;
+                        failed += usize::from(!self.archive(&block).await?);
+                    }
                     Err(error) => {
                         tracing::error!(%error, "a block of traces cannot be read, and is not archived");
                         failed += 1;
