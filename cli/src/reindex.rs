@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use artifact_store::Archive;
 use clap::Args;
 use embedded_engine::Engine;
 use entities::indexed_fields_setting::{
@@ -76,7 +77,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             ReindexTarget::Experiment(id, fields)
         }
     };
-    rebuild(&table, engine, &options.place.name, part, options.at_once).await
+    let archive = options.place.storage.archive()?;
+    rebuild(&table, engine, &options.place.name, &archive, part, options.at_once).await
 }
 
 /// The part of the table to reindex, optionally with new fields to index.
@@ -114,6 +116,7 @@ pub(crate) async fn rebuild(
     table: &Table,
     engine: Option<Engine>,
     name: &str,
+    archive: &Archive,
     part: ReindexTarget,
     at_once: Option<u32>,
 ) -> Result<(), Failure> {
@@ -125,7 +128,8 @@ pub(crate) async fn rebuild(
     // In AWS, the stack's indexer is already running. With the embedded engine, this process runs a
     // feed, which does nothing while the feed of a server is running.
     let feed = engine.map(|engine| {
-        let consumer = LocalIndexer(Indexer::new(feed::table_to_index(&engine, name)).as_only_indexer());
+        let consumer = Indexer::new(feed::table_to_index(&engine, name)).with_archive(archive.clone());
+        let consumer = LocalIndexer(consumer.as_only_indexer());
         StreamFeed::start(engine, name.to_owned(), consumer, Duration::ZERO, TICK_INTERVAL)
     });
     let limit = match (at_once, &feed) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use access::AllowAll;
+use artifact_store::Archive;
 use axum::serve::ListenerExt;
 use clap::{Args, ValueEnum};
 use deliver::LocalDeliverer;
@@ -206,6 +207,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         entities::migration::migrate(&table, &access).await?;
     }
     let retention = Retention::new(table.clone().in_background(), artifacts.clone()).looking(HistoryScans::AtNewOnes);
+    let archive = Archive::new(artifacts.clone());
     let webhooks = options.webhooks.open(&table)?;
     let password_policy = options.sign_on.password_policy(mode == AuthMode::Basic)?;
     // Without users, everybody who can reach this address has full access.
@@ -253,9 +255,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         }
     });
     let interval = Duration::from_millis(options.run_indexing_interval);
-    let index_table =
-        embedded.as_ref().map_or_else(|| table.clone(), |engine| feed::table_to_index(engine, table.name()));
-    let indexer = Indexer::new(index_table).with_interval(interval).with_webhooks(webhooks.deliverer.clone());
+    let indexer = new_indexer(&table, embedded.as_ref(), archive).with_interval(interval);
+    let indexer = indexer.with_webhooks(webhooks.deliverer.clone());
     let indexer = if options.workspaces { indexer.with_usage_counter() } else { indexer };
     let (housekeeping, feed) = if let Some(engine) = embedded {
         let housekeeping = tokio::spawn(housekeeping::run(
@@ -277,6 +278,12 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     }
     end_background_work(feed, &webhooks.deliverer).await;
     Ok(())
+}
+
+/// Creates the indexer of a table, which may be in the embedded engine.
+fn new_indexer(table: &Table, embedded: Option<&embedded_engine::Engine>, archive: Archive) -> Indexer {
+    let indexed = embedded.map_or_else(|| table.clone(), |engine| feed::table_to_index(engine, table.name()));
+    Indexer::new(indexed).with_archive(archive)
 }
 
 /// Stops the feed of the indexer and the deliveries to webhooks, both at the same time.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use artifact_store::Archive;
 use embedded_engine::Engine;
 use fts_indexer::Indexer;
 use key_schema::index::RunsChanged;
@@ -28,10 +29,10 @@ pub(super) struct LocalIndexing {
 impl LocalIndexing {
     /// Starts indexing what is written to a table of the embedded engine. Does nothing without an
     /// engine, because the indexer of the stack processes the table then.
-    pub(super) fn start(engine: Option<Engine>, table: &Table) -> Self {
+    pub(super) fn start(engine: Option<Engine>, table: &Table, archive: &Archive) -> Self {
         let feed = engine.map(|engine| {
             let indexed = feed::table_to_index(&engine, table.name());
-            let consumer = LocalIndexer(Indexer::new(indexed).as_only_indexer());
+            let consumer = LocalIndexer(Indexer::new(indexed).with_archive(archive.clone()).as_only_indexer());
             StreamFeed::start(engine, table.name().to_owned(), consumer, Duration::ZERO, TICK_INTERVAL)
         });
         Self { feed, table: table.clone() }

@@ -1,5 +1,6 @@
 //! Options of `import`.
 
+use artifact_store::Archive;
 use auth::store::Store;
 use clap::Args;
 use embedded_engine::Engine;
@@ -116,6 +117,11 @@ impl Options {
     /// Returns whether nothing is to be written.
     pub(super) fn is_dry_run(&self) -> bool {
         self.dry_run
+    }
+
+    /// Returns the archive of the table that is imported into.
+    pub(super) fn archive(&self) -> std::io::Result<Archive> {
+        self.place.storage.archive()
     }
 
     /// Opens the table, and creates it if it is missing in the embedded engine. The source has to
