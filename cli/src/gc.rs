@@ -49,6 +49,10 @@ pub(crate) struct Options {
     /// longer exist. Deleted entities are kept.
     #[arg(long, conflicts_with_all = ["older_than", "run_ids", "experiment_ids", "logged_model_ids", "leave_artifacts", "set_policy", "set_trace_policy"])]
     expired: bool,
+    /// Only compare the archive of old traces with the references to it, and list missing objects and
+    /// objects that nothing refers to. Reads all blocks of traces. Removes nothing.
+    #[arg(long, conflicts_with_all = ["older_than", "run_ids", "experiment_ids", "logged_model_ids", "expired", "dry_run", "set_policy", "set_trace_policy"])]
+    check_archive: bool,
     /// List what would be removed, without removing anything. Files of traces are not listed.
     #[arg(long)]
     dry_run: bool,
@@ -91,6 +95,9 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let retention = Retention::new(table.clone(), kept.artifacts).leaving_artifacts(options.leave_artifacts);
     let workspaces = Workspaces::new(table.clone());
     let names = workspaces.names().await.map_err(failed)?;
+    if options.check_archive {
+        return check_archive(&retention, &names).await;
+    }
     let found =
         if options.expired { Vec::new() } else { entities_to_remove(&options, &table, &retention, &names).await? };
     let all: HashSet<_> = found.iter().flat_map(|(_, found)| found.entities()).collect();
@@ -134,6 +141,9 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             outcome = outcome.and(retention.remove_rest(&workspaces, workspace).await);
         }
     }
+    if is_all {
+        outcome = outcome.and(retention.sweep_archive(now_ms()).await);
+    }
     progress.bar.finish_and_clear();
     outcome.map_err(failed)?;
     match progress.kept.into_inner().unwrap_or_else(PoisonError::into_inner) {
@@ -142,12 +152,31 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     }
 }
 
+/// Lists the differences between the archive and the references to it.
+async fn check_archive(retention: &Retention, names: &[Workspace]) -> Result<(), Failure> {
+    let found = retention.check_archive(names).await.map_err(failed)?;
+    for (object, referrer) in &found.missing {
+        print_line(&format!("Object {object} is missing. The item {} refers to it.", referrer.text()));
+    }
+    for object in &found.orphaned {
+        print_line(&format!("Nothing refers to object {object}."));
+    }
+    if found.missing.is_empty() {
+        print_line(&format!("All objects that traces refer to exist. {} others exist.", found.orphaned.len()));
+        Ok(())
+    } else {
+        Err(format!("{} objects of the archive are missing", found.missing.len()).into())
+    }
+}
+
 /// Removes the data that is removed regardless of the options: traces and metric histories past
-/// their retention, and files of traces that no longer exist.
+/// their retention, and files of traces that no longer exist. Also archives the spans of old traces.
 async fn remove_old(retention: &Retention, workspace: &Workspace, progress: &Progress) -> mlflow_api::Result<()> {
     let expired = retention.remove_expired_traces(workspace, progress).await;
     let histories = retention.remove_old_histories(workspace, now_ms(), progress).await;
-    expired.and(histories).and(retention.remove_trace_files(workspace, progress).await)
+    let archived =
+        if workspace.is_for_removal() { Ok(()) } else { retention.archive_traces(workspace, now_ms()).await };
+    expired.and(histories).and(archived).and(retention.remove_trace_files(workspace, progress).await)
 }
 
 impl Options {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use artifact_store::Archive;
 use clap::Args;
 use embedded_engine::Engine;
 use entities::indexed_fields_setting::{
@@ -76,7 +77,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             ReindexTarget::Experiment(id, fields)
         }
     };
-    rebuild(&table, engine, &options.place.name, part, options.at_once).await
+    let archive = options.place.storage.archive()?;
+    rebuild(&table, engine, &options.place.name, &archive, part, options.at_once).await
 }
 
 /// The part of the table to reindex, optionally with new fields to index.
@@ -114,6 +116,7 @@ pub(crate) async fn rebuild(
     table: &Table,
     engine: Option<Engine>,
     name: &str,
+    archive: &Archive,
     part: ReindexTarget,
     at_once: Option<u32>,
 ) -> Result<(), Failure> {
@@ -127,7 +130,7 @@ pub(crate) async fn rebuild(
     let layout = layout::of(&table).await?;
     let feed = engine.map(|engine| {
         let indexer = Indexer::new(feed::table_to_index(&engine, name)).with_layout(layout);
-        let consumer = LocalIndexer(indexer.as_only_indexer());
+        let consumer = LocalIndexer(indexer.with_archive(archive.clone()).as_only_indexer());
         StreamFeed::start(engine, name.to_owned(), consumer, Duration::ZERO, TICK_INTERVAL)
     });
     let limit = match (at_once, &feed) {

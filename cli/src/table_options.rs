@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use artifact_store::{Archive, ArtifactStore};
 use clap::Args;
 use embedded_engine::Engine;
 use entities::layout;
@@ -38,6 +39,12 @@ impl StorageOptions {
     pub(crate) fn artifacts(&self) -> std::io::Result<PathBuf> {
         let directory = if self.memory { Path::new("mlflow-data") } else { &self.data };
         std::path::absolute(directory.join("artifacts"))
+    }
+
+    /// Returns the archive in the default directory of artifacts, for commands that have no option for
+    /// artifacts. If the archive is elsewhere, archived spans stay as they are.
+    pub(crate) fn archive(&self) -> std::io::Result<Archive> {
+        Ok(Archive::new(ArtifactStore::in_directory(&self.artifacts()?)))
     }
 }
 

@@ -47,13 +47,23 @@ def test_the_stream_has_images_and_the_table_of_access_has_none() -> None:
 
 def test_the_bucket_forgets_as_the_page_says() -> None:
     block = _resource("ArtifactBucket")
-    everything, answers = block.split("- Id: ")[1:]
+    everything, answers, archive = block.split("- Id: ")[1:]
     assert "VersioningConfiguration: { Status: Enabled }" in block
     assert re.search(r"NoncurrentDays: (\d+)", everything)[1] + " days" == _row("bucket: deleted and overwritten files")[2]
     assert re.search(r"DaysAfterInitiation: (\d+)", everything)[1] + " days" == _row("bucket: parts of unfinished uploads")[2]
     assert "Prefix: .answers/" in answers
     once, more = (re.search(rf"{name}: (\d+)", answers)[1] for name in ("ExpirationInDays", "NoncurrentDays"))
     assert _row("bucket: responses that were too large")[2] == f"{once} day, and {more} day more as a deleted version"
+
+
+def test_archived_spans_are_kept_as_the_page_says() -> None:
+    archive = _resource("ArtifactBucket").split("- Id: ")[3]
+    assert "Prefix: .archive/" in archive and "NoncurrentDays: 1" in archive
+    code = (REPOSITORY / "shared/storage/entities/src/archived_objects.rs").read_text("utf-8")
+    days = int(re.search(r"DROPPED_OBJECT_RETENTION_MS: i64 = (\d+) \* 24 \* 3_600_000", code)[1])
+    assert _row("bucket: archived spans")[2].startswith(f"{days + 2} days")
+    # A restored table refers to the objects of its time.
+    assert days > int(_TEMPLATE.defaults["RecoveryPeriodInDays"])
 
 
 def test_the_queue_forgets_as_the_page_says() -> None:

@@ -273,11 +273,14 @@ def test_functions_may_do_only_what_they_do(resources):
     assert statements(resources, "WebhooksFunctionRole") == [
         (ITEMS - batches, TABLE[0]), knows_users, ({"lambda:InvokeFunction"}, delivers),
     ]
+    archive = {"Fn::Sub": ["arn:${AWS::Partition}:s3:::${Path}/.archive/*", {"Path": PATH}]}
     assert statements(resources, "IndexerFunctionRole") == [
         (changes, PACKED),
         (STREAM, STREAM_ARN),
         ({"dynamodb:ListStreams"}, arn("Table", "/stream/*")),
         ({"sqs:SendMessage"}, {"Fn::GetAtt": ["IndexerFailures", "Arn"]}),
+        LISTS_FILES,
+        ({"s3:GetObject"}, archive),
         ({"lambda:InvokeFunction"}, DELIVER),
     ]
     # Sends requests to addresses that users choose.
@@ -289,10 +292,12 @@ def test_functions_may_do_only_what_they_do(resources):
         if "Condition" in statement
     ]
     assert limited["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["HOOK#*"]}}
-    # Reads deleted entities, blocks of traces, and all runs of an experiment. Deletes files, but
-    # neither reads nor writes them.
+    # Reads deleted entities, blocks of traces, and all runs of an experiment. Deletes files. Reads and
+    # writes only the archive.
     lists = TABLE[:1] + [arn("Table", f"/index/{index}") for index in ["LSI1", "LSI2"]]
-    assert statements(resources, "HousekeeperFunctionRole") == [(ITEMS, lists), LISTS_FILES, ({"s3:DeleteObject"}, FILES)]
+    assert statements(resources, "HousekeeperFunctionRole") == [
+        (ITEMS, lists), LISTS_FILES, ({"s3:DeleteObject"}, FILES), ({"s3:GetObject", "s3:PutObject"}, archive),
+    ]
     for name, role in of_type(resources, "AWS::IAM::Role").items():
         assert "ManagedPolicyArns" not in role["Properties"]
         assert resources[name.removesuffix("Role")]["Properties"]["Role"] == {"Fn::GetAtt": [name, "Arn"]}
@@ -314,8 +319,8 @@ def test_functions_may_use_the_keys_that_encrypt_what_they_use(template, resourc
         "AuthFunctionRole": {"TableKey": reads},
         "GraphqlFunctionRole": {"TableKey": reads},
         "UiFunctionRole": {"TableKey": reads},
-        "IndexerFunctionRole": {"TableKey": reads},
-        "HousekeeperFunctionRole": {"TableKey": reads},
+        "IndexerFunctionRole": {"TableKey": reads, "BucketKey": reads},
+        "HousekeeperFunctionRole": {"TableKey": reads, "BucketKey": {"kms:Decrypt", "kms:GenerateDataKey"}},
         "WebhooksFunctionRole": {"TableKey": reads, "SecretsKey": {"kms:GenerateDataKey"}},
         "DeliverFunctionRole": {"TableKey": reads, "SecretsKey": reads},
         "McpServersFunctionRole": {"TableKey": reads},
@@ -413,7 +418,7 @@ def test_functions_know_only_what_they_need(resources):
         "TrackingFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION", "ARTIFACTS_PRESIGNED_ONLY"},
         "EvaluationFunction": SIGN_IN | {"TABLE_NAME"},
         "RegistryFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
-        "IndexerFunction": {"TABLE_NAME", "RUN_INDEXING_INTERVAL", "WORKSPACES"},
+        "IndexerFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION", "RUN_INDEXING_INTERVAL", "WORKSPACES"},
         "ArtifactsFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION", "MAX_ARTIFACT_SIZE"},
         "GraphqlFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
         "TracesFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
@@ -794,13 +799,15 @@ def test_the_bucket_is_closed_but_to_pages_of_the_interface(resources):
     assert rule["AllowedMethods"] == ["GET", "PUT"]
     # Required by pages of MLflow 3.18 to complete multipart uploads.
     assert rule["ExposedHeaders"] == ["ETag"]
-    lifecycle, of_answers = bucket["LifecycleConfiguration"]["Rules"]
+    lifecycle, of_answers, of_archive = bucket["LifecycleConfiguration"]["Rules"]
     assert lifecycle["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 7}
     assert lifecycle["ExpiredObjectDeleteMarker"] is True
     # S3 refuses a rule with both.
     assert not {"ExpirationInDays", "ExpirationDate"} & lifecycle.keys()
     assert (of_answers["Prefix"], of_answers["ExpirationInDays"]) == (".answers/", 1)
     assert "ExpiredObjectDeleteMarker" not in of_answers
+    # Archived data is deleted only by the housekeeper.
+    assert of_archive["Prefix"] == ".archive/" and "ExpirationInDays" not in of_archive
 
 
 def test_a_bucket_of_ones_own_is_named_so_that_policies_and_certificates_fit(template):

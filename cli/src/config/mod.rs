@@ -205,7 +205,7 @@ async fn apply_change(
         (SettingKind::TraceRetention, SettingHolder::Experiment(id)) => experiment_tag::set(&table, *id, value).await?,
         (SettingKind::IndexedValues | SettingKind::IndexedTexts, _) => {
             let part = values::fields_with(&table, setting.kind, holder, value).await?;
-            reindex::rebuild(&table, engine, &place.name, part, None).await?;
+            reindex::rebuild(&table, engine, &place.name, &place.storage.archive()?, part, None).await?;
         }
         _ => values::write(&table, setting.kind, holder, wanted).await?,
     }

@@ -1,3 +1,4 @@
+use artifact_store::Archive;
 use entities::attributes::REBUILD;
 use entities::indexed_fields_setting::ExperimentFieldsSetting;
 use runtime::clock::SimulatedClock;
@@ -49,7 +50,8 @@ impl TestTable {
 
     /// Rebuilds the index with at most `at_once` runs waiting.
     async fn rebuild_some(&self, part: ReindexTarget, at_once: Option<u32>) {
-        let rebuilt = rebuild(&self.site.table, Some(self.site.engine.clone()), TABLE, part, at_once);
+        let archive = Archive::default();
+        let rebuilt = rebuild(&self.site.table, Some(self.site.engine.clone()), TABLE, &archive, part, at_once);
         tokio::select! { rebuilt = rebuilt => rebuilt.unwrap(), () = self.clock.drive() => {} }
     }
 

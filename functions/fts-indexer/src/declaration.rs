@@ -1,6 +1,6 @@
 //! The declaration of the function for the stack.
 
-use domain::{EnvironmentSetting, Function, Indexes, TableActions, TableRights};
+use domain::{BucketRight, EnvironmentSetting, Function, Indexes, TableActions, TableRights};
 
 /// The indexer, which consumes the table's stream.
 pub const FUNCTION: Function = Function {
@@ -17,7 +17,8 @@ pub const FUNCTION: Function = Function {
     }),
     // Delivers events to webhooks.
     invokes: &["deliver"],
-    settings: &[EnvironmentSetting::RunIndexingInterval],
+    bucket: &[BucketRight::List, BucketRight::ReadArchive],
+    settings: &[EnvironmentSetting::Artifacts, EnvironmentSetting::RunIndexingInterval],
     // All changes of an experiment are in one shard of the stream, so a single process has to keep
     // up with them (docs/measured/scale.md).
     memory: Function::WHOLE_CORE_MB,

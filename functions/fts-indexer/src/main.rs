@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use artifact_store::{Archive, ArtifactStore};
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use entities::webhooks::LambdaDeliverer;
 use fts_indexer::{DEFAULT_INTERVAL, Indexer, IndexerEvent};
@@ -29,9 +30,11 @@ async fn serve() -> Result<(), Error> {
         Ok(seconds) => Duration::from_secs(seconds.parse()?),
         Err(_) => DEFAULT_INTERVAL,
     };
+    let root = std::env::var("ARTIFACT_ROOT").map_err(|_| "the environment variable ARTIFACT_ROOT is not set")?;
     let table = Table::from_environment().await?;
     let layout = entities::layout::of(&table).await?;
-    let indexer = Indexer::new(table).with_interval(interval).with_layout(layout);
+    let archive = Archive::new(ArtifactStore::from_environment(&root));
+    let indexer = Indexer::new(table).with_interval(interval).with_layout(layout).with_archive(archive);
     let indexer = match LambdaDeliverer::of_stack(fts_indexer::FUNCTION.name).await {
         Ok(deliverer) => indexer.with_webhooks(Arc::new(deliverer)),
         Err(error) => {

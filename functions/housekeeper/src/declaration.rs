@@ -6,7 +6,7 @@ use domain::{BucketRight, EnvironmentSetting, Function, Indexes, TableActions, T
 pub const FUNCTION: Function = Function {
     name: "housekeeper",
     resource: "Housekeeper",
-    description: "The housekeeper: deletes what the retention policies no longer keep, on a schedule.",
+    description: "The housekeeper: deletes what the retention policies no longer keep and archives old traces, on a schedule.",
     table: Some(TableRights {
         // The rights include transactions that check other items. A run is only deleted permanently
         // in a transaction that also checks its experiment, because restoring an experiment
@@ -15,9 +15,9 @@ pub const FUNCTION: Function = Function {
         // LSI1 contains deleted entities and blocks of traces. LSI2 contains all runs, by start and
         // by end time.
         indexes: Indexes::Only(&["LSI1", "LSI2"]),
-        why: "It finds what is deleted or expired, and removes it.",
+        why: "It finds what is deleted, expired or old, and removes or archives it.",
     }),
-    bucket: &[BucketRight::List, BucketRight::Delete],
+    bucket: &[BucketRight::List, BucketRight::Delete, BucketRight::WriteArchive],
     settings: &[EnvironmentSetting::Artifacts],
     // The function gets a whole core, so that it deletes as much as possible within the time limit
     // of a call.

@@ -1,6 +1,6 @@
 //! The housekeeper of the stack. A schedule invokes this function once per hour. It permanently
 //! deletes data that the retention policies no longer keep: deleted entities, traces and metric
-//! histories. It also completes deletions of MCP servers and skills that were interrupted, and deletes
+//! histories. It also archives the spans of old traces, completes deletions of MCP servers and skills that were interrupted, and deletes
 //! files of uploads that were not completed. The crate `shared/storage/retention` does the work.
 //!
 //! It is a separate function because its permissions exceed those of every other function: it may

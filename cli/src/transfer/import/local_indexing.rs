@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use artifact_store::Archive;
 use embedded_engine::Engine;
 use fts_indexer::Indexer;
 use key_schema::index::RunsChanged;
@@ -31,11 +32,12 @@ impl LocalIndexing {
     ///
     /// # Errors
     /// The layout of the table cannot be read.
-    pub(super) async fn start(engine: Option<Engine>, table: &Table) -> Result<Self, Failure> {
+    pub(super) async fn start(engine: Option<Engine>, table: &Table, archive: &Archive) -> Result<Self, Failure> {
         let layout = entities::layout::of(table).await?;
         let feed = engine.map(|engine| {
             let indexed = feed::table_to_index(&engine, table.name());
-            let consumer = LocalIndexer(Indexer::new(indexed).with_layout(layout).as_only_indexer());
+            let indexer = Indexer::new(indexed).with_layout(layout).with_archive(archive.clone());
+            let consumer = LocalIndexer(indexer.as_only_indexer());
             StreamFeed::start(engine, table.name().to_owned(), consumer, Duration::ZERO, TICK_INTERVAL)
         });
         Ok(Self { feed, table: table.clone() })

@@ -1,6 +1,5 @@
 //! Options of `import`.
 
-use artifact_store::{Archive, ArtifactStore};
 use auth::store::Store;
 use clap::Args;
 use embedded_engine::Engine;
@@ -138,7 +137,7 @@ impl Options {
             source,
             writer: TableWriter::new(table.clone(), self.dry_run, self.write_units),
             table,
-            archive: Archive::new(ArtifactStore::in_directory(&self.place.storage.artifacts()?)),
+            archive: self.place.storage.archive()?,
             scope: self.scope()?,
             artifacts: self.artifacts.clone(),
             artifacts_destination: match &self.artifacts_destination {

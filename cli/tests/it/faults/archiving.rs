@@ -7,13 +7,13 @@ mod memory_archive;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use artifact_store::ArtifactStore;
+use artifact_store::{Archive, ArtifactStore};
 use entities::archived_objects::DROPPED_OBJECT_RETENTION_MS;
 use fts_indexer::{Indexer, PackingThresholds, StreamBatch};
 use futures::future::{Either, join, select};
 use key_schema::{Key, rows};
 use mlflow_api::{ArchiveObject, TraceId, Workspace};
-use retention::Retention;
+use retention::{ArchiveDifferences, Retention};
 use runtime::clock::now_ms;
 use serde_json::{Value, json};
 use spans::Span;
@@ -158,6 +158,10 @@ async fn settle(site: &TestEnvironment, archive: &MemoryArchive) -> Result<(), S
     let (old, rows) = (old_items(site).await, rows_of_archive(site).await);
     if old > 0 || rows > 0 {
         return Err(format!("{old} items with old spans and {rows} rows of the archive are left"));
+    }
+    let differences = retention(&site.table, archive).check_archive(&[Workspace::default()]).await.unwrap();
+    if differences != ArchiveDifferences::default() {
+        return Err(format!("{differences:?}"));
     }
     let (stored, referenced) = (archive.objects(), referenced(site).await);
     if stored == referenced { Ok(()) } else { Err(format!("stored: {stored:?}, referenced: {referenced:?}")) }
@@ -410,6 +414,23 @@ fn a_missing_object_is_an_error_for_its_spans_only() {
             let found = sent(&api, "POST", "/api/3.0/mlflow/traces/search", asked).await;
             assert_eq!(found["traces"].as_array().unwrap().len(), OLD.len() + 1);
         }
+    });
+}
+
+#[test]
+fn missing_and_orphaned_objects_are_found() {
+    timed(async {
+        let ground = Ground::new().await;
+        let (site, objects) = archived(&ground).await;
+        let names = [Workspace::default()];
+        let check = async || retention(&site.table, &objects).check_archive(&names).await.unwrap();
+        assert_eq!(check().await, ArchiveDifferences::default());
+        let (orphan, lost) = (Archive::new_object(), objects.objects().pop_first().unwrap());
+        objects.open().write(orphan, "x".into()).await.unwrap();
+        objects.lose(lost);
+        let found = check().await;
+        assert_eq!(found.orphaned, BTreeSet::from([orphan]));
+        assert_eq!(found.missing.keys().copied().collect::<Vec<_>>(), [lost]);
     });
 }
 

@@ -108,7 +108,7 @@ impl Whole<'_> {
                 read_block_spans(table, self.archive, &asked).await.map_err(|failure| format!("{failure:?}"))?;
             for trace in wanted {
                 let trace_now = &self.traces[&trace];
-                let own = read_trace_spans(table, &Archive::default(), trace_now, &LargeTraceTurn::default()).await;
+                let own = read_trace_spans(table, self.archive, trace_now, &LargeTraceTurn::default()).await;
                 let own = own.map_err(|error| error.to_string())?;
                 if spans.get(&trace) != Some(&*own) && !self.is_cut_off {
                     return Err(format!("the spans of {trace} are not as its block says"));

@@ -290,6 +290,10 @@ pub enum BucketRight {
     Delete,
     /// Store responses that are too long for a Lambda below `.answers/`.
     OffloadResponses,
+    /// Read archived data below `.archive/`.
+    ReadArchive,
+    /// Read and write archived data below `.archive/`.
+    WriteArchive,
 }
 
 impl BucketRight {
@@ -315,6 +319,8 @@ impl BucketRight {
             Self::Write => (&["s3:DeleteObject", "s3:PutObject"], Some("/*")),
             Self::Delete => (&["s3:DeleteObject"], Some("/*")),
             Self::OffloadResponses => (&["s3:PutObject"], Some("/.answers/*")),
+            Self::ReadArchive => (&["s3:GetObject"], Some("/.archive/*")),
+            Self::WriteArchive => (&["s3:GetObject", "s3:PutObject"], Some("/.archive/*")),
         }
     }
 
@@ -324,8 +330,8 @@ impl BucketRight {
     pub const fn key_actions(self) -> &'static [&'static str] {
         match self {
             Self::List | Self::Delete => &[],
-            Self::Read => &["kms:Decrypt"],
-            Self::Change => &["kms:Decrypt", "kms:GenerateDataKey"],
+            Self::Read | Self::ReadArchive => &["kms:Decrypt"],
+            Self::Change | Self::WriteArchive => &["kms:Decrypt", "kms:GenerateDataKey"],
             Self::Write | Self::OffloadResponses => &["kms:GenerateDataKey"],
         }
     }
@@ -343,6 +349,8 @@ impl BucketRight {
             }
             Self::Write => "Stores files in a single request each, and deletes them.",
             Self::Delete => "Deletes the files of entities that it deletes.",
+            Self::ReadArchive => "Reads archived spans of traces that change.",
+            Self::WriteArchive => "Archives the spans of old traces.",
             Self::OffloadResponses => {
                 "Stores responses that are too long for a Lambda. Clients are redirected to the stored response."
             }

@@ -145,6 +145,16 @@ pub async fn due_objects(table: &Table, until: i64, after: Option<&DueObject>, m
     page.items.iter().map(DueObject::of).collect()
 }
 
+/// Returns the objects of all rows, whenever they are due. Takes one request per MB of rows. Meant for
+/// checks of the whole archive.
+///
+/// # Errors
+/// Returns failures of the table, and an internal error if a row cannot be read.
+pub async fn all_objects(table: &Table) -> Result<Vec<DueObject>> {
+    let rows = table.query(Query::of(rows::ArchivedObject::all())).await?;
+    rows.iter().map(DueObject::of).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -69,3 +69,4 @@ pub use named_entities::NamedEntities;
 pub use policy::RetentionPolicy;
 pub use report::{LogReport, RemovalReport, RemovedEntity};
 pub use store::Retention;
+pub use trace_archive::ArchiveDifferences;

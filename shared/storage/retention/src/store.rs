@@ -5,7 +5,9 @@ use run_index::RunIndex;
 use table::Table;
 
 use crate::history_scan::HistoryScans;
-use crate::trace_archive::DEFAULT_ARCHIVE_AGE_MS;
+
+/// Default age, in ms, from which the spans of traces are archived: 30 days.
+const DEFAULT_ARCHIVE_AGE_MS: i64 = 30 * 24 * 3_600_000;
 
 /// Permanent deletion of deleted entities. Cheap to clone.
 #[derive(Clone, Debug)]

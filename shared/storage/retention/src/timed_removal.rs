@@ -25,8 +25,8 @@ impl Retention {
     /// for histories, and then for the archive. Returns whether everything but archiving was completed. If one workspace fails,
     /// the others are still processed.
     ///
-    /// Without policies, sends one request for the list of workspaces, three for the registries, and
-    /// three for each workspace.
+    /// Without policies, sends one request for the list of workspaces, three for the registries, one for
+    /// the archive, five for each workspace, and one for each experiment that has its turn.
     ///
     /// # Errors
     /// Returns the first failure, after everything else has been tried. The next slice retries it.

@@ -11,9 +11,12 @@
 //! that the next call continues with it. The objects follow the protocol in
 //! [`entities::archived_objects`], and [`sweep`] completes it after an interruption.
 
+mod check;
 mod partition;
 mod references;
 mod sweep;
+
+pub use check::ArchiveDifferences;
 
 use entities::attributes::{ARCHIVED, PACKINGS, SHARDS, WORKSPACE};
 use entities::{experiment_state, in_workspace, workspace_named};
@@ -26,8 +29,6 @@ use trace_blocks::{TracePartition, day_of};
 use crate::failures::RemovalFailures;
 use crate::store::Retention;
 
-/// Default age, in ms, from which spans are archived: 30 days.
-pub(crate) const DEFAULT_ARCHIVE_AGE_MS: i64 = 30 * 24 * 3_600_000;
 /// Interval, in ms, after which an archived day is checked for traces that were not packed: 30 days.
 const CHECK_INTERVAL_MS: i64 = 30 * 24 * 3_600_000;
 
