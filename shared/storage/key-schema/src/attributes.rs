@@ -118,6 +118,7 @@ names! {
     ALIASES: Counts = "aliases",
     ANSWER: Text = "answer",
     ARCHIVE: Text = "archive",
+    ARCHIVED_PER_PASS: Number = "archived_per_pass",
     ARCHIVE_AFTER: Text = "archive_after",
     ARRIVED: Number = "arrived",
     ARTIFACT_URI: Text = "artifact_uri",

@@ -650,8 +650,8 @@ rows! {
         CREATED: Number required "when it was created, in ms",
         DESCRIPTION: Text "description",
         LOCATION: Text "artifact location for its new experiments, if that is not below the server's own location",
-        ARCHIVE: Text "location of MLflow's archive of traces; stored, but nothing is archived",
-        ARCHIVE_AFTER: Text "time after which MLflow would archive traces; stored, but nothing is archived",
+        ARCHIVE: Text "location of the files of archived traces, if it is not the server's",
+        ARCHIVE_AFTER: Text "age at which traces are archived, such as 30d, or `off`, if it is not the server's",
         GOES_TO: Text "set while the workspace is being deleted and rejects writes: the workspace that its entities move to",
         QUOTAS: Numbers "daily limits, by what they limit, such as runs or bytes",
         EXHAUSTED: Numbers "by the same names: the UTC day, in days since 1970, on which the limit has been reached",
@@ -719,7 +719,10 @@ rows! {
         INDEXED: Text "of the fields: the indexed tags, as JSON",
         SEARCHED: Text "of the fields: the searched ones, as JSON",
         KEPT_FOR: Text "of a TTL policy: how long deleted entities are kept, such as 30d; of the TTL policy of traces: how long traces are kept",
-        OWN: TextSet "of the TTL policy of traces: experiments that may have a policy of their own, which is a tag"
+        OWN: TextSet "of the TTL policy of traces: experiments that may have a policy of their own, which is a tag; of the archival of traces: experiments that may be archived later than others",
+        ARCHIVE: Text "of the archival of traces: location of the files of archived traces",
+        ARCHIVE_AFTER: Text "of the archival of traces: age at which traces are archived, such as 30d, or `off`",
+        ARCHIVED_PER_PASS: Number "of the archival of traces: how many traces are written to files per pass"
     };
 
     // ---- entities that are being removed permanently: the row is written first and deleted last.
