@@ -181,8 +181,8 @@ impl Store {
         self.experiment_from_item(workspace, id, &item).await
     }
 
-    /// Builds an experiment from its item. Takes one more request if the experiment has rows of
-    /// tags.
+    /// Builds an experiment from its item. Takes one request if the experiment has rows of tags, and
+    /// one per minute for the setting that defines when traces are archived.
     pub(crate) async fn experiment_from_item(
         &self,
         workspace: &Workspace,
@@ -195,7 +195,7 @@ impl Store {
             Vec::new()
         };
         let tags = entries(item, TAGS, &rows)?.into_iter().map(|(key, value)| KeyValue { key, value });
-        Ok(tracking::Experiment {
+        let mut experiment = tracking::Experiment {
             experiment_id: id.to_string(),
             name: item.get(NAME).unwrap_or_default().to_owned(),
             artifact_location: item.get(LOCATION).unwrap_or_default().to_owned(),
@@ -203,8 +203,11 @@ impl Store {
             last_update_time: item.get(UPDATED).unwrap_or_default(),
             creation_time: item.get(CREATED).unwrap_or_default(),
             tags: tags.collect(),
+            effective_trace_archival_retention: None,
             workspace: workspace.clone(),
-        })
+        };
+        self.set_archival_retention(workspace, id, &mut experiment).await;
+        Ok(experiment)
     }
 
     /// Renames an experiment. Takes two requests.
