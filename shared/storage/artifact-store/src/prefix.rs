@@ -43,6 +43,12 @@ impl BucketPrefix {
         Some(Self { bucket: Bucket::new(bucket), prefix })
     }
 
+    /// Returns the S3 URI of the prefix, without a slash at its end.
+    #[must_use]
+    pub fn uri(&self) -> String {
+        format!("s3://{}/{}", self.bucket.name(), self.prefix).trim_end_matches('/').to_owned()
+    }
+
     /// Returns the backend for a whole bucket that is not configured by the environment, for tests.
     #[must_use]
     pub fn whole(bucket: Bucket) -> Self {

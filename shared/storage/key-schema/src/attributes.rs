@@ -177,6 +177,7 @@ names! {
     EXPERIMENTS: Numbers = "experiments",
     EXPIRES: Number = "ttl",
     FIELDS: Text = "fields",
+    FILED: Number = "filed",
     FILTER: Text = "filter",
     FORGOTTEN: Number = "forgotten",
     FROM: Text = "from",

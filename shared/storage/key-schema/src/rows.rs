@@ -126,7 +126,8 @@ rows! {
     /// spread over. Written before the first of these traces.
     TraceDay = "EXP#" <experiment: ExperimentId> / "TRDAY#" <day: Ascending> {
         SHARDS: Count required "number of partitions",
-        GREW: Number "when this number last grew, in ms"
+        GREW: Number "when this number last grew, in ms",
+        FILED: Number "when all traces of the day had been archived to files, in ms"
     };
     /// A trace of the experiment that may have an assessment of its session. Written before the
     /// assessment, and ignored while the trace has none.
@@ -260,7 +261,7 @@ rows! {
     TraceMark = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "M#" <time: Descending> "#" <trace: TraceId> {
         MARKED_AT: Number required "when it was written, in ms: it is kept for at least three minutes after that, unless the experiment is removed permanently",
         BYTES: Number "only if it was written with spans: their size in bytes",
-        IMPORTED: Text "set if an import wrote it, so that its trace does not count as usage",
+        IMPORTED: Text "set if an import wrote it, or if its trace is being archived to a file, in which case it identifies the attempt; its trace does not count as usage",
         TO_PACK: Number "set so that the stream reports the mark to the packer; removed together with `waits`",
         WAITS: Number "the packer skips the mark until it is written again, because its trace is too large for a block, or cannot be read"
     };
@@ -723,6 +724,12 @@ rows! {
         ARCHIVE: Text "of the archival of traces: location of the files of archived traces",
         ARCHIVE_AFTER: Text "of the archival of traces: age at which traces are archived, such as 30d, or `off`",
         ARCHIVED_PER_PASS: Number "of the archival of traces: how many traces are written to files per pass"
+    };
+
+    /// An experiment whose tag `mlflow.trace.archiveNow` may request the archival of its traces. The
+    /// row is written before the tag, and deleted after the tag was removed.
+    ArchiveRequest = "ARCHIVENOW" / "E#" <experiment: ExperimentId> {
+        CREATED: Number required "when the tag was set last, in ms"
     };
 
     // ---- entities that are being removed permanently: the row is written first and deleted last.

@@ -104,7 +104,7 @@ impl TraceArchivalCache {
             let name = workspace_named(document.get(WORKSPACE))?;
             let workspace = self.workspace(&name).await?;
             let policy = TraceArchivalPolicy { server: &server, workspace: &workspace };
-            let tag = tag_text(document, items.get(&row), ARCHIVAL_RETENTION_TAG);
+            let tag = experiment_tag(document, items.get(&row), ARCHIVAL_RETENTION_TAG);
             found.insert(*experiment, policy.of(*experiment, tag));
         }
         Ok(found)
@@ -115,9 +115,10 @@ impl TraceArchivalCache {
     }
 }
 
-/// Returns the value of a tag of an experiment. It is in the experiment's document, or in a row if
-/// the document was full.
-fn tag_text<'a>(document: &'a Item, row: Option<&'a Item>, tag: &str) -> Option<&'a str> {
+/// Returns the value of a tag of an experiment, given the experiment's document and the tag's row. It
+/// is in the row if the document was full.
+#[must_use]
+pub fn experiment_tag<'a>(document: &'a Item, row: Option<&'a Item>, tag: &str) -> Option<&'a str> {
     let held = document.map(TAGS).and_then(|tags| tags.get(entry_name(tag).as_ref())?.as_s().ok());
     held.map(String::as_str).or_else(|| row?.get(ROW_VALUE))
 }

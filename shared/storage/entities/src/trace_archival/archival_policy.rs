@@ -94,14 +94,23 @@ impl TraceArchivalPolicy<'_> {
     /// directory below the server's location.
     #[must_use]
     pub fn location(&self) -> Option<String> {
-        let of_server = || {
-            let shared = self.server.location.as_ref()?;
-            Some(match &self.workspace.directory {
-                Some(directory) => location::append(&location::append(shared, "workspaces"), directory),
-                None => shared.clone(),
-            })
-        };
+        let of_server = || Some(self.directory_below(self.server.location.as_ref()?));
         self.workspace.location.clone().or_else(of_server)
+    }
+
+    fn directory_below(&self, root: &str) -> String {
+        match &self.workspace.directory {
+            Some(directory) => location::append(&location::append(root, "workspaces"), directory),
+            None => root.to_owned(),
+        }
+    }
+
+    /// Returns the directory of the files `traces.pb` of this workspace, like
+    /// [`TraceArchivalPolicy::location`], for a server that archives below `root` if no location is
+    /// configured.
+    #[must_use]
+    pub fn location_below(&self, root: &str) -> String {
+        self.location().unwrap_or_else(|| self.directory_below(root))
     }
 
     /// Returns how the traces of an experiment are archived. Parameters are those of
@@ -175,7 +184,11 @@ mod tests {
             (shared("s3://b/x/"), &team, Some("s3://b/x/workspaces/team")),
             (shared("s3://b/x"), &own, Some("s3://b/team")),
         ] {
-            assert_eq!(TraceArchivalPolicy { server: &server, workspace }.location().as_deref(), expected);
+            let policy = TraceArchivalPolicy { server: &server, workspace };
+            assert_eq!(policy.location().as_deref(), expected);
+            let below = policy.location_below("file:///r");
+            let of_root = if *workspace == default { "file:///r" } else { "file:///r/workspaces/team" };
+            assert_eq!(below, expected.unwrap_or(of_root));
         }
     }
 

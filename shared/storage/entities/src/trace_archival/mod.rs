@@ -13,13 +13,18 @@
 //! | workspace | its `trace_archival_config` | the server's |
 //! | experiment | its tag `mlflow.trace.archivalRetention`. An age that exceeds the workspace's has an effect only if the server's setting lists the experiment | the workspace's |
 //!
+//! The tag `mlflow.trace.archiveNow` of an experiment requests the archival of its traces to files at
+//! once ([`ArchiveRequest`]).
+//!
 //! [`TraceArchivalPolicy`] resolves these settings without I/O, and [`TraceArchivalCache`] reads and
 //! caches them.
 
 mod archival_cache;
 mod archival_policy;
 mod archival_setting;
+mod archive_request;
 
-pub use archival_cache::TraceArchivalCache;
+pub use archival_cache::{TraceArchivalCache, experiment_tag};
 pub use archival_policy::{TraceArchival, TraceArchivalPolicy, WorkspaceArchival};
 pub use archival_setting::{ArchivalAge, ArchivalSettingChange, TraceArchivalSetting};
+pub use archive_request::ArchiveRequest;
