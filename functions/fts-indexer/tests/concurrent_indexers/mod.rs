@@ -97,7 +97,7 @@ impl TwoIndexers {
 /// writes the old entry again. The first indexer must not delete this entry when it continues.
 #[tokio::test]
 async fn a_late_indexer_takes_nothing_away() {
-    let expected = TwoIndexers::undisturbed().await;
+    let expected = Box::pin(TwoIndexers::undisturbed()).await;
     for (operation, most) in [("PutItem", 1), ("BatchWriteItem", 2), ("UpdateItem", 1)] {
         for nth in 1.. {
             let two = TwoIndexers::new().await;

@@ -44,9 +44,9 @@ pub mod webhooks;
 
 pub use json::Json;
 pub use model::{
-    AssessmentId, DatasetRecordId, Error, ErrorBody, ErrorCode, EvaluationDatasetId, ExperimentId, IssueId,
-    LabelSchemaId, McpServerName, McpVersion, ModelId, RegisteredModelName, Result, ReviewQueueId, RunId, ScorerId,
-    SkillName, TraceId, UserName, WebhookEventId, WebhookId, Workspace, python,
+    ArchiveObject, AssessmentId, DatasetRecordId, Error, ErrorBody, ErrorCode, EvaluationDatasetId, ExperimentId,
+    IssueId, LabelSchemaId, McpServerName, McpVersion, ModelId, RegisteredModelName, Result, ReviewQueueId, RunId,
+    ScorerId, SkillName, TraceId, UserName, WebhookEventId, WebhookId, Workspace, python,
 };
 pub use request::Request;
 pub use trace_archival::{ARCHIVAL_RETENTION_TAG, ARCHIVE_NOW_TAG, ArchivalRetention, ArchiveNow};

@@ -7,6 +7,7 @@
 
 mod error;
 mod ids;
+mod ids_archive;
 mod ids_evaluation;
 mod ids_mcp;
 mod ids_registry;
@@ -21,6 +22,7 @@ mod workspace;
 
 pub use error::{Error, ErrorBody, ErrorCode, Result};
 pub use ids::{ExperimentId, ModelId, RunId};
+pub use ids_archive::ArchiveObject;
 pub use ids_evaluation::{DatasetRecordId, EvaluationDatasetId, ScorerId};
 pub use ids_mcp::{McpServerName, McpVersion};
 pub use ids_registry::RegisteredModelName;

@@ -21,7 +21,7 @@ use crate::backend::{
 use crate::content_type::content_type;
 use crate::directory_traversal;
 use crate::download::{Download, StoredFile};
-use crate::path::ArtifactPath;
+use crate::path::{ArtifactPath, is_hidden};
 use crate::staging::{self, StagedFile};
 
 /// Number of bytes per read. Larger reads are no faster, and the allocator would retain pages of 4
@@ -48,7 +48,8 @@ impl ArtifactDirectory {
         self.blocking(|root| staging::remove_leftovers(root).map_err(Error::internal)).await
     }
 
-    fn blocking<T: Send + 'static>(
+    /// Calls a function with the root on a thread that may block.
+    pub(crate) fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Path) -> Result<T> + Send + 'static,
     ) -> BoxFuture<'static, Result<T>> {
@@ -60,9 +61,9 @@ impl ArtifactDirectory {
 impl ArtifactBackend for ArtifactDirectory {
     fn list(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Vec<FileInfo>>> {
         self.blocking(move |root| {
-            let found = find(root, path.parts()).map_err(Error::internal)?;
+            let found = if is_hidden(&path) { None } else { find(root, path.parts()).map_err(Error::internal)? };
             let Some(directory) = found else { return Ok(Vec::new()) };
-            list(&directory).map_err(Error::internal)?.ok_or_else(too_long)
+            list(&directory, &path).map_err(Error::internal)?.ok_or_else(too_long)
         })
     }
 
@@ -71,6 +72,9 @@ impl ArtifactBackend for ArtifactDirectory {
             let is_directory = || is_directory(&path);
             let not_there = || not_there(&path);
             let (name, parents) = path.split_last().ok_or_else(is_directory)?;
+            if is_hidden(&path) {
+                return Err(not_there());
+            }
             let parent = find(root, parents).map_err(Error::internal)?.ok_or_else(not_there)?;
             if let Some(file) = directory_traversal::file(parent.as_fd(), name).map_err(Error::internal)? {
                 return Ok((name.to_owned(), file));
@@ -110,6 +114,9 @@ impl ArtifactBackend for ArtifactDirectory {
     fn delete(&self, path: ArtifactPath) -> BoxFuture<'static, Result<()>> {
         self.blocking(move |root| {
             let (name, parents) = path.split_last().ok_or_else(|| Error::invalid("Invalid path"))?;
+            if is_hidden(&path) {
+                return Ok(());
+            }
             let Some(parent) = find(root, parents).map_err(Error::internal)? else { return Ok(()) };
             let stat = directory_traversal::stat(parent.as_fd(), name).map_err(Error::internal)?;
             if stat.is_none() { Ok(()) } else { staging::delete(root, &parent, name).map_err(Error::internal) }
@@ -121,8 +128,8 @@ fn find(root: &Path, parts: &[String]) -> io::Result<Option<OwnedFd>> {
     directory_traversal::root(root)?.map_or(Ok(None), |root| directory_traversal::directory(root, parts))
 }
 
-/// Lists a directory, or returns `None` if it has too many entries.
-fn list(directory: &OwnedFd) -> io::Result<Option<Vec<FileInfo>>> {
+/// Lists the directory at a path, or returns `None` if it has too many entries.
+fn list(directory: &OwnedFd, path: &ArtifactPath) -> io::Result<Option<Vec<FileInfo>>> {
     let mut files = Vec::new();
     let mut length = 0;
     for name in directory_traversal::names(directory.as_fd())? {
@@ -130,6 +137,9 @@ fn list(directory: &OwnedFd) -> io::Result<Option<Vec<FileInfo>>> {
         let Some(stat) = directory_traversal::stat(directory.as_fd(), &name)? else { continue };
         let kind = directory_traversal::kind(&stat);
         if staging::is_reserved(&name) || !matches!(kind, FileType::RegularFile | FileType::Directory) {
+            continue;
+        }
+        if path.parts().is_empty() && ArtifactPath::parse(&name).is_ok_and(|name| is_hidden(&name)) {
             continue;
         }
         length += name.len() + MAX_ENTRY_BYTES;
@@ -182,6 +192,9 @@ fn chunk((mut file, begin, left): ReadState, mut bytes: BytesMut) -> io::Result<
 /// Rejects a path that cannot be a file. Called before the content of the file is received.
 fn check_target(root: &Path, path: &ArtifactPath) -> Result<()> {
     let Some((name, parents)) = path.split_last() else { return Err(no_file_there(path)) };
+    if is_hidden(path) {
+        return Err(no_file_there(path));
+    }
     let Some(opened) = directory_traversal::root(root).map_err(Error::internal)? else { return Ok(()) };
     if name.len() > 255 || directory_traversal::is_blocked(opened, parents).map_err(Error::internal)? {
         return Err(no_file_there(path));
@@ -308,6 +321,26 @@ mod tests {
         assert_eq!(listed(&directory, "").await, ["file", "inner"]);
         assert_eq!(fs::read_dir(&staging).unwrap().count(), 0);
         assert!(directory.delete(path("")).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn the_archive_is_not_there_for_clients() {
+        let (parent, directory) = directory();
+        fs::create_dir(parent.path().join("root/.archive")).unwrap();
+        fs::write(parent.path().join("root/.archive/x"), "kept").unwrap();
+        assert_eq!(listed(&directory, "").await, ["file", "inner"]);
+        for name in [".archive", ".archive/x", ".answers/x", ".ARCHIVE/x"] {
+            assert_eq!(listed(&directory, name).await, [""; 0], "{name}");
+            let code = directory.download(path(name)).await.map(|_| ()).map_err(|error| error.code);
+            assert_eq!(code, Err(ErrorCode::ResourceDoesNotExist), "{name}");
+            let code = directory.write(path(name), chunks(&["x"])).await.map_err(|error| error.code);
+            assert_eq!(code, Err(ErrorCode::InvalidParameterValue), "{name}");
+            directory.delete(path(name)).await.unwrap();
+        }
+        assert_eq!(fs::read_to_string(parent.path().join("root/.archive/x")).unwrap(), "kept");
+        // Only the first name of a path is reserved.
+        directory.write(path("inner/.archive/x"), chunks(&["x"])).await.unwrap();
+        assert_eq!(listed(&directory, "inner/.archive").await, ["x"]);
     }
 
     #[tokio::test]

@@ -21,7 +21,7 @@ mod proxied_upload;
 mod staging;
 mod upload_limits;
 
-pub use archive::Archive;
+pub use archive::{Archive, ArchiveBackend, ArchiveError, ArchivePage, ArchivedFile};
 pub use artifacts::{ArtifactStore, Location, not_read};
 pub use backend::{
     ArtifactBackend, Chunks, DOWNLOAD_EXPIRATION, DownloadUrl, SentPart, StartedUpload, UploadUrl, at_most, too_large,

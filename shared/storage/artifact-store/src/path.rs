@@ -16,9 +16,17 @@ const MAX_PATH_PARTS: usize = 100;
 /// it. Its name is also in `template.yaml`.
 pub(crate) const OFFLOADED_RESPONSES_DIRECTORY: &str = ".answers";
 
-/// Checks whether a path leads to files that clients may read only by presigned URLs.
+/// The directory of the archive. Paths of clients cannot refer to it, and lists do not show it. Its
+/// name is also in `template.yaml`.
+pub(crate) const ARCHIVE_DIRECTORY: &str = ".archive";
+
+/// Checks whether a path leads to files that are not artifacts, and which clients cannot refer to:
+/// offloaded responses and the archive. The comparison ignores case and characters other than
+/// ASCII, because some file systems of macOS do so, too.
 pub(crate) fn is_hidden(path: &ArtifactPath) -> bool {
-    path.first() == Some(OFFLOADED_RESPONSES_DIRECTORY)
+    let Some(first) = path.first() else { return false };
+    let ascii: String = first.chars().filter(char::is_ascii).collect();
+    [OFFLOADED_RESPONSES_DIRECTORY, ARCHIVE_DIRECTORY].iter().any(|hidden| ascii.eq_ignore_ascii_case(hidden))
 }
 
 /// A relative path below a backend or a location, as a list of parts that never leads outside it.

@@ -83,7 +83,7 @@ impl BucketPrefix {
     }
 
     /// Returns the key of a file. Returns `None` for a path that cannot be a file's: the empty
-    /// path, the path of an offloaded response, and a path whose key would be too long.
+    /// path, the path of an offloaded response or of the archive, and a path whose key would be too long.
     fn key(&self, path: &ArtifactPath) -> Option<String> {
         let key = self.key_of(&path.to_string());
         (key.len() <= MAX_KEY_BYTES && !path.parts().is_empty() && !is_hidden(path)).then_some(key)
@@ -437,8 +437,10 @@ mod tests {
         assert_eq!(prefix.key(&path("1//r/./é")).as_deref(), Some("p/1/r/é"));
         assert_eq!((prefix.directory(&path("1")), prefix.directory(&path(""))), ("p/1/".to_owned(), "p/".to_owned()));
         assert_eq!(prefix.key(&path("")), None);
-        // Offloaded responses can only be read by their presigned URLs.
-        assert_eq!((prefix.key(&path(".answers/x")), prefix.key(&path(".answers"))), (None, None));
+        // Offloaded responses can only be read by their presigned URLs, and the archive not at all.
+        for hidden in [".answers/x", ".answers", ".archive", ".archive/x", ".ARCHIVE/x", ".arch\u{200d}ive/x"] {
+            assert_eq!(prefix.key(&path(hidden)), None, "{hidden}");
+        }
         assert!(prefix.key(&path(&"n".repeat(1_022))).is_some() && prefix.key(&path(&"n".repeat(1_023))).is_none());
         assert_eq!(BucketPrefix::of_uri("s3://b").unwrap().key(&path("1")).as_deref(), Some("1"));
     }

@@ -18,6 +18,10 @@ use crate::bucket::xml;
 /// Maximum size of a response in bytes. Lists are the largest: 1,000 keys of 1 KB, in which each
 /// byte may be encoded as three.
 const MAX_RESPONSE_BYTES: usize = 16 << 20;
+/// Maximum number of bytes of an object that one request reads.
+pub const MAX_RANGE_BYTES: usize = MAX_RESPONSE_BYTES;
+/// The HTTP status of a response with a range of an object.
+const PARTIAL_CONTENT: u16 = 206;
 /// Timeout of one attempt.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Assumed minimum upload speed in bytes per second. A laptop's connection may be slow.
@@ -43,14 +47,20 @@ impl<'a> BucketRequest<'a> {
 /// A successful response.
 pub(crate) struct BucketResponse {
     response: Response<()>,
-    /// The whole body. It is never the content of an object, because this module does not read
-    /// objects.
+    /// The body as text. Empty if the response contains a range of an object.
     pub(crate) body: String,
+    /// The requested range of an object. Empty for all other responses.
+    pub(crate) content: Bytes,
 }
 
 impl BucketResponse {
     pub(crate) fn header(&self, name: &'static str) -> Option<&str> {
         self.response.headers().get(name)
+    }
+
+    /// Returns whether the response contains a range of an object.
+    pub(crate) fn is_range(&self) -> bool {
+        self.response.status().as_u16() == PARTIAL_CONTENT
     }
 }
 
@@ -146,8 +156,13 @@ impl Connection {
         let mut response = self.connector.call(request).await.map_err(|error| chain(&error))?;
         let body =
             Limited::new(response.take_body(), MAX_RESPONSE_BYTES).collect().await.map_err(|error| chain(&*error))?;
-        let body = String::from_utf8_lossy(&body.to_bytes()).into_owned();
-        Ok(BucketResponse { response: response.map(|_| ()), body })
+        let (response, body) = (response.map(|_| ()), body.to_bytes());
+        // Only responses to requests with the header `Range` have this status.
+        if response.status().as_u16() == PARTIAL_CONTENT {
+            return Ok(BucketResponse { response, body: String::new(), content: body });
+        }
+        let body = String::from_utf8_lossy(&body).into_owned();
+        Ok(BucketResponse { response, body, content: Bytes::new() })
     }
 }
 

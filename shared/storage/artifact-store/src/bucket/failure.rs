@@ -38,6 +38,12 @@ impl BucketFailure {
         matches!(self, Self::Refused { status: 404, code, .. } if code != "NoSuchBucket")
     }
 
+    /// Checks whether the object ends before the requested range begins.
+    #[must_use]
+    pub fn is_of_range(&self) -> bool {
+        matches!(self, Self::Refused { status: 416, .. })
+    }
+
     /// Checks whether the bucket rejected the parts of an upload, which is the fault of the client
     /// that sent them.
     #[must_use]

@@ -16,6 +16,7 @@ mod tests;
 mod upload;
 mod xml;
 
+pub use connection::MAX_RANGE_BYTES;
 pub use failure::{BucketFailure, Result};
 pub use list::{ListedObject, ObjectPage};
 pub use presigned::MAX_EXPIRATION;

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
-use crate::bucket::connection::{BucketRequest, Connection};
+use crate::bucket::connection::{BucketRequest, Connection, MAX_RANGE_BYTES};
 use crate::bucket::failure::{BucketFailure, Result};
 use crate::bucket::xml;
 
@@ -19,6 +19,9 @@ use crate::bucket::xml;
 pub(crate) const UPLOAD_HEADER: &str = "x-amz-meta-mlflow-upload";
 /// Maximum number of keys per deletion request.
 const MAX_DELETED_KEYS: usize = 1_000;
+
+/// Assumed minimum download speed in bytes per second.
+const MIN_DOWNLOAD_SPEED: usize = 1_000_000;
 
 /// Time within which a bucket has to join the parts of an upload. It is shorter than the function's
 /// timeout of 29 s.
@@ -123,6 +126,26 @@ impl Bucket {
             .header("etag")
             .ok_or_else(|| BucketFailure::broken("the bucket returned no ETag for a written object"))?;
         Ok(())
+    }
+
+    /// Reads a range of an object, of at most [`MAX_RANGE_BYTES`] bytes. The result is shorter than
+    /// `length` if the object ends before. Returns `None` if the object does not exist, or ends
+    /// before the range begins. Takes one request.
+    pub async fn get_range(&self, key: &str, offset: u64, length: usize) -> Result<Option<Bytes>> {
+        if length == 0 || length > MAX_RANGE_BYTES {
+            return Err(BucketFailure::broken(format!("{length} bytes of an object cannot be read at once")));
+        }
+        let last = offset.saturating_add(length as u64 - 1);
+        let headers = [("range", format!("bytes={offset}-{last}"))];
+        let for_content = Duration::from_secs((length / MIN_DOWNLOAD_SPEED) as u64);
+        let request = BucketRequest { headers: &headers, ..BucketRequest::new("GET", key) };
+        let request = BucketRequest { attempt: request.attempt + for_content, ..request };
+        match self.connection().await?.send(request).await {
+            Err(failure) if failure.is_missing() || failure.is_of_range() => Ok(None),
+            Err(failure) => Err(failure),
+            Ok(reply) if reply.is_range() && reply.content.len() <= length => Ok(Some(reply.content)),
+            Ok(_) => Err(BucketFailure::broken("the bucket did not return the requested range of an object")),
+        }
     }
 
     /// Deletes an object. Deleting one that does not exist is a no-op. Takes one request.
