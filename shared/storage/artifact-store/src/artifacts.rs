@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::bucket::MIN_PART_BYTES;
+use bytes::Bytes;
 use mlflow_api::logged_models::FileInfo;
 use mlflow_api::{Error, ErrorCode, Result};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
@@ -260,6 +261,15 @@ impl Location {
     /// The errors of the backend.
     pub async fn download(&self, path: &ArtifactPath) -> Result<Download> {
         self.place.download(self.below.join(path)).await
+    }
+
+    /// Reads a whole file of at most `most` bytes for the server itself, or returns `None` if there is
+    /// no such file ([`ArtifactBackend::read`]).
+    ///
+    /// # Errors
+    /// The errors of the backend.
+    pub async fn read(&self, path: &ArtifactPath, most: usize) -> Result<Option<Bytes>> {
+        self.place.read(self.below.join(path), most).await
     }
 
     /// Returns whether clients may read files by presigned URLs.
