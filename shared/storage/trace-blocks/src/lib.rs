@@ -23,6 +23,7 @@ mod groups;
 mod item_encoding;
 mod partition_lock;
 mod protocol_times;
+mod trace_file;
 mod trace_key;
 mod trace_spans;
 
@@ -35,5 +36,6 @@ pub use columns::TraceColumns;
 pub use groups::SpanGroup;
 pub use partition_lock::{LOCK_DURATION_MS, PartitionLock};
 pub use protocol_times::{LOCK_USE_DURATION, MAX_RELIABLE_MARK_AGE, PACKING_DELAY, QUIET_MARK_AGE, SETTLED_SPAN_AGE};
+pub use trace_file::{TraceFile, is_in_file, read_archived_spans, trace_tag};
 pub use trace_key::{TraceKey, TracePartition, day_of};
 pub use trace_spans::{LargeTraceTurn, TraceSpans, read_few_spans, read_trace_spans};
