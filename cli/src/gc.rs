@@ -134,6 +134,9 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             outcome = outcome.and(retention.remove_rest(&workspaces, workspace).await);
         }
     }
+    if is_all {
+        outcome = outcome.and(retention.archive_to_files(&names, &progress).await);
+    }
     progress.bar.finish_and_clear();
     outcome.map_err(failed)?;
     match progress.kept.into_inner().unwrap_or_else(PoisonError::into_inner) {
@@ -251,6 +254,10 @@ impl RemovalReport for Progress {
         let outcome =
             format!("Metric histories of {runs} runs of experiment {experiment} have been permanently deleted.");
         self.bar.suspend(|| print_line(&outcome));
+    }
+
+    fn archived_traces(&self, experiment: ExperimentId, traces: u64) {
+        self.bar.suspend(|| print_line(&format!("{traces} traces of experiment {experiment} were archived to files.")));
     }
 
     fn kept_files(&self, experiment: ExperimentId, why: &str) {

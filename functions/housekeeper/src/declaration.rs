@@ -17,7 +17,8 @@ pub const FUNCTION: Function = Function {
         indexes: Indexes::Only(&["LSI1", "LSI2"]),
         why: "It finds what is deleted or expired, and removes it.",
     }),
-    bucket: &[BucketRight::List, BucketRight::Delete],
+    // It writes the files of archived traces.
+    bucket: &[BucketRight::List, BucketRight::Change],
     settings: &[EnvironmentSetting::Artifacts],
     // The function gets a whole core, so that it deletes as much as possible within the time limit
     // of a call.

@@ -21,8 +21,9 @@ impl Retention {
     /// Deletes the entities, traces and histories that the policies no longer keep in each
     /// workspace, what requests to the registries of MCP servers and skills have left unfinished, and
     /// the contents of workspaces that were deleted together with their contents.
-    /// Takes at most `longest`: half of it for deleted entities, and the remaining time for traces
-    /// and then for histories. Returns whether everything was completed. If one workspace fails,
+    /// Also archives traces to files. Takes at most `longest`: half of it for deleted entities, and the
+    /// remaining time for expired traces, then half of what remains for archived traces, and the rest
+    /// for histories. Returns whether everything was completed. If one workspace fails,
     /// the others are still processed.
     ///
     /// Without policies, sends one request for the list of workspaces, three for the registries, and
@@ -42,8 +43,10 @@ impl Retention {
         let rest = longest.saturating_sub(begin.age());
         let traces = within(rest, Box::pin(self.remove_all_expired(&names, report))).await;
         let rest = longest.saturating_sub(begin.age());
+        let archived = within(rest / 2, Box::pin(self.archive_to_files(&names, report))).await;
+        let rest = longest.saturating_sub(begin.age());
         let histories = within(rest, Box::pin(self.remove_all_old_histories(&names, now, report))).await;
-        Ok(deleted? && traces? && histories?)
+        Ok(deleted? && traces? && archived? && histories?)
     }
 
     async fn remove_all_deleted(
