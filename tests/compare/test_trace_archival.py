@@ -82,7 +82,13 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     environment = {"MLFLOW_TRACE_ARCHIVAL_CONFIG": str(config)}
     served = ("--artifacts-destination", str(directories["stock"]))
     stock = StockMlflow(root / "stock", artifact_options=served, environment=environment)
-    ours = ServerlessMlflow(root / "ours", options=("--artifacts-destination", str(directories["ours"])), artifact_root="mlflow-artifacts:/")
+
+    def start() -> ServerlessMlflow:
+        options = ("--artifacts-destination", str(directories["ours"]))
+        return ServerlessMlflow(root / "ours", options=options, artifact_root="mlflow-artifacts:/")
+
+    # The first start creates the table. A running server would notice new settings after a minute.
+    start().stop()
     place = ["--data", str(root / "ours/data")]
 
     def program(*arguments: str) -> None:
@@ -90,6 +96,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
 
     program("config", "set", "trace-archival-location", f"file://{directories['ours']}/archive", "--yes")
     program("config", "set", "trace-archival-allowlist", "0", "--yes")
+    ours = start()
 
     def archive() -> None:
         database = f"sqlite:///{stock_database(root / 'stock')}"
