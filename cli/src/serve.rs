@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use access::AllowAll;
+use artifact_store::{Archive, ArtifactStore};
 use axum::serve::ListenerExt;
 use clap::{Args, ValueEnum};
 use deliver::LocalDeliverer;
@@ -159,6 +160,18 @@ impl Options {
     }
 }
 
+impl Options {
+    /// Returns the indexer of a table, without its deliverer of events.
+    async fn indexer(&self, table: Table, artifacts: &ArtifactStore) -> Result<Indexer, Failure> {
+        let layout = entities::layout::of(&table).await?;
+        let indexer = Indexer::new(table)
+            .with_layout(layout)
+            .with_interval(Duration::from_millis(self.run_indexing_interval))
+            .with_archive(Archive::new(artifacts.clone()));
+        Ok(if self.workspaces { indexer.with_usage_counter() } else { indexer })
+    }
+}
+
 /// Checks that clients store artifacts through the server, which checks grants.
 fn check_artifacts_are_guarded(artifact_root: &str) -> Result<(), Failure> {
     if artifact_root.starts_with("mlflow-artifacts:") {
@@ -209,12 +222,12 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let webhooks = options.webhooks.open(&table)?;
     let password_policy = options.sign_on.password_policy(mode == AuthMode::Basic)?;
     // Without users, everybody who can reach this address has full access.
-    let around = Environment::new(Arc::new(AllowAll), table.clone()).with_artifacts(&artifact_root, artifacts);
+    let around = Environment::new(Arc::new(AllowAll), table.clone()).with_artifacts(&artifact_root, artifacts.clone());
     let around = Environment {
         is_new_table,
         max_artifact_bytes: options.max_artifact_size,
         working_directory: Some(directory),
-        ui: (!options.no_ui).then_some(UiFiles { directory: ui_directory(options.ui), bucket: elsewhere }),
+        ui: (!options.no_ui).then_some(UiFiles { directory: ui_directory(options.ui.clone()), bucket: elsewhere }),
         secret_keys: webhooks.keys,
         outbound_policy: webhooks.policy,
         deliverer: Some(webhooks.deliverer.clone()),
@@ -225,7 +238,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         AuthMode::None => around,
         AuthMode::Basic => around
             .with_users(table.clone(), access.clone(), options.default_permission)
-            .with_creators(options.creators)
+            .with_creators(options.creators.clone())
             .with_password_policy(password_policy),
     };
     let around = if options.workspaces { around.with_workspaces() } else { around };
@@ -255,8 +268,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let interval = Duration::from_millis(options.run_indexing_interval);
     let index_table =
         embedded.as_ref().map_or_else(|| table.clone(), |engine| feed::table_to_index(engine, table.name()));
-    let indexer = Indexer::new(index_table).with_interval(interval).with_webhooks(webhooks.deliverer.clone());
-    let indexer = if options.workspaces { indexer.with_usage_counter() } else { indexer };
+    let indexer = options.indexer(index_table, &artifacts).await?.with_webhooks(webhooks.deliverer.clone());
     let (housekeeping, feed) = if let Some(engine) = embedded {
         let housekeeping = tokio::spawn(housekeeping::run(
             engine.clone(),

@@ -63,7 +63,7 @@ class Servers:
         return [self._answer(name, requests.request(method, url + path, timeout=60, **arguments)) for name, url in (("stock", self.stock), ("ours", self.ours))]
 
     def _answer(self, name: str, response: requests.Response) -> tuple[int, Any]:
-        text = response.text.replace(str(self.directories[name]), "DIRECTORY")
+        text = response.content.decode().replace(str(self.directories[name]), "DIRECTORY")
         try:
             return response.status_code, json.loads(text)
         except ValueError:

@@ -49,10 +49,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use crate::trace_packing::PackingThresholds;
-use crate::trace_packing::{PackingSchedule, add_partitions, pack_partition, packing_request};
+use crate::trace_packing::{PackingSchedule, PackingScope, add_partitions, pack_partition, packing_request};
 use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
 pub use declaration::FUNCTION;
 use entities::indexed_fields_setting::IndexedFieldsSetting;
+use entities::layout::POINTER_LAYOUT;
 use entities::webhooks::WebhookDeliverer;
 use entities::{Moment, RunLocation};
 use futures::FutureExt;
@@ -62,7 +63,7 @@ use run_index::{ListDirectory, RunIndex};
 pub use schedule::DEFAULT_INTERVAL;
 pub use stream_batch::{IndexerEvent, StreamBatch};
 use table::{Condition, Failure, Item, Result, Table};
-use trace_blocks::{PACKING_DELAY, TraceKey, TracePartition};
+use trace_blocks::{PACKING_DELAY, TracePartition};
 
 use access_errors::AccessErrors;
 use record_failures::RecordFailures;
@@ -96,6 +97,8 @@ const MAX_PACKING_DURATION: Duration = Duration::from_secs(20);
 pub struct Indexer {
     table: Table,
     archive: Archive,
+    /// Whether pointers may replace the documents of packed traces.
+    releases: bool,
     index: RunIndex,
     schedule: IndexingSchedule,
     attempts: RecordFailures,
@@ -118,6 +121,7 @@ impl Indexer {
             webhooks: WebhookQueues::of(table.clone()),
             table,
             archive: Archive::default(),
+            releases: true,
             schedule: IndexingSchedule::default(),
             attempts: RecordFailures::default(),
             access_errors: AccessErrors::default(),
@@ -165,6 +169,14 @@ impl Indexer {
     #[must_use]
     pub fn with_archive(mut self, archive: Archive) -> Self {
         self.archive = archive;
+        self
+    }
+
+    /// Sets the layout of the table, which is the current one by default. In a table with an earlier
+    /// layout, packed traces keep their own documents and spans.
+    #[must_use]
+    pub fn with_layout(mut self, layout: i64) -> Self {
+        self.releases = layout >= POINTER_LAYOUT;
         self
     }
 
@@ -268,15 +280,15 @@ impl Indexer {
         add_partitions(&self.table, work.marked.crowded_days(), || self.schedule.now()).await;
         // Packing comes last because it takes longest.
         let begin_packing = Moment::now();
-        let packings = work.traces_to_pack().map(|(partition, from)| async move {
+        let packings = work.traces_to_pack().map(|(partition, scope)| async move {
             let packed = if begin_packing.age() > MAX_PACKING_DURATION || begin.age() > MAX_DURATION {
                 // The time for packing is over, so packing of the partition is requested again. The
                 // stream delivers the new request after its other records.
-                self.table.put(packing_request(&partition, from.as_ref()), &Condition::Always).await
+                self.table.put(packing_request(&partition, &scope), &Condition::Always).await
             } else {
-                self.pack_or_postpone(partition, from.as_ref()).await
+                self.pack_or_postpone(partition, &scope).await
             };
-            (RecordSubject::TracesToPack(partition, from), packed)
+            (RecordSubject::TracesToPack(partition, scope), packed)
         });
         // A pass pauses after each block to reduce the load on its partition, and other passes run
         // during the pause. All passes run to completion, because each of them holds a lock.
@@ -322,8 +334,8 @@ impl Indexer {
 
     /// Packs a partition of traces. If that fails, it is retried some minutes later, so that other
     /// changes do not wait for it.
-    async fn pack_or_postpone(&self, partition: TracePartition, from: Option<&TraceKey>) -> Result<()> {
-        let packed = AssertUnwindSafe(self.pack_traces(partition, from)).catch_unwind().await;
+    async fn pack_or_postpone(&self, partition: TracePartition, scope: &PackingScope) -> Result<()> {
+        let packed = AssertUnwindSafe(self.pack_traces(partition, scope)).catch_unwind().await;
         let Err(failure) = packed.unwrap_or_else(|_| Err(Failure::Unexpected("a panic".to_owned()))) else {
             return Ok(());
         };
@@ -335,16 +347,20 @@ impl Indexer {
         self.pack_later(&[partition], PACKING_DELAY).await
     }
 
-    /// Packs a partition of traces, beginning at a mark or at the oldest one. If marks are left, or
-    /// if some were too recent to be packed, schedules another check of the partition.
-    async fn pack_traces(&self, partition: TracePartition, from: Option<&TraceKey>) -> Result<()> {
+    /// Packs a partition of traces. If marks are left, or if some were too recent to be packed,
+    /// schedules another check of the partition.
+    async fn pack_traces(&self, partition: TracePartition, scope: &PackingScope) -> Result<()> {
+        let (thresholds, now) = (self.packing_thresholds, self.schedule.now());
+        let thresholds = if scope.is_all { thresholds.for_few_traces() } else { thresholds };
+        let from = scope.from.as_ref();
         let again =
-            pack_partition(&self.table, &self.archive, partition, from, self.packing_thresholds, self.schedule.now())
+            Box::pin(pack_partition(&self.table, &self.archive, partition, from, thresholds, self.releases, now))
                 .await?;
         if let Some(from) = &again.from {
             // The rest of the partition is packed later: the stream delivers the new request after
             // its other records.
-            self.table.put(packing_request(&partition, Some(from)), &Condition::Always).await?;
+            let rest = PackingScope { from: Some(from.clone()), is_all: scope.is_all };
+            self.table.put(packing_request(&partition, &rest), &Condition::Always).await?;
         }
         match again.within {
             Some(ms) => self.pack_later(&[partition], ms).await,
@@ -429,7 +445,7 @@ impl UnfinishedWork {
         let runs = sorted.now.iter().chain(sorted.later.iter().map(|(at, _)| at)).cloned().map(RecordSubject::Run);
         let traces = work.marked_traces().map(RecordSubject::MarkedTraces);
         let traces =
-            traces.chain(work.traces_to_pack().map(|(partition, from)| RecordSubject::TracesToPack(partition, from)));
+            traces.chain(work.traces_to_pack().map(|(partition, scope)| RecordSubject::TracesToPack(partition, scope)));
         let events = work.webhook_events().cloned().map(RecordSubject::WebhookEvent);
         let undone = runs.chain(work.removed().cloned()).chain(traces).chain(events);
         Self { undone: undone.collect(), failed: Vec::new() }

@@ -30,8 +30,8 @@ async fn serve() -> Result<(), Error> {
         Err(_) => DEFAULT_INTERVAL,
     };
     let table = Table::from_environment().await?;
-    entities::layout::check(&table).await?;
-    let indexer = Indexer::new(table).with_interval(interval);
+    let layout = entities::layout::of(&table).await?;
+    let indexer = Indexer::new(table).with_interval(interval).with_layout(layout);
     let indexer = match LambdaDeliverer::of_stack(fts_indexer::FUNCTION.name).await {
         Ok(deliverer) => indexer.with_webhooks(Arc::new(deliverer)),
         Err(error) => {

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::trace_packing::{packing_request, partition_of_row};
+use crate::trace_packing::{PackingScope, packing_request, partition_of_row};
 use entities::{IndexingState, MarkUpdate, Moment, RunLocation};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Ascending, Key, Segment, Shard, rows};
@@ -103,7 +103,7 @@ impl Indexer {
             }
         }
         let partitions: BTreeSet<_> = known.iter().filter_map(partition_of_row).collect();
-        later.extend(partitions.iter().map(|partition| packing_request(partition, None)));
+        later.extend(partitions.iter().map(|partition| packing_request(partition, &PackingScope::default())));
         self.table.write_many(later, &[]).await?;
         let asked: Vec<_> = now.iter().map(|at| self.request_indexing(at)).collect();
         let asks = !asked.is_empty();

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::trace_packing::MarkTimes;
+use crate::trace_packing::{MarkTimes, PackingScope};
 use crate::webhook_events::AnnouncedEvent;
-use entities::attributes::{Attribute, FROM, HOOK, NAME, START_TIME, Scalar, TO_PACK, WORKSPACE};
+use entities::attributes::{ALL, Attribute, FROM, HOOK, NAME, START_TIME, Scalar, TO_PACK, WORKSPACE};
 use entities::{DocumentAttributes, IndexingState, RunLocation, workspace_named};
 use key_schema::definition::Index;
 use key_schema::{Key, rows};
@@ -52,8 +52,8 @@ pub(crate) enum RecordSubject {
     RemovedDataset(EvaluationDatasetId),
     /// A partition in which a trace was marked.
     MarkedTraces(TracePartition),
-    /// A partition of traces to be packed, beginning at a mark or at the oldest one.
-    TracesToPack(TracePartition, Option<TraceKey>),
+    /// A partition of traces to be packed.
+    TracesToPack(TracePartition, PackingScope),
     /// An event for webhooks.
     WebhookEvent(AnnouncedEvent),
 }
@@ -152,11 +152,10 @@ impl BatchWork {
         })
     }
 
-    /// Returns the partitions of traces to be packed, each with the mark at which packing begins,
-    /// if one is given.
-    pub(crate) fn traces_to_pack(&self) -> impl Iterator<Item = (TracePartition, Option<TraceKey>)> {
+    /// Returns the partitions of traces to be packed.
+    pub(crate) fn traces_to_pack(&self) -> impl Iterator<Item = (TracePartition, PackingScope)> {
         self.subjects.iter().filter_map(|(subject, _)| match subject {
-            RecordSubject::TracesToPack(partition, from) => Some((*partition, from.clone())),
+            RecordSubject::TracesToPack(partition, scope) => Some((*partition, scope.clone())),
             _ => None,
         })
     }
@@ -229,7 +228,8 @@ fn traces_subject(key: &Key, image: &Image<'_>) -> Option<RecordSubject> {
     if rows::TraceMark::parse(key).is_some() {
         return Some(RecordSubject::MarkedTraces(partition));
     }
-    Some(RecordSubject::TracesToPack(partition, image.get(FROM).and_then(TraceKey::parse)))
+    let scope = PackingScope { from: image.get(FROM).and_then(TraceKey::parse), is_all: image.has(ALL) };
+    Some(RecordSubject::TracesToPack(partition, scope))
 }
 
 fn removed(key: &Key, workspace: Workspace, name: &str, started: Option<i64>) -> Option<RecordSubject> {

@@ -71,7 +71,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         return report_end(&report, options.is_dry_run());
     };
     let (context, engine) = options.open(source).await?;
-    let indexing = LocalIndexing::start(engine, &context.table);
+    let indexing = LocalIndexing::start(engine, &context.table).await?;
     let imported = Box::pin(import_all(&context, &indexing)).await;
     indexing.stop().await;
     let experiments = imported?;

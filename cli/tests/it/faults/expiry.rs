@@ -52,16 +52,16 @@ pub(crate) async fn is_kept(site: &TestEnvironment) -> impl Fn(&TracePartition) 
     move |partition| since.of(partition.experiment).is_none_or(|since| partition.day >= day_of(since))
 }
 
-fn id(number: u32) -> String {
+pub(crate) fn id(number: u32) -> String {
     format!("tr-{number:032x}")
 }
 
-async fn sent(api: &TestClient, method: &str, path: &str, body: Value) -> Value {
+pub(crate) async fn sent(api: &TestClient, method: &str, path: &str, body: Value) -> Value {
     api.call_at(method, path, body.to_string()).await.ok()
 }
 
 /// Creates a trace with two spans in a session.
-async fn make(api: &TestClient, experiment: &str, number: u32, began: i64) {
+pub(crate) async fn make(api: &TestClient, experiment: &str, number: u32, began: i64) {
     let nanos = |ms: i64| (ms * 1_000_000).to_string();
     let span = |span: i64, parent: &str| {
         json!({

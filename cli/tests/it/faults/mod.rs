@@ -1,6 +1,7 @@
 //! All writes of all functions, while the table throttles, loses responses, disconnects and
 //! processes batches only partially.
 
+mod archiving;
 mod expiry;
 mod model;
 pub(crate) mod packing;

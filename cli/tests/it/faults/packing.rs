@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use artifact_store::Archive;
 use entities::attributes::TO_PACK;
 use fts_indexer::{Indexer, PackingThresholds, StreamBatch};
 use key_schema::{Key, rows};
@@ -28,6 +29,11 @@ pub(crate) fn timed<T>(test: impl Future<Output = T>) -> T {
 
 /// Creates a fresh indexer that makes blocks of one or two traces.
 pub(crate) fn indexer(table: &Table) -> Indexer {
+    indexer_with_archive(table, &Archive::default())
+}
+
+/// Creates an indexer like [`indexer`], with an archive.
+pub(crate) fn indexer_with_archive(table: &Table, archive: &Archive) -> Indexer {
     let packing = PackingThresholds {
         min_new_marks: 1,
         min_changed_marks: 1,
@@ -35,7 +41,7 @@ pub(crate) fn indexer(table: &Table) -> Indexer {
         pause: Duration::ZERO,
         ..PackingThresholds::default()
     };
-    Indexer::new(table.clone()).with_packing_thresholds(packing)
+    Indexer::new(table.clone()).with_packing_thresholds(packing).with_archive(archive.clone())
 }
 
 /// Returns the keys of all items.
@@ -65,6 +71,11 @@ pub(crate) async fn counts(site: &TestEnvironment) -> Counts {
 /// Lets time pass, and packs all partitions that have marks, as if the packing requests had arrived
 /// over the stream.
 pub(crate) async fn pass(site: &TestEnvironment) {
+    pass_with_archive(site, &Archive::default()).await;
+}
+
+/// Packs like [`pass`], on a site whose old traces may be archived.
+pub(crate) async fn pass_with_archive(site: &TestEnvironment, archive: &Archive) {
     runtime::clock::sleep(STEP).await;
     let keys = keys(site).await;
     let marks = keys.iter().filter(|key| rows::TraceMark::parse(key).is_some());
@@ -79,6 +90,6 @@ pub(crate) async fn pass(site: &TestEnvironment) {
         } })
     };
     let records = partitions.iter().map(record).collect();
-    let answer = indexer(&site.table).handle(StreamBatch { records }).await;
+    let answer = indexer_with_archive(&site.table, archive).handle(StreamBatch { records }).await;
     assert!(answer.batch_item_failures.is_empty(), "{answer:?}");
 }

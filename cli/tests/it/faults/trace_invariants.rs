@@ -3,15 +3,18 @@
 use artifact_store::Archive;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use entities::{StoredTrace, read_traces};
+use entities::StoredTrace;
 use key_schema::{Key, rows};
 use mlflow_api::{ExperimentId, TraceId};
 use test_site::{TestEnvironment, key_of};
-use trace_blocks::{LargeTraceTurn, TraceKey, TracePartition, read_block_spans, read_blocks, read_trace_spans};
+use trace_blocks::{
+    LargeTraceTurn, TraceKey, TracePartition, read_block_spans, read_blocks, read_trace_spans, read_traces,
+};
 
 /// Documents, marks and blocks of a site.
 struct Whole<'a> {
     site: &'a TestEnvironment,
+    archive: &'a Archive,
     traces: HashMap<TraceId, StoredTrace>,
     marks: BTreeMap<TracePartition, BTreeSet<TraceKey>>,
     /// Traces that a mark or a block refers to, by experiment.
@@ -34,7 +37,12 @@ struct Whole<'a> {
 /// While a day is being emptied, because some of its traces are past their retention, only the last
 /// rule applies to it.
 pub(crate) async fn check(site: &TestEnvironment, is_kept: impl Fn(&TracePartition) -> bool) -> Result<(), String> {
-    looked_at(site, is_kept, false).await
+    looked_at(site, &Archive::default(), is_kept, false).await
+}
+
+/// Checks the rules of [`check`] for a site whose old traces may be archived.
+pub(crate) async fn check_with_archive(site: &TestEnvironment, archive: &Archive) -> Result<(), String> {
+    looked_at(site, archive, |_| true, false).await
 }
 
 /// Checks the rules of [`check`] for a site on which an export may have been interrupted.
@@ -42,11 +50,12 @@ pub(crate) async fn check_cut_off(
     site: &TestEnvironment,
     is_kept: impl Fn(&TracePartition) -> bool,
 ) -> Result<(), String> {
-    looked_at(site, is_kept, true).await
+    looked_at(site, &Archive::default(), is_kept, true).await
 }
 
 async fn looked_at(
     site: &TestEnvironment,
+    archive: &Archive,
     is_kept: impl Fn(&TracePartition) -> bool,
     is_cut_off: bool,
 ) -> Result<(), String> {
@@ -54,7 +63,7 @@ async fn looked_at(
     let ids: Vec<_> = keys.iter().filter_map(|key| Some(rows::Trace::parse(key)?.trace)).collect();
     let traces = read_traces(&site.table, &ids.iter().collect::<Vec<_>>()).await.map_err(|error| error.to_string())?;
     let (marks, named, packed) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-    let mut whole = Whole { site, traces, marks, named, is_cut_off, packed };
+    let mut whole = Whole { site, archive, traces, marks, named, is_cut_off, packed };
     for key in keys.iter().filter(|key| rows::TraceMark::parse(key).is_some()) {
         let (partition, place) = (TracePartition::of_key(key).unwrap(), TraceKey::of_key(key).unwrap());
         whole.named.insert((partition.experiment, place.trace.clone()));
@@ -87,17 +96,19 @@ impl Whole<'_> {
                     return Err(format!("{id} is in a block that does not own its place"));
                 }
                 if is_kept && !self.is_marked(&partition, &place) {
-                    if self.traces.get(&id) != Some(&trace) {
-                        return Err(format!("{id} is not as its block says: {:?}", self.traces.get(&id)));
+                    let own = self.traces.get(&id);
+                    if own != Some(&trace) && own != Some(&StoredTrace::behind_pointer(&trace)) {
+                        return Err(format!("{id} is not as its block says: {own:?}"));
                     }
                     wanted.push(id);
                 }
             }
             let asked: Vec<_> = wanted.iter().map(|trace| (&block, trace)).collect();
             let spans =
-                read_block_spans(table, &Archive::default(), &asked).await.map_err(|failure| format!("{failure:?}"))?;
+                read_block_spans(table, self.archive, &asked).await.map_err(|failure| format!("{failure:?}"))?;
             for trace in wanted {
-                let own = read_trace_spans(table, partition.experiment, &trace, &LargeTraceTurn::default()).await;
+                let trace_now = &self.traces[&trace];
+                let own = read_trace_spans(table, &Archive::default(), trace_now, &LargeTraceTurn::default()).await;
                 let own = own.map_err(|error| error.to_string())?;
                 if spans.get(&trace) != Some(&*own) && !self.is_cut_off {
                     return Err(format!("the spans of {trace} are not as its block says"));

@@ -6,7 +6,7 @@
 //! its consumer, so that no other process packs the partition at the same time. [`packing_pass`]
 //! groups the partition's marks by the blocks whose ranges contain them ([`block_ends`]).
 //! [`new_blocks`] creates new blocks, and [`block_rewrite`] changes existing ones.
-//! [`trace_documents`] and [`span_reader`] read the traces, [`block_sizes`] calculates how many of
+//! [`archived_day`] keeps track of days whose spans have been archived. [`trace_documents`] and [`span_reader`] read the traces, [`block_sizes`] calculates how many of
 //! them fit into a block, and [`block_writer`] writes blocks and deletes marks. [`mark_rate`]
 //! counts the marks that a partition receives, and [`add_partitions()`] gives a day more
 //! partitions.
@@ -18,6 +18,7 @@
 //! been put again. A mark is packed only if it is quiet, that is, if it was put some minutes ago. A
 //! lock excludes a second packer, and also the removal of the experiment or of expired traces.
 
+mod archived_day;
 mod block_ends;
 mod block_rewrite;
 mod block_sizes;
@@ -39,7 +40,7 @@ use trace_blocks::{MAX_TRACES, TraceKey, TracePartition};
 
 pub(crate) use mark_rate::MarkTimes;
 pub(crate) use packing_pass::pack_partition;
-pub(crate) use packing_requests::{PackingSchedule, packing_request, partition_of_row, row_of};
+pub(crate) use packing_requests::{PackingSchedule, PackingScope, packing_request, partition_of_row, row_of};
 pub(crate) use partition_growth::add_partitions;
 
 /// Maximum number of marks of a block that are processed together. Together with the block's
@@ -83,6 +84,14 @@ impl Default for PackingThresholds {
     }
 }
 
+impl PackingThresholds {
+    /// Returns the thresholds for packing traces even if they are few.
+    #[must_use]
+    pub(crate) fn for_few_traces(self) -> Self {
+        Self { min_new_marks: 1, min_changed_marks: 1, ..self }
+    }
+}
+
 /// A quiet mark, that is, a mark that was put long enough ago for its trace to be packed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mark {
@@ -98,6 +107,9 @@ struct Packer<'a> {
     archive: &'a Archive,
     partition: TracePartition,
     thresholds: PackingThresholds,
+    /// Whether pointers may replace the documents of packed traces, which earlier layouts do not
+    /// have.
+    releases: bool,
     /// Start of the pass, in ms. `begin` is the start according to this process's monotonic clock.
     now: i64,
     begin: Moment,

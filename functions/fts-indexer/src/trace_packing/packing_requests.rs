@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use entities::attributes::{FROM, TO_PACK};
+use entities::attributes::{ALL, FROM, TO_PACK};
 use entities::now_ms;
 use key_schema::{Ascending, Key, Segment, Shard, rows};
 use table::{Item, number, text};
@@ -15,6 +15,15 @@ const TRACES_KIND: &str = "traces";
 /// Maximum number of partitions whose rows are cached. If a partition is evicted, its row is
 /// written once more.
 const MAX_CACHED_PARTITIONS: usize = 50_000;
+
+/// Which marks of a partition are packed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct PackingScope {
+    /// The mark at which packing begins. `None` to begin with the oldest one.
+    pub(crate) from: Option<TraceKey>,
+    /// Whether traces are packed even if they are few, because the day is being archived.
+    pub(crate) is_all: bool,
+}
 
 /// A per-process cache of the partitions that have a row which schedules their packing. Cheap to
 /// clone.
@@ -64,16 +73,16 @@ pub(crate) fn partition_of_row(key: &Key) -> Option<TracePartition> {
     Some(TracePartition { experiment: row.experiment, day: Ascending::read(day)?.0, shard: shard.parse().ok()? })
 }
 
-/// Returns the row that requests the stream's consumer to pack a partition, beginning at the given
-/// mark or at the oldest one. The row contains the current time, so that each request changes it
-/// and therefore appears in the stream.
+/// Returns the row that requests the stream's consumer to pack a partition. The row contains the
+/// current time, so that each request changes it and therefore appears in the stream.
 #[must_use]
-pub(crate) fn packing_request(partition: &TracePartition, from: Option<&TraceKey>) -> Item {
+pub(crate) fn packing_request(partition: &TracePartition, scope: &PackingScope) -> Item {
     let item = Item::new(partition.packing_key()).with(TO_PACK, number(now_ms()));
-    match from {
+    let item = match &scope.from {
         Some(from) => item.with(FROM, text(from.text())),
         None => item,
-    }
+    };
+    if scope.is_all { item.with(ALL, number(1)) } else { item }
 }
 
 #[cfg(test)]

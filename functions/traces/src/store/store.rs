@@ -48,6 +48,12 @@ impl Store {
         }
     }
 
+    /// Replaces the archive, which is next to the artifacts by default. For tests.
+    #[must_use]
+    pub fn with_archive(self, archive: Archive) -> Self {
+        Self { archive, ..self }
+    }
+
     /// Makes the store record the sizes of spans, because usage is counted per workspace.
     #[must_use]
     pub fn in_workspaces(self) -> Self {

@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use artifact_store::ArtifactStore;
 use entities::trace_archival::{ArchivalAge, ArchivalSettingChange, ArchiveRequest, TraceArchivalSetting};
+use fts_indexer::{Indexer, PackingThresholds};
 use mlflow_api::Workspace;
 use retention::{LogReport, Retention};
 use serde_json::{Value, json};
 use table::Table;
 use test_site::all_troubles;
 
+use crate::expiry::set_tag;
 use crate::marks::timed;
 use crate::server::{ALL, Server, Site, id, info, span};
-use crate::test_packer::pack_all;
+use crate::stream_consumer;
 
 const NOW: &str = "mlflow.trace.archiveNow";
 
@@ -59,6 +61,21 @@ fn file(directory: &Path, number: u32) -> std::path::PathBuf {
     directory.join(format!("0/traces/{}/artifacts/traces.pb", id(number)))
 }
 
+/// Packs all quiet traces into blocks.
+async fn pack(site: &Site) {
+    let packing = PackingThresholds {
+        min_new_marks: 1,
+        min_changed_marks: 1,
+        max_traces: 8,
+        pause: Duration::ZERO,
+        ..PackingThresholds::default()
+    };
+    let indexer = Indexer::new(site.table.clone()).with_packing_thresholds(packing);
+    stream_consumer::pack(site, &indexer).await;
+    let (blocks, marks) = stream_consumer::counted(site).await;
+    assert!(blocks > 0 && marks == 0, "{blocks} blocks, {marks} marks");
+}
+
 async fn quiet() {
     runtime::clock::sleep(Duration::from_mins(15)).await;
 }
@@ -76,7 +93,7 @@ fn archived_traces_are_read_from_their_files() {
             assert_eq!(before["spans"].as_array().unwrap().len(), 2);
             quiet().await;
             if is_packed {
-                pack_all(&site, 2).await;
+                pack(&site).await;
             }
             request(&server, "{}").await;
             archive(&site.table, directory.path()).await.unwrap();
@@ -109,7 +126,7 @@ fn archived_traces_are_read_from_their_files() {
                     assert_eq!(server.found(&["0"], filter, "", 10).await.len(), expected, "{filter}");
                 }
                 quiet().await;
-                pack_all(&site, 2).await;
+                pack(&site).await;
             }
 
             let refused = server.export(&[span(1, 3, None, 1, 2), span(2, 3, None, 1, 2)]).await;
@@ -191,6 +208,19 @@ fn a_location_archives_old_traces() {
         let before = site.dump().await;
         archive(&site.table, directory.path()).await.unwrap();
         assert_eq!(site.dump().await, before);
+
+        // The file of a trace that a client has deleted is removed, and so is that of an expired trace.
+        let written = |number: u32| directory.path().join(format!("old/0/traces/{}/artifacts/traces.pb", id(number)));
+        std::fs::create_dir_all(written(7).parent().unwrap()).unwrap();
+        std::fs::write(written(7), "x").unwrap();
+        let retention = Retention::new(site.table.clone(), ArtifactStore::in_directory(directory.path()));
+        retention.remove_trace_files(&Workspace::default(), &LogReport).await.unwrap();
+        assert_eq!([1, 7].map(|number| written(number).exists()), [true, false]);
+        quiet().await;
+        set_tag(&server, "0", "1d").await;
+        retention.remove_expired_traces(&Workspace::default(), &LogReport).await.unwrap();
+        assert!(!written(1).exists());
+        server.get_at(&format!("{ALL}/{}", id(1)), &[]).await.missing();
     });
 }
 
@@ -205,7 +235,7 @@ fn an_archival_may_stop_anywhere() {
             }
             quiet().await;
             if is_packed {
-                pack_all(&site, 2).await;
+                pack(&site).await;
             }
             request(&server, "{}").await;
             let before = [get(&server, 1).await["spans"].take(), get(&server, 2).await["spans"].take()];

@@ -6,6 +6,7 @@
 //!
 //! | module | what it contains |
 //! |---|---|
+//! | [`archived_objects`] | which objects of the archive exist, and when they are deleted |
 //! | [`documents`] | documents that are changed in parts: params and tags in maps, or in rows |
 //! | [`experiments`] | whether an experiment and its runs may be written to, and leases on that |
 //! | [`trace_retention`] | how long traces are kept |
@@ -17,6 +18,7 @@
 //! | [`indexed_fields_setting`] | the indexed fields of an experiment |
 //! | [`layout`], [`migration`] | the layout's version, and the steps from one version to the next |
 
+pub mod archived_objects;
 pub mod chart;
 mod chart_progress;
 mod client_request;
@@ -51,6 +53,7 @@ mod searchable_run;
 mod stage;
 mod trace;
 pub mod trace_archival;
+mod trace_pointer;
 pub mod trace_retention;
 mod trace_stub;
 mod unreadable_item;
@@ -94,7 +97,8 @@ pub use searchable_run::{SearchableRun, find, searched_dataset};
 pub use stage::{
     ExperimentState, being_removed, experiment_of_name, experiment_state, run_deleted_since, run_stage, unchanged_stage,
 };
-pub use trace::{StoredTrace, judges_a_session, read_traces};
-pub use trace_stub::{TraceItem, TraceStub, read_trace_item};
+pub use trace::{StoredTrace, judges_a_session, locate_traces, read_trace_rows};
+pub use trace_pointer::{POINTER, TracePointer, TraceRow};
+pub use trace_stub::{TraceItem, TraceStub};
 pub use unreadable_item::{failed, read_all, unreadable};
 pub use workspace::{WorkspaceIdentity, closed, if_closed, in_workspace, workspace_key, workspace_named};

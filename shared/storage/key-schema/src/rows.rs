@@ -5,8 +5,8 @@
 //! reserved.
 
 use model::{
-    DatasetRecordId, EvaluationDatasetId, ExperimentId, IssueId, LabelSchemaId, McpServerName, McpVersion, ModelId,
-    ReviewQueueId, RunId, ScorerId, SkillName, TraceId, UserName, WebhookEventId, WebhookId,
+    ArchiveObject, DatasetRecordId, EvaluationDatasetId, ExperimentId, IssueId, LabelSchemaId, McpServerName,
+    McpVersion, ModelId, ReviewQueueId, RunId, ScorerId, SkillName, TraceId, UserName, WebhookEventId, WebhookId,
 };
 
 use crate::attributes::{
@@ -127,7 +127,9 @@ rows! {
     TraceDay = "EXP#" <experiment: ExperimentId> / "TRDAY#" <day: Ascending> {
         SHARDS: Count required "number of partitions",
         GREW: Number "when this number last grew, in ms",
-        FILED: Number "when all traces of the day had been archived to files, in ms"
+        FILED: Number "when all traces of the day had been archived to files, in ms",
+        PACKINGS: Number "counts the passes that packed traces of the day after it had ended; missing before the first",
+        ARCHIVED: Number "when the spans of all its blocks had been archived, in ms; removed when traces of the day are packed"
     };
     /// A trace of the experiment that may have an assessment of its session. Written before the
     /// assessment, and ignored while the trace has none.
@@ -224,7 +226,8 @@ rows! {
     /// Points of a logged model's metrics that do not fit into its metrics document.
     LoggedModelSegment = "MODEL#" <model: ModelId> / "MHIST#" <points: WideDigest> { POINTS: Bytes required "the points, packed" };
     /// A trace without its spans, a document. Its id comes from the client, so only this row says
-    /// which experiment it is in. Or a stub: links to runs that were made before the trace arrived.
+    /// which experiment it is in. Or the pointer of a packed trace, whose document is in the block
+    /// that covers its place. Or a stub: links to runs that were made before the trace arrived.
     /// Stubs are never shown.
     Trace = "TRACE#" <trace: TraceId> / "T#HEAD" {
         EXPERIMENT: ExperimentId required "its experiment",
@@ -243,6 +246,7 @@ rows! {
         SHARD: Count "the number of the partition of its day that has its mark; missing for the first",
         EDITS: Number required "counts the writes to the document, starting at a random number, so that a document that is created again has other numbers",
         EXPIRES: Number "only in a stub: when it expires, in seconds",
+        IN_BLOCK: Number "1 in the pointer of a packed trace; 2 in a document whose earlier spans are in the block that covers its place",
         ..CREATION
     };
     /// Packed spans of a trace: those of one export to this experiment, or a part of them. Keyed by
@@ -278,13 +282,16 @@ rows! {
         CORE: Bytes required "by column, packed: ids, times, durations, states, names, sessions, tokens",
         HEADS: Bytes required "the documents of its traces, packed",
         BLOCK_SPANS: Bytes required "for each item of spans: the number of traces it covers, and the digest in its key",
-        BEHIND: Text "only in a block whose newer traces were split off: the end of the block that they were moved to"
+        ARCHIVED_SPANS: Bytes "the archived spans, by digest: each with an object of the archive and a range of it",
+        BEHIND: Text "only in a block whose newer traces were split off: the end of the block that they were moved to",
+        RELEASED: Number "set if the table has no other copies of its traces: pointers have replaced their documents, unless a trace has a mark"
     };
     /// Requests that the stream's consumer packs the partition. The row is kept: if it is missing,
     /// the partition has never been packed.
     Packing = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "P" {
         TO_PACK: Number required "when packing was requested, in ms",
-        FROM: Text "the place of the mark at which the pass starts, if the previous pass ran out of time; missing to start with the oldest"
+        FROM: Text "the place of the mark at which the pass starts, if the previous pass ran out of time; missing to start with the oldest",
+        ALL: Number "set if traces are packed even if they are few, because the day is being archived"
     };
     /// The lock for packing or removing traces of the partition.
     PackingLock = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "L" {
@@ -293,8 +300,7 @@ rows! {
     };
     /// Packed spans of some traces of a block. They have partitions of their own, because the
     /// partition of the block is limited to 10 GB and needs the space for marks. The key is a hash
-    /// of the content, and the item is never rewritten. The spans are also stored with their
-    /// traces, where a reader finds them if this item is missing.
+    /// of the content, and the item is never rewritten.
     BlockSpans = "TS#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> "#" <part: Ordinal> / "S#" <digest: WideDigest> {
         CONTENT: Bytes required "for each trace, its id and its spans"
     };
@@ -730,6 +736,18 @@ rows! {
     /// row is written before the tag, and deleted after the tag was removed.
     ArchiveRequest = "ARCHIVENOW" / "E#" <experiment: ExperimentId> {
         CREATED: Number required "when the tag was set last, in ms"
+    };
+
+    // ---- objects of the archive ----
+    /// An object of the archive that has to be checked at the time in its key, in ms: it is deleted
+    /// unless the item that it was written for refers to it. Written before the object, and again
+    /// before an item drops its reference to the object.
+    ArchivedObject = "ARCHIVED" / "O#" <due: Ascending> "#" <object: ArchiveObject> {
+        REFERRER: Text required "the key of the only item that may refer to the object"
+    };
+    /// An experiment of which traces are being archived. The next pass continues with it.
+    ArchivingExperiment = "ARCHIVED" / "E#" <experiment: ExperimentId> {
+        WORKSPACE: Text "its workspace, unless that is the default one"
     };
 
     // ---- entities that are being removed permanently: the row is written first and deleted last.

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use sha2::Digest as _;
 
 use model::{
-    DatasetRecordId, EvaluationDatasetId, ExperimentId, IssueId, LabelSchemaId, McpServerName, McpVersion, ModelId,
-    ReviewQueueId, RunId, ScorerId, SkillName, TraceId, WebhookEventId, WebhookId,
+    ArchiveObject, DatasetRecordId, EvaluationDatasetId, ExperimentId, IssueId, LabelSchemaId, McpServerName,
+    McpVersion, ModelId, ReviewQueueId, RunId, ScorerId, SkillName, TraceId, WebhookEventId, WebhookId,
 };
 
 /// A value that can be encoded between two literals of a key.
@@ -324,6 +324,16 @@ impl Segment for WideDigest {
     fn read(text: &str) -> Option<Self> {
         let (high, low) = text.split_at_checked(16)?;
         Some(Self((u128::from(read_hex(high)?) << 64) | u128::from(read_hex(low)?)))
+    }
+}
+
+impl Segment for ArchiveObject {
+    fn write(&self, key: &mut String) {
+        let _ = write!(key, "{self}");
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        Self::parse(text)
     }
 }
 

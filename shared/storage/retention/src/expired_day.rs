@@ -8,10 +8,10 @@
 //! The partition's lock prevents concurrent packing. A trace that was changed recently is kept, and
 //! so is its mark. A trace is also kept if its document shows that it has moved to another day.
 
+use entities::archived_objects::drop_later;
 use entities::attributes::{ARRIVED, EDITS, MARKED_AT};
 use entities::{
-    MAX_REVIEWS_IN_TRANSACTION, StoredTrace, issue_count_writes, now_ms, read_traces, remove_late_reviews,
-    reviews_of_traces,
+    MAX_REVIEWS_IN_TRANSACTION, StoredTrace, issue_count_writes, now_ms, remove_late_reviews, reviews_of_traces,
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Key, WideDigest, rows};
@@ -20,7 +20,8 @@ use rand::RngExt;
 use runtime::clock::Moment;
 use table::{Condition, Failure, Item, Query, Write, WriteRefusal, number};
 use trace_blocks::{
-    Block, LOCK_USE_DURATION, PartitionLock, QUIET_MARK_AGE, SETTLED_SPAN_AGE, TraceKey, TracePartition,
+    Block, LOCK_USE_DURATION, PartitionLock, QUIET_MARK_AGE, SETTLED_SPAN_AGE, SpanGroup, TraceKey, TracePartition,
+    objects, read_traces,
 };
 
 use crate::report::RemovalReport;
@@ -152,9 +153,10 @@ impl PartitionRemoval<'_> {
     }
 
     /// Deletes a block whose traces have been deleted. Deletes the block's spans first, because
-    /// only the block refers to them.
+    /// only the block refers to them. Archived spans are deleted later.
     async fn remove_block(&self, block: &Block) -> Result<()> {
-        let digests = block.groups().iter().filter_map(|group| group.digest);
+        drop_later(&self.retention.table, objects(block.archived()), &block.key()).await?;
+        let digests = block.groups().iter().filter_map(SpanGroup::digest_of_item);
         let spans: Vec<_> = digests.map(|digest: WideDigest| self.partition.spans_key(&digest)).collect();
         self.retention.table.write_many(Vec::new(), &spans).await?;
         let is_as_read = Condition::Equals(EDITS.into(), number(block.edits()));

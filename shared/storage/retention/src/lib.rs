@@ -32,6 +32,7 @@
 //! traces, and [`trace_files`] the files of deleted traces (`docs/design/traces-at-rest.md`).
 //! [`histories`] deletes metric histories (`docs/design/run-metrics.md`), and [`registry_removals`] what
 //! is left of deleted MCP servers and skills, and of uploads that were not completed.
+//! [`trace_archive`] archives the spans of old traces, and deletes unused objects of the archive.
 //! [`mlflow_archival`] archives traces to files, as MLflow does it.
 //! [`skill_content`] is also used by the function `skills`, which writes and deletes this content.
 
@@ -57,6 +58,7 @@ mod runs;
 pub mod skill_content;
 mod store;
 mod timed_removal;
+mod trace_archive;
 mod trace_files;
 mod traces;
 mod unfinished_removals;

@@ -1,10 +1,20 @@
 //! The dependencies of a removal.
 
-use artifact_store::ArtifactStore;
+use artifact_store::{Archive, ArtifactStore};
+use entities::trace_archival::TraceArchivalCache;
 use run_index::RunIndex;
 use table::Table;
 
 use crate::history_scan::HistoryScans;
+
+/// The age from which spans are archived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ArchiveAge {
+    /// The settings define the age.
+    OfSettings,
+    /// An age in ms, or `None` if spans are not archived.
+    Fixed(Option<i64>),
+}
 
 /// Permanent deletion of deleted entities. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -15,6 +25,10 @@ pub struct Retention {
     pub(crate) artifacts: ArtifactStore,
     pub(crate) leaves_artifacts: bool,
     pub(crate) looks: HistoryScans,
+    pub(crate) archive: Archive,
+    /// The settings for the archival of traces.
+    pub(crate) trace_archival: TraceArchivalCache,
+    pub(crate) archive_age: ArchiveAge,
 }
 
 impl Retention {
@@ -22,7 +36,18 @@ impl Retention {
     #[must_use]
     pub fn new(table: Table, artifacts: ArtifactStore) -> Self {
         let index = RunIndex::new(table.clone());
-        Self { table, index, artifacts, leaves_artifacts: false, looks: HistoryScans::AtAll }
+        let archive = Archive::new(artifacts.clone());
+        let trace_archival = TraceArchivalCache::new(table.clone());
+        Self {
+            table,
+            index,
+            artifacts,
+            leaves_artifacts: false,
+            looks: HistoryScans::AtAll,
+            archive,
+            trace_archival,
+            archive_age: ArchiveAge::OfSettings,
+        }
     }
 
     /// Makes removals also delete entities whose artifacts this server cannot access. Their
@@ -32,7 +57,21 @@ impl Retention {
         Self { leaves_artifacts, ..self }
     }
 
-    /// Limits which runs are scanned for expired histories.
+    /// Replaces the archive, which is next to the artifacts by default. For tests.
+    #[must_use]
+    pub fn with_archive(self, archive: Archive) -> Self {
+        Self { archive, ..self }
+    }
+
+    /// Sets the age, in ms, from which the spans of traces are archived, regardless of the settings.
+    /// With `None`, they are not archived. For tests.
+    #[must_use]
+    pub fn archiving_after(self, archive_age: Option<i64>) -> Self {
+        Self { archive_age: ArchiveAge::Fixed(archive_age), ..self }
+    }
+
+    /// Limits which experiments are checked at a time for traces to be archived, and which runs are
+    /// scanned for expired histories.
     #[must_use]
     pub fn looking(self, looks: HistoryScans) -> Self {
         Self { looks, ..self }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use entities::archived_objects::drop_later;
 use entities::attributes::{EDITS, SHARDS, UNTIL};
-use entities::{StoredTrace, now_ms, read_traces};
+use entities::{StoredTrace, now_ms};
 use key_schema::{Key, rows};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use table::{Condition, Failure, Item, Query, number};
-use trace_blocks::{Block, TraceFile, TracePartition};
+use trace_blocks::{Block, TraceFile, TracePartition, objects, read_traces};
 
 use crate::store::Retention;
 
@@ -100,9 +101,8 @@ impl Retention {
         loop {
             let page = self.table.query_page(&query).await?;
             for item in page.items {
-                let Some(key) = item.key() else { continue };
-                let core = match Block::of(item).and_then(|block| block.core()) {
-                    Ok(core) => core,
+                let (block, core) = match Block::of(item).and_then(|block| block.core().map(|core| (block, core))) {
+                    Ok(read) => read,
                     Err(error) => {
                         tracing::error!(%error, "a block of traces cannot be read, and is not deleted");
                         unreadable += 1;
@@ -111,7 +111,8 @@ impl Retention {
                 };
                 let traces: Vec<_> = core.into_iter().map(|trace| trace.place.trace).collect();
                 self.remove_traces(partition.experiment, &traces).await?;
-                self.table.write_many(Vec::new(), &[key]).await?;
+                drop_later(&self.table, objects(block.archived()), &block.key()).await?;
+                self.table.write_many(Vec::new(), &[block.key()]).await?;
             }
             match page.next {
                 Some(next) => query = query.starting_at(next),

@@ -51,6 +51,9 @@ pub enum Failure {
     Unknown(String),
     /// An item does not match the declaration of its row in `key-schema`.
     Unreadable(String),
+    /// Data that the table refers to, but that is stored elsewhere, is missing or damaged. The text is
+    /// meant for clients.
+    Lost(String),
     /// Any other failure. It indicates a bug in this server.
     Unexpected(String),
 }
@@ -91,6 +94,7 @@ impl From<Failure> for Error {
             // attempts were refused, because concurrent requests kept changing the same item.
             Failure::Refused { .. } | Failure::Cancelled(_) => Self::unavailable("a condition kept being refused"),
             Failure::Unreadable(what) => Self::internal(format!("{what} cannot be read")),
+            Failure::Lost(message) => Self::new(ErrorCode::InternalError, message),
             Failure::Inaccessible(cause) | Failure::Unexpected(cause) => Self::internal(cause),
         }
     }

@@ -1,11 +1,12 @@
 //! A block of traces.
 
-use entities::attributes::{BEHIND, BLOCK_SPANS, CORE, COUNT, EDITS, HEADS, NEWEST, WRITTEN};
+use entities::attributes::{ARCHIVED_SPANS, BEHIND, BLOCK_SPANS, CORE, COUNT, EDITS, HEADS, NEWEST, RELEASED, WRITTEN};
 use entities::{StoredTrace, unreadable};
 use key_schema::Key;
 use mlflow_api::{Error, Result};
 use table::{Failure, Item};
 
+use crate::archived_spans::{self, ArchivedGroups};
 use crate::columns::{self, TraceColumns};
 use crate::compression::decompress;
 use crate::document_encoding;
@@ -21,6 +22,7 @@ pub struct Block {
     newest: i64,
     count: usize,
     groups: Vec<SpanGroup>,
+    archived: ArchivedGroups,
 }
 
 impl Block {
@@ -31,14 +33,17 @@ impl Block {
     pub fn of(item: Item) -> Result<Self> {
         let read = || {
             let key = item.key()?;
-            let groups = groups::read(item.bytes(BLOCK_SPANS)?)?;
+            let archived = item.bytes(ARCHIVED_SPANS).map_or(Some(ArchivedGroups::new()), archived_spans::read)?;
+            let groups = groups::read(item.bytes(BLOCK_SPANS)?, &archived)?;
             let count = usize::try_from(item.get(COUNT)?).ok()?;
             let spans: usize = groups.iter().map(|group| group.traces).try_fold(0, usize::checked_add)?;
             let (partition, end) = (TracePartition::of_key(&key)?, TraceKey::of_key(&key)?);
-            (count > 0 && spans == count).then_some((partition, end, item.get(NEWEST)?, count, groups))
+            (count > 0 && spans == count).then_some((partition, end, item.get(NEWEST)?, count, groups, archived))
         };
-        let Some((partition, end, newest, count, groups)) = read() else { return Err(unreadable(&item, "a block")) };
-        Ok(Self { item, partition, end, newest, count, groups })
+        let Some((partition, end, newest, count, groups, archived)) = read() else {
+            return Err(unreadable(&item, "a block"));
+        };
+        Ok(Self { item, partition, end, newest, count, groups, archived })
     }
 
     /// Returns the block's key.
@@ -86,6 +91,13 @@ impl Block {
         self.item.get(EDITS).unwrap_or_default()
     }
 
+    /// Checks whether the table contains no other copies of the documents and spans of those traces
+    /// that have no mark, except for spans that the block does not contain.
+    #[must_use]
+    pub fn is_released(&self) -> bool {
+        self.item.has(RELEASED)
+    }
+
     /// Returns the size of the block's item in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -96,6 +108,12 @@ impl Block {
     #[must_use]
     pub fn groups(&self) -> &[SpanGroup] {
         &self.groups
+    }
+
+    /// Returns the archived spans of the block.
+    #[must_use]
+    pub fn archived(&self) -> &ArchivedGroups {
+        &self.archived
     }
 
     /// Returns the columns of the block's traces that overviews need, newest first.

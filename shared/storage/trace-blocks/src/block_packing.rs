@@ -1,13 +1,15 @@
 //! Packs traces into a block.
 
-use entities::attributes::{BLOCK_SPANS, CONTENT, CORE, COUNT, EDITS, HEADS, NEWEST, WRITTEN};
+use entities::attributes::{ARCHIVED_SPANS, BLOCK_SPANS, CONTENT, CORE, COUNT, EDITS, HEADS, NEWEST, WRITTEN};
 use entities::{StoredTrace, unreadable};
 use key_schema::index::TraceBlocks;
 use key_schema::{Descending, WideDigest};
 use mlflow_api::{Error, Result, TraceId};
 use spans::Span;
-use table::{Item, bytes, number};
+use table::{Condition, Item, Update, bytes, number};
 
+use crate::archived_spans::{self, ArchivedGroups};
+use crate::block::Block;
 use crate::columns::{self, TraceColumns};
 use crate::compression::compress;
 use crate::document_encoding;
@@ -129,6 +131,39 @@ pub fn pack(
     Ok(BlockItems { block, spans })
 }
 
+/// Adds the archived groups that a new version of a block keeps from earlier versions to the block's
+/// item. `written` are the items with spans that are written with the block. Their groups are not
+/// archived any more.
+///
+/// # Errors
+/// Returns an internal error if the block cannot be read.
+pub fn keep_archived(block: Item, written: &[Item], archived: &ArchivedGroups) -> Result<Item> {
+    if archived.is_empty() {
+        return Ok(block);
+    }
+    let partition = block.key().as_ref().and_then(TracePartition::of_key);
+    let groups = block.bytes(BLOCK_SPANS).and_then(|groups| groups::read(groups, archived));
+    let (Some(partition), Some(groups)) = (partition, groups) else { return Err(unreadable(&block, "a block")) };
+    let is_written = |digest: &WideDigest| {
+        let key = partition.spans_key(digest);
+        written.iter().any(|item| item.key().as_ref() == Some(&key))
+    };
+    let kept = groups.iter().filter_map(|group| group.digest.zip(group.archived));
+    let kept: ArchivedGroups = kept.filter(|(digest, _)| !is_written(digest)).collect();
+    Ok(if kept.is_empty() { block } else { block.with(ARCHIVED_SPANS, bytes(archived_spans::write(&kept))) })
+}
+
+/// Returns the update of a block that sets its archived groups, on condition that the block has not
+/// changed since it was read. `edits` identifies the new version of the block.
+#[must_use]
+pub fn with_archived(block: &Block, archived: &ArchivedGroups, edits: i64) -> Update {
+    let is_as_read = Condition::Equals(EDITS.into(), number(block.edits()));
+    Update::new(block.key())
+        .set(ARCHIVED_SPANS, bytes(archived_spans::write(archived)))
+        .set(EDITS, number(edits))
+        .only_if(is_as_read)
+}
+
 /// Groups spans, and returns the groups newest first. Groups are formed beginning with the oldest
 /// trace. New traces are added at the newer end, and therefore leave older groups unchanged.
 fn in_groups(
@@ -142,7 +177,7 @@ fn in_groups(
             let (digest, content) = groups::content(open);
             let content = compress(&content).map_err(Error::internal)?;
             items.push(Item::new(partition.spans_key(&digest)).with(CONTENT, bytes(content)));
-            groups.push(SpanGroup { digest: Some(digest), traces: open.len() });
+            groups.push(SpanGroup { digest: Some(digest), traces: open.len(), archived: None });
             open.clear();
         }
         Ok(())
@@ -165,7 +200,7 @@ fn in_groups(
         size = 0;
         match groups.last_mut().filter(|last| last.digest == known) {
             Some(last) => last.traces += 1,
-            None => groups.push(SpanGroup { digest: known, traces: 1 }),
+            None => groups.push(SpanGroup { digest: known, traces: 1, archived: None }),
         }
     }
     close(&mut open, &mut groups)?;

@@ -5,16 +5,18 @@ use std::collections::{BTreeSet, HashMap};
 
 use entities::attributes::CONTENT;
 use entities::{now_ms, unreadable};
-use key_schema::Key;
+use key_schema::{Key, WideDigest};
 use mlflow_api::TraceId;
 use spans::Span;
-use table::{Query, Result, Table};
+use table::{Failure, Query, Result, Table};
 
+use crate::archived_spans::{ArchivedGroups, GroupError, read_archived};
 use crate::block::{Block, failed};
 use crate::block_packing::{MAX_TRACES, SpansToPack};
 use crate::compression::decompress;
 use crate::groups::of_traces;
 use crate::trace_key::{TraceKey, TracePartition};
+use crate::trace_reader::covering_block;
 
 /// Maximum number of blocks that are read in one request. A block has about 30 KB, and a response
 /// of DynamoDB at most 1 MB.
@@ -81,16 +83,47 @@ async fn read_once(
 
 /// Reads the spans of traces from these blocks, if the blocks contain them. Other spans are stored
 /// with their traces, and are read by [`read_trace_spans`](crate::read_trace_spans). Sends one
-/// request per hundred items of spans, or per 16 MB, and costs half a read unit per 4 KB.
+/// request per hundred items of spans, or per 16 MB, and costs half a read unit per 4 KB. If spans are
+/// archived, sends about one request to the archive per block.
 ///
 /// # Errors
-/// Returns failures of the table, and an internal error if a block or its spans cannot be read.
+/// Returns failures of the table, an internal error if a block or its spans cannot be read, and
+/// [`Failure::Lost`] if archived spans are missing.
 pub async fn read_block_spans(
     table: &Table,
     archive: &Archive,
     wanted: &[(&Block, &TraceId)],
 ) -> Result<HashMap<TraceId, Vec<Span>>> {
-    read_groups(table, archive, wanted, |_, _, spans| spans).await
+    read_groups(table, archive, wanted, false, |_, _, spans| spans).await
+}
+
+/// Reads the spans of a packed trace from the block that covers its place. Returns `None` if the
+/// block does not contain the trace, or was rewritten since it was read. The spans are empty if the
+/// block does not contain the trace's spans, because they are too large. Takes two requests, and
+/// costs one read unit per 4 KB of the block and of an item with its spans.
+///
+/// # Errors
+/// Returns failures of the table, and an internal error if the block or its spans cannot be read.
+pub(crate) async fn read_packed_spans(
+    table: &Table,
+    archive: &Archive,
+    partition: &TracePartition,
+    place: &TraceKey,
+) -> Result<Option<Vec<Span>>> {
+    let block = covering_block(table, partition, place).await.map_err(failed)?;
+    let Some(block) = block else { return Ok(None) };
+    let core = block.core().map_err(failed)?;
+    let Some(at) = core.iter().position(|trace| trace.place == *place) else { return Ok(None) };
+    let mut last = 0;
+    let group = block.groups().iter().find(|group| {
+        last += group.traces;
+        at < last
+    });
+    if group.is_none_or(|group| group.digest.is_none()) {
+        return Ok(Some(Vec::new()));
+    }
+    let mut found = read_groups(table, archive, &[(&block, &place.trace)], true, |_, _, spans| spans).await?;
+    Ok(found.remove(&place.trace))
 }
 
 /// Reads the spans of traces in these blocks in order to pack them again. To save memory, the spans
@@ -103,39 +136,50 @@ pub async fn read_spans_to_pack(
     archive: &Archive,
     wanted: &[(&Block, &TraceId)],
 ) -> Result<HashMap<TraceId, SpansToPack>> {
-    read_groups(table, archive, wanted, |trace, message, _| SpansToPack::of_message(trace, message)).await
+    let make = |trace: &TraceId, message: &[u8], _| SpansToPack::of_message(trace, message);
+    read_groups(table, archive, wanted, true, make).await
 }
 
 async fn read_groups<T>(
     table: &Table,
-    _archive: &Archive,
+    archive: &Archive,
     wanted: &[(&Block, &TraceId)],
+    is_consistent: bool,
     make: impl Fn(&TraceId, &[u8], Vec<Span>) -> T,
 ) -> Result<HashMap<TraceId, T>> {
     let mut of_blocks: HashMap<Key, (&Block, BTreeSet<&TraceId>)> = HashMap::new();
     for (block, trace) in wanted {
         of_blocks.entry(block.key()).or_insert_with(|| (block, BTreeSet::new())).1.insert(trace);
     }
-    // For the key of each item with spans, the wanted traces that it contains.
+    // For the key of each item with spans, and for each archived group, the wanted traces that it
+    // contains.
     let mut of_items: HashMap<Key, BTreeSet<TraceId>> = HashMap::new();
+    let mut of_archived: HashMap<WideDigest, BTreeSet<TraceId>> = HashMap::new();
+    let mut archived = ArchivedGroups::new();
     for (block, traces) in of_blocks.into_values() {
         let core = block.core().map_err(failed)?;
         let mut rest = core.as_slice();
         for group in block.groups() {
             let (here, others) = rest.split_at_checked(group.traces).unwrap_or((rest, &[]));
             rest = others;
-            let Some(digest) = &group.digest else { continue };
+            let Some(digest) = group.digest else { continue };
             let here = here.iter().map(|trace| &trace.place.trace).filter(|trace| traces.contains(trace));
             let here: Vec<_> = here.cloned().collect();
-            if !here.is_empty() {
-                of_items.entry(block.partition().spans_key(digest)).or_default().extend(here);
+            if here.is_empty() {
+                continue;
+            }
+            if let Some(range) = group.archived {
+                archived.insert(digest, range);
+                of_archived.entry(digest).or_default().extend(here);
+            } else {
+                of_items.entry(block.partition().spans_key(&digest)).or_default().extend(here);
             }
         }
     }
-    // An eventually consistent read is sufficient, because the items never change: the key contains
-    // the hash of the content.
+    // The items never change, because the key contains the hash of the content. An eventually
+    // consistent read may miss an item that was written recently.
     let keys: Vec<_> = of_items.keys().cloned().collect();
-    let items = table.get_many_eventually(&keys).await?;
+    let items = if is_consistent { table.get_many(&keys).await? } else { table.get_many_eventually(&keys).await? };
     let mut found = HashMap::new();
     for (key, item) in &items {
         let Some(traces) = of_items.get(key) else { continue };
@@ -145,5 +189,24 @@ async fn read_groups<T>(
         };
         found.extend(read().ok_or_else(|| failed(unreadable(item, "the spans of a block")))?);
     }
+    for (digest, content) in read_archived(archive, &archived).await {
+        let Some(traces) = of_archived.get(&digest) else { continue };
+        let lost = |cause: String| lost_spans(traces, &cause);
+        let (_, content) = content.map_err(|error| match error {
+            GroupError::Lost(cause) => lost(cause),
+            GroupError::Failed(failure) => failure,
+        })?;
+        let read = of_traces(&content, |trace| traces.contains(trace), &make);
+        found.extend(read.ok_or_else(|| lost("an archived group of spans is malformed".to_owned()))?);
+    }
     Ok(found)
+}
+
+/// Logs why archived spans of traces cannot be read, and returns the failure for clients.
+fn lost_spans(traces: &BTreeSet<TraceId>, cause: &str) -> Failure {
+    let trace = traces.first().map(TraceId::as_str).unwrap_or_default();
+    tracing::error!(cause, trace, "archived spans are lost");
+    Failure::Lost(format!(
+        "The spans of trace {trace} cannot be read, because an object of the archive is missing or damaged."
+    ))
 }

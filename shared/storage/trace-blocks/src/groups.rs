@@ -4,15 +4,27 @@ use key_schema::WideDigest;
 use mlflow_api::TraceId;
 use spans::Span;
 
+use crate::archived_spans::{ArchivedGroups, ArchivedRange};
 use crate::bytes::{ByteReader, put_bytes, put_count, put_number};
 
-/// Spans of consecutive traces of a block.
+/// Spans of consecutive traces of a block. Several groups of a block may have the same spans, which
+/// then contain the traces of all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpanGroup {
     /// Digest in the item's key. `None` if the spans are only stored with their traces.
     pub digest: Option<WideDigest>,
     /// Number of traces.
     pub traces: usize,
+    /// Where the spans are in the archive. `None` if they are in an item.
+    pub archived: Option<ArchivedRange>,
+}
+
+impl SpanGroup {
+    /// Returns the digest of the spans if they are in an item.
+    #[must_use]
+    pub fn digest_of_item(&self) -> Option<WideDigest> {
+        self.digest.filter(|_| self.archived.is_none())
+    }
 }
 
 /// Encodes the list of a block's groups, newest first.
@@ -27,7 +39,8 @@ pub(crate) fn write(groups: &[SpanGroup]) -> Vec<u8> {
     written
 }
 
-pub(crate) fn read(written: &[u8]) -> Option<Vec<SpanGroup>> {
+/// Decodes the list of a block's groups, given the archived ones.
+pub(crate) fn read(written: &[u8], archived: &ArchivedGroups) -> Option<Vec<SpanGroup>> {
     let mut reader = ByteReader(written);
     let mut groups = Vec::new();
     while !reader.is_empty() {
@@ -36,7 +49,8 @@ pub(crate) fn read(written: &[u8]) -> Option<Vec<SpanGroup>> {
             0 => None,
             _ => Some(WideDigest(u128::from_be_bytes(reader.take(16)?.try_into().ok()?))),
         };
-        groups.push(SpanGroup { digest, traces: usize::try_from(number >> 1).ok()? });
+        let archived = digest.and_then(|digest| archived.get(&digest)).copied();
+        groups.push(SpanGroup { digest, traces: usize::try_from(number >> 1).ok()?, archived });
     }
     Some(groups)
 }

@@ -12,6 +12,7 @@
 //! and its maximum size (`block_packing.rs`). A [`PartitionLock`] protects a partition while it is
 //! being packed. The whole protocol is described in `docs/design/traces-at-rest.md`.
 
+mod archived_spans;
 mod block;
 mod block_packing;
 mod block_reader;
@@ -23,19 +24,27 @@ mod groups;
 mod item_encoding;
 mod partition_lock;
 mod protocol_times;
+mod release;
+mod span_items;
 mod trace_file;
 mod trace_key;
+mod trace_reader;
 mod trace_spans;
 
+pub use archived_spans::{ArchivedGroups, ArchivedRange, GroupError, ReadGroups, joined, objects, read_archived};
 pub use block::Block;
 pub use block_packing::{
-    BlockItems, MAX_BLOCK_BYTES, MAX_TRACE_BYTES, MAX_TRACES, PackedSpans, SpansToPack, TraceToPack, pack, room,
+    BlockItems, MAX_BLOCK_BYTES, MAX_TRACE_BYTES, MAX_TRACES, PackedSpans, SpansToPack, TraceToPack, keep_archived,
+    pack, room, with_archived,
 };
 pub use block_reader::{read_block_spans, read_blocks, read_spans_to_pack};
 pub use columns::TraceColumns;
 pub use groups::SpanGroup;
 pub use partition_lock::{LOCK_DURATION_MS, PartitionLock};
 pub use protocol_times::{LOCK_USE_DURATION, MAX_RELIABLE_MARK_AGE, PACKING_DELAY, QUIET_MARK_AGE, SETTLED_SPAN_AGE};
+pub use release::{PackedTrace, release_traces, restore_spans};
+pub use span_items::span_items;
 pub use trace_file::{TraceFile, is_in_file, read_archived_spans, trace_tag};
 pub use trace_key::{TraceKey, TracePartition, day_of};
-pub use trace_spans::{LargeTraceTurn, TraceSpans, read_few_spans, read_trace_spans};
+pub use trace_reader::{read_trace_item, read_traces, resolve_item};
+pub use trace_spans::{LargeTraceTurn, TraceSpans, has_own_spans, read_few_spans, read_trace_spans};

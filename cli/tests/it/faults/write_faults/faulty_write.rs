@@ -1,5 +1,6 @@
 //! A write with one kind of fault, and the invariants that have to hold then.
 
+use artifact_store::Archive;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -181,16 +182,22 @@ pub(super) struct Written {
 
 /// Returns the functions of a single process.
 pub(crate) fn api(table: &Table) -> TestClient {
-    functions(table, tracking::store::Store::with_lease(table.clone(), ROOT, LEASE))
+    api_with_archive(table, Archive::default())
+}
+
+/// Returns the functions of a single process, with an archive of traces.
+pub(crate) fn api_with_archive(table: &Table, archive: Archive) -> TestClient {
+    functions(table, tracking::store::Store::with_lease(table.clone(), ROOT, LEASE), archive)
 }
 
 /// Returns the functions of a single process that write all points into the runs' journals.
 pub(crate) fn api_with_journal(table: &Table) -> TestClient {
-    functions(table, tracking::store::Store::with_lease(table.clone(), ROOT, LEASE).with_points_in_document(0))
+    let tracking = tracking::store::Store::with_lease(table.clone(), ROOT, LEASE).with_points_in_document(0);
+    functions(table, tracking, Archive::default())
 }
 
 /// Creates each router on first use, because most tests call only one or two functions.
-fn functions(table: &Table, tracking: tracking::store::Store) -> TestClient {
+fn functions(table: &Table, tracking: tracking::store::Store, archive: Archive) -> TestClient {
     let (table, routers) = (table.clone(), Arc::<[OnceLock<Router>; 7]>::default());
     let answer = move |request: Request| {
         let function = function_of(request.uri().path());
@@ -209,10 +216,8 @@ fn functions(table: &Table, tracking: tracking::store::Store) -> TestClient {
             }
             _ => {
                 let artifacts = artifact_store::ArtifactStore::below(ROOT);
-                traces::router(
-                    &traces::store::Store::with_lease(table.clone(), artifacts, LEASE),
-                    test_site::everybody(),
-                )
+                let store = traces::store::Store::with_lease(table.clone(), artifacts, LEASE);
+                traces::router(&store.with_archive(archive.clone()), test_site::everybody())
             }
         });
         let router = router.clone();

@@ -21,14 +21,14 @@ const MAX_CACHED_WORKSPACES: usize = 10_000;
 
 /// A per-process cache of the settings for the archival of traces. Cheap to clone; clones share the
 /// cache.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct TraceArchivalCache {
     table: Table,
     // A std mutex is sufficient: nothing is awaited while it is held.
     cached: Arc<Mutex<CachedSettings>>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct CachedSettings {
     server: Option<(Moment, Arc<TraceArchivalSetting>)>,
     workspaces: HashMap<Workspace, (Moment, Arc<WorkspaceArchival>)>,

@@ -82,6 +82,8 @@ proptest! {
             ("SkillRemoval", SkillRemoval::key(&Digest(number))),
             ("SkillUpload", SkillUpload::key(&WideDigest::of(&[&chosen.0]))),
             ("SkillVersion", SkillVersion::key(&Digest(number), &Ordinal(7))),
+            ("ArchivedObject", ArchivedObject::key(&Ascending(time), &ArchiveObject::new(u128::from(number)))),
+            ("ArchivingExperiment", ArchivingExperiment::key(&experiment)),
             ("Config", Config::key(&chosen)),
             ("RunRemoval", RunRemoval::key(&experiment, &run)),
             ("LoggedModelRemoval", LoggedModelRemoval::key(&experiment, &model)),

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use entities::attributes::{FILED, SHARDS};
-use entities::{StoredTrace, now_ms, read_traces};
+use entities::{StoredTrace, now_ms};
 use futures::stream::{self, StreamExt};
 use key_schema::{Ascending, rows};
 use mlflow_api::{ExperimentId, Result, TraceId};
 use table::{Query, Table, Update, number};
-use trace_blocks::{Block, TraceKey, TracePartition, day_of};
+use trace_blocks::{Block, TraceKey, TracePartition, day_of, read_traces};
 
 use super::trace_archival::{TraceArchiver, TraceOutcome};
 

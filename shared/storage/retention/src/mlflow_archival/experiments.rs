@@ -4,7 +4,7 @@
 use std::num::NonZeroU32;
 
 use entities::trace_archival::{
-    ArchiveRequest, TraceArchivalCache, TraceArchivalPolicy, TraceArchivalSetting, WorkspaceArchival, experiment_tag,
+    ArchiveRequest, TraceArchivalPolicy, TraceArchivalSetting, WorkspaceArchival, experiment_tag,
 };
 use entities::workspaces::Workspaces;
 use entities::{entry_name, experiment_state, now_ms, workspace_named};
@@ -63,6 +63,15 @@ impl Retention {
         }
     }
 
+    /// Returns the location to which the traces of a workspace are archived, if one is configured and
+    /// supported. Takes at most two requests per minute.
+    pub(crate) async fn file_location(&self, name: &Workspace) -> Result<Option<String>> {
+        let server = self.trace_archival.server().await?;
+        let workspace = self.trace_archival.workspace(name).await?;
+        let location = TraceArchivalPolicy { server: &server, workspace: &workspace }.location();
+        Ok(location.filter(|location| self.artifacts.at(location).is_ok()))
+    }
+
     /// Archives the traces of a workspace's experiments that have reached the configured age.
     async fn archive_workspace(
         &self,
@@ -77,15 +86,14 @@ impl Retention {
             tracing::warn!(workspace = %name, archive, "traces are not archived to a location outside of the server's artifacts");
             return Ok(());
         }
-        let cache = TraceArchivalCache::new(self.table.clone());
         let mut failures = RemovalFailures::default();
         for experiments in self.index.experiments(name).await?.chunks(BATCH_SIZE) {
-            let archival = cache.experiments(experiments).await?;
+            let archival = self.trace_archival.experiments(experiments).await?;
             for experiment in experiments {
                 let Some(until) = archival.get(experiment).and_then(|archival| archival.until(now_ms())) else {
                     continue;
                 };
-                let outcome = self.archive_traces(*experiment, &archive, until, false, left, report).await;
+                let outcome = self.file_traces(*experiment, &archive, until, false, left, report).await;
                 failures.note(format_args!("traces of experiment {experiment} to be archived"), outcome.map(drop))?;
             }
         }
@@ -126,7 +134,7 @@ impl Retention {
             return Ok(());
         }
         let until = now.older_than.map_or(i64::MAX, |age| now_ms().saturating_sub(age.ms()));
-        let outcome = self.archive_traces(experiment, &archive, until, true, left, report).await?;
+        let outcome = self.file_traces(experiment, &archive, until, true, left, report).await?;
         if outcome.is_cut_off || outcome.postponed > 0 {
             return Ok(());
         }
@@ -156,7 +164,7 @@ impl Retention {
         }
     }
 
-    async fn archive_traces(
+    async fn file_traces(
         &self,
         experiment: ExperimentId,
         archive: &str,
@@ -165,8 +173,13 @@ impl Retention {
         left: &mut u64,
         report: &dyn RemovalReport,
     ) -> Result<WalkOutcome> {
-        let archiver =
-            TraceArchiver { table: &self.table, artifacts: &self.artifacts, archive, turn: LargeTraceTurn::default() };
+        let archiver = TraceArchiver {
+            table: &self.table,
+            artifacts: &self.artifacts,
+            spans: &self.archive,
+            archive,
+            turn: LargeTraceTurn::default(),
+        };
         let walk = TraceWalk { table: &self.table, archiver, experiment, until, is_requested };
         let outcome = walk.run(left).await?;
         if outcome.archived > 0 {

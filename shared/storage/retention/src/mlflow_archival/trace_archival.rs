@@ -1,17 +1,16 @@
 //! The archival of a single trace.
 
-use artifact_store::ArtifactStore;
-use entities::attributes::{ADDS_ONLY, ARRIVED, CONTENT, EDITS, MARKED_AT, PARTS, STATE, TAGS};
+use artifact_store::{Archive, ArtifactStore};
+use entities::attributes::{EDITS, IN_BLOCK, MARKED_AT, STATE, TAGS};
 use entities::{StoredTrace, entry_name, now_ms};
-use key_schema::{Key, Ordinal, WideDigest, rows};
+use key_schema::{Key, rows};
 use mlflow_api::traces::{
     ARCHIVAL_FAILURE_TAG, ARCHIVE_LOCATION_TAG, ARCHIVE_REPO, MALFORMED_TRACE, SPANS_LOCATION_TAG, TRACKING_STORE,
     TraceState,
 };
 use mlflow_api::{Error, ErrorCode, Result};
-use spans::Span;
-use table::{Condition, Failure, Item, Query, Table, Value, Write, bytes, number, text};
-use trace_blocks::{LargeTraceTurn, QUIET_MARK_AGE, TraceFile, TraceSpans, read_trace_spans, trace_tag};
+use table::{Condition, Failure, Item, Query, Table, Value, Write, number, text};
+use trace_blocks::{LargeTraceTurn, QUIET_MARK_AGE, TraceFile, TraceSpans, read_trace_spans, span_items, trace_tag};
 
 use super::claim::Claim;
 
@@ -20,8 +19,6 @@ use super::claim::Claim;
 const MAX_DELETED_ITEMS: usize = 96;
 /// Maximum size in bytes of the items that the transaction deletes. A transaction has up to 4 MB.
 const MAX_DELETED_BYTES: usize = 3 << 20;
-/// Maximum size in bytes of an item with what remains of spans.
-const MAX_PART_BYTES: usize = 380 << 10;
 
 /// What happened to a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +38,7 @@ pub(super) enum TraceOutcome {
 pub(super) struct TraceArchiver<'a> {
     pub(super) table: &'a Table,
     pub(super) artifacts: &'a ArtifactStore,
+    pub(super) spans: &'a Archive,
     /// URI of the location.
     pub(super) archive: &'a str,
     /// Limits the amount of spans that are in memory at a time.
@@ -94,7 +92,9 @@ impl TraceArchiver<'_> {
         };
         let written = tokio::time::timeout(claim.rest(), file.write(content)).await;
         written.map_err(|_| Error::unavailable("a trace could not be archived in time"))??;
-        self.table.write_many(remaining_items(trace, &remains)?, &[]).await?;
+        // These items have no effect as long as the whole spans are stored.
+        let remaining = span_items(trace.experiment(), trace.id(), &remains, true, now_ms())?;
+        self.table.write_many(remaining, &[]).await?;
         if !claim.is_fresh() {
             return Err(Error::unavailable("a trace could not be archived in time"));
         }
@@ -149,7 +149,7 @@ impl TraceArchiver<'_> {
                 None => break,
             }
         }
-        let spans = read_trace_spans(self.table, trace.experiment(), trace.id(), &self.turn).await?;
+        let spans = read_trace_spans(self.table, self.spans, trace, &self.turn).await?;
         Ok(StoredSpans { together, rest, spans })
     }
 }
@@ -166,28 +166,13 @@ fn outcome_without_archival(trace: &StoredTrace) -> Option<TraceOutcome> {
     (is_in_progress || !is_quiet).then_some(TraceOutcome::Transient)
 }
 
-/// Returns the next version of a trace's document, with changed tags.
+/// Returns the next version of a trace's document, with changed tags. Spans in a block do not belong
+/// to it any more.
 fn changed(trace: &StoredTrace, claim: &Claim, change: impl FnOnce(&mut table::Map)) -> Item {
     let mut item = trace.item().clone();
+    drop(item.take(IN_BLOCK));
     if let Value::M(tags) = item.0.entry(TAGS.name().to_owned()).or_insert_with(|| table::map(table::Map::new())) {
         change(tags);
     }
     item.with(EDITS, number(trace.edits().saturating_add(1))).with(MARKED_AT, number(claim.at))
-}
-
-/// Returns the items with what remains of a trace's spans. They have no effect as long as the whole
-/// spans are stored.
-fn remaining_items(trace: &StoredTrace, remains: &[Span]) -> Result<Vec<Item>> {
-    let packed = spans::pack(remains, MAX_PART_BYTES);
-    let digest = WideDigest::of_bytes(&[b"archived", packed.parts.concat().as_slice()].concat());
-    let parts = u32::try_from(packed.parts.len()).map_err(Error::internal)?;
-    let arrived = number(now_ms());
-    let item = |(part, content): (u32, Vec<u8>)| {
-        Item::new(rows::TraceSpans::key(&trace.experiment(), trace.id(), &digest, &Ordinal(part)))
-            .with(ARRIVED, arrived.clone())
-            .with(PARTS, number(parts))
-            .with(CONTENT, bytes(content))
-            .with(ADDS_ONLY, number(1))
-    };
-    Ok((0..).zip(packed.parts).map(item).collect())
 }
