@@ -127,9 +127,11 @@ pub(crate) async fn rebuild(
     let index = RunIndex::new(marked.in_background());
     // In AWS, the stack's indexer is already running. With the embedded engine, this process runs a
     // feed, which does nothing while the feed of a server is running.
+    let layout = layout::of(&table).await?;
     let feed = engine.map(|engine| {
-        let consumer = Indexer::new(feed::table_to_index(&engine, name)).with_archive(archive.clone());
-        let consumer = LocalIndexer(consumer.as_only_indexer());
+        let indexer =
+            Indexer::new(feed::table_to_index(&engine, name)).with_layout(layout).with_archive(archive.clone());
+        let consumer = LocalIndexer(indexer.as_only_indexer());
         StreamFeed::start(engine, name.to_owned(), consumer, Duration::ZERO, TICK_INTERVAL)
     });
     let limit = match (at_once, &feed) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use access::AllowAll;
-use artifact_store::Archive;
+use artifact_store::{Archive, ArtifactStore};
 use axum::serve::ListenerExt;
 use clap::{Args, ValueEnum};
 use deliver::LocalDeliverer;
@@ -160,6 +160,18 @@ impl Options {
     }
 }
 
+impl Options {
+    /// Returns the indexer of a table, without its deliverer of events.
+    async fn indexer(&self, table: Table, artifacts: &ArtifactStore) -> Result<Indexer, Failure> {
+        let layout = entities::layout::of(&table).await?;
+        let indexer = Indexer::new(table)
+            .with_layout(layout)
+            .with_interval(Duration::from_millis(self.run_indexing_interval))
+            .with_archive(Archive::new(artifacts.clone()));
+        Ok(if self.workspaces { indexer.with_usage_counter() } else { indexer })
+    }
+}
+
 /// Checks that clients store artifacts through the server, which checks grants.
 fn check_artifacts_are_guarded(artifact_root: &str) -> Result<(), Failure> {
     if artifact_root.starts_with("mlflow-artifacts:") {
@@ -207,16 +219,15 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         entities::migration::migrate(&table, &access).await?;
     }
     let retention = Retention::new(table.clone().in_background(), artifacts.clone()).looking(HistoryScans::AtNewOnes);
-    let archive = Archive::new(artifacts.clone());
     let webhooks = options.webhooks.open(&table)?;
     let password_policy = options.sign_on.password_policy(mode == AuthMode::Basic)?;
     // Without users, everybody who can reach this address has full access.
-    let around = Environment::new(Arc::new(AllowAll), table.clone()).with_artifacts(&artifact_root, artifacts);
+    let around = Environment::new(Arc::new(AllowAll), table.clone()).with_artifacts(&artifact_root, artifacts.clone());
     let around = Environment {
         is_new_table,
         max_artifact_bytes: options.max_artifact_size,
         working_directory: Some(directory),
-        ui: (!options.no_ui).then_some(UiFiles { directory: ui_directory(options.ui), bucket: elsewhere }),
+        ui: (!options.no_ui).then_some(UiFiles { directory: ui_directory(options.ui.clone()), bucket: elsewhere }),
         secret_keys: webhooks.keys,
         outbound_policy: webhooks.policy,
         deliverer: Some(webhooks.deliverer.clone()),
@@ -227,7 +238,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         AuthMode::None => around,
         AuthMode::Basic => around
             .with_users(table.clone(), access.clone(), options.default_permission)
-            .with_creators(options.creators)
+            .with_creators(options.creators.clone())
             .with_password_policy(password_policy),
     };
     let around = if options.workspaces { around.with_workspaces() } else { around };
@@ -255,9 +266,9 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         }
     });
     let interval = Duration::from_millis(options.run_indexing_interval);
-    let indexer = new_indexer(&table, embedded.as_ref(), archive).with_interval(interval);
-    let indexer = indexer.with_webhooks(webhooks.deliverer.clone());
-    let indexer = if options.workspaces { indexer.with_usage_counter() } else { indexer };
+    let index_table =
+        embedded.as_ref().map_or_else(|| table.clone(), |engine| feed::table_to_index(engine, table.name()));
+    let indexer = options.indexer(index_table, &artifacts).await?.with_webhooks(webhooks.deliverer.clone());
     let (housekeeping, feed) = if let Some(engine) = embedded {
         let housekeeping = tokio::spawn(housekeeping::run(
             engine.clone(),
@@ -278,12 +289,6 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     }
     end_background_work(feed, &webhooks.deliverer).await;
     Ok(())
-}
-
-/// Creates the indexer of a table, which may be in the embedded engine.
-fn new_indexer(table: &Table, embedded: Option<&embedded_engine::Engine>, archive: Archive) -> Indexer {
-    let indexed = embedded.map_or_else(|| table.clone(), |engine| feed::table_to_index(engine, table.name()));
-    Indexer::new(indexed).with_archive(archive)
 }
 
 /// Stops the feed of the indexer and the deliveries to webhooks, both at the same time.

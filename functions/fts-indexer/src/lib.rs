@@ -53,6 +53,7 @@ use crate::trace_packing::{PackingSchedule, PackingScope, add_partitions, pack_p
 use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
 pub use declaration::FUNCTION;
 use entities::indexed_fields_setting::IndexedFieldsSetting;
+use entities::layout::POINTER_LAYOUT;
 use entities::webhooks::WebhookDeliverer;
 use entities::{Moment, RunLocation};
 use futures::FutureExt;
@@ -96,6 +97,8 @@ const MAX_PACKING_DURATION: Duration = Duration::from_secs(20);
 pub struct Indexer {
     table: Table,
     archive: Archive,
+    /// Whether pointers may replace the documents of packed traces.
+    releases: bool,
     index: RunIndex,
     schedule: IndexingSchedule,
     attempts: RecordFailures,
@@ -118,6 +121,7 @@ impl Indexer {
             webhooks: WebhookQueues::of(table.clone()),
             table,
             archive: Archive::default(),
+            releases: true,
             schedule: IndexingSchedule::default(),
             attempts: RecordFailures::default(),
             access_errors: AccessErrors::default(),
@@ -165,6 +169,14 @@ impl Indexer {
     #[must_use]
     pub fn with_archive(mut self, archive: Archive) -> Self {
         self.archive = archive;
+        self
+    }
+
+    /// Sets the layout of the table, which is the current one by default. In a table with an earlier
+    /// layout, packed traces keep their own documents and spans.
+    #[must_use]
+    pub fn with_layout(mut self, layout: i64) -> Self {
+        self.releases = layout >= POINTER_LAYOUT;
         self
     }
 
@@ -338,11 +350,12 @@ impl Indexer {
     /// Packs a partition of traces. If marks are left, or if some were too recent to be packed,
     /// schedules another check of the partition.
     async fn pack_traces(&self, partition: TracePartition, scope: &PackingScope) -> Result<()> {
-        let thresholds = self.packing_thresholds;
+        let (thresholds, now) = (self.packing_thresholds, self.schedule.now());
         let thresholds = if scope.is_all { thresholds.for_few_traces() } else { thresholds };
         let from = scope.from.as_ref();
         let again =
-            pack_partition(&self.table, &self.archive, partition, from, thresholds, self.schedule.now()).await?;
+            Box::pin(pack_partition(&self.table, &self.archive, partition, from, thresholds, self.releases, now))
+                .await?;
         if let Some(from) = &again.from {
             // The rest of the partition is packed later: the stream delivers the new request after
             // its other records.

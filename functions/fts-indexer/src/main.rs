@@ -32,9 +32,9 @@ async fn serve() -> Result<(), Error> {
     };
     let root = std::env::var("ARTIFACT_ROOT").map_err(|_| "the environment variable ARTIFACT_ROOT is not set")?;
     let table = Table::from_environment().await?;
-    entities::layout::check(&table).await?;
+    let layout = entities::layout::of(&table).await?;
     let archive = Archive::new(ArtifactStore::from_environment(&root));
-    let indexer = Indexer::new(table).with_interval(interval).with_archive(archive);
+    let indexer = Indexer::new(table).with_interval(interval).with_layout(layout).with_archive(archive);
     let indexer = match LambdaDeliverer::of_stack(fts_indexer::FUNCTION.name).await {
         Ok(deliverer) => indexer.with_webhooks(Arc::new(deliverer)),
         Err(error) => {

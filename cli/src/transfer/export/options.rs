@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use artifact_store::Archive;
 use clap::Args;
 use mlflow_api::ExperimentId;
 use rusqlite::Connection;
 
 use super::context::ExportContext;
 use crate::Failure;
+use crate::artifact_options::ArtifactOptions;
 use crate::table_options::TableOptions;
 
 /// The statements that create the tables of MLflow 3.17.2.
@@ -24,6 +26,8 @@ pub(crate) struct Options {
     /// Export only this experiment, with its runs, logged models, traces and scorers.
     #[arg(long, value_name = "ID")]
     experiment: Option<String>,
+    #[command(flatten)]
+    artifacts: ArtifactOptions,
     #[command(flatten)]
     place: TableOptions,
 }
@@ -51,7 +55,8 @@ impl Options {
         database.execute_batch(SCHEMA)?;
         database.execute_batch(SCHEMA_3_18)?;
         let files = (unfinished, self.to.clone());
-        Ok(ExportContext::new(table.in_background(), experiment, database, files))
+        let archive = Archive::new(self.artifacts.open(&self.place.storage)?.artifacts);
+        Ok(ExportContext::new(table.in_background(), archive, experiment, database, files))
     }
 }
 

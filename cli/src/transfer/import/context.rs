@@ -1,5 +1,6 @@
 //! State that the importers of all kinds of entities share.
 
+use artifact_store::Archive;
 use mlflow_api::{ExperimentId, Workspace};
 use table::Table;
 
@@ -38,6 +39,8 @@ pub(crate) struct ImportContext {
     pub(crate) source: Source,
     /// The table, for reading only.
     pub(crate) table: Table,
+    /// Where archived data of the table is stored.
+    pub(crate) archive: Archive,
     /// The writer for everything that is imported. In a dry run, it only counts what it would
     /// write.
     pub(crate) writer: TableWriter,

@@ -29,13 +29,18 @@ pub(super) struct LocalIndexing {
 impl LocalIndexing {
     /// Starts indexing what is written to a table of the embedded engine. Does nothing without an
     /// engine, because the indexer of the stack processes the table then.
-    pub(super) fn start(engine: Option<Engine>, table: &Table, archive: &Archive) -> Self {
+    ///
+    /// # Errors
+    /// The layout of the table cannot be read.
+    pub(super) async fn start(engine: Option<Engine>, table: &Table, archive: &Archive) -> Result<Self, Failure> {
+        let layout = entities::layout::of(table).await?;
         let feed = engine.map(|engine| {
-            let indexed = feed::table_to_index(&engine, table.name());
-            let consumer = LocalIndexer(Indexer::new(indexed).with_archive(archive.clone()).as_only_indexer());
+            let to_index = feed::table_to_index(&engine, table.name());
+            let indexer = Indexer::new(to_index).with_layout(layout).with_archive(archive.clone());
+            let consumer = LocalIndexer(indexer.as_only_indexer());
             StreamFeed::start(engine, table.name().to_owned(), consumer, Duration::ZERO, TICK_INTERVAL)
         });
-        Self { feed, table: table.clone() }
+        Ok(Self { feed, table: table.clone() })
     }
 
     /// Waits until the runs of an experiment are indexed, so that searches are fast once the

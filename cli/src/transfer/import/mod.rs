@@ -72,7 +72,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     };
     let archive = options.archive()?;
     let (context, engine) = options.open(source).await?;
-    let indexing = LocalIndexing::start(engine, &context.table, &archive);
+    let indexing = LocalIndexing::start(engine, &context.table, &archive).await?;
     let imported = Box::pin(import_all(&context, &indexing)).await;
     indexing.stop().await;
     let experiments = imported?;

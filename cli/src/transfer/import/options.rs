@@ -1,6 +1,6 @@
 //! Options of `import`.
 
-use artifact_store::Archive;
+use artifact_store::{Archive, ArtifactStore};
 use auth::store::Store;
 use clap::Args;
 use embedded_engine::Engine;
@@ -143,6 +143,7 @@ impl Options {
             source,
             writer: TableWriter::new(table.clone(), self.dry_run, self.write_units),
             table,
+            archive: Archive::new(ArtifactStore::in_directory(&self.place.storage.artifacts()?)),
             scope: self.scope()?,
             artifacts: self.artifacts.clone(),
             artifacts_destination: match &self.artifacts_destination {

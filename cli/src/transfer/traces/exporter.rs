@@ -24,7 +24,7 @@ pub(crate) async fn export(context: &ExportContext, experiment: &ExportedExperim
         let (traces, last) =
             store.traces_after(experiment, behind.as_ref(), BATCH).await.map_err(|error| error.message)?;
         for trace in traces {
-            let (record, spans) = table_reader::record(&context.table, &trace).await?;
+            let (record, spans) = table_reader::record(&context.table, &context.archive, &trace).await?;
             exported_rows::insert(context, experiment, trace.id().as_str(), &record, &spans)?;
         }
         match last {

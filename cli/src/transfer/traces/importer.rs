@@ -159,7 +159,7 @@ async fn prepare(
     }
     let is_interrupted = ImportDecision::of(planned.imported(), &fingerprint) == ImportDecision::Interrupted;
     if let Some(document) = planned.imported().filter(|_| !is_interrupted) {
-        match table_reader::difference(&context.table, document, &fingerprint).await? {
+        match table_reader::difference(&context.table, &context.archive, document, &fingerprint).await? {
             TraceDifference::None if !is_unchanged => {
                 context.report.unchanged(KIND, 1);
                 return Ok(None);

@@ -1,12 +1,14 @@
 //! Decides which ids traces get, and determines where their spans are stored.
 
 use entities::attributes::{EXPERIMENT, EXPIRES, IMPORTED};
+use entities::{TraceItem, TracePointer};
 use key_schema::rows;
 use mlflow_api::TraceId;
 use mlflow_api::assessments::{Assessment, Judgement};
 use mlflow_api::traces::{ARTIFACT_LOCATION_TAG, MODEL_ID, SOURCE_RUN, TRACKING_STORE};
 use spans::Span;
 use table::Item;
+use trace_blocks::resolve_item;
 use traces::store::WholeTraceContent;
 
 use super::database_reader::{self, ReadTrace, SourcePlace};
@@ -173,7 +175,14 @@ async fn read_documents(
     let documents = context.table.get_many(&keys).await;
     let mut documents = documents.map_err(|failure| format!("cannot read traces: {failure:?}"))?;
     for (trace, key) in planned.iter_mut().zip(&keys) {
-        trace.document = documents.remove(key);
+        trace.document = match documents.remove(key) {
+            // The document of a packed trace is in a block.
+            Some(item) if TracePointer::of(&item).is_some() => {
+                let resolved = resolve_item(&context.table, Some(item)).await.map_err(|error| error.message)?;
+                resolved.and_then(TraceItem::trace).map(|trace| trace.item().clone())
+            }
+            document => document,
+        };
     }
     let is_taken = |trace: &mut PlannedTrace| {
         trace.document.as_ref().is_some_and(|document| {

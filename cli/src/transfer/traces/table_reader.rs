@@ -1,5 +1,6 @@
 //! Reads traces from the table.
 
+use artifact_store::Archive;
 use entities::StoredTrace;
 use entities::attributes::IMPORTED;
 use spans::Span;
@@ -11,13 +12,18 @@ use super::span_reader;
 use crate::Failure;
 use crate::transfer::import::fingerprint;
 
-/// Returns the record of a trace, with its spans. Takes one request, and one more per MB of spans.
+/// Returns the record of a trace, with its spans. Takes one request, and one more per MB of spans,
+/// and two more for a packed trace.
 ///
 /// # Errors
 /// The table or the document cannot be read.
-pub(super) async fn record(table: &Table, trace: &StoredTrace) -> Result<(TraceRecord, Vec<Span>), Failure> {
+pub(super) async fn record(
+    table: &Table,
+    archive: &Archive,
+    trace: &StoredTrace,
+) -> Result<(TraceRecord, Vec<Span>), Failure> {
     let failed = |error: mlflow_api::Error| format!("cannot read trace {}: {}", trace.id(), error.message);
-    let spans = read_trace_spans(table, trace.experiment(), trace.id(), &LargeTraceTurn::default()).await;
+    let spans = read_trace_spans(table, archive, trace, &LargeTraceTurn::default()).await;
     let spans = spans.map_err(failed)?.to_vec();
     let mut record = TraceRecord::of(&trace.info().map_err(failed)?, trace.runs(), trace.prompts());
     record.spans = span_reader::hash(&spans);
@@ -42,11 +48,12 @@ pub(super) enum TraceDifference {
 /// The table or the document cannot be read.
 pub(super) async fn difference(
     table: &Table,
+    archive: &Archive,
     document: &Item,
     source_fingerprint: &str,
 ) -> Result<TraceDifference, Failure> {
     let trace = StoredTrace::of(document.clone()).map_err(|error| error.message)?;
-    let (mut record, _) = record(table, &trace).await?;
+    let (mut record, _) = record(table, archive, &trace).await?;
     if fingerprint(&record)? == source_fingerprint {
         return Ok(TraceDifference::None);
     }

@@ -52,7 +52,7 @@ async fn compare(context: &ImportContext, trace: &PlannedTrace) -> Result<(), Fa
         return Ok(());
     }
     let stored = StoredTrace::of(document.clone()).map_err(|error| error.message)?;
-    let (mut here, _) = table_reader::record(&context.table, &stored).await?;
+    let (mut here, _) = table_reader::record(&context.table, &context.archive, &stored).await?;
     if trace.file.is_some() {
         // Files are not read again, so spans that came from a file are not compared.
         here.spans.clone_from(&trace.record.spans);

@@ -3,20 +3,41 @@
 use std::collections::{HashMap, HashSet};
 
 use entities::{StoredTrace, failed};
-use key_schema::WideDigest;
-use mlflow_api::TraceId;
+use key_schema::{Key, WideDigest};
 use table::{Failure, Result};
-use trace_blocks::{Block, SpanGroup, SpansToPack, TraceKey, TraceToPack, read_spans_to_pack, room};
+use trace_blocks::{Block, PackedTrace, SpanGroup, SpansToPack, TraceKey, TraceToPack, read_spans_to_pack, room};
 
 use crate::trace_packing::block_writer::BlockContent;
+use crate::trace_packing::span_reader::ReadSpans;
+use crate::trace_packing::trace_documents::LiveTrace;
 use crate::trace_packing::{Mark, Packer, block_sizes};
 
 /// A trace that the rewritten block will contain.
 struct BlockEntry {
     trace: StoredTrace,
     packed_bytes: usize,
-    /// The trace's spans, if the old block contains them and they have not changed.
-    known_spans: Option<SpansToPack>,
+    /// The trace's spans, if it is known where they are.
+    spans: Option<SpansToPack>,
+    /// Keys of the items with spans that are stored with the trace and that are packed now.
+    keys: Vec<Key>,
+    /// Whether the trace was changed since it was packed.
+    is_changed: bool,
+    /// Whether the old block may lack some of the trace's spans.
+    has_new_spans: bool,
+}
+
+impl BlockEntry {
+    fn unchanged(trace: StoredTrace) -> Result<Self> {
+        let packed_bytes = room(&trace).map_err(failed)?;
+        Ok(Self { trace, packed_bytes, spans: None, keys: Vec::new(), is_changed: false, has_new_spans: false })
+    }
+
+    fn changed(live: LiveTrace, new_spans: Option<ReadSpans>) -> Self {
+        let LiveTrace { trace, packed_bytes, .. } = live;
+        let has_new_spans = new_spans.is_some();
+        let (spans, keys) = new_spans.map_or((None, Vec::new()), |read| (Some(read.spans), read.keys));
+        Self { trace, packed_bytes, spans, keys, is_changed: true, has_new_spans }
+    }
 }
 
 impl Packer<'_> {
@@ -27,30 +48,39 @@ impl Packer<'_> {
     pub(super) async fn rewrite(&self, block: &Block, traces: Vec<StoredTrace>, marks: &[Mark]) -> Result<Option<i64>> {
         let documents = self.documents(marks).await?;
         let nothing = documents.live.is_empty() && documents.dead.is_empty();
-        if nothing && documents.recheck_within.is_some() {
+        if nothing {
             // Traces that are not packed yet keep their marks, so readers ignore the block's copies
             // of these traces, and nothing has to be written.
+            self.unmark(documents.packed).await?;
             return Ok(documents.recheck_within);
         }
-        let marked: HashSet<&TraceKey> = marks.iter().map(|mark| &mark.place).collect();
+        // If spans have arrived since a trace was packed, they are stored with the trace.
+        let packed_before = documents.live.iter().map(|live| &live.trace).filter(|trace| trace.has_packed_spans());
+        let own = self.with_own_spans(packed_before.collect()).await?;
+        let mut done = documents.dead;
+        done.extend(documents.packed);
+        let mut rewritten: HashSet<TraceKey> = done.iter().map(|mark| mark.place.clone()).collect();
         let mut entries: Vec<(TraceKey, BlockEntry)> = Vec::new();
+        let is_same = |live: &LiveTrace| live.trace.has_packed_spans() && !own.contains(live.trace.id());
+        let (same, with_spans): (Vec<_>, Vec<_>) = documents.live.into_iter().partition(is_same);
+        let read = self.spans(with_spans.iter().map(|live| live.trace.clone()).collect()).await?;
+        let read = with_spans.into_iter().zip(read);
+        for (live, spans) in
+            same.into_iter().map(|live| (live, None)).chain(read.map(|(live, read)| (live, Some(read))))
+        {
+            // A trace whose spans cannot be read keeps its mark.
+            let Some(spans) = spans.map_or(Some(None), |read| read.map(Some)) else { continue };
+            rewritten.insert(live.mark.place.clone());
+            done.push(live.mark.clone());
+            entries.push((live.mark.place.clone(), BlockEntry::changed(live, spans)));
+        }
         for trace in traces {
             let place = TraceKey::of(&trace);
-            if !marked.contains(&place) {
-                let room = room(&trace).map_err(failed)?;
-                entries.push((place, BlockEntry { trace, packed_bytes: room, known_spans: None }));
+            // A trace that keeps its mark also stays in the block, which may be the only place of
+            // its spans.
+            if !rewritten.contains(&place) {
+                entries.push((place, BlockEntry::unchanged(trace)?));
             }
-        }
-        // The spans of live traces may have changed as well, so their spans are read again.
-        let mut done = documents.dead;
-        let mut changed = HashSet::new();
-        for live in documents.live {
-            changed.insert(live.mark.place.clone());
-            entries.push((
-                live.mark.place.clone(),
-                BlockEntry { trace: live.trace, packed_bytes: live.packed_bytes, known_spans: None },
-            ));
-            done.push(live.mark);
         }
         // The entries are sorted from the oldest to the newest.
         entries.sort_by(|(one, _), (other, _)| other.cmp(one));
@@ -58,10 +88,12 @@ impl Packer<'_> {
             &entries.iter().map(|(_, entry)| entry.packed_bytes).collect::<Vec<_>>(),
             self.thresholds.max_traces,
         );
-        let is_sound = self.find_known_spans(block, &mut entries, marks, &changed, counts.len() == 1).await?;
-        let unknown = entries.iter().filter(|(_, entry)| entry.known_spans.is_none());
-        let unknown: Vec<TraceId> = unknown.map(|(place, _)| place.trace.clone()).collect();
-        let mut read = self.spans(unknown).await?.into_iter();
+        let is_sound = self.find_known_spans(block, &mut entries, counts.len() == 1).await?;
+        // Traces of an earlier layout also store their spans themselves.
+        let unknown = entries.iter().filter(|(_, entry)| entry.spans.is_none());
+        let unknown: Vec<StoredTrace> = unknown.map(|(_, entry)| entry.trace.clone()).collect();
+        let mut read = self.spans(unknown).await?.into_iter().flatten();
+        let mut packed = Vec::new();
         let mut pieces: Vec<BlockContent> = Vec::new();
         let mut entries = entries.into_iter();
         for count in counts {
@@ -71,20 +103,23 @@ impl Packer<'_> {
             // pieces are new blocks.
             let (end, replaces) =
                 if pieces.is_empty() { (block.end().clone(), Some(block.edits())) } else { (oldest.clone(), None) };
-            let traces = entries.into_iter().map(|(_, entry)| TraceToPack {
-                trace: entry.trace,
-                spans: entry.known_spans.or_else(|| read.next()).unwrap_or(SpansToPack::Elsewhere),
-            });
-            let traces = traces.collect();
+            let mut traces = Vec::new();
+            for (_, BlockEntry { trace, spans, keys, is_changed, .. }) in entries {
+                if is_changed {
+                    packed.push(PackedTrace { document: trace.clone(), spans: keys });
+                }
+                let spans = spans.or_else(|| read.next().map(|read| read.spans)).unwrap_or(SpansToPack::Elsewhere);
+                traces.push(TraceToPack { trace, spans });
+            }
             if let Some(BlockContent { previous_end: behind, .. }) = pieces.last_mut() {
                 *behind = Some(end.clone());
             }
-            let archived = block.archived().clone();
-            pieces.push(BlockContent { end, traces, replaces, previous_end: None, archived });
+            let (is_released, archived) = (block.is_released(), block.archived().clone());
+            pieces.push(BlockContent { end, traces, replaces, previous_end: None, is_released, archived });
         }
         let is_split = pieces.len() > 1;
-        if is_split && !is_sound && !block.archived().is_empty() {
-            // An object of the archive belongs to one block only.
+        if is_split && !is_sound {
+            // Spans that cannot be read stay where they are, and belong to one block only.
             return Err(Failure::Unexpected("a block whose spans cannot be read cannot be split".to_owned()));
         }
         let stays = |group: &&SpanGroup| is_sound && (group.archived.is_none() || !is_split);
@@ -99,62 +134,68 @@ impl Packer<'_> {
             let blocks = self.write(pieces, &are_there).await?;
             blocks.iter().flat_map(Block::groups).filter_map(SpanGroup::digest_of_item).collect()
         };
+        self.release(packed).await?;
         self.unmark(done).await?;
         self.delete_spans(before.difference(&after).copied()).await?;
         runtime::clock::sleep(self.thresholds.pause).await;
         Ok(documents.recheck_within)
     }
 
-    /// Finds the spans that the block already contains for traces that have not changed. A group of
-    /// spans is kept if no mark lies within it and all of it stays in one block. The spans of other
-    /// groups are read again. Returns whether the block's spans could be read. Takes one request.
+    /// Finds the spans that the block already contains for traces whose spans have not changed. A
+    /// group of spans is kept if all of its traces stay in one block, their spans have not changed,
+    /// and no other traces are between them. The spans of other groups are read again. Returns
+    /// whether the block's spans could be read. Takes one request.
     async fn find_known_spans(
         &self,
         block: &Block,
         entries: &mut [(TraceKey, BlockEntry)],
-        marks: &[Mark],
-        changed: &HashSet<TraceKey>,
         is_one: bool,
     ) -> Result<bool> {
         let core = block.core().map_err(failed)?;
+        let same: HashSet<&TraceKey> =
+            entries.iter().filter(|(_, entry)| !entry.has_new_spans).map(|(place, _)| place).collect();
+        let others: Vec<&TraceKey> =
+            entries.iter().filter(|(_, entry)| entry.has_new_spans).map(|(place, _)| place).collect();
         let mut rest = core.as_slice();
         let (mut known, mut wanted) = (HashMap::new(), Vec::new());
         for group in block.groups() {
-            let (here, others) = rest.split_at_checked(group.traces).unwrap_or((rest, &[]));
-            rest = others;
+            let (here, following) = rest.split_at_checked(group.traces).unwrap_or((rest, &[]));
+            rest = following;
             let (Some(newest), Some(oldest)) = (here.first(), here.last()) else { continue };
-            let is_within = |mark: &Mark| newest.place <= mark.place && mark.place <= oldest.place;
-            let stays = is_one && !marks.iter().any(is_within);
-            for trace in here {
+            let is_within = |place: &&TraceKey| newest.place <= **place && **place <= oldest.place;
+            let stays = is_one && here.iter().all(|trace| same.contains(&trace.place)) && !others.iter().any(is_within);
+            for trace in here.iter().filter(|trace| same.contains(&trace.place)) {
                 match group.digest {
                     None => {
-                        known.insert(&trace.place, SpansToPack::Elsewhere);
+                        known.insert(trace.place.clone(), SpansToPack::Elsewhere);
                     }
                     Some(digest) if stays => {
-                        known.insert(&trace.place, SpansToPack::In(digest));
+                        known.insert(trace.place.clone(), SpansToPack::In(digest));
                     }
-                    Some(_) => wanted.push(&trace.place),
+                    Some(digest) => wanted.push((trace.place.clone(), digest)),
                 }
             }
         }
-        wanted.retain(|place| !changed.contains(place));
-        let asked: Vec<_> = wanted.iter().map(|place| (block, &place.trace)).collect();
-        let mut is_sound = true;
-        let mut read = match read_spans_to_pack(self.table, self.archive, &asked).await {
-            // If the block's spans cannot be read, they are read from the traces, which also store
-            // them.
+        let asked: Vec<_> = wanted.iter().map(|(place, _)| (block, &place.trace)).collect();
+        let is_sound = match read_spans_to_pack(self.table, self.archive, &asked).await {
             Err(failure @ (Failure::Unreadable(_) | Failure::Lost(_) | Failure::Unexpected(_))) => {
-                tracing::error!(?failure, "spans of a block cannot be read, and are packed again from their traces");
-                is_sound = false;
-                HashMap::new()
+                tracing::error!(?failure, "spans of a block cannot be read, and stay as they are");
+                // Traces of an earlier layout also store their spans themselves.
+                let traces = entries.iter().filter(|(place, _)| wanted.iter().any(|(wanted, _)| wanted == place));
+                let own = self.with_own_spans(traces.map(|(_, entry)| &entry.trace).collect()).await?;
+                let kept = wanted.into_iter().filter(|(place, _)| !own.contains(&place.trace));
+                known.extend(kept.map(|(place, digest)| (place, SpansToPack::In(digest))));
+                false
             }
-            read => read?,
+            read => {
+                let mut read = read?;
+                let found = wanted.into_iter().filter_map(|(place, _)| Some((read.remove(&place.trace)?, place)));
+                known.extend(found.map(|(spans, place)| (place, spans)));
+                true
+            }
         };
-        for place in wanted {
-            known.extend(read.remove(&place.trace).map(|spans| (place, spans)));
-        }
-        for (place, entry) in entries.iter_mut().filter(|(place, _)| !changed.contains(place)) {
-            entry.known_spans = known.remove(place);
+        for (place, entry) in entries.iter_mut().filter(|(_, entry)| !entry.has_new_spans) {
+            entry.spans = known.remove(place);
         }
         Ok(is_sound)
     }

@@ -4,14 +4,16 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use entities::archived_objects::drop_later;
-use entities::attributes::{BEHIND, EDITS, MARKED_AT};
+use entities::attributes::{BEHIND, EDITS, MARKED_AT, RELEASED};
 use entities::{experiment_state, failed};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Key, WideDigest, rows};
 use mlflow_api::tracking::LifecycleStage;
 use rand::RngExt;
 use table::{Condition, Failure, Item, Query, Result, Write, number, text};
-use trace_blocks::{ArchivedGroups, Block, TraceKey, TraceToPack, keep_archived, objects, pack};
+use trace_blocks::{
+    ArchivedGroups, Block, PackedTrace, TraceKey, TraceToPack, keep_archived, objects, pack, release_traces,
+};
 
 use crate::trace_packing::{CONCURRENCY, Mark, Packer};
 
@@ -28,6 +30,8 @@ pub(super) struct BlockContent {
     /// End of the block before this one in the time order, if this block is being split off from
     /// it.
     pub(super) previous_end: Option<TraceKey>,
+    /// Whether the table will contain no other copies of the block's traces.
+    pub(super) is_released: bool,
     /// The archived spans of the block that these traces were in before.
     pub(super) archived: ArchivedGroups,
 }
@@ -65,16 +69,18 @@ impl Packer<'_> {
     pub(super) async fn write(&self, pieces: Vec<BlockContent>, are_there: &HashSet<WideDigest>) -> Result<Vec<Block>> {
         let (mut items, mut spans, mut conditions) = (Vec::new(), Vec::new(), Vec::new());
         let mut before: Option<(TraceKey, ArchivedGroups)> = None;
-        for BlockContent { end, traces, replaces, previous_end: behind, archived } in pieces {
+        for BlockContent { end, traces, replaces, previous_end: behind, is_released, archived } in pieces {
             before.get_or_insert_with(|| (end.clone(), archived.clone()));
             let (partition, now) = (self.partition, self.now);
             let edits = rand::rng().random_range(1..=i64::MAX);
             let packing = runtime::clock::aside(move || pack(&partition, &end, traces, edits, now));
             let packed = packing.await.map_err(|error| Failure::Unexpected(error.to_string()))?.map_err(failed)?;
-            items.push(match behind {
-                Some(behind) => (packed.block.with(BEHIND, text(behind.text())), archived),
-                None => (packed.block, archived),
-            });
+            let block = match behind {
+                Some(behind) => packed.block.with(BEHIND, text(behind.text())),
+                None => packed.block,
+            };
+            let block = if is_released && self.releases { block.with(RELEASED, number(1)) } else { block };
+            items.push((block, archived));
             spans.extend(packed.spans);
             conditions.push(replaces.map_or_else(Condition::item_missing, is_as_read));
         }
@@ -136,6 +142,12 @@ impl Packer<'_> {
         });
         stream::iter(deletions.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY).try_collect::<Vec<()>>().await?;
         Ok(())
+    }
+
+    /// Releases the table's own copies of traces that a block contains now, if the table's layout
+    /// permits it. Costs as much as [`release_traces`].
+    pub(super) async fn release(&self, packed: Vec<PackedTrace>) -> Result<()> {
+        if self.releases { release_traces(self.table, packed).await } else { Ok(()) }
     }
 
     /// Deletes items of spans that no block refers to any more. Takes one request per 25 items.

@@ -107,6 +107,9 @@ struct Packer<'a> {
     archive: &'a Archive,
     partition: TracePartition,
     thresholds: PackingThresholds,
+    /// Whether pointers may replace the documents of packed traces, which earlier layouts do not
+    /// have.
+    releases: bool,
     /// Start of the pass, in ms. `begin` is the start according to this process's monotonic clock.
     now: i64,
     begin: Moment,

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 
 use table::Result;
-use trace_blocks::{ArchivedGroups, TraceKey, TraceToPack};
+use trace_blocks::{ArchivedGroups, PackedTrace, TraceKey, TraceToPack};
 
 use crate::trace_packing::block_writer::{BlockContent, ExperimentStatus};
+use crate::trace_packing::span_reader::ReadSpans;
 use crate::trace_packing::trace_documents::LiveTrace;
 use crate::trace_packing::{Mark, Packer, block_sizes};
 
@@ -38,6 +39,9 @@ impl Packer<'_> {
             }
             let documents = self.documents(marks).await?;
             self.unmark(documents.dead).await?;
+            for mark in &documents.packed {
+                tracing::error!(trace = mark.place.trace.as_str(), "no block covers the place of a packed trace");
+            }
             appended.recheck_within = appended.recheck_within.into_iter().chain(documents.recheck_within).min();
             live.extend(documents.live);
             loop {
@@ -69,15 +73,21 @@ impl Packer<'_> {
     /// for blocks.
     async fn create(&self, live: Vec<LiveTrace>) -> Result<bool> {
         let Some(end) = live.first().map(|oldest| oldest.mark.place.clone()) else { return Ok(true) };
-        let spans = self.spans(live.iter().map(|trace| trace.trace.id().clone()).collect()).await?;
-        let (mut marks, mut traces) = (Vec::new(), Vec::new());
-        for (LiveTrace { mark, trace, .. }, spans) in live.into_iter().zip(spans) {
+        let spans = self.spans(live.iter().map(|trace| trace.trace.clone()).collect()).await?;
+        let (mut marks, mut traces, mut packed) = (Vec::new(), Vec::new(), Vec::new());
+        for (LiveTrace { mark, trace, .. }, read) in live.into_iter().zip(spans) {
+            let Some(ReadSpans { spans, keys }) = read else { continue };
             marks.push(mark);
+            packed.push(PackedTrace { document: trace.clone(), spans: keys });
             traces.push(TraceToPack { trace, spans });
         }
+        if traces.is_empty() {
+            return Ok(true);
+        }
+        let archived = ArchivedGroups::new();
         let blocks = self
             .write(
-                vec![BlockContent { end, traces, replaces: None, previous_end: None, archived: ArchivedGroups::new() }],
+                vec![BlockContent { end, traces, replaces: None, previous_end: None, is_released: true, archived }],
                 &HashSet::new(),
             )
             .await?;
@@ -88,6 +98,7 @@ impl Packer<'_> {
             }
             return Ok(false);
         }
+        self.release(packed).await?;
         self.unmark(marks).await?;
         runtime::clock::sleep(self.thresholds.pause).await;
         Ok(true)

@@ -68,6 +68,7 @@ pub(crate) async fn pack_partition(
     partition: TracePartition,
     from: Option<&TraceKey>,
     sizes: PackingThresholds,
+    releases: bool,
     now: i64,
 ) -> Result<NextCheck> {
     let begin = Moment::now();
@@ -75,7 +76,7 @@ pub(crate) async fn pack_partition(
     let Some(lock) = PartitionLock::take(table, partition, nonce, now).await? else {
         return Ok(NextCheck { within: Some(QUIET_MARK_AGE), from: None });
     };
-    let packer = Packer { table, archive, partition, thresholds: sizes, now, begin };
+    let packer = Packer { table, archive, partition, thresholds: sizes, releases, now, begin };
     let outcome = packer.pack_locked(from).await;
     // After a failed write, the lock is not released but left to expire, because the write may
     // still be in flight.

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use entities::attributes::{ARRIVED, MARKED_AT, STATE, TO_PACK, WAITS};
-use entities::{StoredTrace, TraceStub, is_found_by_client_request};
+use entities::{StoredTrace, TracePointer, TraceRow, is_found_by_client_request};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::rows;
-use mlflow_api::TraceId;
 use mlflow_api::traces::TraceState;
+use mlflow_api::{ExperimentId, TraceId};
 use table::{Condition, Failure, Item, Query, Result, Update, number};
-use trace_blocks::{MAX_TRACE_BYTES, room};
+use trace_blocks::{MAX_TRACE_BYTES, TraceKey, TracePartition, room};
 
 use crate::trace_packing::{CONCURRENCY, Mark, Packer};
 
@@ -33,6 +33,8 @@ pub(super) struct TraceDocuments {
     pub(super) live: Vec<LiveTrace>,
     /// Marks that are no longer valid.
     pub(super) dead: Vec<Mark>,
+    /// Marks of traces whose current version is in their block.
+    pub(super) packed: Vec<Mark>,
     /// Time in ms within which the traces that may not be packed yet have to be checked again.
     /// These are traces in progress, and traces that the index of clients' request IDs does not
     /// contain yet.
@@ -54,10 +56,34 @@ pub(super) struct LiveTrace {
     pub(super) packed_bytes: usize,
 }
 
-/// Checks whether an item is the document of a trace. Otherwise, it is a stub, which stores links
-/// to a trace before it arrives.
-fn is_document(item: &Item) -> bool {
-    TraceStub::of(item).is_none()
+/// The item under the key of a trace that exists.
+#[derive(Debug)]
+enum DocumentState {
+    Document(StoredTrace),
+    /// The trace is packed.
+    Pointer(TracePointer),
+    /// The item cannot be read. Other traces are packed nevertheless.
+    Unreadable,
+}
+
+impl DocumentState {
+    /// Returns `None` for a stub, which stores links to a trace before it arrives.
+    fn of(item: Item) -> Option<Self> {
+        match TraceRow::of(item) {
+            Ok(TraceRow::Document(trace)) => Some(Self::Document(trace)),
+            Ok(TraceRow::Pointer(pointer)) => Some(Self::Pointer(pointer)),
+            Ok(TraceRow::Stub(_)) => None,
+            Err(_) => Some(Self::Unreadable),
+        }
+    }
+
+    fn experiment(&self) -> Option<ExperimentId> {
+        match self {
+            Self::Document(trace) => Some(trace.experiment()),
+            Self::Pointer(pointer) => Some(pointer.experiment()),
+            Self::Unreadable => None,
+        }
+    }
 }
 
 impl Packer<'_> {
@@ -75,8 +101,11 @@ impl Packer<'_> {
                 let mark = mark.clone();
                 let room_of = |trace: &StoredTrace| room(trace).ok().filter(|room| *room <= MAX_TRACE_BYTES);
                 match trace {
-                    Some(None) => waiting.push(mark),
-                    Some(Some(trace)) if trace.experiment() == self.partition.experiment => {
+                    Some(DocumentState::Unreadable) => waiting.push(mark),
+                    Some(DocumentState::Pointer(pointer)) if self.is_here(pointer, &mark.place) => {
+                        found.packed.push(mark);
+                    }
+                    Some(DocumentState::Document(trace)) if trace.experiment() == self.partition.experiment => {
                         if !self.partition.holds(trace, &mark.place) {
                             found.dead.push(mark);
                         } else if self.is_young(trace) {
@@ -87,7 +116,10 @@ impl Packer<'_> {
                             waiting.push(mark);
                         }
                     }
-                    None | Some(Some(_)) => {
+                    Some(DocumentState::Pointer(pointer)) if pointer.experiment() == self.partition.experiment => {
+                        found.dead.push(mark);
+                    }
+                    None | Some(_) => {
                         if self.delete_orphans(&mark).await? {
                             found.dead.push(mark);
                         } else {
@@ -120,24 +152,28 @@ impl Packer<'_> {
         Ok(found)
     }
 
-    /// Reads the traces of marks. Traces that do not exist are left out. A trace that cannot be
-    /// read is `None`, so that other traces are packed nevertheless.
-    async fn read_documents(&self, marks: &[Mark]) -> Result<HashMap<TraceId, Option<StoredTrace>>> {
+    /// Checks whether a pointer leads to the block that covers a place of this partition.
+    fn is_here(&self, pointer: &TracePointer, place: &TraceKey) -> bool {
+        TracePartition::of_pointer(pointer) == self.partition && pointer.request_time() == place.time
+    }
+
+    /// Reads the traces of marks. Traces that do not exist are left out.
+    async fn read_documents(&self, marks: &[Mark]) -> Result<HashMap<TraceId, DocumentState>> {
         let keys: Vec<_> = marks.iter().map(|mark| rows::Trace::key(&mark.place.trace)).collect();
         let mut found = HashMap::new();
         match self.table.get_many(&keys).await {
             Ok(items) => {
-                let of_item = |(key, item)| Some((rows::Trace::parse(&key)?.trace, StoredTrace::of(item).ok()));
-                found.extend(items.into_iter().filter(|(_, item)| is_document(item)).filter_map(of_item));
+                let of_item = |(key, item)| Some((rows::Trace::parse(&key)?.trace, DocumentState::of(item)?));
+                found.extend(items.into_iter().filter_map(of_item));
             }
             Err(Failure::Unreadable(_)) => {
                 for (mark, key) in marks.iter().zip(&keys) {
                     let item = match self.table.get(key).await {
                         Err(Failure::Unreadable(what)) => {
                             tracing::error!(what, "a trace cannot be packed");
-                            Some(None)
+                            Some(DocumentState::Unreadable)
                         }
-                        item => item?.filter(is_document).map(|item| StoredTrace::of(item).ok()),
+                        item => item?.and_then(DocumentState::of),
                     };
                     found.extend(item.map(|trace| (mark.place.trace.clone(), trace)));
                 }
@@ -168,9 +204,8 @@ impl Packer<'_> {
                 [] => None,
                 _ => self.table.get(&rows::Trace::key(&mark.place.trace)).await?,
             };
-            if trace.is_some_and(|item| {
-                StoredTrace::of(item).is_ok_and(|trace| trace.experiment() == self.partition.experiment)
-            }) {
+            let experiment = trace.and_then(DocumentState::of).and_then(|trace| trace.experiment());
+            if experiment == Some(self.partition.experiment) {
                 return Ok(false);
             }
             for item in &page.items {

@@ -19,7 +19,7 @@ use key_schema::{Key, rows};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use runtime::clock::Moment;
 use table::{Condition, Failure, Query, Write, WriteRefusal, number};
-use trace_blocks::day_of;
+use trace_blocks::{day_of, resolve_item};
 
 use super::deletion_scan::{OccupiedBy, OccupiedPlace, OldestPlaces};
 use super::store::Store;
@@ -188,7 +188,8 @@ impl Store {
                     Some(WriteRefusal::Refused(Some(item))) => {
                         // If the item is a stub, which stores links to a trace before it arrives,
                         // then another request has deleted the trace in the meantime.
-                        let Some(now) = TraceItem::of(item)?.trace() else { return Ok(false) };
+                        let now = resolve_item(&self.table, Some(item)).await?.and_then(TraceItem::trace);
+                        let Some(now) = now else { return Ok(false) };
                         trace = now;
                         if !is_wanted(&trace) {
                             return Ok(false);

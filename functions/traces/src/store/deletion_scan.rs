@@ -107,7 +107,9 @@ impl PartitionScan {
         let is_new =
             |place: &TraceKey| place.time <= latest && self.before.as_ref().is_none_or(|before| place < before);
         let marked: HashSet<&TraceKey> = marks.iter().map(|mark| &mark.place).collect();
-        let packed = traces.into_iter().map(|trace| (TraceKey::of(&trace), OccupiedBy::Packed(trace)));
+        let is_released = block.as_ref().is_some_and(Block::is_released);
+        let current = |trace| if is_released { StoredTrace::behind_pointer(&trace) } else { trace };
+        let packed = traces.into_iter().map(|trace| (TraceKey::of(&trace), OccupiedBy::Packed(current(trace))));
         let packed = packed.filter(|(place, _)| !marked.contains(place));
         let all = packed.chain(marks.iter().map(|mark| (mark.place.clone(), OccupiedBy::Mark(mark.at))));
         let mut ready: Vec<_> = all

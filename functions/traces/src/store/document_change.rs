@@ -1,10 +1,11 @@
 //! Conditional updates of a trace's document.
 
 use access::Granted;
-use entities::{StoredTrace, TraceItem, TraceStub, issue_count_writes, read_trace_item};
+use entities::{StoredTrace, TraceItem, TraceStub, issue_count_writes};
 use key_schema::rows;
 use mlflow_api::{Error, ErrorCode, Result, TraceId};
 use table::{Condition, Failure, Item, Write, WriteRefusal};
+use trace_blocks::{read_trace_item, resolve_item, restore_spans};
 
 use super::document_draft::TraceDraft;
 use super::mark::{PutMark, reliable_since};
@@ -123,6 +124,13 @@ impl Store {
                 let row = Item::new(rows::TraceOfSession::key(&draft.experiment(), trace));
                 self.table.write_many(vec![row], &[]).await?;
             }
+            if let Some(before) = draft.before().filter(|before| before.request_time() != draft.time()) {
+                // The block with the trace's spans does not cover the trace's new place.
+                if before.has_packed_spans() {
+                    restore_spans(&self.table, &self.archive, before).await?;
+                    draft.forget_packed_spans();
+                }
+            }
             let mark = self.trace_keep_marks(&draft, &mut marked).await?;
             let (item, condition) = draft.finish(mark.as_ref());
             let counts = issue_count_writes(draft.experiment(), draft.before().map(StoredTrace::item), Some(&item));
@@ -132,7 +140,7 @@ impl Store {
                 return Ok(written);
             };
             self.trace_cache.forget_trace(trace);
-            (stored, awaited) = parts(current.map(TraceItem::of).transpose()?);
+            (stored, awaited) = parts(resolve_item(&self.table, current).await?);
             is_read = true;
         }
     }

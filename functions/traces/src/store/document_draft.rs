@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use entities::attributes::{
-    ASSESSMENTS, Attribute, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, MARKED_AT, METADATA, PROMPTS, REQUEST,
-    RESPONSE, RUNS, SHARD, START_TIME, STATE, TAGS, Texts,
+    ASSESSMENTS, Attribute, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, IN_BLOCK, MARKED_AT, METADATA, PROMPTS,
+    REQUEST, RESPONSE, RUNS, SHARD, START_TIME, STATE, TAGS, Texts,
 };
 use entities::{StoredTrace, TraceStub, client_request_entry, entry_name, judges_a_session};
 use key_schema::rows;
@@ -83,6 +83,11 @@ impl TraceDraft {
 
     pub(super) fn set_time(&mut self, time: i64) {
         self.set(START_TIME.name(), Some(number(time)));
+    }
+
+    /// Records that no block contains spans of the trace.
+    pub(super) fn forget_packed_spans(&mut self) {
+        self.set(IN_BLOCK.name(), None);
     }
 
     pub(super) fn duration(&self) -> Option<i64> {

@@ -156,10 +156,10 @@ impl DocumentChange for ExportedTrace {
         self.take_root(&mut draft);
         // The usage is computed from all spans of the trace, because usage that a parent span
         // already includes must not be counted twice.
-        let of_all = if stored.is_some() && !self.summary.usage.is_empty() {
+        let of_all = if let Some(stored) = stored.filter(|_| !self.summary.usage.is_empty()) {
             // If the trace has too many spans to read, the usage is not computed, and the previous
             // values remain.
-            Some(store.trace_usage(self.experiment, &self.trace, &self.turn).await?.unwrap_or_default())
+            Some(store.trace_usage(stored, &self.turn).await?.unwrap_or_default())
         } else {
             None
         };

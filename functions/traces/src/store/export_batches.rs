@@ -1,10 +1,10 @@
 //! Splits an export into portions that are written one after another.
 
+use entities::now_ms;
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use spans::{SharedTags, TraceExport, TraceSummary};
 use table::Item;
-
-use super::span_items::items;
+use trace_blocks::span_items;
 
 /// Maximum number of traces in a portion, and maximum number of bytes of their unpacked spans. A
 /// single trace may exceed the number of bytes.
@@ -56,7 +56,7 @@ pub(super) async fn pack_traces(
     let bytes = portion.iter().map(|trace| trace.export.bytes).sum();
     let pack = move |SummarizedTrace { export, summary }: SummarizedTrace| {
         let trace = TraceId::new(u128::from_be_bytes(export.trace_id));
-        let items = items(experiment, &trace, &export.spans, adds_only)?;
+        let items = span_items(experiment, &trace, &export.spans, adds_only, now_ms())?;
         Ok(PackedTrace { trace, resource: export.resource, summary, items })
     };
     let packed = runtime::clock::aside_from(bytes, move || portion.into_iter().map(pack).collect()).await;

@@ -1,17 +1,16 @@
 //! The items of whole traces that did not arrive in requests of clients, such as imported traces.
 
-use entities::StoredTrace;
 use entities::attributes::EDITS;
+use entities::{StoredTrace, now_ms};
 use key_schema::rows;
 use mlflow_api::Result;
 use mlflow_api::traces::TraceInfo;
 use spans::Span;
 use table::{Item, number};
-use trace_blocks::{TraceKey, TracePartition, day_of};
+use trace_blocks::{TraceKey, TracePartition, day_of, span_items};
 
 use super::document_draft::TraceDraft;
 use super::mark::{PutMark, shard_of};
-use super::span_items;
 
 /// The content of a trace with everything that belongs to it.
 #[derive(Clone, Copy, Debug)]
@@ -77,8 +76,11 @@ impl WholeTraceContent<'_> {
     /// Returns an error if the spans cannot be packed.
     pub fn rows(&self) -> Result<Vec<Item>> {
         let (trace, experiment) = (&self.info.id, self.info.experiment);
-        let mut rows =
-            if self.spans.is_empty() { Vec::new() } else { span_items::items(experiment, trace, self.spans, false)? };
+        let mut rows = if self.spans.is_empty() {
+            Vec::new()
+        } else {
+            span_items(experiment, trace, self.spans, false, now_ms())?
+        };
         if self.draft().gains_session_assessment() {
             rows.push(Item::new(rows::TraceOfSession::key(&experiment, trace)));
         }

@@ -10,6 +10,7 @@ use key_schema::rows;
 use mlflow_api::{Error, ErrorCode, Result, TraceId};
 use rand::RngExt;
 use table::{Condition, Failure, Update, bytes_set, number};
+use trace_blocks::resolve_item;
 
 use super::document_change::{MAX_DOCUMENT_BYTES, document_full};
 use super::store::Store;
@@ -71,7 +72,7 @@ impl Store {
             };
             let found = match written {
                 Ok(()) => return Ok(()),
-                Err(Failure::Refused { item, .. }) => item.map(TraceItem::of).transpose()?,
+                Err(Failure::Refused { item, .. }) => resolve_item(&self.table, item).await?,
                 Err(failure) => return Err(failure.into()),
             };
             match found {

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use entities::{StoredTrace, read_traces};
+use entities::StoredTrace;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use mlflow_api::response_size::{MAX_JSON_BYTES, to_json_within};
 use mlflow_api::traces::{SPANS_LOCATION_TAG, TRACKING_STORE, TraceInfo, TraceParts};
 use mlflow_api::{Error, Result, TraceId};
 use serde_json::value::RawValue;
-use trace_blocks::{LargeTraceTurn, TraceSpans};
+use trace_blocks::{LargeTraceTurn, TraceSpans, read_traces};
 
 use super::store::Store;
 
@@ -68,14 +68,14 @@ fn spans_in_artifact() -> Error {
 
 impl Store {
     /// Reads those of the given traces that exist in the table. The result includes expired traces,
-    /// which must not be shown to clients. Takes one request per hundred traces, and a read unit
-    /// per 4 KB of each trace.
+    /// which must not be shown to clients. Takes one request per hundred traces, and one per
+    /// block with some of them. Costs a read unit per 4 KB of each trace or block.
     pub(super) async fn trace_documents(&self, ids: &[&TraceId]) -> Result<HashMap<TraceId, StoredTrace>> {
         read_traces(&self.table, ids).await
     }
 
-    /// Reads those of the given traces that exist and have not expired. Takes one request per
-    /// hundred traces, and a read unit per 4 KB of each trace.
+    /// Reads those of the given traces that exist and have not expired. Takes as many requests as
+    /// [`read_traces`].
     pub async fn trace_unexpired_documents(&self, ids: &[&TraceId]) -> Result<HashMap<TraceId, StoredTrace>> {
         let mut traces = self.trace_documents(ids).await?;
         if !traces.is_empty() {
@@ -96,7 +96,7 @@ impl Store {
         if !has_spans_in_table(&info) {
             return Err(spans_in_artifact());
         }
-        let spans = self.trace_spans_in(trace.experiment(), trace.id(), &LargeTraceTurn::default()).await?;
+        let spans = self.trace_spans(trace, &LargeTraceTurn::default()).await?;
         let whole = WholeTrace { info, spans };
         if !allow_partial && (whole.spans.is_empty() || !whole.is_complete()) {
             let id = trace.id();
@@ -125,8 +125,8 @@ impl Store {
             return Err(spans_in_artifact());
         }
         let (room, turn) = (AtomicUsize::new(MAX_JSON_BYTES), LargeTraceTurn::default());
-        let reads = infos.into_iter().map(|info| async {
-            let spans = self.trace_spans_in(info.experiment, &info.id, &turn).await?;
+        let reads = infos.into_iter().zip(traces).map(|(info, trace)| async {
+            let spans = self.trace_spans(trace, &turn).await?;
             let whole = WholeTrace { info: shown(info), spans };
             if whole.spans.is_empty() || !whole.is_complete() {
                 return Ok(None);

@@ -1,8 +1,8 @@
 //! Requests of clients about a trace as a whole: `StartTrace` in both versions, and `EndTrace`.
 
 use access::Granted;
+use entities::StoredTrace;
 use entities::experiments::check_is_active;
-use entities::{StoredTrace, read_trace_item};
 use mlflow_api::json::read_value;
 use mlflow_api::limits::MAX_TAG_VALUE_LENGTH as VALUE;
 use mlflow_api::traces::{
@@ -11,6 +11,8 @@ use mlflow_api::traces::{
 };
 use mlflow_api::{Error, ExperimentId, Result, limits, proto_json};
 use serde_json::{Map, Value};
+
+use trace_blocks::read_trace_item;
 
 use super::document_change::{DocumentChange, KnownDocument, check_experiment};
 use super::document_draft::TraceDraft;

@@ -1,15 +1,17 @@
 //! Storage of trace tags.
 
 use access::Granted;
-use entities::attributes::{EDITS, EXPERIMENT, MARKED_AT, SHARD, START_TIME, TAGS};
-use entities::{StoredTrace, TraceItem, entry_name};
+use entities::attributes::{EDITS, EXPERIMENT, IN_BLOCK, MARKED_AT, SHARD, START_TIME, TAGS};
+use entities::{POINTER, StoredTrace, TraceItem, entry_name};
 use key_schema::rows;
 use mlflow_api::limits::trace_tag;
 use mlflow_api::traces::{MAX_TAG_VALUE_LENGTH, NAME_TAG};
 use mlflow_api::{Error, Result, TraceId, limits};
-use table::{Condition, Failure, Update, number, text};
+use table::{Condition, Failure, Item, Update, number, text};
+use trace_blocks::resolve_item;
 
 use super::document_change::{MAX_DOCUMENT_BYTES, document_full};
+use super::document_draft::TraceDraft;
 use super::mark::reliable_since;
 use super::store::Store;
 
@@ -57,7 +59,8 @@ impl Store {
     }
 
     /// Updates a part of a trace's document regardless of its other parts, given the document as it
-    /// was read. Takes one request, or two if the trace's mark is more than a minute old.
+    /// was read. Takes one request, or two if the trace's mark is more than a minute old. Takes one
+    /// more if the trace is packed, because its document is written first.
     ///
     /// Returns `None` if the condition does not hold, or if the trace was deleted and created again
     /// in another experiment, which this request may not change. If the response to an earlier
@@ -70,10 +73,16 @@ impl Store {
     ) -> Result<Option<()>> {
         let mut known = known.clone();
         let is_granted = Condition::Equals(EXPERIMENT.into(), text(known.experiment().to_string()));
-        let condition = is_granted.and(condition.clone());
+        let is_document = Condition::Not(Box::new(Condition::Equals(IN_BLOCK.into(), number(POINTER))));
+        let condition = is_granted.and(is_document).and(condition.clone());
         let mut attempts = self.table.attempts("a trace");
         loop {
             attempts.next().await?;
+            if known.is_behind_pointer() {
+                let Some(written) = self.trace_write_packed(&known).await? else { return Ok(None) };
+                known = written;
+                continue;
+            }
             let since = reliable_since();
             let put = self.trace_keep_mark(&known).await?;
             let (update, is_marked) = match &put {
@@ -89,9 +98,11 @@ impl Store {
                 }
                 Err(Failure::Refused { item, after_lost_answer }) => {
                     self.trace_cache.forget_trace(known.id());
-                    let now = item.map(TraceItem::of).transpose()?.and_then(TraceItem::trace);
-                    let now = now.filter(|now| now.experiment() == known.experiment());
-                    let Some(now) = now else { return Ok(None) };
+                    let Some(now) = self.trace_now(&known, item).await? else { return Ok(None) };
+                    if now.is_behind_pointer() {
+                        known = now;
+                        continue;
+                    }
                     let was_marked = match &put {
                         Some(put) => put.is_of(&now),
                         None => now.marked_at() >= since,
@@ -104,6 +115,27 @@ impl Store {
                 Err(failure) => return Err(failure.into()),
             }
         }
+    }
+}
+
+impl Store {
+    /// Writes the document of a packed trace in place of its pointer, so that parts of it can be
+    /// updated. Returns the trace as it is stored then, or `None` if it is gone. Takes two requests.
+    async fn trace_write_packed(&self, known: &StoredTrace) -> Result<Option<StoredTrace>> {
+        let mark = self.trace_keep_mark(known).await?;
+        let (item, condition) = TraceDraft::of(known).finish(mark.as_ref());
+        match self.table.put(item.clone(), &condition).await {
+            Ok(()) => Ok(Some(StoredTrace::of(item)?)),
+            Err(Failure::Refused { item, .. }) => self.trace_now(known, item).await,
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// Returns the trace that an item of a refused write stands for, if it is still in the same
+    /// experiment.
+    async fn trace_now(&self, known: &StoredTrace, item: Option<Item>) -> Result<Option<StoredTrace>> {
+        let now = resolve_item(&self.table, item).await?.and_then(TraceItem::trace);
+        Ok(now.filter(|now| now.experiment() == known.experiment()))
     }
 }
 

@@ -67,7 +67,7 @@ async fn lost(site: &Site) -> Vec<String> {
     let mut lost = Vec::new();
     for item in items.iter().filter(|item| key_of(item).sk == "T#HEAD") {
         let trace = mlflow_api::TraceId::parse(key_of(item).pk.trim_start_matches("TRACE#")).unwrap();
-        let trace = entities::read_traces(&site.table, &[&trace]).await.unwrap().remove(&trace).unwrap();
+        let trace = trace_blocks::read_traces(&site.table, &[&trace]).await.unwrap().remove(&trace).unwrap();
         let (partition, place) = (TracePartition::of(&trace), TraceKey::of(&trace));
         if keys.contains(&partition.mark_key(&place)) {
             continue;

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use artifact_store::Archive;
 use entities::{StoredTrace, now_ms};
 use mlflow_api::TraceId;
 use test_site::{TestEnvironment, key_of};
-use trace_blocks::{LargeTraceTurn, SpansToPack, TraceKey, TracePartition, TraceToPack, pack, read_trace_spans};
+use trace_blocks::{
+    LargeTraceTurn, SpansToPack, TraceKey, TracePartition, TraceToPack, pack, read_trace_spans, read_traces,
+};
 
 /// Packs the traces for which `is_wanted` returns `true` into blocks of `of_block` traces. The
 /// argument of `is_wanted` is the index of a trace in its partition, newest first. All other traces
@@ -16,7 +19,7 @@ pub(crate) async fn pack_some(site: &TestEnvironment, of_block: usize, is_wanted
     site.table.write_many(Vec::new(), &old).await.unwrap();
     let ids = keys.iter().filter(|key| key.sk == "T#HEAD").map(|key| key.pk.trim_start_matches("TRACE#"));
     let ids: Vec<TraceId> = ids.map(|id| TraceId::parse(id).unwrap()).collect();
-    let traces = entities::read_traces(&site.table, &ids.iter().collect::<Vec<_>>()).await.unwrap();
+    let traces = read_traces(&site.table, &ids.iter().collect::<Vec<_>>()).await.unwrap();
     let mut partitions: BTreeMap<TracePartition, Vec<StoredTrace>> = BTreeMap::new();
     for trace in traces.into_values() {
         partitions.entry(TracePartition::of(&trace)).or_default().push(trace);
@@ -29,8 +32,7 @@ pub(crate) async fn pack_some(site: &TestEnvironment, of_block: usize, is_wanted
             let end = TraceKey::of(block.last().unwrap());
             let mut packed = Vec::new();
             for trace in block {
-                let spans =
-                    read_trace_spans(&site.table, trace.experiment(), trace.id(), &LargeTraceTurn::default()).await;
+                let spans = read_trace_spans(&site.table, &Archive::default(), trace, &LargeTraceTurn::default()).await;
                 let spans = spans.unwrap();
                 packed.push(TraceToPack { trace: trace.clone(), spans: SpansToPack::of(trace.id(), &spans) });
             }

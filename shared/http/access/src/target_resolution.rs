@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use entities::{ModelLocation, RunLocation, StoredTrace, locate_model, locate_run, read_traces};
+use entities::{ModelLocation, RunLocation, StoredTrace, locate_model, locate_run};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Name, rows};
 use mlflow_api::{
@@ -11,6 +11,7 @@ use mlflow_api::{
     UserName, Workspace,
 };
 use table::Table;
+use trace_blocks::read_traces;
 
 use crate::guard::Guard;
 use crate::needs::Target;

@@ -17,8 +17,12 @@ use table::{Condition, Failure, Item, Table, Update, Write, number};
 /// cannot be read.
 pub const FIRST_LAYOUT: i64 = 7;
 
+/// First layout in which pointers may replace the documents of packed traces, and in which data may
+/// be in the archive. Versions that know only earlier layouts can read neither.
+pub const POINTER_LAYOUT: i64 = 8;
+
 /// Layout of this version. Each migration increments it by one.
-pub const CURRENT_LAYOUT: i64 = 7;
+pub const CURRENT_LAYOUT: i64 = 8;
 
 const SETTING_NAME: &str = "layout";
 /// Name of the row that a table has while it is being copied from another one.
@@ -72,6 +76,19 @@ impl From<Failure> for LayoutError {
 /// # Errors
 /// Returns an error if the table's layout is unknown to this version.
 pub async fn check(table: &Table) -> Result<bool, LayoutError> {
+    Ok(read_supported(table).await?.is_some())
+}
+
+/// Returns the layout of a table, or the current one if the table is empty. Logs a warning if it is
+/// an earlier one. Takes as many requests as [`check`].
+///
+/// # Errors
+/// Returns an error if the table's layout is unknown to this version.
+pub async fn of(table: &Table) -> Result<i64, LayoutError> {
+    Ok(read_supported(table).await?.unwrap_or(CURRENT_LAYOUT))
+}
+
+async fn read_supported(table: &Table) -> Result<Option<i64>, LayoutError> {
     let layout = read(table, CURRENT_LAYOUT).await?;
     if let Some(layout) = layout.filter(|layout| *layout < CURRENT_LAYOUT) {
         tracing::warn!(
@@ -80,7 +97,7 @@ pub async fn check(table: &Table) -> Result<bool, LayoutError> {
             "the table has an earlier layout: `mlflow-serverless migrate` brings it up to date"
         );
     }
-    Ok(layout.is_some())
+    Ok(layout)
 }
 
 /// Reads the layout of a table, for a version that knows layouts up to `known`. Returns `None` for

@@ -51,6 +51,7 @@ mod run_times;
 mod searchable_run;
 mod stage;
 mod trace;
+mod trace_pointer;
 pub mod trace_retention;
 mod trace_stub;
 mod unreadable_item;
@@ -94,7 +95,8 @@ pub use searchable_run::{SearchableRun, find, searched_dataset};
 pub use stage::{
     ExperimentState, being_removed, experiment_of_name, experiment_state, run_deleted_since, run_stage, unchanged_stage,
 };
-pub use trace::{StoredTrace, judges_a_session, read_traces};
-pub use trace_stub::{TraceItem, TraceStub, read_trace_item};
+pub use trace::{StoredTrace, judges_a_session, locate_traces, read_trace_rows};
+pub use trace_pointer::{POINTER, TracePointer, TraceRow};
+pub use trace_stub::{TraceItem, TraceStub};
 pub use unreadable_item::{failed, read_all, unreadable};
 pub use workspace::{WorkspaceIdentity, closed, if_closed, in_workspace, workspace_key, workspace_named};

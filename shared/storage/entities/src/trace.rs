@@ -8,13 +8,14 @@ use key_schema::{Key, rows};
 use mlflow_api::assessments::Assessment;
 use mlflow_api::traces::{SESSION, TraceInfo};
 use mlflow_api::{AssessmentId, ExperimentId, Result, TraceId};
-use table::{Item, Table};
+use table::{Item, Table, Value};
 
 use crate::attributes::{
-    ASSESSMENTS, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, EXPIRES, MARKED_AT, METADATA, PROMPTS, REQUEST, RESPONSE,
-    RUNS, SHARD, START_TIME, STATE, TAGS,
+    ASSESSMENTS, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, EXPIRES, IMPORTED, IN_BLOCK, MARKED_AT, METADATA,
+    PROMPTS, REQUEST, RESPONSE, RUNS, SHARD, START_TIME, STATE, TAGS,
 };
 use crate::param_and_tag_maps::entries;
+use crate::trace_pointer::{POINTER, TraceRow};
 use crate::unreadable_item::unreadable;
 
 /// A trace as stored in its document. Cheap to clone.
@@ -23,6 +24,8 @@ pub struct StoredTrace {
     id: TraceId,
     experiment: ExperimentId,
     item: Arc<Item>,
+    /// Whether the table contains a pointer instead of this document, which comes from a block.
+    is_behind_pointer: bool,
 }
 
 impl StoredTrace {
@@ -30,14 +33,32 @@ impl StoredTrace {
     ///
     /// # Errors
     /// Returns an internal error if the document cannot be read, or is the stub of a trace that has
-    /// not arrived yet ([`TraceItem`](crate::TraceItem)).
+    /// not arrived yet or the pointer to a packed trace ([`TraceRow`](crate::TraceRow)).
     pub fn of(item: Item) -> Result<Self> {
         let id = item.key().as_ref().and_then(rows::Trace::parse).map(|row| row.trace);
         let experiment = item.get(EXPERIMENT);
-        let (Some(id), Some(experiment), false) = (id, experiment, item.has(EXPIRES)) else {
+        let is_other = item.has(EXPIRES) || item.get(IN_BLOCK) == Some(POINTER);
+        let (Some(id), Some(experiment), false) = (id, experiment, is_other) else {
             return Err(unreadable(&item, "a trace"));
         };
-        Ok(Self { id, experiment, item: Arc::new(item) })
+        Ok(Self { id, experiment, item: Arc::new(item), is_behind_pointer: false })
+    }
+
+    /// Returns the same trace with another document.
+    pub(crate) fn with_item(&self, item: Item, is_behind_pointer: bool) -> Self {
+        Self { id: self.id.clone(), experiment: self.experiment, item: Arc::new(item), is_behind_pointer }
+    }
+
+    /// Returns the trace with another fingerprint of its import.
+    pub(crate) fn with_import(&self, fingerprint: Value) -> Self {
+        self.with_item(self.item.as_ref().clone().with(IMPORTED, fingerprint), self.is_behind_pointer)
+    }
+
+    /// Checks whether the table contains a pointer to the trace, and the document comes from a
+    /// block.
+    #[must_use]
+    pub fn is_behind_pointer(&self) -> bool {
+        self.is_behind_pointer
     }
 
     /// Returns the trace's ID.
@@ -168,9 +189,21 @@ pub(crate) fn texts(item: &Item, attribute: Attribute<TextSet>) -> Vec<String> {
     texts
 }
 
-/// Reads those of the given traces that exist. Stubs are skipped. Takes one request per hundred
-/// traces, and one read unit per 4 KB of each document.
-pub async fn read_traces(table: &Table, ids: &[&TraceId]) -> Result<HashMap<TraceId, StoredTrace>> {
+/// Returns the experiments of those of the given traces that exist. Stubs are skipped. Takes one
+/// request per hundred traces, and one read unit per 4 KB of each item.
+pub async fn locate_traces(table: &Table, ids: &[&TraceId]) -> Result<HashMap<TraceId, ExperimentId>> {
+    let items = read_trace_rows(table, ids).await?;
+    let located = items.into_iter().map(|(id, row)| match row {
+        TraceRow::Document(trace) => Some((id, trace.experiment())),
+        TraceRow::Pointer(pointer) => Some((id, pointer.experiment())),
+        TraceRow::Stub(_) => None,
+    });
+    Ok(located.flatten().collect())
+}
+
+/// Returns the items under the keys of the given traces, as they are stored. Takes one request per
+/// hundred traces, and one read unit per 4 KB of each item.
+pub async fn read_trace_rows(table: &Table, ids: &[&TraceId]) -> Result<HashMap<TraceId, TraceRow>> {
     let keys: Vec<Key> = ids.iter().map(|id| rows::Trace::key(id)).collect();
     let items: Vec<Item> = if let [key] = keys.as_slice() {
         // A single item is read with `GetItem`, the request with the lowest latency.
@@ -178,7 +211,10 @@ pub async fn read_traces(table: &Table, ids: &[&TraceId]) -> Result<HashMap<Trac
     } else {
         table.get_many(&keys).await?.into_values().collect()
     };
-    // Stubs are not traces.
-    let documents = items.into_iter().filter(|item| !item.has(EXPIRES));
-    documents.map(|item| StoredTrace::of(item).map(|trace| (trace.id.clone(), trace))).collect()
+    let rows = items.into_iter().map(|item| {
+        let id = item.key().as_ref().and_then(rows::Trace::parse).map(|row| row.trace);
+        let id = id.ok_or_else(|| unreadable(&item, "a trace"))?;
+        TraceRow::of(item).map(|row| (id, row))
+    });
+    rows.collect()
 }

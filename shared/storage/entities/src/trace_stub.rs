@@ -7,8 +7,8 @@
 
 use key_schema::rows;
 use mlflow_api::traces::TraceState;
-use mlflow_api::{ExperimentId, Result, TraceId};
-use table::{Item, Map, Table, bytes_set, map, number, text};
+use mlflow_api::{ExperimentId, TraceId};
+use table::{Item, Map, bytes_set, map, number, text};
 
 use crate::attributes::{ASSESSMENTS, EDITS, EXPERIMENT, EXPIRES, MARKED_AT, METADATA, RUNS, START_TIME, STATE, TAGS};
 use crate::trace::{StoredTrace, texts};
@@ -61,7 +61,7 @@ impl TraceStub {
     }
 }
 
-/// The item under a trace's key.
+/// The item under a trace's key, with the document in place of a pointer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TraceItem {
     /// The trace.
@@ -71,26 +71,9 @@ pub enum TraceItem {
 }
 
 impl TraceItem {
-    /// Reads the trace or the stub from an item under a trace's key.
-    ///
-    /// # Errors
-    /// Returns an internal error if the item cannot be read.
-    pub fn of(item: Item) -> Result<Self> {
-        match TraceStub::of(&item) {
-            Some(awaited) => Ok(Self::Stub(awaited)),
-            None => StoredTrace::of(item).map(Self::Trace),
-        }
-    }
-
     /// Returns the trace, or `None` for a stub.
     #[must_use]
     pub fn trace(self) -> Option<StoredTrace> {
         if let Self::Trace(trace) = self { Some(trace) } else { None }
     }
-}
-
-/// Reads the item under a trace's key, if there is one. Takes one request and one read unit per 4
-/// KB.
-pub async fn read_trace_item(table: &Table, id: &TraceId) -> Result<Option<TraceItem>> {
-    table.get(&rows::Trace::key(id)).await?.map(TraceItem::of).transpose()
 }

@@ -225,7 +225,8 @@ rows! {
     /// Points of a logged model's metrics that do not fit into its metrics document.
     LoggedModelSegment = "MODEL#" <model: ModelId> / "MHIST#" <points: WideDigest> { POINTS: Bytes required "the points, packed" };
     /// A trace without its spans, a document. Its id comes from the client, so only this row says
-    /// which experiment it is in. Or a stub: links to runs that were made before the trace arrived.
+    /// which experiment it is in. Or the pointer of a packed trace, whose document is in the block
+    /// that covers its place. Or a stub: links to runs that were made before the trace arrived.
     /// Stubs are never shown.
     Trace = "TRACE#" <trace: TraceId> / "T#HEAD" {
         EXPERIMENT: ExperimentId required "its experiment",
@@ -244,6 +245,7 @@ rows! {
         SHARD: Count "the number of the partition of its day that has its mark; missing for the first",
         EDITS: Number required "counts the writes to the document, starting at a random number, so that a document that is created again has other numbers",
         EXPIRES: Number "only in a stub: when it expires, in seconds",
+        IN_BLOCK: Number "1 in the pointer of a packed trace; 2 in a document whose earlier spans are in the block that covers its place",
         ..CREATION
     };
     /// Packed spans of a trace: those of one export to this experiment, or a part of them. Keyed by
@@ -280,7 +282,8 @@ rows! {
         HEADS: Bytes required "the documents of its traces, packed",
         BLOCK_SPANS: Bytes required "for each item of spans: the number of traces it covers, and the digest in its key",
         ARCHIVED_SPANS: Bytes "the archived spans, by digest: each with an object of the archive and a range of it",
-        BEHIND: Text "only in a block whose newer traces were split off: the end of the block that they were moved to"
+        BEHIND: Text "only in a block whose newer traces were split off: the end of the block that they were moved to",
+        RELEASED: Number "set if the table has no other copies of its traces: pointers have replaced their documents, unless a trace has a mark"
     };
     /// Requests that the stream's consumer packs the partition. The row is kept: if it is missing,
     /// the partition has never been packed.
@@ -296,8 +299,7 @@ rows! {
     };
     /// Packed spans of some traces of a block. They have partitions of their own, because the
     /// partition of the block is limited to 10 GB and needs the space for marks. The key is a hash
-    /// of the content, and the item is never rewritten. The spans are also stored with their
-    /// traces, where a reader finds them if this item is missing.
+    /// of the content, and the item is never rewritten.
     BlockSpans = "TS#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> "#" <part: Ordinal> / "S#" <digest: WideDigest> {
         CONTENT: Bytes required "for each trace, its id and its spans"
     };

@@ -11,8 +11,7 @@
 use entities::archived_objects::drop_later;
 use entities::attributes::{ARRIVED, EDITS, MARKED_AT};
 use entities::{
-    MAX_REVIEWS_IN_TRANSACTION, StoredTrace, issue_count_writes, now_ms, read_traces, remove_late_reviews,
-    reviews_of_traces,
+    MAX_REVIEWS_IN_TRANSACTION, StoredTrace, issue_count_writes, now_ms, remove_late_reviews, reviews_of_traces,
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Key, WideDigest, rows};
@@ -22,7 +21,7 @@ use runtime::clock::Moment;
 use table::{Condition, Failure, Item, Query, Write, WriteRefusal, number};
 use trace_blocks::{
     Block, LOCK_USE_DURATION, PartitionLock, QUIET_MARK_AGE, SETTLED_SPAN_AGE, SpanGroup, TraceKey, TracePartition,
-    objects,
+    objects, read_traces,
 };
 
 use crate::report::RemovalReport;

@@ -26,7 +26,7 @@ impl Retention {
     /// the others are still processed.
     ///
     /// Without policies, sends one request for the list of workspaces, three for the registries, one for
-    /// the archive, five for each workspace, and one for each experiment that has its turn.
+    /// the archive, six for each workspace, and one for each experiment that has its turn.
     ///
     /// # Errors
     /// Returns the first failure, after everything else has been tried. The next slice retries it.

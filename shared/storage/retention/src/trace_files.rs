@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use artifact_store::{ArtifactPath, Location};
-use entities::{experiment_state, read_traces};
+use entities::{experiment_state, locate_traces};
 use key_schema::rows;
 use mlflow_api::{ExperimentId, Result, TraceId, Workspace};
 use table::Item;
@@ -110,7 +110,7 @@ impl Retention {
         for traces in traces.chunks(BATCH_SIZE) {
             // The traces are read after the files are listed. A trace whose files are listed was
             // created before, so if it is missing now, it was deleted.
-            let there = read_traces(&self.table, &traces.iter().collect::<Vec<_>>()).await?;
+            let there = locate_traces(&self.table, &traces.iter().collect::<Vec<_>>()).await?;
             let there: HashSet<_> = there.keys().collect();
             for trace in traces.iter().filter(|trace| !there.contains(trace)) {
                 files.remove(trace, report).await;

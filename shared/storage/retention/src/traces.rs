@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use entities::archived_objects::drop_later;
 use entities::attributes::{EDITS, SHARDS, UNTIL};
-use entities::{now_ms, read_traces};
+use entities::now_ms;
 use key_schema::{Key, rows};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use table::{Condition, Failure, Item, Query, number};
-use trace_blocks::{Block, TracePartition, objects};
+use trace_blocks::{Block, TracePartition, objects, read_traces};
 
 use crate::store::Retention;
 

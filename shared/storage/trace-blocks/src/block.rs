@@ -1,6 +1,6 @@
 //! A block of traces.
 
-use entities::attributes::{ARCHIVED_SPANS, BEHIND, BLOCK_SPANS, CORE, COUNT, EDITS, HEADS, NEWEST, WRITTEN};
+use entities::attributes::{ARCHIVED_SPANS, BEHIND, BLOCK_SPANS, CORE, COUNT, EDITS, HEADS, NEWEST, RELEASED, WRITTEN};
 use entities::{StoredTrace, unreadable};
 use key_schema::Key;
 use mlflow_api::{Error, Result};
@@ -89,6 +89,13 @@ impl Block {
     #[must_use]
     pub fn edits(&self) -> i64 {
         self.item.get(EDITS).unwrap_or_default()
+    }
+
+    /// Checks whether the table contains no other copies of the documents and spans of those traces
+    /// that have no mark, except for spans that the block does not contain.
+    #[must_use]
+    pub fn is_released(&self) -> bool {
+        self.item.has(RELEASED)
     }
 
     /// Returns the size of the block's item in bytes.

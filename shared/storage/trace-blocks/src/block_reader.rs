@@ -16,6 +16,7 @@ use crate::block_packing::{MAX_TRACES, SpansToPack};
 use crate::compression::decompress;
 use crate::groups::of_traces;
 use crate::trace_key::{TraceKey, TracePartition};
+use crate::trace_reader::covering_block;
 
 /// Maximum number of blocks that are read in one request. A block has about 30 KB, and a response
 /// of DynamoDB at most 1 MB.
@@ -93,7 +94,36 @@ pub async fn read_block_spans(
     archive: &Archive,
     wanted: &[(&Block, &TraceId)],
 ) -> Result<HashMap<TraceId, Vec<Span>>> {
-    read_groups(table, archive, wanted, |_, _, spans| spans).await
+    read_groups(table, archive, wanted, false, |_, _, spans| spans).await
+}
+
+/// Reads the spans of a packed trace from the block that covers its place. Returns `None` if the
+/// block does not contain the trace, or was rewritten since it was read. The spans are empty if the
+/// block does not contain the trace's spans, because they are too large. Takes two requests, and
+/// costs one read unit per 4 KB of the block and of an item with its spans.
+///
+/// # Errors
+/// Returns failures of the table, and an internal error if the block or its spans cannot be read.
+pub(crate) async fn read_packed_spans(
+    table: &Table,
+    archive: &Archive,
+    partition: &TracePartition,
+    place: &TraceKey,
+) -> Result<Option<Vec<Span>>> {
+    let block = covering_block(table, partition, place).await.map_err(failed)?;
+    let Some(block) = block else { return Ok(None) };
+    let core = block.core().map_err(failed)?;
+    let Some(at) = core.iter().position(|trace| trace.place == *place) else { return Ok(None) };
+    let mut last = 0;
+    let group = block.groups().iter().find(|group| {
+        last += group.traces;
+        at < last
+    });
+    if group.is_none_or(|group| group.digest.is_none()) {
+        return Ok(Some(Vec::new()));
+    }
+    let mut found = read_groups(table, archive, &[(&block, &place.trace)], true, |_, _, spans| spans).await?;
+    Ok(found.remove(&place.trace))
 }
 
 /// Reads the spans of traces in these blocks in order to pack them again. To save memory, the spans
@@ -106,13 +136,15 @@ pub async fn read_spans_to_pack(
     archive: &Archive,
     wanted: &[(&Block, &TraceId)],
 ) -> Result<HashMap<TraceId, SpansToPack>> {
-    read_groups(table, archive, wanted, |trace, message, _| SpansToPack::of_message(trace, message)).await
+    let make = |trace: &TraceId, message: &[u8], _| SpansToPack::of_message(trace, message);
+    read_groups(table, archive, wanted, true, make).await
 }
 
 async fn read_groups<T>(
     table: &Table,
     archive: &Archive,
     wanted: &[(&Block, &TraceId)],
+    is_consistent: bool,
     make: impl Fn(&TraceId, &[u8], Vec<Span>) -> T,
 ) -> Result<HashMap<TraceId, T>> {
     let mut of_blocks: HashMap<Key, (&Block, BTreeSet<&TraceId>)> = HashMap::new();
@@ -144,10 +176,10 @@ async fn read_groups<T>(
             }
         }
     }
-    // An eventually consistent read is sufficient, because the items never change: the key contains
-    // the hash of the content.
+    // The items never change, because the key contains the hash of the content. An eventually
+    // consistent read may miss an item that was written recently.
     let keys: Vec<_> = of_items.keys().cloned().collect();
-    let items = table.get_many_eventually(&keys).await?;
+    let items = if is_consistent { table.get_many(&keys).await? } else { table.get_many_eventually(&keys).await? };
     let mut found = HashMap::new();
     for (key, item) in &items {
         let Some(traces) = of_items.get(key) else { continue };

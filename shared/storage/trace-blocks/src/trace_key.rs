@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use entities::StoredTrace;
+use entities::{StoredTrace, TracePointer};
 use key_schema::{Ascending, Descending, Key, KeyRange, Ordinal, Segment, WideDigest, rows};
 use mlflow_api::{ExperimentId, TraceId};
 
@@ -89,6 +89,12 @@ impl TracePartition {
     #[must_use]
     pub fn of(trace: &StoredTrace) -> Self {
         Self { experiment: trace.experiment(), day: day_of(trace.request_time()), shard: trace.shard() }
+    }
+
+    /// Returns the partition that contains the block of a packed trace.
+    #[must_use]
+    pub fn of_pointer(pointer: &TracePointer) -> Self {
+        Self { experiment: pointer.experiment(), day: day_of(pointer.request_time()), shard: pointer.shard() }
     }
 
     /// Returns the partition that a row belongs to.

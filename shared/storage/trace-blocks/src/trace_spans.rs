@@ -5,16 +5,21 @@ use std::ops::Deref;
 use std::pin::pin;
 use std::time::Duration;
 
+use artifact_store::Archive;
 use entities::attributes::{ADDS_ONLY, ARRIVED, CONTENT, PARTS};
-use entities::unreadable;
+use entities::{StoredTrace, TraceItem, TraceRow, now_ms, read_trace_rows, unreadable};
 use futures::future::{Either, select};
-use key_schema::{Segment, rows};
+use key_schema::{Key, Segment, rows};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, TraceId};
 use spans::Span;
 use table::{Failure, Item, Query, Table};
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
 use crate::block::failed;
+use crate::block_reader::read_packed_spans;
+use crate::protocol_times::{MAX_RELIABLE_MARK_AGE, QUIET_MARK_AGE};
+use crate::trace_key::{TraceKey, TracePartition};
+use crate::trace_reader::{MAX_ATTEMPTS, read_trace_item};
 
 /// The spans of one trace.
 #[derive(Debug, Default)]
@@ -58,55 +63,137 @@ impl LargeTraceTurn {
     }
 }
 
-/// Reads all spans of a trace in this experiment that have arrived so far, sorted by start time
-/// after the roots.
+/// Reads all spans of a trace that have arrived so far, sorted by start time after the roots: those
+/// that are stored with the trace, and those in the block that covers its place.
 ///
 /// A trace is large if its spans have more than 1 MB, or 2 MB unpacked. Reading a large trace waits
 /// until the process has no other large trace in memory, so a caller that holds a large trace must
-/// not read another one. Sends one request, and one more per MB. Costs one read unit per 4 KB.
+/// not read another one. Sends one request, and one more per MB. Sends two more if the trace has
+/// spans in a block, and one more if the trace may have been packed since it was read. Costs one
+/// read unit per 4 KB.
 ///
 /// # Errors
 /// Returns `BAD_REQUEST` if the spans are too large for any response, and `RESOURCE_EXHAUSTED` if
 /// reading them would wait for too long.
 pub async fn read_trace_spans(
     table: &Table,
-    experiment: ExperimentId,
-    trace: &TraceId,
+    archive: &Archive,
+    trace: &StoredTrace,
     turn: &LargeTraceTurn,
 ) -> Result<TraceSpans> {
-    let mut items = SpanItems::of(experiment, trace);
+    let mut trace = trace.clone();
+    for _ in 0..MAX_ATTEMPTS {
+        if let Some(spans) = read_version(table, archive, &trace, turn).await? {
+            return Ok(spans);
+        }
+        // The trace was packed or changed since it was read. A trace that was deleted has no spans.
+        let now = read_trace_item(table, trace.id()).await?.and_then(TraceItem::trace);
+        let Some(now) = now.filter(|now| now.experiment() == trace.experiment()) else {
+            return Ok(TraceSpans::default());
+        };
+        trace = now;
+    }
+    Err(Error::internal(format!("the spans of trace {} are not where its document says", trace.id())))
+}
+
+/// Reads the spans of a trace in this version. Returns `None` if the version is not current any
+/// more, and some of its spans may have been moved.
+async fn read_version(
+    table: &Table,
+    archive: &Archive,
+    trace: &StoredTrace,
+    turn: &LargeTraceTurn,
+) -> Result<Option<TraceSpans>> {
+    let Some(packed) = read_spans_in_block(table, archive, trace).await? else { return Ok(None) };
+    let spans = read_own_spans(table, trace, packed, turn).await?;
+    if may_be_packed(trace) {
+        let row = read_trace_rows(table, &[trace.id()]).await?.remove(trace.id());
+        let is_unpacked = match row {
+            Some(TraceRow::Document(now)) => !now.has_packed_spans(),
+            Some(TraceRow::Pointer(_)) => false,
+            Some(TraceRow::Stub(_)) | None => true,
+        };
+        if !is_unpacked {
+            return Ok(None);
+        }
+    }
+    Ok(Some(spans))
+}
+
+/// Reads the spans of a trace that are in a block, if there are some. Returns `None` if the block
+/// was rewritten since the trace was read.
+async fn read_spans_in_block(
+    table: &Table,
+    archive: &Archive,
+    trace: &StoredTrace,
+) -> table::Result<Option<Vec<Span>>> {
+    if !trace.has_packed_spans() {
+        return Ok(Some(Vec::new()));
+    }
+    read_packed_spans(table, archive, &TracePartition::of(trace), &TraceKey::of(trace)).await
+}
+
+/// Checks whether the trace, which was not packed when it was read, may have been packed since then.
+fn may_be_packed(trace: &StoredTrace) -> bool {
+    !trace.has_packed_spans() && trace.marked_at() <= now_ms().saturating_sub(QUIET_MARK_AGE - MAX_RELIABLE_MARK_AGE)
+}
+
+/// Reads the spans that are stored with a trace, and joins them with those from its block.
+async fn read_own_spans(
+    table: &Table,
+    trace: &StoredTrace,
+    packed: Vec<Span>,
+    turn: &LargeTraceTurn,
+) -> Result<TraceSpans> {
+    let mut items = SpanItems::of(trace.experiment(), trace.id());
+    let mut packed = packed;
     if items.read_on(table, LARGE_PACKED_BYTES).await? {
-        let (spans, read) = unpacked(items, LARGE_UNPACKED_BYTES).await?;
-        if let Some(spans) = spans {
-            return Ok(spans.into());
+        let (spans, read) = unpacked(items, packed, LARGE_UNPACKED_BYTES).await?;
+        match spans {
+            Ok(spans) => return Ok(spans.into()),
+            Err(kept) => packed = kept,
         }
         items = read;
     }
     let alone = turn.alone().await?;
     if !items.read_on(table, MAX_PACKED_BYTES).await? {
-        return Err(too_many(trace));
+        return Err(too_many(trace.id()));
     }
-    let (spans, _) = unpacked(items, MAX_UNPACKED_BYTES).await?;
-    Ok(TraceSpans { spans: spans.ok_or_else(|| too_many(trace))?, _alone: Some(alone) })
+    let (spans, _) = unpacked(items, packed, MAX_UNPACKED_BYTES).await?;
+    Ok(TraceSpans { spans: spans.map_err(|_| too_many(trace.id()))?, _alone: Some(alone) })
 }
 
-/// Reads the spans of a trace if they have at most `most` bytes packed, and at most one and a half
-/// times as many unpacked. Otherwise returns `None`.
+/// Checks whether spans are stored with a trace itself. Sends one request of one read unit.
+///
+/// # Errors
+/// Returns failures of the table.
+pub async fn has_own_spans(table: &Table, experiment: ExperimentId, trace: &TraceId) -> table::Result<bool> {
+    let query = Query::of(rows::TraceSpans::all(&experiment, trace)).for_removal().limit(1);
+    Ok(!table.query_page(&query).await?.items.is_empty())
+}
+
+/// Reads the spans of a trace if those that are stored with the trace have at most `most` bytes
+/// packed, and at most one and a half times as many unpacked. Otherwise returns `None`. Also returns
+/// the keys of the items that are stored with the trace.
 ///
 /// # Errors
 /// Returns failures of the table, and an internal error if the spans cannot be read.
 pub async fn read_few_spans(
     table: &Table,
-    experiment: ExperimentId,
-    trace: &TraceId,
+    archive: &Archive,
+    trace: &StoredTrace,
     most: usize,
-) -> table::Result<Option<Vec<Span>>> {
-    let mut items = SpanItems::of(experiment, trace);
+) -> table::Result<Option<(Vec<Span>, Vec<Key>)>> {
+    let mut items = SpanItems::of(trace.experiment(), trace.id());
     if !items.read_on(table, most).await? {
         return Ok(None);
     }
+    let keys = items.read.iter().filter_map(Item::key).collect();
+    let packed = read_spans_in_block(table, archive, trace).await?;
+    let packed = packed.ok_or_else(|| Failure::Unavailable("a packed trace is not in its block".to_owned()))?;
     // If spans were sent several times, each copy counts towards the size.
-    Ok(unpacked(items, most.saturating_add(most / 2)).await?.0)
+    let (spans, _) = unpacked(items, packed, most.saturating_add(most / 2)).await?;
+    Ok(spans.ok().map(|spans| (spans, keys)))
 }
 
 /// The items with a trace's spans that have been read so far.
@@ -138,17 +225,23 @@ impl SpanItems {
     }
 }
 
-/// Unpacks the spans in these items, and returns them with the items. Returns `None` in place of
-/// the spans if they have more than `most` bytes unpacked.
-async fn unpacked(items: SpanItems, most: usize) -> table::Result<(Option<Vec<Span>>, SpanItems)> {
-    let read = runtime::clock::aside_from(items.size, move || (read(&items.read, most), items)).await;
+/// Unpacks the spans in these items, joins them with the spans from a block, and returns them with
+/// the items. Returns the spans from the block in place of all spans if the items have more than
+/// `most` bytes unpacked.
+async fn unpacked(
+    items: SpanItems,
+    packed: Vec<Span>,
+    most: usize,
+) -> table::Result<(std::result::Result<Vec<Span>, Vec<Span>>, SpanItems)> {
+    let read = runtime::clock::aside_from(items.size, move || (read(&items.read, packed, most), items)).await;
     let (spans, items) = read.map_err(|error| Failure::Unexpected(error.to_string()))?;
     Ok((spans.map_err(failed)?, items))
 }
 
-/// Unpacks the spans in the items of a trace. Returns `None` if they have more than `most` bytes.
-/// Ignores an export with missing parts, because it is still being written.
-fn read(items: &[Item], most: usize) -> Result<Option<Vec<Span>>> {
+/// Unpacks the spans in the items of a trace, and joins them with those from a block. Returns the
+/// spans from the block if the items have more than `most` bytes. Ignores an export with missing
+/// parts, because it is still being written.
+fn read(items: &[Item], packed: Vec<Span>, most: usize) -> Result<std::result::Result<Vec<Span>, Vec<Span>>> {
     let mut left = most;
     let mut exports: BTreeMap<String, Vec<&Item>> = BTreeMap::new();
     for item in items {
@@ -168,15 +261,17 @@ fn read(items: &[Item], most: usize) -> Result<Option<Vec<Span>>> {
         let unpacked = spans::unpack_within(&joined, &mut left);
         let of_item = |part: &&Item| unreadable(part, "spans");
         let unpacked = unpacked.map_err(|_| parts.first().map_or_else(|| Error::internal("no parts"), of_item))?;
-        let Some(unpacked) = unpacked else { return Ok(None) };
+        let Some(unpacked) = unpacked else { return Ok(Err(packed)) };
         // If a span occurs in several exports, the last one read is kept. Exports that only add
         // spans are read first, in reverse order, so that they never replace a span.
         let adds_only = parts.first().is_some_and(|part| part.has(ADDS_ONLY));
         let place = if adds_only { (false, arrived.saturating_neg()) } else { (true, arrived) };
         whole.push((place, digest, unpacked));
     }
+    // The spans in the block arrived before those that are stored with the trace.
+    whole.push(((true, i64::MIN), String::new(), packed));
     whole.sort_by(|(one, a, _), (other, b, _)| (one, a).cmp(&(other, b)));
-    Ok(Some(spans::join(whole.into_iter().map(|(_, _, spans)| spans))))
+    Ok(Ok(spans::join(whole.into_iter().map(|(_, _, spans)| spans))))
 }
 
 fn too_many(trace: &TraceId) -> Error {

@@ -2,7 +2,7 @@
 
 use access::Granted;
 use entities::attributes::{ATTACHED, COMPLETED, COMPLETED_BY, REVIEW_STATUS, UPDATED};
-use entities::{now_ms, read_traces, reviews_of_traces};
+use entities::{locate_traces, now_ms, reviews_of_traces};
 use key_schema::rows;
 use mlflow_api::review_queues::{ReviewQueueItem, ReviewStatus};
 use mlflow_api::{Error, ExperimentId, Result, ReviewQueueId, TraceId, python};
@@ -62,12 +62,8 @@ impl Store {
         experiment: ExperimentId,
         traces: &[TraceId],
     ) -> Result<std::collections::HashSet<TraceId>> {
-        let found = read_traces(&self.table, &traces.iter().collect::<Vec<_>>()).await?;
-        Ok(found
-            .into_values()
-            .filter(|trace| trace.experiment() == experiment)
-            .map(|trace| trace.id().clone())
-            .collect())
+        let found = locate_traces(&self.table, &traces.iter().collect::<Vec<_>>()).await?;
+        Ok(found.into_iter().filter(|(_, location)| *location == experiment).map(|(trace, _)| trace).collect())
     }
 
     /// Adds up to [`MAX_ITEMS_IN_TRANSACTION`] traces to a queue.

@@ -80,7 +80,7 @@ impl Store {
                 let reads = portion.into_iter().map(|(seen, _)| {
                     let read = packed.remove(&seen.info.id);
                     async move {
-                        let spans = self.spans_unless_read(read, seen.info.experiment, &seen.info.id, turn).await?;
+                        let spans = self.spans_unless_read(read, &seen.stored, turn).await?;
                         Ok::<_, Error>((seen, spans))
                     }
                 });
@@ -140,10 +140,7 @@ impl Store {
                     let mut packed = all.store.packed_spans(in_blocks).await?;
                     let reads = portion.into_iter().map(|(seen, passes, _)| {
                         let read = packed.remove(&seen.info.id);
-                        async move {
-                            let (experiment, id) = (seen.info.experiment, &seen.info.id);
-                            Ok::<_, Error>((passes, self.spans_unless_read(read, experiment, id, turn).await?))
-                        }
+                        async move { Ok::<_, Error>((passes, self.spans_unless_read(read, &seen.stored, turn).await?)) }
                     });
                     let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY);
                     while let Some((mut passes, spans)) = reads.try_next().await? {

@@ -66,13 +66,12 @@ impl Store {
     pub(super) async fn spans_unless_read(
         &self,
         read: Option<Vec<Span>>,
-        experiment: ExperimentId,
-        trace: &TraceId,
+        trace: &StoredTrace,
         turn: &LargeTraceTurn,
     ) -> Result<TraceSpans> {
         match read {
             Some(spans) => Ok(spans.into()),
-            None => self.trace_spans_in(experiment, trace, turn).await,
+            None => self.trace_spans(trace, turn).await,
         }
     }
 }

@@ -222,7 +222,7 @@ impl SearchRun<'_> {
         let checks = portion.into_iter().map(|(key, seen, _)| {
             let read = packed.remove(&seen.info.id);
             async move {
-                let spans = self.store.spans_unless_read(read, seen.info.experiment, &seen.info.id, turn).await?;
+                let spans = self.store.spans_unless_read(read, &seen.stored, turn).await?;
                 let is_met = filter.matches_spans(spans.iter().map(SearchableSpan::of));
                 // Matching long texts takes time, so other tasks get a chance to run.
                 tokio::task::yield_now().await;

@@ -13,6 +13,7 @@ use trace_blocks::TraceColumns;
 /// A trace without its spans.
 pub(super) struct SearchableTrace {
     pub(super) info: TraceInfo,
+    pub(super) stored: StoredTrace,
     /// Approximate size in bytes.
     pub(super) bytes: usize,
     assessments: Vec<AssessmentFields<'static>>,
@@ -27,7 +28,7 @@ impl SearchableTrace {
         let assessments = info.assessments.iter().map(|(_, assessment)| assessment_fields(assessment)).collect();
         let names = info.assessments.iter().map(|(_, assessment)| assessment.name.clone()).collect();
         let (runs, prompts) = (trace.runs(), trace.prompts());
-        Ok(Self { info, bytes: trace.item().size(), assessments, names, runs, prompts })
+        Ok(Self { info, stored: trace.clone(), bytes: trace.item().size(), assessments, names, runs, prompts })
     }
 }
 

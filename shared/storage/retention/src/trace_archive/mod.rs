@@ -14,15 +14,17 @@
 mod check;
 mod partition;
 mod references;
+mod release;
 mod sweep;
 
 pub use check::ArchiveDifferences;
 
 use entities::attributes::{ARCHIVED, PACKINGS, SHARDS, WORKSPACE};
+use entities::layout::{self, CURRENT_LAYOUT, POINTER_LAYOUT};
 use entities::{experiment_state, in_workspace, workspace_named};
 use key_schema::{Ascending, Segment, rows};
 use mlflow_api::tracking::LifecycleStage;
-use mlflow_api::{ExperimentId, Result, Workspace};
+use mlflow_api::{Error, ExperimentId, Result, Workspace};
 use table::{Condition, Failure, Item, Query, Update, number};
 use trace_blocks::{TracePartition, day_of};
 
@@ -45,10 +47,10 @@ struct OldDay {
 impl Retention {
     /// Archives the spans of old traces: first those of experiments with which an earlier call did not
     /// finish, and then those of the experiments of a workspace that have their turn now. `now` is in
-    /// ms. May be interrupted at any point and repeated. Does nothing if the server stores no
-    /// artifacts.
+    /// ms. May be interrupted at any point and repeated. Does nothing if the server stores no artifacts,
+    /// or if the table was not migrated to the layout of archived traces.
     ///
-    /// Sends one request for unfinished experiments, one for the list of experiments, and one for the
+    /// Sends one request for the layout, one for unfinished experiments, one for the list of experiments, and one for the
     /// days of each experiment that has its turn. The last one costs one read unit per 50 days.
     /// [`partition`] describes what archiving a block costs.
     ///
@@ -56,7 +58,7 @@ impl Retention {
     /// Returns failures of the table and of the archive, after other experiments have been tried. The
     /// next call retries what has failed.
     pub async fn archive_traces(&self, workspace: &Workspace, now: i64) -> Result<()> {
-        if !self.archive.exists() {
+        if !self.archive.exists() || !self.has_archive_layout().await? {
             return Ok(());
         }
         let mut failures = RemovalFailures::default();
@@ -72,6 +74,12 @@ impl Retention {
             }
         }
         failures.finish()
+    }
+
+    /// Checks whether all versions that can read the table can read archived spans. Sends one request.
+    async fn has_archive_layout(&self) -> Result<bool> {
+        let layout = layout::read(&self.table, CURRENT_LAYOUT).await.map_err(Error::internal)?;
+        Ok(layout.is_some_and(|layout| layout >= POINTER_LAYOUT))
     }
 
     /// Returns the experiments of a workspace with which an earlier call did not finish.

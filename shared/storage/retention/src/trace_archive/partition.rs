@@ -31,13 +31,13 @@ const MARK_BATCH_SIZE: usize = 100;
 /// Pause after each block.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long the archiver may write under a lock. The lock expires later.
-const MAX_WRITE_DURATION: Duration = Duration::from_mins(1);
+pub(super) const MAX_WRITE_DURATION: Duration = Duration::from_mins(1);
 
 /// A partition that is being archived under its lock.
-struct PartitionArchiver<'a> {
-    retention: &'a Retention,
-    partition: TracePartition,
-    begun: Moment,
+pub(super) struct PartitionArchiver<'a> {
+    pub(super) retention: &'a Retention,
+    pub(super) partition: TracePartition,
+    pub(super) begun: Moment,
 }
 
 /// How far the blocks of a partition have been archived under one lock.
@@ -128,7 +128,7 @@ impl PartitionArchiver<'_> {
                 }
                 through = item.key().as_ref().and_then(TraceKey::of_key);
                 match Block::of(item) {
-                    Ok(block) => failed += usize::from(!self.archive(&block).await?),
+                    Ok(block) => failed += usize::from(!self.process(&block).await?),
                     Err(error) => {
                         tracing::error!(%error, "a block of traces cannot be read, and is not archived");
                         failed += 1;
@@ -142,16 +142,27 @@ impl PartitionArchiver<'_> {
         }
     }
 
-    /// Archives the spans of a block that are in items of the table. Returns whether no such spans
-    /// are left. Takes no request if the block has none.
+    /// Archives the spans of a block, and releases its traces if that was not done when they were
+    /// packed. Returns whether no spans are left to archive. Takes no request if there is nothing to do.
+    async fn process(&self, block: &Block) -> Result<bool> {
+        let has_items = block.groups().iter().any(|group| group.digest_of_item().is_some());
+        let (edits, is_complete) = if has_items { self.archive(block).await? } else { (block.edits(), true) };
+        if !block.is_released() {
+            self.release(block, edits).await?;
+        }
+        if has_items || !block.is_released() {
+            runtime::clock::sleep(PAUSE).await;
+        }
+        Ok(is_complete)
+    }
+
+    /// Archives the spans of a block that are in items of the table. Returns the new version of the
+    /// block, and whether no such spans are left.
     ///
     /// The new object also contains the spans of the block that were archived before. It replaces their
     /// objects, so that a block normally has one object, which contains no spans of deleted traces.
-    async fn archive(&self, block: &Block) -> Result<bool> {
+    async fn archive(&self, block: &Block) -> Result<(i64, bool)> {
         let digests: BTreeSet<WideDigest> = block.groups().iter().filter_map(SpanGroup::digest_of_item).collect();
-        if digests.is_empty() {
-            return Ok(true);
-        }
         let table = &self.retention.table;
         let keys: Vec<_> = digests.iter().map(|digest| self.partition.spans_key(digest)).collect();
         let items = table.get_many(&keys).await?;
@@ -165,7 +176,7 @@ impl PartitionArchiver<'_> {
         }
         let is_complete = contents.len() == digests.len();
         if contents.is_empty() {
-            return Ok(false);
+            return Ok((block.edits(), false));
         }
         let moved: Vec<_> = contents.keys().map(|digest| self.partition.spans_key(digest)).collect();
         let mut groups = block.archived().clone();
@@ -202,8 +213,7 @@ impl PartitionArchiver<'_> {
             table.write_many(Vec::new(), &moved).await?;
             announced.finish(table).await?;
         } // Otherwise the sweep deletes these items. The packer may be working on the block already.
-        runtime::clock::sleep(PAUSE).await;
-        Ok(is_complete)
+        Ok((edits, is_complete))
     }
 }
 

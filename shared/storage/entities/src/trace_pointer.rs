@@ -1,0 +1,197 @@
+//! Pointers to packed traces. When a trace has been packed, a pointer replaces its document, because
+//! the block that covers the trace's place contains the document (`docs/design/traces-at-rest.md`).
+
+use key_schema::rows;
+use mlflow_api::traces::TraceState;
+use mlflow_api::{ExperimentId, Result, TraceId};
+use table::{Item, Map, map, number, text};
+
+use crate::attributes::{
+    ASSESSMENTS, CLIENT_REQUEST, EDITS, EXPERIMENT, IMPORTED, IN_BLOCK, MARKED_AT, METADATA, SHARD, START_TIME, STATE,
+    TAGS,
+};
+use crate::client_request::client_request_entry;
+use crate::trace::StoredTrace;
+use crate::trace_stub::TraceStub;
+use crate::unreadable_item::unreadable;
+
+/// Value of [`IN_BLOCK`] in a pointer.
+pub const POINTER: i64 = 1;
+/// Value of [`IN_BLOCK`] in the document of a trace that was packed before it was changed.
+const CHANGED: i64 = 2;
+
+/// Pointer to a packed trace. It contains the trace's place and experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TracePointer {
+    id: TraceId,
+    experiment: ExperimentId,
+    item: Item,
+}
+
+impl TracePointer {
+    /// Returns the item that replaces the document of a trace once a block contains the document.
+    /// Its edit counter is that of the document plus one, so that a writer that has read the
+    /// document does not overwrite the pointer by mistake.
+    #[must_use]
+    pub fn item(document: &StoredTrace) -> Item {
+        let empty = || map(Map::new());
+        // The pointer has every attribute that a document must have, because an item that lacks one
+        // of them is unreadable.
+        let mut item = Item::new(rows::Trace::key(document.id()))
+            .with(EXPERIMENT, text(document.experiment().to_string()))
+            .with(START_TIME, number(document.request_time()))
+            .with(STATE, text(TraceState::Unspecified.name()))
+            .with(TAGS, empty())
+            .with(METADATA, empty())
+            .with(ASSESSMENTS, empty())
+            .with(MARKED_AT, number(0))
+            .with(EDITS, number(document.edits().saturating_add(1)))
+            .with(IN_BLOCK, number(POINTER));
+        if document.shard() > 0 {
+            item = item.with(SHARD, number(document.shard()));
+        }
+        match document.client_request() {
+            // Searches by the client's request ID find the trace by this index entry.
+            Some(request) => item.with(CLIENT_REQUEST, text(request)).indexed(client_request_entry(
+                request,
+                document.experiment(),
+                document.id(),
+            )),
+            None => item,
+        }
+    }
+
+    /// Reads the pointer from an item under a trace's key. Returns `None` if the item is not a
+    /// pointer.
+    #[must_use]
+    pub fn of(item: &Item) -> Option<Self> {
+        if item.get(IN_BLOCK) != Some(POINTER) {
+            return None;
+        }
+        let id = rows::Trace::parse(&item.key()?)?.trace;
+        Some(Self { id, experiment: item.get(EXPERIMENT)?, item: item.clone() })
+    }
+
+    /// Returns the trace's ID.
+    #[must_use]
+    pub fn id(&self) -> &TraceId {
+        &self.id
+    }
+
+    /// Returns the trace's experiment.
+    #[must_use]
+    pub fn experiment(&self) -> ExperimentId {
+        self.experiment
+    }
+
+    /// Returns the start time in ms.
+    #[must_use]
+    pub fn request_time(&self) -> i64 {
+        self.item.get(START_TIME).unwrap_or_default()
+    }
+
+    /// Returns the number of the partition, among those of the trace's day, that contains the block.
+    #[must_use]
+    pub fn shard(&self) -> u32 {
+        self.item.get(SHARD).unwrap_or_default()
+    }
+
+    /// Returns the edit counter of the pointer.
+    #[must_use]
+    pub fn edits(&self) -> i64 {
+        self.item.get(EDITS).unwrap_or_default()
+    }
+
+    /// Returns the trace that this pointer stands for, given a trace in a block. Returns `None` if
+    /// the block contains another version of the trace, or another trace.
+    #[must_use]
+    pub fn resolve(&self, packed: &StoredTrace) -> Option<StoredTrace> {
+        let is_it = *packed.id() == self.id
+            && packed.experiment() == self.experiment
+            && packed.edits().saturating_add(1) == self.edits();
+        let trace = is_it.then(|| StoredTrace::behind_pointer(packed))?;
+        // An import that replaces the trace records this in the pointer.
+        Some(match self.item.value(IMPORTED) {
+            Some(imported) => trace.with_import(imported.clone()),
+            None => trace,
+        })
+    }
+}
+
+impl StoredTrace {
+    /// Returns a packed trace as the document that a change of the trace is based on, given its
+    /// document in a block that is the only place of the document.
+    #[must_use]
+    pub fn behind_pointer(packed: &Self) -> Self {
+        let edits = packed.edits().saturating_add(1);
+        let item = packed.item().clone().with(EDITS, number(edits)).with(IN_BLOCK, number(CHANGED));
+        packed.with_item(item, true)
+    }
+
+    /// Checks whether the block that covers the trace's place may contain spans of the trace.
+    #[must_use]
+    pub fn has_packed_spans(&self) -> bool {
+        self.item().has(IN_BLOCK)
+    }
+}
+
+/// The item under a trace's key as it is stored.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TraceRow {
+    /// The document of a trace.
+    Document(StoredTrace),
+    /// The pointer to a packed trace.
+    Pointer(TracePointer),
+    /// A stub that was written before the trace arrived.
+    Stub(TraceStub),
+}
+
+impl TraceRow {
+    /// Reads an item under a trace's key.
+    ///
+    /// # Errors
+    /// Returns an internal error if the item cannot be read.
+    pub fn of(item: Item) -> Result<Self> {
+        if let Some(stub) = TraceStub::of(&item) {
+            return Ok(Self::Stub(stub));
+        }
+        if item.get(IN_BLOCK) == Some(POINTER) {
+            return TracePointer::of(&item).map(Self::Pointer).ok_or_else(|| unreadable(&item, "a pointer to a trace"));
+        }
+        StoredTrace::of(item).map(Self::Document)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document() -> StoredTrace {
+        let map = || map(Map::new());
+        let item = Item::new(rows::Trace::key(&TraceId::new(7)))
+            .with(EXPERIMENT, text("3"))
+            .with(START_TIME, number(1_000))
+            .with(STATE, text(TraceState::Ok.name()))
+            .with(TAGS, map())
+            .with(METADATA, map())
+            .with(ASSESSMENTS, map())
+            .with(MARKED_AT, number(5))
+            .with(SHARD, number(2))
+            .with(EDITS, number(41));
+        StoredTrace::of(item).unwrap()
+    }
+
+    #[test]
+    fn a_pointer_leads_to_the_version_that_it_replaced() {
+        let document = document();
+        let item = TracePointer::item(&document);
+        let TraceRow::Pointer(pointer) = TraceRow::of(item.clone()).unwrap() else { panic!("not a pointer") };
+        assert_eq!((pointer.request_time(), pointer.shard(), pointer.edits()), (1_000, 2, 42));
+        let resolved = pointer.resolve(&document).unwrap();
+        assert_eq!((resolved.edits(), resolved.marked_at(), resolved.is_behind_pointer()), (42, 5, true));
+        assert!(resolved.has_packed_spans() && !document.has_packed_spans());
+        let later = StoredTrace::of(document.item().clone().with(EDITS, number(42))).unwrap();
+        assert_eq!(pointer.resolve(&later), None);
+        assert!(StoredTrace::of(item).is_err(), "a pointer is not a document");
+    }
+}

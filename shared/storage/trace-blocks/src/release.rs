@@ -1,0 +1,89 @@
+//! Releases the table's own copies of packed traces: replaces their documents by pointers, and
+//! deletes the spans that are stored with them, because a block contains both.
+//!
+//! The block is written first. A pointer replaces a document only if the document is still the one
+//! in the block, and the spans are deleted only if a pointer has replaced the document. The mark of
+//! the trace is deleted last.
+
+use artifact_store::Archive;
+use entities::attributes::EDITS;
+use entities::{StoredTrace, TracePointer, TraceRow};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use key_schema::Key;
+use mlflow_api::{Error, Result};
+use table::{Condition, Failure, Table, number};
+
+use crate::block_reader::read_packed_spans;
+use crate::span_items::span_items;
+use crate::trace_key::{TraceKey, TracePartition};
+use crate::trace_reader::MAX_ATTEMPTS;
+
+/// Number of pointers that are written concurrently.
+const CONCURRENCY: usize = 16;
+/// Arrival time of the spans that are taken out of a block. They arrived before all spans that are
+/// stored with their trace.
+const ARRIVED_BEFORE_ALL: i64 = 0;
+
+/// A trace that a block contains.
+#[derive(Clone, Debug)]
+pub struct PackedTrace {
+    /// The document in the block.
+    pub document: StoredTrace,
+    /// Keys of the items with the spans that are stored with the trace and that the block contains.
+    pub spans: Vec<Key>,
+}
+
+/// Replaces the documents of traces by pointers, and deletes the spans that are stored with them.
+/// Traces that have changed since they were packed are left as they are. The caller holds the lock
+/// of the partition. Takes one request per trace, and one per 25 items of spans. Costs one write
+/// unit per KB of each document and of each item of spans.
+///
+/// # Errors
+/// Returns failures of the table. The call can then be repeated.
+pub async fn release_traces(table: &Table, traces: Vec<PackedTrace>) -> table::Result<()> {
+    let releases = traces.into_iter().map(|PackedTrace { document, spans }| async move {
+        let is_released = put_pointer(table, &document).await?;
+        Ok::<_, Failure>(if is_released { spans } else { Vec::new() })
+    });
+    let spans: Vec<Vec<Key>> =
+        stream::iter(releases.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY).try_collect().await?;
+    table.write_many(Vec::new(), &spans.concat()).await
+}
+
+/// Replaces a document by a pointer, unless it has changed. Returns whether the table contains the
+/// pointer.
+async fn put_pointer(table: &Table, document: &StoredTrace) -> table::Result<bool> {
+    let pointer = TracePointer::item(document);
+    let edits = pointer.get(EDITS);
+    let is_same = Condition::Equals(EDITS.into(), number(document.edits()));
+    match table.put(pointer, &is_same).await {
+        Ok(()) => Ok(true),
+        // An earlier attempt, whose response was lost or after which the pass was interrupted, has
+        // written the pointer.
+        Err(Failure::Refused { item: Some(item), .. }) => {
+            let is_pointer = matches!(TraceRow::of(item.clone()), Ok(TraceRow::Pointer(_)));
+            Ok(is_pointer && item.get(EDITS) == edits)
+        }
+        Err(Failure::Refused { .. }) => Ok(false),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Stores the spans that a block contains with the trace itself again, before the trace leaves the
+/// block's range because its start time changes. Takes three requests.
+///
+/// # Errors
+/// Returns failures of the table, and an internal error if the spans cannot be read.
+pub async fn restore_spans(table: &Table, archive: &Archive, trace: &StoredTrace) -> Result<()> {
+    for _ in 0..MAX_ATTEMPTS {
+        let (partition, place) = (TracePartition::of(trace), TraceKey::of(trace));
+        let Some(spans) = read_packed_spans(table, archive, &partition, &place).await? else { continue };
+        if spans.is_empty() {
+            return Ok(());
+        }
+        let items = span_items(trace.experiment(), trace.id(), &spans, false, ARRIVED_BEFORE_ALL)?;
+        return Ok(table.write_many(items, &[]).await?);
+    }
+    // The trace was changed or deleted in the meantime, so the write of its document will fail.
+    Err(Error::unavailable("the trace is being packed"))
+}
