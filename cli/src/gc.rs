@@ -80,7 +80,7 @@ pub(crate) struct Options {
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let (table, _engine) = options.place.connect().await?;
-    layout::check(&table).await?;
+    let layout = layout::of(&table).await?;
     let table = table.in_background();
     if let Some(policy) = &options.set_policy {
         set_policy(&table, policy).await?;
@@ -92,7 +92,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         return Ok(());
     }
     let kept = options.artifacts.open(&options.place.storage)?;
-    let retention = Retention::new(table.clone(), kept.artifacts).leaving_artifacts(options.leave_artifacts);
+    let retention =
+        Retention::new(table.clone(), kept.artifacts).with_layout(layout).leaving_artifacts(options.leave_artifacts);
     let workspaces = Workspaces::new(table.clone());
     let names = workspaces.names().await.map_err(failed)?;
     if options.check_archive {
@@ -142,6 +143,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         }
     }
     if is_all {
+        outcome = outcome.and(retention.archive_to_files(&names, &progress).await);
         outcome = outcome.and(retention.sweep_archive(now_ms()).await);
     }
     progress.bar.finish_and_clear();
@@ -280,6 +282,10 @@ impl RemovalReport for Progress {
         let outcome =
             format!("Metric histories of {runs} runs of experiment {experiment} have been permanently deleted.");
         self.bar.suspend(|| print_line(&outcome));
+    }
+
+    fn archived_traces(&self, experiment: ExperimentId, traces: u64) {
+        self.bar.suspend(|| print_line(&format!("{traces} traces of experiment {experiment} were archived to files.")));
     }
 
     fn kept_files(&self, experiment: ExperimentId, why: &str) {

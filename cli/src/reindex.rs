@@ -129,9 +129,8 @@ pub(crate) async fn rebuild(
     // feed, which does nothing while the feed of a server is running.
     let layout = layout::of(&table).await?;
     let feed = engine.map(|engine| {
-        let indexer =
-            Indexer::new(feed::table_to_index(&engine, name)).with_layout(layout).with_archive(archive.clone());
-        let consumer = LocalIndexer(indexer.as_only_indexer());
+        let indexer = Indexer::new(feed::table_to_index(&engine, name)).with_layout(layout);
+        let consumer = LocalIndexer(indexer.with_archive(archive.clone()).as_only_indexer());
         StreamFeed::start(engine, name.to_owned(), consumer, Duration::ZERO, TICK_INTERVAL)
     });
     let limit = match (at_once, &feed) {

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use access::AllowAll;
-use artifact_store::{Archive, ArtifactStore};
+use artifact_store::Archive;
 use axum::serve::ListenerExt;
 use clap::{Args, ValueEnum};
 use deliver::LocalDeliverer;
 use domain::{Domain, Environment, EnvironmentSetting, UiFiles};
 use domains::DOMAINS;
+use embedded_engine::Engine;
 use entities::workspaces::Workspaces;
 use fts_indexer::Indexer;
 use key_schema::access_rows;
@@ -161,13 +162,14 @@ impl Options {
 }
 
 impl Options {
-    /// Returns the indexer of a table, without its deliverer of events.
-    async fn indexer(&self, table: Table, artifacts: &ArtifactStore) -> Result<Indexer, Failure> {
-        let layout = entities::layout::of(&table).await?;
-        let indexer = Indexer::new(table)
-            .with_layout(layout)
+    /// Returns the indexer of a table, which may be in the embedded engine, without its deliverer of
+    /// events.
+    async fn indexer(&self, table: &Table, embedded: Option<&Engine>, archive: Archive) -> Result<Indexer, Failure> {
+        let indexed = embedded.map_or_else(|| table.clone(), |engine| feed::table_to_index(engine, table.name()));
+        let indexer = Indexer::new(indexed)
+            .with_layout(entities::layout::of(table).await?)
             .with_interval(Duration::from_millis(self.run_indexing_interval))
-            .with_archive(Archive::new(artifacts.clone()));
+            .with_archive(archive);
         Ok(if self.workspaces { indexer.with_usage_counter() } else { indexer })
     }
 }
@@ -219,6 +221,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         entities::migration::migrate(&table, &access).await?;
     }
     let retention = Retention::new(table.clone().in_background(), artifacts.clone()).looking(HistoryScans::AtNewOnes);
+    let archive = Archive::new(artifacts.clone());
     let webhooks = options.webhooks.open(&table)?;
     let password_policy = options.sign_on.password_policy(mode == AuthMode::Basic)?;
     // Without users, everybody who can reach this address has full access.
@@ -266,9 +269,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         }
     });
     let interval = Duration::from_millis(options.run_indexing_interval);
-    let index_table =
-        embedded.as_ref().map_or_else(|| table.clone(), |engine| feed::table_to_index(engine, table.name()));
-    let indexer = options.indexer(index_table, &artifacts).await?.with_webhooks(webhooks.deliverer.clone());
+    let indexer = options.indexer(&table, embedded.as_ref(), archive).await?;
+    let indexer = indexer.with_webhooks(webhooks.deliverer.clone());
     let (housekeeping, feed) = if let Some(engine) = embedded {
         let housekeeping = tokio::spawn(housekeeping::run(
             engine.clone(),

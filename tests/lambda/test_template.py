@@ -259,7 +259,7 @@ def test_functions_may_do_only_what_they_do(resources):
     assert statements(resources, "RegistryFunctionRole") == [(ITEMS, REGISTRY_TABLE), knows_users, *READS_FILES]
     long_answers = {"Fn::Sub": ["arn:${AWS::Partition}:s3:::${Path}/.answers/*", {"Path": PATH}]}
     assert statements(resources, "TracesFunctionRole") == [
-        (changes, RUNS), knows_users, *READS_FILES, ({"s3:PutObject"}, long_answers),
+        (changes, RUNS), knows_users, *READS_FILES, ({"s3:DeleteObject"}, FILES), ({"s3:PutObject"}, long_answers),
     ]
     assert statements(resources, "ArtifactsFunctionRole") == [(looks_up, RUNS), knows_users, *WRITES_FILES]
     # Every archive fits into a request, so no file needs a multipart upload.
@@ -292,12 +292,10 @@ def test_functions_may_do_only_what_they_do(resources):
         if "Condition" in statement
     ]
     assert limited["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["HOOK#*"]}}
-    # Reads deleted entities, blocks of traces, and all runs of an experiment. Deletes files. Reads and
-    # writes only the archive.
+    # Reads deleted entities, blocks of traces, and all runs of an experiment. Deletes files, and
+    # archives traces.
     lists = TABLE[:1] + [arn("Table", f"/index/{index}") for index in ["LSI1", "LSI2"]]
-    assert statements(resources, "HousekeeperFunctionRole") == [
-        (ITEMS, lists), LISTS_FILES, ({"s3:DeleteObject"}, FILES), ({"s3:GetObject", "s3:PutObject"}, archive),
-    ]
+    assert statements(resources, "HousekeeperFunctionRole") == [(ITEMS, lists), *WRITES_FILES]
     for name, role in of_type(resources, "AWS::IAM::Role").items():
         assert "ManagedPolicyArns" not in role["Properties"]
         assert resources[name.removesuffix("Role")]["Properties"]["Role"] == {"Fn::GetAtt": [name, "Arn"]}
@@ -320,7 +318,7 @@ def test_functions_may_use_the_keys_that_encrypt_what_they_use(template, resourc
         "GraphqlFunctionRole": {"TableKey": reads},
         "UiFunctionRole": {"TableKey": reads},
         "IndexerFunctionRole": {"TableKey": reads, "BucketKey": reads},
-        "HousekeeperFunctionRole": {"TableKey": reads, "BucketKey": {"kms:Decrypt", "kms:GenerateDataKey"}},
+        "HousekeeperFunctionRole": {"TableKey": reads, "BucketKey": writes},
         "WebhooksFunctionRole": {"TableKey": reads, "SecretsKey": {"kms:GenerateDataKey"}},
         "DeliverFunctionRole": {"TableKey": reads, "SecretsKey": reads},
         "McpServersFunctionRole": {"TableKey": reads},

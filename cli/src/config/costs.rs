@@ -14,8 +14,8 @@ use retention::{DeletionAge, RemovedEntity, Retention};
 use run_index::RunIndex;
 use table::Table;
 
+use super::setting_holder::{SettingHolder, UNLIMITED, failed};
 use super::settings::{SettingKind, TableSetting};
-use super::values::{SettingHolder, UNLIMITED, failed};
 use crate::Failure;
 
 /// Rows of `docs/reference/capacity.md` with their write units in a warm process. Together they are

@@ -1,7 +1,9 @@
 //! `mlflow-serverless config`: shows and changes the settings of a table.
 
+mod archival;
 mod costs;
 mod experiment_tag;
+mod setting_holder;
 mod settings;
 mod values;
 
@@ -11,8 +13,9 @@ use entities::workspaces::Workspaces;
 use mlflow_api::{ExperimentId, Workspace};
 use table::Table;
 
+use self::setting_holder::{SettingHolder, failed};
 use self::settings::{SettingKind, SettingScope, TableSetting};
-use self::values::{SettingHolder, SettingValue};
+use self::values::SettingValue;
 use crate::output::print_line;
 use crate::table_options::TableOptions;
 use crate::{Failure, reindex};
@@ -148,7 +151,7 @@ async fn show(table: &Table) -> Result<(), Failure> {
     for SettingValue { setting, holder, value } in held {
         let is_default = holder == SettingHolder::Server && value == setting.default;
         let default = if is_default { " (default)" } else { "" };
-        print_line(&format!("{:<18} {:<width$}  {value}{default}", setting.name, holder.to_string()));
+        print_line(&format!("{:<24} {:<width$}  {value}{default}", setting.name, holder.to_string()));
     }
     for holder in values::holders_changing_fields(table).await? {
         let option = match &holder {
@@ -174,7 +177,7 @@ async fn apply_change(
 ) -> Result<(), Failure> {
     let (table, engine) = open(place).await?;
     if let SettingHolder::Workspace(workspace) = holder {
-        Workspaces::new(table.clone()).get(workspace).await.map_err(values::failed)?;
+        Workspaces::new(table.clone()).get(workspace).await.map_err(failed)?;
     }
     let is_of_fields = matches!(setting.kind, SettingKind::IndexedValues | SettingKind::IndexedTexts);
     if let (SettingHolder::Experiment(id), true, Some(_)) = (holder, is_of_fields, value) {
@@ -207,6 +210,10 @@ async fn apply_change(
             let part = values::fields_with(&table, setting.kind, holder, value).await?;
             reindex::rebuild(&table, engine, &place.name, &place.storage.archive()?, part, None).await?;
         }
+        (SettingKind::TraceArchival(of), SettingHolder::Workspace(name)) if value.is_none() => {
+            archival::unset(&table, of, name).await?;
+        }
+        (SettingKind::TraceArchival(of), _) => archival::write(&table, of, holder, wanted).await?,
         _ => values::write(&table, setting.kind, holder, wanted).await?,
     }
     print_line("The change was applied.");

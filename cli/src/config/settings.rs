@@ -14,6 +14,8 @@ pub(super) enum SettingKind {
     HistoryRetention,
     /// Retention of traces.
     TraceRetention,
+    /// Archival of traces.
+    TraceArchival(TraceArchivalValue),
     /// Fields that are indexed by value.
     IndexedValues,
     /// Fields that are indexed by the trigrams of their text.
@@ -24,6 +26,19 @@ pub(super) enum SettingKind {
     Layout,
     /// Number of experiment ids that have been assigned. Maintained by the server.
     ExperimentIds,
+}
+
+/// A value of the settings for the archival of traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TraceArchivalValue {
+    /// Age at which traces are archived.
+    Age,
+    /// Location of the files `traces.pb`.
+    Location,
+    /// Experiments that may be archived later than others.
+    Allowlist,
+    /// Maximum number of traces that are written to files per pass.
+    PerPass,
 }
 
 /// Description of a setting.
@@ -61,11 +76,13 @@ impl SettingScope {
 
 const REINDEX_COST: &str = "A `reindex`: about 36 write units per run of 10 metrics, 5 params and 4 tags. For three minutes, and until it \
                        has finished, searches do not use the index for fields of these two settings";
+const ARCHIVAL_COST: &str = "Traces that have reached the age are archived within an hour or, if there are many, over the following hours. Archived \
+                         traces stay archived";
 const QUOTA_COST: &str =
     "Nothing. Takes effect within a minute; from then on, the indexer reads three more items per batch";
 
 /// All settings of a table, in the order in which they are listed.
-pub(super) const SETTINGS: [TableSetting; 10] = [
+pub(super) const SETTINGS: [TableSetting; 14] = [
     TableSetting {
         name: "deleted-retention",
         kind: SettingKind::DeletedRetention,
@@ -98,6 +115,47 @@ pub(super) const SETTINGS: [TableSetting; 10] = [
         scope: &[SettingScope::Server, SettingScope::Experiment],
         cost: "Older traces are hidden within a minute. Removing a trace takes at least one write unit for its document and one for \
                each part of its spans",
+    },
+    TableSetting {
+        name: "trace-archival",
+        kind: SettingKind::TraceArchival(TraceArchivalValue::Age),
+        description: "Age at which the spans of traces move from the table to the bucket, or to the artifact directory; `off` keeps \
+               them in the table. The value of a workspace is the `retention` of its `trace_archival_config`. An experiment with \
+               the tag `mlflow.trace.archivalRetention` can have a lower age",
+        values: "a duration such as `30d`, `12h` or `90m`, or `off`",
+        default: "30d",
+        scope: &[SettingScope::Server, SettingScope::Workspace],
+        cost: ARCHIVAL_COST,
+    },
+    TableSetting {
+        name: "trace-archival-location",
+        kind: SettingKind::TraceArchival(TraceArchivalValue::Location),
+        description: "Directory below which the spans of each archived trace are written to a file `traces.pb`, as MLflow does it; \
+               with `off`, spans are archived in a form that only this server reads. The value of a workspace is the `location` of \
+               its `trace_archival_config`",
+        values: "the server's artifact root or a directory below it, as a URI such as `s3://bucket/archive`; or `off`",
+        default: "off",
+        scope: &[SettingScope::Server, SettingScope::Workspace],
+        cost: "Nothing at once. From then on, archiving a trace takes one upload, and four write units or more. Archived traces stay \
+               where they are",
+    },
+    TableSetting {
+        name: "trace-archival-allowlist",
+        kind: SettingKind::TraceArchival(TraceArchivalValue::Allowlist),
+        description: "Experiments whose tag `mlflow.trace.archivalRetention` may be a higher age than `trace-archival`",
+        values: "IDs of experiments, or `none`",
+        default: "none",
+        scope: &[SettingScope::Server],
+        cost: "Nothing",
+    },
+    TableSetting {
+        name: "trace-archival-batch",
+        kind: SettingKind::TraceArchival(TraceArchivalValue::PerPass),
+        description: "Maximum number of traces that are written to files `traces.pb` per pass. `serve` and a stack start a pass once per hour",
+        values: "a positive number, or `off`",
+        default: "off",
+        scope: &[SettingScope::Server],
+        cost: "Nothing",
     },
     TableSetting {
         name: "indexed-values",
@@ -203,7 +261,7 @@ pub(super) fn settings_table() -> String {
 pub(super) fn settings_help() -> String {
     let mut text = "Settings:\n".to_owned();
     for TableSetting { name, description: does, values, .. } in &SETTINGS {
-        let _ = writeln!(text, "  {name:<18} {does}: {values}.");
+        let _ = writeln!(text, "  {name:<24} {does}: {values}.");
     }
     text + "\nOptions of `serve` and parameters of a stack are not settings of a table: see `serve --help` and the operator guide."
 }

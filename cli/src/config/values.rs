@@ -1,54 +1,22 @@
 //! Reads, validates and writes the values of settings.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use entities::attributes::{LAST_NUMBER, LAYOUT};
 use entities::indexed_fields_setting;
+use entities::trace_archival::TraceArchivalSetting;
 use entities::trace_retention::{TraceRetentionSetting, retention_tags};
 use entities::workspaces::Workspaces;
 use key_schema::rows;
-use mlflow_api::{Error, ExperimentId, TraceRetention, Workspace};
+use mlflow_api::{Error, TraceRetention};
 use retention::{DeletionAge, RetentionPolicy};
 use search::IndexedFields;
 use table::{Query, Table};
 
-use super::settings::{SETTINGS, SettingKind, SettingScope, TableSetting};
+use super::setting_holder::{EMPTY_LIST, SettingHolder, UNLIMITED, failed};
+use super::settings::{SETTINGS, SettingKind, TableSetting};
 use crate::reindex::ReindexTarget;
 use crate::{Failure, reindex};
-
-/// Value that removes the limit of a duration or an amount.
-pub(super) const UNLIMITED: &str = "off";
-/// Value of a list of field patterns that matches no field.
-const NO_FIELDS: &str = "none";
-
-/// Part of the table that a value applies to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum SettingHolder {
-    Server,
-    Workspace(Workspace),
-    Experiment(ExperimentId),
-}
-
-impl SettingHolder {
-    pub(super) fn scope(&self) -> SettingScope {
-        match self {
-            Self::Server => SettingScope::Server,
-            Self::Workspace(_) => SettingScope::Workspace,
-            Self::Experiment(_) => SettingScope::Experiment,
-        }
-    }
-}
-
-impl fmt::Display for SettingHolder {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Server => formatter.write_str("server"),
-            Self::Workspace(name) => write!(formatter, "workspace {name}"),
-            Self::Experiment(id) => write!(formatter, "experiment {id}"),
-        }
-    }
-}
 
 /// A setting and its value for the server, an experiment or a workspace.
 #[derive(Debug)]
@@ -59,7 +27,7 @@ pub(super) struct SettingValue {
 }
 
 /// Returns all values in a table: those of the server, and those of experiments and workspaces that
-/// override the default. Takes eight requests, plus one per workspace, one per fifty experiments
+/// override the default. Takes nine requests, plus one per workspace, one per fifty experiments
 /// with a tag, and one per hundred further workspaces.
 pub(super) async fn read_all(table: &Table) -> Result<Vec<SettingValue>, Failure> {
     let state = table.query(Query::of(rows::Config::all())).await.map_err(unread)?;
@@ -69,10 +37,12 @@ pub(super) async fn read_all(table: &Table) -> Result<Vec<SettingValue>, Failure
     let traces = TraceRetentionSetting::text(table).await.map_err(unread)?.unwrap_or_else(|| UNLIMITED.to_owned());
     let deleted = RetentionPolicy::Deleted.read(table).await.map_err(unread)?;
     let histories = RetentionPolicy::Histories.read(table).await.map_err(unread)?;
+    let archival = TraceArchivalSetting::read(table).await.map_err(unread)?;
     let tags = retention_tags(table).await.map_err(failed)?;
     let workspaces = Workspaces::new(table.clone());
     let mut quotas = BTreeMap::new();
-    for workspace in workspaces.list().await.map_err(failed)? {
+    let all_workspaces = workspaces.list().await.map_err(failed)?;
+    for workspace in &all_workspaces {
         quotas.insert(workspace.name.clone(), workspaces.quota(&workspace.name).await.map_err(failed)?);
     }
     let mut held = Vec::new();
@@ -85,6 +55,14 @@ pub(super) async fn read_all(table: &Table) -> Result<Vec<SettingValue>, Failure
                 add(SettingHolder::Server, traces.clone());
                 for (experiment, tag) in &tags {
                     add(SettingHolder::Experiment(*experiment), tag.clone());
+                }
+            }
+            SettingKind::TraceArchival(of) => {
+                add(SettingHolder::Server, super::archival::of_server(&archival, of));
+                for workspace in &all_workspaces {
+                    if let Some(own) = super::archival::of_workspace(workspace, of) {
+                        add(SettingHolder::Workspace(workspace.name.clone()), own);
+                    }
                 }
             }
             SettingKind::IndexedValues | SettingKind::IndexedTexts => {
@@ -117,7 +95,7 @@ pub(super) async fn read_all(table: &Table) -> Result<Vec<SettingValue>, Failure
 pub(super) fn validate(kind: SettingKind, values: &[String]) -> Result<String, Failure> {
     if let SettingKind::IndexedValues | SettingKind::IndexedTexts = kind {
         return match values {
-            [nothing] if nothing == NO_FIELDS => Ok(NO_FIELDS.to_owned()),
+            [nothing] if nothing == EMPTY_LIST => Ok(EMPTY_LIST.to_owned()),
             patterns => {
                 for pattern in patterns {
                     reindex::pattern(pattern).map_err(|why| format!("{pattern}: {why}"))?;
@@ -125,6 +103,9 @@ pub(super) fn validate(kind: SettingKind, values: &[String]) -> Result<String, F
                 Ok(patterns.join(" "))
             }
         };
+    }
+    if let SettingKind::TraceArchival(of) = kind {
+        return super::archival::validate(of, values);
     }
     let [value] = values else { return Err("this setting takes one value".into()) };
     if value == UNLIMITED {
@@ -186,7 +167,7 @@ pub(super) async fn fields_with(
 ) -> Result<ReindexTarget, Failure> {
     let setting = indexed_fields_setting::IndexedFieldsSetting::read(table).await.map_err(unread)?;
     let patterns = value.map(|value| match value {
-        NO_FIELDS => Vec::new(),
+        EMPTY_LIST => Vec::new(),
         patterns => patterns.split(' ').map(str::to_owned).collect(),
     });
     if let SettingHolder::Experiment(id) = holder {
@@ -224,17 +205,11 @@ fn text_of_age(age: Option<&DeletionAge>) -> String {
 }
 
 fn text_of_patterns(patterns: &[String]) -> String {
-    if patterns.is_empty() { NO_FIELDS.to_owned() } else { patterns.join(" ") }
+    if patterns.is_empty() { EMPTY_LIST.to_owned() } else { patterns.join(" ") }
 }
 
 fn unread(failure: table::Failure) -> Failure {
     failed(Error::from(failure))
-}
-
-/// Formats an error together with its internal cause, because the reader is the operator.
-pub(super) fn failed(error: Error) -> Failure {
-    let cause = error.cause.map(|cause| format!(" ({cause})"));
-    format!("{}{}", error.message, cause.unwrap_or_default()).into()
 }
 
 #[cfg(test)]

@@ -80,7 +80,7 @@ async fn settings_are_shown_and_set() {
     }
     assert_eq!(shown(data, "deleted-retention"), ["server off (default)"]);
     assert_eq!(shown(data, "indexed-texts"), ["server attributes.run_name (default)"]);
-    assert_eq!(shown(data, "layout"), ["server 7"]);
+    assert_eq!(shown(data, "layout"), ["server 8"]);
 
     // The command displays the change and its cost before it applies the change.
     let told = refused(data, &["set", "deleted-retention", "30d"]);
@@ -115,6 +115,24 @@ async fn settings_are_shown_and_set() {
     );
     said(data, &["unset", "trace-retention", "--experiment", "0", "--yes"]);
     assert_eq!(shown(data, "trace-retention"), ["server 90d"]);
+
+    assert_eq!(shown(data, "trace-archival"), ["server 30d (default)"]);
+    said(data, &["set", "trace-archival", "off", "--yes"]);
+    said(data, &["set", "trace-archival", "7d", "--workspace", "team-a", "--yes"]);
+    said(data, &["set", "trace-archival-location", "s3://bucket/x", "--yes"]);
+    said(data, &["set", "trace-archival-allowlist", "17", "0", "--yes"]);
+    said(data, &["set", "trace-archival-batch", "500", "--yes"]);
+    assert_eq!(shown(data, "trace-archival"), ["server off", "workspace team-a 7d"]);
+    assert_eq!(shown(data, "trace-archival-location"), ["server s3://bucket/x"]);
+    assert_eq!(shown(data, "trace-archival-allowlist"), ["server 0 17"]);
+    assert_eq!(shown(data, "trace-archival-batch"), ["server 500"]);
+    said(data, &["unset", "trace-archival", "--workspace", "team-a", "--yes"]);
+    for setting in ["trace-archival", "trace-archival-location", "trace-archival-allowlist", "trace-archival-batch"] {
+        said(data, &["unset", setting, "--yes"]);
+    }
+    assert_eq!(shown(data, "trace-archival"), ["server 30d (default)"]);
+    assert_eq!(shown(data, "trace-archival-location"), ["server off (default)"]);
+    assert_eq!(shown(data, "trace-archival-allowlist"), ["server none (default)"]);
 
     said(data, &["set", "daily-runs", "100", "--workspace", "team-a", "--yes"]);
     said(data, &["set", "daily-bytes", "5000", "--workspace", "team-a", "--yes"]);
@@ -151,6 +169,8 @@ fn what_makes_no_sense_is_refused_before_anything_is_changed() {
         (&["set", "indexed-values", "note"], "no field of a run can match"),
         (&["set", "daily-runs", "many", "--workspace", "team-a"], "many is neither a non-negative number nor off"),
         (&["set", "trace-retention", "1h", "--experiment", "x"], "Invalid experiment"),
+        (&["set", "trace-archival", "1d12h"], "Trace archival retention must be in the form"),
+        (&["set", "trace-archival-location", "gs://bucket/x"], "the server's artifact root or a directory below it"),
         (&["set", "daily-runs", "5", "--workspace", "nobody"], "nobody"),
     ] {
         let told = refused(directory.path(), arguments);

@@ -6,7 +6,7 @@ use entities::workspaces::{WorkspaceChange, WorkspaceDeletionMode, WorkspaceDocu
 use http::StatusCode;
 use mlflow_api::auth::PermissionLevel;
 use mlflow_api::requests::workspaces as message;
-use mlflow_api::{Error, ErrorCode, Request, Result, Workspace, location};
+use mlflow_api::{ArchivalRetention, Error, ErrorCode, Request, Result, Workspace, location};
 use permissions::LEASE;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -15,9 +15,6 @@ use service::{Endpoint, EndpointResponse, IntoEndpointResponse};
 use crate::audit_log::changed;
 use crate::store::{DefaultRoles, WorkspaceStore};
 
-/// Maximum length in characters of the time after which traces would be archived
-/// (`MAX_TRACE_ARCHIVAL_RETENTION_LENGTH`).
-const MAX_RETENTION_LENGTH: usize = 32;
 /// Maximum length of a description in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 5_000;
 
@@ -112,44 +109,26 @@ fn artifact_root(sent: Option<String>) -> Result<Option<String>> {
     Ok(Some(trimmed.to_owned()))
 }
 
-/// Validates a location for archived traces (`_validate_trace_archival_location`).
+/// Validates a location for archived traces, and trims it. An empty location is treated as no
+/// location (`_validate_workspace_trace_archival_location`).
 fn archive_location(sent: Option<String>) -> Result<Option<String>> {
     const FIELD: &str = "trace_archival_config.location";
     let Some(sent) = sent else { return Ok(None) };
     let trimmed = sent.trim();
     if !trimmed.is_empty() {
         location::check_as(FIELD, trimmed, "")?;
-        if !location::has_scheme(trimmed) {
-            return Err(Error::invalid(format!("Invalid value for '{FIELD}'. Expected a URI string.")));
-        }
-        if trimmed.starts_with("mlflow-artifacts:") {
-            return Err(Error::invalid(format!(
-                "Invalid value for '{FIELD}'. Trace archival location cannot use the proxy-only `mlflow-artifacts:` scheme."
-            )));
-        }
+        location::check_archive(FIELD, trimmed)?;
     }
     Ok(Some(trimmed.to_owned()))
 }
 
-/// Validates a time after which traces would be archived
-/// (`_validate_trace_archival_retention_string`).
+/// Validates the age at which traces are archived, and trims it. An empty text is treated as no
+/// retention (`_validate_workspace_trace_archival_retention`).
 fn archive_retention(sent: Option<String>) -> Result<Option<String>> {
-    const FIELD: &str = "trace_archival_config.retention";
     let Some(sent) = sent else { return Ok(None) };
     let trimmed = sent.trim();
-    if trimmed.chars().count() > MAX_RETENTION_LENGTH {
-        return Err(Error::invalid(format!(
-            "Invalid value for '{FIELD}'. Maximum length is {MAX_RETENTION_LENGTH} characters."
-        )));
-    }
-    let is_time = trimmed.strip_suffix(['m', 'h', 'd']).is_some_and(|digits| {
-        !digits.starts_with('0') && !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit())
-    });
-    if !trimmed.is_empty() && !is_time {
-        return Err(Error::invalid(format!(
-            "Invalid value for '{FIELD}'. Expected a duration in the form `<int><unit>`, where unit is one of 'm', 'h', or \
-             'd' (for example '30d' or '12h')."
-        )));
+    if !trimmed.is_empty() {
+        ArchivalRetention::parse_field("trace_archival_config.retention", trimmed)?;
     }
     Ok(Some(trimmed.to_owned()))
 }

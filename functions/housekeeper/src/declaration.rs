@@ -17,7 +17,9 @@ pub const FUNCTION: Function = Function {
         indexes: Indexes::Only(&["LSI1", "LSI2"]),
         why: "It finds what is deleted, expired or old, and removes or archives it.",
     }),
-    bucket: &[BucketRight::List, BucketRight::Delete, BucketRight::WriteArchive],
+    // It deletes and writes files: those of deleted entities, the archive, and the files of archived
+    // traces.
+    bucket: &[BucketRight::List, BucketRight::Change],
     settings: &[EnvironmentSetting::Artifacts],
     // The function gets a whole core, so that it deletes as much as possible within the time limit
     // of a call.

@@ -20,9 +20,10 @@ async fn main() -> Result<(), Error> {
 async fn serve() -> Result<(), Error> {
     let root = std::env::var("ARTIFACT_ROOT").map_err(|_| "the environment variable ARTIFACT_ROOT is not set")?;
     let table = Table::from_environment().await?;
-    entities::layout::check(&table).await?;
+    let layout = entities::layout::of(&table).await?;
     let table = table.in_background();
-    let retention = Retention::new(table.clone(), ArtifactStore::from_environment(&root)).looking(HistoryScans::InTurn);
+    let artifacts = ArtifactStore::from_environment(&root);
+    let retention = Retention::new(table.clone(), artifacts).with_layout(layout).looking(HistoryScans::InTurn);
     let workspaces = Workspaces::new(table);
     let handler = |event: LambdaEvent<Value>| {
         let (retention, workspaces) = (retention.clone(), workspaces.clone());

@@ -32,8 +32,9 @@ pub const DOMAIN: Domain = Domain::of::<Traces>(Function {
         indexes: Indexes::Only(&["GSI1"]),
         why: "The actions that the function uses, without Scan. It looks up runs whose ids were created elsewhere, and traces by clients' request ids.",
     }),
-    // The bucket rights let the function return files that clients uploaded with their traces.
-    bucket: &[BucketRight::List, BucketRight::Read, BucketRight::OffloadResponses],
+    // The bucket rights let the function return files that clients uploaded with their traces, and
+    // the spans of archived traces, which it also deletes.
+    bucket: &[BucketRight::List, BucketRight::Read, BucketRight::Delete, BucketRight::OffloadResponses],
     settings: &[EnvironmentSetting::Artifacts],
     ..Function::BASE
 })

@@ -11,7 +11,7 @@ use service::{Endpoint, EndpointResponse};
 use spans::ExportFormat;
 
 use crate::start::may_change;
-use crate::store::{Store, day_of};
+use crate::store::{Store, archived_traces_error, day_of};
 
 const EXPERIMENT_HEADER: &str = "x-mlflow-experiment-id";
 const RUN_HEADER: &str = "x-mlflow-run-id";
@@ -93,7 +93,8 @@ impl Endpoint for Export {
         let rejected = store.spans_log(&scope.experiment(experiment)?, run.as_ref(), exports, may_change).await?;
         // If all spans were rejected, the response is an error, as for any other request.
         if let (Some(first), true) = (rejected.first(), rejected.len() == traces) {
-            return Err(first.error.clone());
+            let archived: Vec<_> = rejected.iter().filter_map(|rejected| rejected.archived.as_ref()).collect();
+            return Err(if archived.len() == traces { archived_traces_error(archived) } else { first.error.clone() });
         }
         let count = rejected.iter().map(|rejected| rejected.spans).sum();
         let body = format.answer(rejected.first().map(|first| (count, first.error.message.as_str())));

@@ -12,7 +12,7 @@ use mlflow_api::{Error, ErrorCode, Request, Result, TraceId};
 use service::{Attachment, Endpoint, EndpointResponse};
 
 use crate::read::trace_not_found;
-use crate::store::{Store, WholeTrace, has_spans_in_table};
+use crate::store::{Store, WholeTrace, has_readable_spans};
 
 /// Name of the file with a trace's spans. Clients that do not send their spans to the server upload
 /// it as an artifact.
@@ -46,7 +46,7 @@ impl Endpoint for Get {
         if let Some(attachment) = self.attachment {
             return send_attachment(store, &info, &attachment).await;
         }
-        if has_spans_in_table(&info) {
+        if has_readable_spans(&info) {
             let trace = store.trace_get(&trace, true).await?;
             let text = runtime::clock::aside_from(spans::size(&trace.spans), move || text(&trace)).await;
             return Ok(EndpointResponse::Attachment(file(text.map_err(Error::internal)??)));

@@ -54,11 +54,15 @@ impl DomainApi for Tracking {
         })
     }
 
-    /// Creates the default experiment if the table is new.
+    /// Creates the default experiment if the table is new, and reads the setting for the archival of
+    /// traces.
     async fn prepare(store: Store, around: &Environment) -> Result<Store, MountFailure> {
         if around.is_new_table {
             store.experiment_create_default(&Workspace::default()).await?;
         }
+        // The setting is cached, so that the first requests need not read it. If it cannot be read,
+        // the requests log the reason.
+        store.has_trace_archival().await;
         Ok(store)
     }
 }

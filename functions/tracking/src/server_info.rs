@@ -90,6 +90,7 @@ impl Endpoint for Info {
             multipart_downloads_enabled: has_urls,
             in_bucket,
             workspaces_enabled,
+            trace_archival_enabled: store.has_trace_archival().await,
             ..INFO
         })
     }

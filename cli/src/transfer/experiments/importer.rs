@@ -1,10 +1,11 @@
 //! Imports experiments.
 
 use entities::attributes::{EXPERIMENT, IMPORTED, LOCATION, NAME, STAGE, STAGE_VERSION, TAG_ROWS, TAGS};
+use entities::trace_archival::ArchiveRequest;
 use entities::trace_retention::TraceRetentionSetting;
 use key_schema::{Key, rows};
 use mlflow_api::tracking::LifecycleStage;
-use mlflow_api::{ExperimentId, TRACE_RETENTION_TAG, TraceRetention};
+use mlflow_api::{ARCHIVE_NOW_TAG, ExperimentId, TRACE_RETENTION_TAG, TraceRetention};
 use table::{Condition, Item, Query, Write, text};
 use tracking::store::{StoredExperiment, experiment_name_key};
 
@@ -151,6 +152,11 @@ pub(crate) async fn publish(context: &ImportContext, experiment: &ImportedExperi
     if retention.is_some_and(|(_, value)| TraceRetention::parse(value).is_ok()) && !context.writer.is_dry_run() {
         // The tag only has an effect if the setting lists the experiment.
         let announced = TraceRetentionSetting::announce(&context.table, experiment.id).await;
+        announced.map_err(|error| format!("cannot import experiment {}: {}", experiment.id, error.message))?;
+    }
+    if record.tags.iter().any(|(key, _)| key == ARCHIVE_NOW_TAG) && !context.writer.is_dry_run() {
+        // The tag is only found if a row lists the experiment.
+        let announced = ArchiveRequest::announce(&context.table, experiment.id).await;
         announced.map_err(|error| format!("cannot import experiment {}: {}", experiment.id, error.message))?;
     }
     let items = StoredExperiment {

@@ -70,9 +70,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         }
         return report_end(&report, options.is_dry_run());
     };
-    let archive = options.archive()?;
     let (context, engine) = options.open(source).await?;
-    let indexing = LocalIndexing::start(engine, &context.table, &archive).await?;
+    let indexing = LocalIndexing::start(engine, &context.table, &context.archive).await?;
     let imported = Box::pin(import_all(&context, &indexing)).await;
     indexing.stop().await;
     let experiments = imported?;

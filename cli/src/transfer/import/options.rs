@@ -1,6 +1,5 @@
 //! Options of `import`.
 
-use artifact_store::{Archive, ArtifactStore};
 use auth::store::Store;
 use clap::Args;
 use embedded_engine::Engine;
@@ -119,11 +118,6 @@ impl Options {
         self.dry_run
     }
 
-    /// Returns the archive of the table that is imported into.
-    pub(super) fn archive(&self) -> std::io::Result<Archive> {
-        self.place.storage.archive()
-    }
-
     /// Opens the table, and creates it if it is missing in the embedded engine. The source has to
     /// be opened before, so that no table is created if the source cannot be read.
     pub(super) async fn open(&self, source: Source) -> Result<(ImportContext, Option<Engine>), Failure> {
@@ -143,7 +137,7 @@ impl Options {
             source,
             writer: TableWriter::new(table.clone(), self.dry_run, self.write_units),
             table,
-            archive: Archive::new(ArtifactStore::in_directory(&self.place.storage.artifacts()?)),
+            archive: self.place.storage.archive()?,
             scope: self.scope()?,
             artifacts: self.artifacts.clone(),
             artifacts_destination: match &self.artifacts_destination {

@@ -138,6 +138,8 @@ fn insert_span(context: &ExportContext, experiment: i64, trace: &str, span: &Spa
     let facts = spans::facts(span);
     let time = |time: u64| i64::try_from(time).unwrap_or(i64::MAX);
     let [input, output, total] = facts.cost;
+    // The contents of archived spans are in the file of their trace, as in MLflow.
+    let json = if spans::is_archived(span) { String::new() } else { spans::artifact_json(span) };
     context.insert(
         "INSERT INTO spans (trace_id, experiment_id, span_id, parent_span_id, name, type, status, start_time_unix_nano, \
          end_time_unix_nano, content, input_cost, output_cost, total_cost, model_name, model_provider) VALUES (?, ?, ?, ?, \
@@ -152,7 +154,7 @@ fn insert_span(context: &ExportContext, experiment: i64, trace: &str, span: &Spa
             facts.status,
             time(facts.start_ns),
             facts.end_ns.map(time),
-            spans::artifact_json(span),
+            json,
             input,
             output,
             total,

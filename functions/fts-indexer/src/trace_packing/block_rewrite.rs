@@ -32,8 +32,10 @@ impl BlockEntry {
         Ok(Self { trace, packed_bytes, spans: None, keys: Vec::new(), is_changed: false, has_new_spans: false })
     }
 
-    fn changed(live: LiveTrace, new_spans: Option<ReadSpans>) -> Self {
+    /// `packed` is the document in the block, if it is the current one.
+    fn changed(live: LiveTrace, packed: Option<StoredTrace>, new_spans: Option<ReadSpans>) -> Self {
         let LiveTrace { trace, packed_bytes, .. } = live;
+        let trace = packed.unwrap_or(trace);
         let has_new_spans = new_spans.is_some();
         let (spans, keys) = new_spans.map_or((None, Vec::new()), |read| (Some(read.spans), read.keys));
         Self { trace, packed_bytes, spans, keys, is_changed: true, has_new_spans }
@@ -47,22 +49,31 @@ impl Packer<'_> {
     /// some traces have to be checked again.
     pub(super) async fn rewrite(&self, block: &Block, traces: Vec<StoredTrace>, marks: &[Mark]) -> Result<Option<i64>> {
         let documents = self.documents(marks).await?;
-        let nothing = documents.live.is_empty() && documents.dead.is_empty();
-        if nothing {
+        let mut live = documents.live;
+        // The block contains the current document of a trace with a pointer, but spans may have arrived
+        // without a change of the document.
+        let of_places: HashMap<TraceKey, &StoredTrace> =
+            traces.iter().map(|trace| (TraceKey::of(trace), trace)).collect();
+        let settled = settled_traces(documents.packed, &of_places)?;
+        // Spans that have arrived since a trace was packed are stored with the trace.
+        let packed_before =
+            live.iter().chain(&settled).map(|live| &live.trace).filter(|trace| trace.has_packed_spans());
+        let own = self.with_own_spans(packed_before.collect()).await?;
+        let (with_spans, settled): (Vec<_>, Vec<_>) =
+            settled.into_iter().partition(|settled| own.contains(settled.trace.id()));
+        live.extend(with_spans);
+        if live.is_empty() && documents.dead.is_empty() {
             // Traces that are not packed yet keep their marks, so readers ignore the block's copies
             // of these traces, and nothing has to be written.
-            self.unmark(documents.packed).await?;
+            self.unmark(settled.into_iter().map(|settled| settled.mark).collect()).await?;
             return Ok(documents.recheck_within);
         }
-        // If spans have arrived since a trace was packed, they are stored with the trace.
-        let packed_before = documents.live.iter().map(|live| &live.trace).filter(|trace| trace.has_packed_spans());
-        let own = self.with_own_spans(packed_before.collect()).await?;
         let mut done = documents.dead;
-        done.extend(documents.packed);
         let mut rewritten: HashSet<TraceKey> = done.iter().map(|mark| mark.place.clone()).collect();
+        done.extend(settled.into_iter().map(|settled| settled.mark));
         let mut entries: Vec<(TraceKey, BlockEntry)> = Vec::new();
         let is_same = |live: &LiveTrace| live.trace.has_packed_spans() && !own.contains(live.trace.id());
-        let (same, with_spans): (Vec<_>, Vec<_>) = documents.live.into_iter().partition(is_same);
+        let (same, with_spans): (Vec<_>, Vec<_>) = live.into_iter().partition(is_same);
         let read = self.spans(with_spans.iter().map(|live| live.trace.clone()).collect()).await?;
         let read = with_spans.into_iter().zip(read);
         for (live, spans) in
@@ -70,10 +81,14 @@ impl Packer<'_> {
         {
             // A trace whose spans cannot be read keeps its mark.
             let Some(spans) = spans.map_or(Some(None), |read| read.map(Some)) else { continue };
-            rewritten.insert(live.mark.place.clone());
+            let place = live.mark.place.clone();
+            rewritten.insert(place.clone());
             done.push(live.mark.clone());
-            entries.push((live.mark.place.clone(), BlockEntry::changed(live, spans)));
+            let is_pointer = live.trace.is_behind_pointer();
+            let packed = of_places.get(&place).filter(|_| is_pointer).map(|trace| (*trace).clone());
+            entries.push((place, BlockEntry::changed(live, packed, spans)));
         }
+        drop(of_places);
         for trace in traces {
             let place = TraceKey::of(&trace);
             // A trace that keeps its mark also stays in the block, which may be the only place of
@@ -92,7 +107,7 @@ impl Packer<'_> {
         // Traces of an earlier layout also store their spans themselves.
         let unknown = entries.iter().filter(|(_, entry)| entry.spans.is_none());
         let unknown: Vec<StoredTrace> = unknown.map(|(_, entry)| entry.trace.clone()).collect();
-        let mut read = self.spans(unknown).await?.into_iter().flatten();
+        let mut read = self.spans(unknown).await?.into_iter();
         let mut packed = Vec::new();
         let mut pieces: Vec<BlockContent> = Vec::new();
         let mut entries = entries.into_iter();
@@ -108,7 +123,8 @@ impl Packer<'_> {
                 if is_changed {
                     packed.push(PackedTrace { document: trace.clone(), spans: keys });
                 }
-                let spans = spans.or_else(|| read.next().map(|read| read.spans)).unwrap_or(SpansToPack::Elsewhere);
+                let spans = spans.or_else(|| read.next().flatten().map(|read| read.spans));
+                let spans = spans.unwrap_or(SpansToPack::Elsewhere);
                 traces.push(TraceToPack { trace, spans });
             }
             if let Some(BlockContent { previous_end: behind, .. }) = pieces.last_mut() {
@@ -199,4 +215,19 @@ impl Packer<'_> {
         }
         Ok(is_sound)
     }
+}
+
+/// Returns the traces of marks whose current documents are in the block, given the documents of the
+/// block.
+fn settled_traces(marks: Vec<Mark>, of_places: &HashMap<TraceKey, &StoredTrace>) -> Result<Vec<LiveTrace>> {
+    let mut settled = Vec::new();
+    for mark in marks {
+        if let Some(packed) = of_places.get(&mark.place) {
+            let packed_bytes = room(packed).map_err(failed)?;
+            settled.push(LiveTrace { mark, packed_bytes, trace: StoredTrace::behind_pointer(packed) });
+        } else {
+            tracing::error!(trace = mark.place.trace.as_str(), "a packed trace is not in its block");
+        }
+    }
+    Ok(settled)
 }

@@ -49,6 +49,8 @@ impl RemovalReport for Log {
         self.0.lock().unwrap().removed.insert(format!("histories of {runs} runs of {experiment}"));
     }
 
+    fn archived_traces(&self, _: ExperimentId, _: u64) {}
+
     fn kept_files(&self, experiment: ExperimentId, why: &str) {
         self.0.lock().unwrap().kept.push((format!("files of {experiment}"), why.to_owned()));
     }

@@ -19,7 +19,7 @@ use key_schema::{Key, rows};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use runtime::clock::Moment;
 use table::{Condition, Failure, Query, Write, WriteRefusal, number};
-use trace_blocks::{day_of, resolve_item};
+use trace_blocks::{TraceFile, day_of, resolve_item};
 
 use super::deletion_scan::{OccupiedBy, OccupiedPlace, OldestPlaces};
 use super::store::Store;
@@ -144,6 +144,20 @@ impl Store {
         }
     }
 
+    /// Deletes the file of an archived trace before the trace, because the trace refers to it. Returns
+    /// whether the trace may be deleted. A file that this server cannot access is left in place.
+    async fn delete_trace_file(&self, trace: &StoredTrace) -> bool {
+        let deleted = match TraceFile::of(self.artifacts(), trace) {
+            Ok(Some(file)) => file.delete().await,
+            Ok(None) | Err(_) => Ok(()),
+        };
+        // As in MLflow, the trace is kept, and not counted as deleted.
+        if let Err(error) = &deleted {
+            tracing::error!(trace = %trace.id(), %error, cause = error.cause, "the file of an archived trace could not be deleted");
+        }
+        deleted.is_ok()
+    }
+
     /// Deletes a trace with its spans and its items in review queues, unless another trace has
     /// replaced it and `is_wanted` rejects this trace. Returns whether a trace was deleted. Takes
     /// two requests. Takes one more per MB of spans, one per 25 items beyond the first hundred, and
@@ -167,6 +181,9 @@ impl Store {
             let most = MAX_SPANS_IN_TRANSACTION.saturating_sub(reviews.len() + counts.len());
             let (spans, rest) = self.keys_of_spans(&trace, most).await?;
             self.trace_keep_mark(&trace).await?;
+            if !self.delete_trace_file(&trace).await {
+                return Ok(false);
+            }
             let is_same = Condition::Equals(EDITS.into(), number(trace.edits()));
             let head = Write::Delete(rows::Trace::key(trace.id()), is_same);
             let with_it = spans.iter().chain(&reviews).map(|key| Write::Delete(key.clone(), Condition::Always));

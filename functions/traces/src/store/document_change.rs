@@ -80,7 +80,7 @@ impl Store {
     /// and no other request changes the document. Takes one more in each of these cases: the cached
     /// state already includes the change; the trace was linked to a run before it arrived; marks
     /// have to be written, because the trace's mark is more than a minute old or the trace's time
-    /// changes.
+    /// changes; a mark was written for spans that do not change the document.
     pub(super) async fn trace_change(
         &self,
         trace: &TraceId,
@@ -93,6 +93,7 @@ impl Store {
             KnownDocument::Cached(stored) => ((stored, None), false),
         };
         let mut marked = marked;
+        let mut is_confirmed = false;
         let mut attempts = self.table.attempts("a trace");
         loop {
             attempts.next().await?;
@@ -112,8 +113,13 @@ impl Store {
                 draft.take_links(awaited);
             }
             if let Some(unchanged) = stored.as_ref().filter(|_| !draft.is_changed()) {
-                if change.brings_spans() {
-                    self.trace_keep_marks(&draft, &mut marked).await?;
+                if change.brings_spans() && !is_confirmed && self.trace_keep_marks(&draft, &mut marked).await?.is_some()
+                {
+                    // The trace may have been archived before the mark was written, and its spans
+                    // may have been deleted. Once the mark is written, it is not archived.
+                    (stored, awaited) = parts(read_trace_item(&self.table, trace).await?);
+                    is_confirmed = true;
+                    continue;
                 }
                 return Ok(unchanged.clone());
             }

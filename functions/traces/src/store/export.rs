@@ -12,16 +12,17 @@ use entities::experiments::check_is_active;
 use entities::listing::CooperativeYield;
 use entities::{RunLocation, StoredTrace};
 use futures::stream::{self, StreamExt};
+use key_schema::Key;
 use mlflow_api::limits::MAX_TAG_VALUE_LENGTH as VALUE;
 use mlflow_api::limits::truncated;
 use mlflow_api::traces::{
     ARTIFACT_LOCATION_TAG, COST, FINALIZED_KEY, NAME_TAG, SERVER_TAGS, SESSION, SPANS_LOCATION_TAG, TOKEN_USAGE,
     TRACE_USER, TRACKING_STORE, TraceInfo, TraceState,
 };
-use mlflow_api::{Error, ExperimentId, Result, TraceId, location};
+use mlflow_api::{Error, ErrorCode, ExperimentId, Result, TraceId, location};
 use spans::{SharedTags, TraceExport, TraceSummary, TraceUsage};
 use tokio::sync::Mutex;
-use trace_blocks::LargeTraceTurn;
+use trace_blocks::{LargeTraceTurn, is_in_file};
 
 use super::document_change::{DocumentChange, KnownDocument, MAX_DOCUMENT_BYTES};
 use super::document_draft::TraceDraft;
@@ -40,6 +41,14 @@ pub(super) fn artifact_location(experiment: &str, trace: &TraceId) -> String {
 /// Returns the error for spans of a trace that belongs to another experiment.
 pub(super) fn other_experiment_error(trace: &TraceId, experiment: ExperimentId) -> Error {
     Error::invalid(format!("Trace with ID '{trace}' does not belong to experiment {experiment}."))
+}
+
+/// Returns MLflow's error for spans of traces that were archived to files.
+pub(crate) fn archived_traces_error<'a>(traces: impl IntoIterator<Item = &'a TraceId>) -> Error {
+    let mut traces: Vec<_> = traces.into_iter().map(|trace| format!("'{trace}'")).collect();
+    traces.sort_unstable();
+    let message = format!("Cannot log spans to archived traces: {}.", traces.join(", "));
+    Error::new(ErrorCode::InvalidState, message)
 }
 
 /// One trace of an export.
@@ -139,6 +148,7 @@ impl DocumentChange for ExportedTrace {
             Some(stored) if stored.experiment() != self.experiment => {
                 return Err(other_experiment_error(&self.trace, self.experiment));
             }
+            Some(stored) if is_in_file(stored) => return Err(archived_traces_error([&self.trace])),
             Some(stored) => TraceDraft::of(stored),
             None => {
                 let state = self.state().unwrap_or(TraceState::InProgress);
@@ -228,12 +238,13 @@ impl Store {
             let known = self.trace_cache.trace(&trace).filter(|known| known.experiment() == experiment);
             let marked = self.marks_of_export(experiment, &trace, known.as_ref(), summary.start_ms).await?;
             let bytes = self.counts_bytes.then(|| items.iter().map(table::Item::size).sum());
+            let keys = items.iter().filter_map(table::Item::key).collect();
             writes.extend(marked.iter().map(|mark| mark.item_with(bytes)));
             writes.extend(items);
             let artifact_location = artifact_location(to.artifact_location, &trace);
             let (adds_only, turn) = (to.adds_only, Arc::clone(&to.turn));
             let change = ExportedTrace { trace, experiment, artifact_location, resource, summary, adds_only, turn };
-            exported.push((change, known, marked));
+            exported.push((change, known, marked, keys));
         }
         self.put_with_marks(writes).await?;
         // The changes take turns, because planning a document with many thousand tags takes a long
@@ -241,9 +252,9 @@ impl Store {
         let pace = &Mutex::new(CooperativeYield::default());
         let changes: Vec<_> = exported
             .into_iter()
-            .map(|(change, known, marked)| async move {
+            .map(|(change, known, marked, keys)| async move {
                 pace.lock().await.keep().await;
-                self.export_log(change, known, marked, to.run).await
+                self.export_log(change, known, marked, keys, to.run).await
             })
             .collect();
         // All changes run to completion, even if one fails.
@@ -252,13 +263,14 @@ impl Store {
         Ok(rejected?.into_iter().flatten().collect())
     }
 
-    /// Writes the document of a trace whose spans have been written, and links it to the run.
-    /// Returns the spans if they were rejected.
+    /// Writes the document of a trace whose spans have been written to the items with these keys, and
+    /// links it to the run. Returns the spans if they were rejected.
     async fn export_log(
         &self,
         change: ExportedTrace,
         known: Option<StoredTrace>,
         marked: Vec<PutMark>,
+        keys: Vec<Key>,
         run: Option<&Granted<RunLocation>>,
     ) -> Result<Option<RejectedSpans>> {
         let changed = self.trace_change(&change.trace, KnownDocument::Cached(known), marked, &change).await;
@@ -266,7 +278,12 @@ impl Store {
             // The spans are reported as rejected rather than failing the request, because sending
             // them again would not help.
             Err(error) if error.code.http_status() == 400 => {
-                return Ok(Some(RejectedSpans { spans: change.summary.spans, error }));
+                return Ok(Some(RejectedSpans { spans: change.summary.spans, error, archived: None }));
+            }
+            Err(error) if error.code == ErrorCode::InvalidState => {
+                // Readers do not expect whole spans of an archived trace in the table.
+                self.table.write_many(Vec::new(), &keys).await?;
+                return Ok(Some(RejectedSpans { spans: change.summary.spans, error, archived: Some(change.trace) }));
             }
             changed => changed?,
         };
@@ -301,4 +318,6 @@ pub struct RejectedSpans {
     pub spans: usize,
     /// Reason for the rejection.
     pub error: Error,
+    /// The trace, if the spans were rejected because it was archived to a file.
+    pub archived: Option<TraceId>,
 }

@@ -27,9 +27,10 @@ mod trace_cache;
 
 pub use document_change::MAX_DOCUMENT_BYTES;
 pub use export::RejectedSpans;
+pub(crate) use export::archived_traces_error;
 pub use items::{TraceHead, WholeTraceContent};
 pub use mark::{day_row, shards_of_day};
-pub use read::{WholeTrace, has_spans_in_table};
+pub use read::{WholeTrace, has_readable_spans};
 pub(crate) use search::known_experiments;
 pub use search::{Correlation, TraceSearchRequest};
 pub use start::{COST_KEYS, EndedTrace, TOKEN_KEYS, normalized_metadata};

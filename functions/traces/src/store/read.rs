@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use entities::StoredTrace;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use mlflow_api::response_size::{MAX_JSON_BYTES, to_json_within};
-use mlflow_api::traces::{SPANS_LOCATION_TAG, TRACKING_STORE, TraceInfo, TraceParts};
+use mlflow_api::traces::{ARCHIVE_REPO, SPANS_LOCATION_TAG, TRACKING_STORE, TraceInfo, TraceParts};
 use mlflow_api::{Error, Result, TraceId};
 use serde_json::value::RawValue;
-use trace_blocks::{LargeTraceTurn, TraceSpans, read_traces};
+use trace_blocks::{LargeTraceTurn, TraceSpans, read_archived_spans, read_traces};
 
 use super::store::Store;
 
@@ -56,9 +56,19 @@ impl WholeTrace {
 }
 
 /// Checks whether the spans of a trace are stored in the table rather than in an artifact file.
-#[must_use]
-pub fn has_spans_in_table(info: &TraceInfo) -> bool {
+fn has_spans_in_table(info: &TraceInfo) -> bool {
     info.tag(SPANS_LOCATION_TAG) == Some(TRACKING_STORE)
+}
+
+/// Checks whether this server returns the spans of a trace: they are in the table, or were archived
+/// to a file `traces.pb`.
+#[must_use]
+pub fn has_readable_spans(info: &TraceInfo) -> bool {
+    has_spans_in_table(info) || has_archived_spans(info)
+}
+
+fn has_archived_spans(info: &TraceInfo) -> bool {
+    info.tag(SPANS_LOCATION_TAG) == Some(ARCHIVE_REPO)
 }
 
 /// Returns MLflow's error for a trace whose spans are in an artifact file.
@@ -86,13 +96,18 @@ impl Store {
         Ok(traces)
     }
 
-    /// Returns a trace with its spans. Takes one request, and one more per MB of spans.
+    /// Returns a trace with its spans. Takes one request, and one more per MB of spans. Reads the spans
+    /// of an archived trace from its file.
     ///
     /// # Errors
     /// Returns MLflow's error if the spans are in an artifact file, or if some spans have not
     /// arrived and the caller does not accept a partial trace.
     pub async fn trace_get(&self, trace: &StoredTrace, allow_partial: bool) -> Result<WholeTrace> {
         let info = trace.info()?;
+        if has_archived_spans(&info) {
+            let spans = read_archived_spans(self.artifacts(), trace, &LargeTraceTurn::default()).await?;
+            return Ok(WholeTrace { info, spans });
+        }
         if !has_spans_in_table(&info) {
             return Err(spans_in_artifact());
         }
@@ -121,11 +136,15 @@ impl Store {
         shown: impl Fn(TraceInfo) -> TraceInfo + Sync,
     ) -> Result<Vec<TraceParts>> {
         let infos: Vec<_> = traces.iter().map(|trace| trace.info()).collect::<Result<_>>()?;
-        if !infos.iter().all(has_spans_in_table) {
+        if !infos.iter().all(has_readable_spans) {
             return Err(spans_in_artifact());
         }
         let (room, turn) = (AtomicUsize::new(MAX_JSON_BYTES), LargeTraceTurn::default());
         let reads = infos.into_iter().zip(traces).map(|(info, trace)| async {
+            if has_archived_spans(&info) {
+                let spans = read_archived_spans(self.artifacts(), trace, &turn).await?;
+                return WholeTrace { info: shown(info), spans }.parts_within(&room).map(Some);
+            }
             let spans = self.trace_spans(trace, &turn).await?;
             let whole = WholeTrace { info: shown(info), spans };
             if whole.spans.is_empty() || !whole.is_complete() {

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod add_only_callers;
+mod archival;
 mod assessments;
 mod blocks;
 mod client_requests;

@@ -1,6 +1,7 @@
 //! A server for tests, which runs the function over a private table.
 
 use std::ops::Deref;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -106,9 +107,18 @@ impl Server {
 
     /// Starts a process on this table, with this authorizer for traces.
     pub(crate) async fn guarded(table: &Table, authorizer: Arc<dyn access::Authorizer>) -> Self {
+        Self::storing(table, authorizer, ArtifactStore::below(ROOT)).await
+    }
+
+    /// Starts a process on this table that stores artifacts in this directory.
+    pub(crate) async fn storing_in(table: &Table, directory: &Path) -> Self {
+        Self::storing(table, test_site::everybody(), ArtifactStore::in_directory(directory)).await
+    }
+
+    async fn storing(table: &Table, authorizer: Arc<dyn access::Authorizer>, artifacts: ArtifactStore) -> Self {
         let tracking = tracking::store::Store::with_lease(table.clone(), ROOT, LEASE);
         tracking.experiment_create_default(&mlflow_api::Workspace::default()).await.unwrap();
-        let traces = traces::store::Store::with_lease(table.clone(), ArtifactStore::below(ROOT), LEASE);
+        let traces = traces::store::Store::with_lease(table.clone(), artifacts, LEASE);
         Self(TestClient(service::join_routers(
             traces::router(&traces, authorizer),
             [tracking::router(&tracking, test_site::everybody())],

@@ -10,6 +10,7 @@ mod run;
 mod run_search;
 #[expect(clippy::module_inception, reason = "the store itself, which the other files use")]
 mod store;
+mod trace_archival;
 
 pub(crate) use experiment::too_many_custom_views;
 pub use experiment::{ExperimentItems, ExperimentSearch, NewExperiment, StoredExperiment, experiment_name_key};

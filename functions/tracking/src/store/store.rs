@@ -6,6 +6,7 @@ use std::time::Duration;
 use access::{AuthorizerWrites, Scope};
 use artifact_store::ArtifactStore;
 use entities::experiments::ExperimentLeases;
+use entities::trace_archival::TraceArchivalCache;
 use mlflow_api::skills::ContentLimits;
 use run_index::IndexedFieldsCache;
 use table::Table;
@@ -28,6 +29,7 @@ pub struct Store {
     pub(super) authorizer_writes: AuthorizerWrites,
     pub(super) has_workspaces: bool,
     pub(super) skill_limits: ContentLimits,
+    pub(super) trace_archival: TraceArchivalCache,
 }
 
 impl Store {
@@ -47,6 +49,7 @@ impl Store {
             logged_runs: RunCache::new(lease),
             points_in_document: MAX_DOCUMENT_POINT_BYTES,
             indexed_fields: IndexedFieldsCache::new(table.clone()),
+            trace_archival: TraceArchivalCache::new(table.clone()),
             table,
             artifact_root: artifact_root.into(),
             artifacts: ArtifactStore::below(artifact_root),

@@ -37,6 +37,7 @@ mod ui_placeholders;
 mod search_semantics;
 mod server;
 mod table_requests;
+mod trace_archival;
 mod trace_retention;
 mod wide_runs;
 

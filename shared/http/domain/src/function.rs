@@ -292,8 +292,6 @@ pub enum BucketRight {
     OffloadResponses,
     /// Read archived data below `.archive/`.
     ReadArchive,
-    /// Read and write archived data below `.archive/`.
-    WriteArchive,
 }
 
 impl BucketRight {
@@ -320,7 +318,6 @@ impl BucketRight {
             Self::Delete => (&["s3:DeleteObject"], Some("/*")),
             Self::OffloadResponses => (&["s3:PutObject"], Some("/.answers/*")),
             Self::ReadArchive => (&["s3:GetObject"], Some("/.archive/*")),
-            Self::WriteArchive => (&["s3:GetObject", "s3:PutObject"], Some("/.archive/*")),
         }
     }
 
@@ -331,7 +328,7 @@ impl BucketRight {
         match self {
             Self::List | Self::Delete => &[],
             Self::Read | Self::ReadArchive => &["kms:Decrypt"],
-            Self::Change | Self::WriteArchive => &["kms:Decrypt", "kms:GenerateDataKey"],
+            Self::Change => &["kms:Decrypt", "kms:GenerateDataKey"],
             Self::Write | Self::OffloadResponses => &["kms:GenerateDataKey"],
         }
     }
@@ -350,7 +347,6 @@ impl BucketRight {
             Self::Write => "Stores files in a single request each, and deletes them.",
             Self::Delete => "Deletes the files of entities that it deletes.",
             Self::ReadArchive => "Reads archived spans of traces that change.",
-            Self::WriteArchive => "Archives the spans of old traces.",
             Self::OffloadResponses => {
                 "Stores responses that are too long for a Lambda. Clients are redirected to the stored response."
             }

@@ -35,6 +35,7 @@ pub mod response_size;
 pub mod review_queues;
 pub mod scorers;
 pub mod skills;
+mod trace_archival;
 pub mod trace_metrics;
 mod trace_retention;
 pub mod traces;
@@ -48,4 +49,5 @@ pub use model::{
     ScorerId, SkillName, TraceId, UserName, WebhookEventId, WebhookId, Workspace, python,
 };
 pub use request::Request;
+pub use trace_archival::{ARCHIVAL_RETENTION_TAG, ARCHIVE_NOW_TAG, ArchivalRetention, ArchiveNow};
 pub use trace_retention::{TRACE_RETENTION_TAG, TraceRetention};

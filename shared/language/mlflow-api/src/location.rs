@@ -63,6 +63,25 @@ pub fn has_scheme(location: &str) -> bool {
     scheme_of(location).is_some_and(|scheme| scheme.len() > 1)
 }
 
+/// Checks the location of the files of archived traces, and returns it without surrounding space
+/// (`_validate_trace_archival_location`). `field` is the name of the location in error messages.
+///
+/// # Errors
+/// Fails with `INVALID_PARAMETER_VALUE` if the location is not a URI with a scheme, or has the
+/// scheme `mlflow-artifacts`.
+pub fn check_archive(field: &str, text: &str) -> Result<String> {
+    let location = text.trim();
+    if !has_scheme(location) {
+        return Err(Error::invalid(format!("Invalid value for '{field}'. Expected a URI string.")));
+    }
+    if split(location).scheme == "mlflow-artifacts" {
+        return Err(Error::invalid(format!(
+            "Invalid value for '{field}'. Trace archival location cannot use the proxy-only `mlflow-artifacts:` scheme."
+        )));
+    }
+    Ok(location.to_owned())
+}
+
 /// Checks an artifact location like [`check`]. `field` is the name of the location in error
 /// messages.
 pub fn check_as(field: &str, location: &str, root: &str) -> Result<()> {
@@ -200,6 +219,16 @@ pub fn append(location: &str, path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn archives_are_at_uris_that_every_program_can_use() {
+        for location in ["s3://bucket/x", " file:///r/x "] {
+            assert_eq!(check_archive("f", location).unwrap(), location.trim());
+        }
+        for location in ["", "/r/x", "x", "mlflow-artifacts:/x", "MLFLOW-ARTIFACTS:/x"] {
+            assert!(check_archive("f", location).is_err(), "{location}");
+        }
+    }
 
     #[test]
     fn schemes_are_compared_in_lower_case() {

@@ -20,10 +20,17 @@ pub const ARTIFACT_LOCATION_TAG: &str = "mlflow.artifactLocation";
 pub const SPANS_LOCATION_TAG: &str = "mlflow.trace.spansLocation";
 /// The value of [`SPANS_LOCATION_TAG`] for spans that are stored with the trace.
 pub const TRACKING_STORE: &str = "TRACKING_STORE";
+/// The value of [`SPANS_LOCATION_TAG`] for spans that were archived to a file.
+pub const ARCHIVE_REPO: &str = "ARCHIVE_REPO";
+/// The tag that contains the location of an archived trace's file.
+pub const ARCHIVE_LOCATION_TAG: &str = "mlflow.trace.archiveLocation";
 /// The tags that only the server sets (`_HANDLER_BLOCKED_TRACE_TAGS` in MLflow's `handlers.py`).
-pub const SERVER_TAGS: [&str; 3] = [SPANS_LOCATION_TAG, "mlflow.trace.archiveLocation", ARCHIVAL_FAILURE_TAG];
-/// The only one of [`SERVER_TAGS`] that clients may delete.
+pub const SERVER_TAGS: [&str; 3] = [SPANS_LOCATION_TAG, ARCHIVE_LOCATION_TAG, ARCHIVAL_FAILURE_TAG];
+/// The tag with the reason why a trace cannot be archived. The only one of [`SERVER_TAGS`] that
+/// clients may delete.
 pub const ARCHIVAL_FAILURE_TAG: &str = "mlflow.trace.archivalFailure";
+/// The value of [`ARCHIVAL_FAILURE_TAG`] for a trace whose spans cannot be archived.
+pub const MALFORMED_TRACE: &str = "MALFORMED_TRACE";
 /// The metadata key that marks traces whose `StartTrace` request has arrived. The fields of that
 /// request take precedence.
 pub const FINALIZED_KEY: &str = "mlflow.trace.infoFinalized";

@@ -72,6 +72,9 @@ pub struct Experiment {
     /// The tags, by key.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<KeyValue>,
+    /// The age at which the experiment's traces are archived to files. `None` if they are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effective_trace_archival_retention: Option<String>,
     /// The workspace.
     pub workspace: Workspace,
 }

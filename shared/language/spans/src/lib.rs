@@ -9,13 +9,15 @@
 //! - [`pack`] encodes spans as bytes for an item of the table. Packing traces into blocks is the
 //!   indexer's task.
 //! - [`json`] and [`artifact_json`] produce MLflow's responses.
-//! - `recorded_span.rs` reads spans that MLflow's own server has stored.
+//! - `recorded_span.rs` reads spans that MLflow's own server has stored, and [`to_archive`] writes the
+//!   file `traces.pb` of an archived trace.
 //! - [`summarize`] derives a trace's facts from its spans, including tokens and their cost
 //!   (`summary.rs`, `usage.rs`).
 //!
 //! The maximum size of a decompressed body limits the spans that clients can send. The parsers
 //! limit nesting, and no function here recurses deeper than that limit.
 
+mod archived_spans;
 mod attributes;
 mod export_error;
 mod ids;
@@ -33,6 +35,7 @@ mod translate;
 mod usage;
 mod values;
 
+pub use archived_spans::{MalformedSpans, is_archived, to_archive, without_content};
 pub use export_error::ExportError;
 pub use ids::{trace_id, trace_id_text};
 pub use opentelemetry_proto::tonic::trace::v1::Span;

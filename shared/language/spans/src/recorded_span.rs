@@ -38,8 +38,8 @@ pub fn of_artifact(file: &[u8]) -> Option<Vec<Span>> {
     spans.iter().map(|span| of_json(span.object()?)).collect()
 }
 
-/// Reads the spans of an archived trace, a file `traces.pb` that may be compressed with gzip.
-/// Returns `None` if the content does not have this format.
+/// Reads the spans of an archived trace, a file `traces.pb` that may be compressed with gzip: roots
+/// first, then by start time and id. Returns `None` if the content does not have this format.
 #[must_use]
 pub fn of_archive(file: &[u8]) -> Option<Vec<Span>> {
     let mut unzipped = Vec::new();
@@ -52,7 +52,9 @@ pub fn of_archive(file: &[u8]) -> Option<Vec<Span>> {
     };
     let data = TracesData::decode(file).ok()?;
     let spans = data.resource_spans.into_iter().flat_map(|resource| resource.scope_spans);
-    spans.flat_map(|scope| scope.spans).map(of_archived).collect()
+    let mut spans: Vec<_> = spans.flat_map(|scope| scope.spans).map(of_archived).collect::<Option<_>>()?;
+    crate::archived_spans::sort(&mut spans);
+    Some(spans)
 }
 
 /// Makes a span belong to another trace.

@@ -5,15 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::bucket::MIN_PART_BYTES;
+use bytes::Bytes;
 use mlflow_api::logged_models::FileInfo;
 use mlflow_api::{Error, ErrorCode, Result};
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 use crate::backend::{ArtifactBackend, Chunks, DownloadUrl, SentPart, StartedUpload, UploadUrl, too_large};
 use crate::directory::{self, ArtifactDirectory};
 use crate::download::Download;
 use crate::path::ArtifactPath;
 use crate::prefix::BucketPrefix;
+
+/// The characters of a path that are percent-encoded in a URI.
+const PATH_CHARACTERS: &AsciiSet =
+    &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'<').add(b'>').add(b'?').add(b'`');
 
 /// The artifacts of a server: the backend that stores them. Cheap to clone; clones share the
 /// backend.
@@ -118,6 +123,20 @@ impl ArtifactStore {
         match &self.kept {
             Some(Backend::Bucket(prefix)) => Some(prefix),
             _ => None,
+        }
+    }
+
+    /// Returns the URI of the artifacts, which other programs understand: `s3://bucket/prefix`, or
+    /// `file:///path`. `None` if the server stores no artifacts, or in a relative directory.
+    #[must_use]
+    pub fn uri(&self) -> Option<String> {
+        match self.kept.as_ref()? {
+            Backend::Directory { root, .. } => {
+                let path = root.to_str().filter(|_| root.is_absolute())?;
+                let path = utf8_percent_encode(path, PATH_CHARACTERS).to_string();
+                Some(format!("file://{}", path.trim_end_matches('/')))
+            }
+            Backend::Bucket(prefix) => Some(prefix.uri()),
         }
     }
 
@@ -244,6 +263,15 @@ impl Location {
         self.place.download(self.below.join(path)).await
     }
 
+    /// Reads a whole file of at most `most` bytes for the server itself, or returns `None` if there is
+    /// no such file ([`ArtifactBackend::read`]).
+    ///
+    /// # Errors
+    /// The errors of the backend.
+    pub async fn read(&self, path: &ArtifactPath, most: usize) -> Result<Option<Bytes>> {
+        self.place.read(self.below.join(path), most).await
+    }
+
     /// Returns whether clients may read files by presigned URLs.
     #[must_use]
     pub fn has_urls(&self) -> bool {
@@ -364,6 +392,9 @@ mod tests {
             ("/r", "file://host/r/1"),
             ("/r", "mlflow-artifacts://host/r/1"),
         ] {
+            if let Some(uri) = ArtifactStore::below(root).uri() {
+                assert_eq!(ArtifactStore::below(root).at(&uri).unwrap().below.to_string(), "", "{uri}");
+            }
             let code = ArtifactStore::below(root).at(location).map(|_| ()).map_err(|error| error.code);
             assert_eq!(code, Err(ErrorCode::NotImplemented), "{root} {location}");
         }

@@ -86,6 +86,13 @@ pub trait ArtifactBackend: Send + Sync {
     /// `RESOURCE_DOES_NOT_EXIST`; `INVALID_PARAMETER_VALUE` for a directory.
     fn download(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Download>>;
 
+    /// Reads a whole file of at most `most` bytes for the server itself. Returns `None` if there is
+    /// no such file.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMETER_VALUE` if the file is longer.
+    fn read(&self, path: ArtifactPath, most: usize) -> BoxFuture<'static, Result<Option<Bytes>>>;
+
     /// Writes or replaces a file and returns its length in bytes. The write is atomic, and durable
     /// once this method returns.
     ///

@@ -12,11 +12,12 @@ use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
 use mlflow_api::logged_models::FileInfo;
-use mlflow_api::{Error, Result};
+use mlflow_api::{Error, ErrorCode, Result};
 use rustix::fs::FileType;
 
 use crate::backend::{
-    ArtifactBackend, Chunks, MAX_ENTRY_BYTES, MAX_LIST_BYTES, is_directory, no_file_there, not_there, too_long,
+    ArtifactBackend, Chunks, MAX_ENTRY_BYTES, MAX_LIST_BYTES, is_directory, no_file_there, not_there, too_large,
+    too_long,
 };
 use crate::content_type::content_type;
 use crate::directory_traversal;
@@ -86,6 +87,27 @@ impl ArtifactBackend for ArtifactDirectory {
         Box::pin(async move {
             let (name, file) = opened.await?;
             stored_file(name, file).map(Download::File).map_err(Error::internal)
+        })
+    }
+
+    fn read(&self, path: ArtifactPath, most: usize) -> BoxFuture<'static, Result<Option<Bytes>>> {
+        let opened = self.download(path);
+        Box::pin(async move {
+            let file = match opened.await {
+                Ok(Download::File(file)) => file,
+                Ok(Download::Url(_)) => return Err(Error::internal("a directory returned a URL")),
+                Err(error) if error.code == ErrorCode::ResourceDoesNotExist => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            if file.length > most as u64 {
+                return Err(too_large(most as u64));
+            }
+            let mut chunks = (file.read)(0..file.length);
+            let mut content = BytesMut::with_capacity(usize::try_from(file.length).unwrap_or_default());
+            while let Some(chunk) = chunks.next().await {
+                content.extend_from_slice(&chunk.map_err(Error::internal)?);
+            }
+            Ok(Some(content.freeze()))
         })
     }
 

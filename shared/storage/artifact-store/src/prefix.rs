@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::bucket::{Bucket, MAX_PARTS, UploadedPart};
+use crate::bucket::{Bucket, MAX_PARTS, MAX_RANGE_BYTES, UploadedPart};
+use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
 use mlflow_api::content_disposition::attachment_disposition;
 use mlflow_api::logged_models::FileInfo;
@@ -41,6 +42,12 @@ impl BucketPrefix {
         let (bucket, prefix) = split(uri)?;
         let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
         Some(Self { bucket: Bucket::new(bucket), prefix })
+    }
+
+    /// Returns the S3 URI of the prefix, without a slash at its end.
+    #[must_use]
+    pub fn uri(&self) -> String {
+        format!("s3://{}/{}", self.bucket.name(), self.prefix).trim_end_matches('/').to_owned()
     }
 
     /// Returns the backend for a whole bucket that is not configured by the environment, for tests.
@@ -228,6 +235,31 @@ impl ArtifactBackend for BucketPrefix {
         Box::pin(async move {
             let (key, _) = this.find(&path).await?;
             this.sign(&path, &key, DOWNLOAD_EXPIRATION).await.map(Download::Url)
+        })
+    }
+
+    fn read(&self, path: ArtifactPath, most: usize) -> BoxFuture<'static, Result<Option<Bytes>>> {
+        let this = self.clone();
+        Box::pin(async move {
+            let Some(key) = this.key(&path) else { return Ok(None) };
+            let mut content = BytesMut::new();
+            loop {
+                let length = (most + 1 - content.len()).min(MAX_RANGE_BYTES);
+                let range = this.bucket.get_range(&key, content.len() as u64, length).await.map_err(failed)?;
+                let Some(range) = range else {
+                    // Nothing is left after a part that ended where the object ends. An empty object
+                    // has no ranges, either.
+                    let is_there = !content.is_empty() || this.bucket.head(&key).await.map_err(failed)?.is_some();
+                    return Ok(is_there.then(|| content.freeze()));
+                };
+                content.extend_from_slice(&range);
+                if content.len() > most {
+                    return Err(too_large(most as u64));
+                }
+                if range.len() < length {
+                    return Ok(Some(content.freeze()));
+                }
+            }
         })
     }
 

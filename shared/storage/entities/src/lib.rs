@@ -10,6 +10,7 @@
 //! | [`documents`] | documents that are changed in parts: params and tags in maps, or in rows |
 //! | [`experiments`] | whether an experiment and its runs may be written to, and leases on that |
 //! | [`trace_retention`] | how long traces are kept |
+//! | [`trace_archival`] | when traces are archived, and where |
 //! | [`listing`] | pages of the lists and searches of every domain |
 //! | [`webhooks`] | webhooks, their subscriptions, and the rows of events |
 //! | [`workspaces`] | creating and deleting workspaces, and their usage |
@@ -51,6 +52,7 @@ mod run_times;
 mod searchable_run;
 mod stage;
 mod trace;
+pub mod trace_archival;
 mod trace_pointer;
 pub mod trace_retention;
 mod trace_stub;

@@ -127,6 +127,7 @@ rows! {
     TraceDay = "EXP#" <experiment: ExperimentId> / "TRDAY#" <day: Ascending> {
         SHARDS: Count required "number of partitions",
         GREW: Number "when this number last grew, in ms",
+        FILED: Number "when all traces of the day had been archived to files, in ms",
         PACKINGS: Number "counts the passes that packed traces of the day after it had ended; missing before the first",
         ARCHIVED: Number "when the spans of all its blocks had been archived, in ms; removed when traces of the day are packed"
     };
@@ -264,7 +265,7 @@ rows! {
     TraceMark = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "M#" <time: Descending> "#" <trace: TraceId> {
         MARKED_AT: Number required "when it was written, in ms: it is kept for at least three minutes after that, unless the experiment is removed permanently",
         BYTES: Number "only if it was written with spans: their size in bytes",
-        IMPORTED: Text "set if an import wrote it, so that its trace does not count as usage",
+        IMPORTED: Text "set if an import wrote it, or if its trace is being archived to a file, in which case it identifies the attempt; its trace does not count as usage",
         TO_PACK: Number "set so that the stream reports the mark to the packer; removed together with `waits`",
         WAITS: Number "the packer skips the mark until it is written again, because its trace is too large for a block, or cannot be read"
     };
@@ -656,8 +657,8 @@ rows! {
         CREATED: Number required "when it was created, in ms",
         DESCRIPTION: Text "description",
         LOCATION: Text "artifact location for its new experiments, if that is not below the server's own location",
-        ARCHIVE: Text "location of MLflow's archive of traces; stored, but nothing is archived",
-        ARCHIVE_AFTER: Text "time after which MLflow would archive traces; stored, but nothing is archived",
+        ARCHIVE: Text "location of the files of archived traces, if it is not the server's",
+        ARCHIVE_AFTER: Text "age at which traces are archived, such as 30d, or `off`, if it is not the server's",
         GOES_TO: Text "set while the workspace is being deleted and rejects writes: the workspace that its entities move to",
         QUOTAS: Numbers "daily limits, by what they limit, such as runs or bytes",
         EXHAUSTED: Numbers "by the same names: the UTC day, in days since 1970, on which the limit has been reached",
@@ -725,7 +726,16 @@ rows! {
         INDEXED: Text "of the fields: the indexed tags, as JSON",
         SEARCHED: Text "of the fields: the searched ones, as JSON",
         KEPT_FOR: Text "of a TTL policy: how long deleted entities are kept, such as 30d; of the TTL policy of traces: how long traces are kept",
-        OWN: TextSet "of the TTL policy of traces: experiments that may have a policy of their own, which is a tag"
+        OWN: TextSet "of the TTL policy of traces: experiments that may have a policy of their own, which is a tag; of the archival of traces: experiments that may be archived later than others",
+        ARCHIVE: Text "of the archival of traces: location of the files of archived traces",
+        ARCHIVE_AFTER: Text "of the archival of traces: age at which traces are archived, such as 30d, or `off`",
+        ARCHIVED_PER_PASS: Number "of the archival of traces: how many traces are written to files per pass"
+    };
+
+    /// An experiment whose tag `mlflow.trace.archiveNow` may request the archival of its traces. The
+    /// row is written before the tag, and deleted after the tag was removed.
+    ArchiveRequest = "ARCHIVENOW" / "E#" <experiment: ExperimentId> {
+        CREATED: Number required "when the tag was set last, in ms"
     };
 
     // ---- objects of the archive ----

@@ -196,6 +196,7 @@ impl PartitionRemoval<'_> {
             if !is_quiet || !self.partition.holds(head, place) {
                 return Ok(false);
             }
+            self.retention.delete_trace_file(head).await?;
             if !self.remove_document(head, reviews).await? {
                 // The trace was changed in the meantime. The writer has put a new mark before the
                 // change, so the trace can still be found through this mark.

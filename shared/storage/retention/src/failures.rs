@@ -16,13 +16,13 @@ pub(crate) struct RemovalFailures {
 
 impl RemovalFailures {
     /// Records and logs the failure in `outcome`, if there is one. `what` names the entity that was
-    /// being deleted.
+    /// being processed.
     ///
     /// # Errors
     /// Returns the first failure once there are too many.
     pub(crate) fn note(&mut self, what: impl Display, outcome: Result<()>) -> Result<()> {
         let Err(error) = outcome else { return Ok(()) };
-        tracing::warn!(%error, cause = error.cause, "{what} could not be deleted, and will be retried by the next removal");
+        tracing::warn!(%error, cause = error.cause, "{what} could not be processed, and will be retried");
         let first = self.first.get_or_insert(error);
         self.count += 1;
         if self.count < MAX_FAILURES { Ok(()) } else { Err(first.clone()) }

@@ -1,5 +1,5 @@
 //! Permanent deletion of deleted runs, logged models and experiments, with their artifacts, and of
-//! expired traces and metric histories.
+//! expired traces and metric histories. Also archives traces to files.
 //!
 //! A **removal** consists of a row in the partition `REMOVAL` and the steps that follow it
 //! ([`removal_claims`]). While the row exists, the entity cannot be restored, because restoring
@@ -33,6 +33,7 @@
 //! [`histories`] deletes metric histories (`docs/design/run-metrics.md`), and [`registry_removals`] what
 //! is left of deleted MCP servers and skills, and of uploads that were not completed.
 //! [`trace_archive`] archives the spans of old traces, and deletes unused objects of the archive.
+//! [`mlflow_archival`] archives traces to files, as MLflow does it.
 //! [`skill_content`] is also used by the function `skills`, which writes and deletes this content.
 
 mod age;
@@ -45,6 +46,7 @@ mod expired_traces;
 mod failures;
 mod histories;
 mod history_scan;
+mod mlflow_archival;
 mod models;
 mod named_entities;
 mod policy;

@@ -39,6 +39,9 @@ pub trait RemovalReport: Send + Sync {
     /// how many runs.
     fn removed_histories(&self, experiment: ExperimentId, runs: u64);
 
+    /// Reports that traces of an experiment were archived to files, and how many.
+    fn archived_traces(&self, experiment: ExperimentId, traces: u64);
+
     /// Reports that files of deleted traces of an experiment could not be deleted, and why.
     fn kept_files(&self, experiment: ExperimentId, why: &str);
 
@@ -61,6 +64,10 @@ impl RemovalReport for LogReport {
 
     fn removed_histories(&self, experiment: ExperimentId, runs: u64) {
         tracing::info!(%experiment, runs, "expired metric histories were deleted");
+    }
+
+    fn archived_traces(&self, experiment: ExperimentId, traces: u64) {
+        tracing::info!(%experiment, traces, "traces were archived to files");
     }
 
     fn kept_files(&self, experiment: ExperimentId, why: &str) {

@@ -1,13 +1,21 @@
 //! The dependencies of a removal.
 
 use artifact_store::{Archive, ArtifactStore};
+use entities::layout::POINTER_LAYOUT;
+use entities::trace_archival::TraceArchivalCache;
 use run_index::RunIndex;
 use table::Table;
 
 use crate::history_scan::HistoryScans;
 
-/// Default age, in ms, from which the spans of traces are archived: 30 days.
-const DEFAULT_ARCHIVE_AGE_MS: i64 = 30 * 24 * 3_600_000;
+/// The age from which spans are archived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ArchiveAge {
+    /// The settings define the age.
+    OfSettings,
+    /// An age in ms, or `None` if spans are not archived.
+    Fixed(Option<i64>),
+}
 
 /// Permanent deletion of deleted entities. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -19,8 +27,11 @@ pub struct Retention {
     pub(crate) leaves_artifacts: bool,
     pub(crate) looks: HistoryScans,
     pub(crate) archive: Archive,
-    /// Age in ms from which spans are archived. `None` if they are not archived.
-    pub(crate) archive_age: Option<i64>,
+    /// The settings for the archival of traces.
+    pub(crate) trace_archival: TraceArchivalCache,
+    pub(crate) archive_age: ArchiveAge,
+    /// Whether the table's layout permits archived data.
+    pub(crate) may_archive: bool,
 }
 
 impl Retention {
@@ -29,8 +40,18 @@ impl Retention {
     pub fn new(table: Table, artifacts: ArtifactStore) -> Self {
         let index = RunIndex::new(table.clone());
         let archive = Archive::new(artifacts.clone());
-        let archive_age = Some(DEFAULT_ARCHIVE_AGE_MS);
-        Self { table, index, artifacts, leaves_artifacts: false, looks: HistoryScans::AtAll, archive, archive_age }
+        let trace_archival = TraceArchivalCache::new(table.clone());
+        Self {
+            table,
+            index,
+            artifacts,
+            leaves_artifacts: false,
+            looks: HistoryScans::AtAll,
+            archive,
+            trace_archival,
+            archive_age: ArchiveAge::OfSettings,
+            may_archive: true,
+        }
     }
 
     /// Makes removals also delete entities whose artifacts this server cannot access. Their
@@ -46,11 +67,18 @@ impl Retention {
         Self { archive, ..self }
     }
 
-    /// Sets the age, in ms, from which the spans of traces are archived. With `None`, they are not
-    /// archived.
+    /// Sets the age, in ms, from which the spans of traces are archived, regardless of the settings.
+    /// With `None`, they are not archived. For tests.
     #[must_use]
     pub fn archiving_after(self, archive_age: Option<i64>) -> Self {
-        Self { archive_age, ..self }
+        Self { archive_age: ArchiveAge::Fixed(archive_age), ..self }
+    }
+
+    /// Sets the layout of the table, which is the current one by default. Nothing is archived in a table
+    /// with an earlier layout, because earlier versions may still read it.
+    #[must_use]
+    pub fn with_layout(self, layout: i64) -> Self {
+        Self { may_archive: layout >= POINTER_LAYOUT, ..self }
     }
 
     /// Limits which experiments are checked at a time for traces to be archived, and which runs are

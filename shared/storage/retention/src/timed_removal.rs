@@ -21,12 +21,13 @@ impl Retention {
     /// Deletes the entities, traces and histories that the policies no longer keep in each
     /// workspace, what requests to the registries of MCP servers and skills have left unfinished, and
     /// the contents of workspaces that were deleted together with their contents.
-    /// Takes at most `longest`: half of it for deleted entities, and the remaining time for traces,
-    /// for histories, and then for the archive. Returns whether everything but archiving was completed. If one workspace fails,
+    /// Also archives traces. Takes at most `longest`: half of it for deleted entities, and the remaining
+    /// time for expired traces, for histories, for the archive, for traces that are archived to files,
+    /// and then for all others. Returns whether everything but archiving was completed. If one workspace fails,
     /// the others are still processed.
     ///
     /// Without policies, sends one request for the list of workspaces, three for the registries, one for
-    /// the archive, six for each workspace, and one for each experiment that has its turn.
+    /// the archive, five for each workspace, and one for each experiment that has its turn.
     ///
     /// # Errors
     /// Returns the first failure, after everything else has been tried. The next slice retries it.
@@ -46,9 +47,11 @@ impl Retention {
         let rest = longest.saturating_sub(begin.age());
         let swept = within(rest, Box::pin(self.sweep_archive(now))).await;
         let rest = longest.saturating_sub(begin.age());
+        let filed = within(rest / 2, Box::pin(self.archive_to_files(&names, report))).await;
+        let rest = longest.saturating_sub(begin.age());
         let archived = within(rest, Box::pin(self.archive_all_traces(&names, now))).await;
         // Archiving may take many slices at first, and nothing has to be removed by then.
-        archived?;
+        filed.and(archived)?;
         Ok(deleted? && traces? && histories? && swept?)
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use artifact_store::{ArtifactPath, Location};
 use entities::{experiment_state, locate_traces};
 use key_schema::rows;
-use mlflow_api::{ExperimentId, Result, TraceId, Workspace};
+use mlflow_api::{ExperimentId, Result, TraceId, Workspace, location};
 use table::Item;
 
 use crate::report::RemovalReport;
@@ -72,16 +72,22 @@ impl Retention {
     }
 
     /// Deletes the files of traces that no longer exist, because a client deleted them or because
-    /// they expired. A client only uploads files of existing traces. Sends one request for each
+    /// they expired, below the artifacts of experiments and below the location to which traces are
+    /// archived. A client only uploads files of existing traces. Sends one request for each
     /// experiment, two for the list of its files, one per hundred traces with files, and one for
     /// each trace that no longer exists.
     ///
     /// # Errors
     /// Returns failures of the table.
     pub async fn remove_trace_files(&self, workspace: &Workspace, report: &dyn RemovalReport) -> Result<()> {
+        let archive = self.file_location(workspace).await?;
         for experiment in self.index.experiments(workspace).await? {
-            if let Some(item) = self.table.get(&rows::Experiment::key(&experiment)).await? {
-                self.remove_trace_files_of(experiment, &item, report).await?;
+            let Some(item) = self.table.get(&rows::Experiment::key(&experiment)).await? else { continue };
+            self.remove_trace_files_of(experiment, &item, report).await?;
+            // If an archival was interrupted before its trace was deleted, the trace's file is here.
+            if let Some(archive) = &archive {
+                let location = location::append(archive, &experiment.to_string());
+                self.remove_files_at(experiment, &location, report).await?;
             }
         }
         Ok(())
@@ -95,8 +101,17 @@ impl Retention {
         item: &Item,
         report: &dyn RemovalReport,
     ) -> Result<()> {
-        let location = experiment_state(item).artifact_location;
-        let Some(files) = self.trace_files_at(experiment, &location).await? else { return Ok(()) };
+        self.remove_files_at(experiment, &experiment_state(item).artifact_location, report).await
+    }
+
+    /// Deletes the files below a location of those traces of an experiment that no longer exist.
+    async fn remove_files_at(
+        &self,
+        experiment: ExperimentId,
+        location: &str,
+        report: &dyn RemovalReport,
+    ) -> Result<()> {
+        let Some(files) = self.trace_files_at(experiment, location).await? else { return Ok(()) };
         let listed = match files.location.list(&ArtifactPath::parse(TRACES_DIRECTORY)?).await {
             Ok(listed) => listed,
             Err(error) => {

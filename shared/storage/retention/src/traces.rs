@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use entities::archived_objects::drop_later;
 use entities::attributes::{EDITS, SHARDS, UNTIL};
-use entities::now_ms;
+use entities::{StoredTrace, now_ms};
 use key_schema::{Key, rows};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use table::{Condition, Failure, Item, Query, number};
-use trace_blocks::{Block, TracePartition, objects, read_traces};
+use trace_blocks::{Block, TraceFile, TracePartition, objects, read_traces};
 
 use crate::store::Retention;
 
@@ -121,6 +121,15 @@ impl Retention {
         }
     }
 
+    /// Deletes the file of an archived trace, before the trace that refers to it is deleted. A file in a
+    /// location that this server cannot access is left in place.
+    pub(crate) async fn delete_trace_file(&self, trace: &StoredTrace) -> Result<()> {
+        match TraceFile::of(&self.artifacts, trace) {
+            Ok(Some(file)) => file.delete().await,
+            Ok(None) | Err(_) => Ok(()),
+        }
+    }
+
     /// Deletes those of the given traces that belong to the experiment.
     async fn remove_traces(&self, experiment: ExperimentId, traces: &[TraceId]) -> Result<()> {
         let heads = read_traces(&self.table, &traces.iter().collect::<Vec<_>>()).await?;
@@ -129,6 +138,7 @@ impl Retention {
             // because an export may have been interrupted or rejected.
             self.table.delete_range(rows::TraceSpans::all(&experiment, trace).into()).await?;
             let Some(head) = heads.get(trace).filter(|head| head.experiment() == experiment) else { continue };
+            self.delete_trace_file(head).await?;
             let is_same = Condition::Equals(EDITS.into(), number(head.edits()));
             match self.table.delete(&rows::Trace::key(trace), &is_same).await {
                 // The document no longer exists, or the trace has been created again in another

@@ -2,6 +2,7 @@
 //! stored in the columns.
 
 use entities::StoredTrace;
+use entities::attributes::IN_BLOCK;
 use key_schema::definition::{PK, SK};
 use key_schema::rows;
 use mlflow_api::TraceId;
@@ -12,7 +13,8 @@ use crate::item_encoding::{put_map, read_map};
 
 /// Appends a document. Returns `None` if one of its attributes has an unknown type.
 pub(crate) fn put(written: &mut Vec<u8>, trace: &StoredTrace) -> Option<()> {
-    put_map(written, &trace.item().0, |name| name != PK && name != SK)
+    // Whether earlier spans are in a block is only recorded in the trace's own document.
+    put_map(written, &trace.item().0, |name| name != PK && name != SK && name != IN_BLOCK.name())
 }
 
 /// Reads the documents of the traces with these IDs. They are stored in the order of the IDs.

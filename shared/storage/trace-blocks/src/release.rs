@@ -5,14 +5,17 @@
 //! in the block, and the spans are deleted only if a pointer has replaced the document. The mark of
 //! the trace is deleted last.
 
+use std::collections::HashMap;
+
 use artifact_store::Archive;
-use entities::attributes::EDITS;
+use entities::attributes::{EDITS, RELEASED};
 use entities::{StoredTrace, TracePointer, TraceRow};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::Key;
-use mlflow_api::{Error, Result};
-use table::{Condition, Failure, Table, number};
+use key_schema::{Key, rows};
+use mlflow_api::{Error, Result, TraceId};
+use table::{Condition, Failure, Item, Query, Table, Update, number};
 
+use crate::block::Block;
 use crate::block_reader::read_packed_spans;
 use crate::span_items::span_items;
 use crate::trace_key::{TraceKey, TracePartition};
@@ -67,6 +70,43 @@ async fn put_pointer(table: &Table, document: &StoredTrace) -> table::Result<boo
         Err(Failure::Refused { .. }) => Ok(false),
         Err(failure) => Err(failure),
     }
+}
+
+/// Releases the table's own copies of the traces of a block that was packed in an earlier layout. Does
+/// nothing if they are released already. The caller holds the lock of the partition. Takes one request
+/// to read the spans of each trace, as many as [`release_traces`], and one to record that the block is
+/// released.
+///
+/// # Errors
+/// Returns failures of the table, and an internal error if the block cannot be read. The call can then
+/// be repeated.
+pub async fn release_block(table: &Table, block: &Block) -> Result<()> {
+    if block.is_released() {
+        return Ok(());
+    }
+    let core = block.core()?;
+    let mut places = core.iter();
+    // Spans that are not in the block stay with their traces.
+    let groups = block.groups().iter().flat_map(|group| std::iter::repeat_n(group.digest.is_some(), group.traces));
+    let has_spans: HashMap<&TraceId, bool> =
+        groups.zip(&mut places).map(|(has_spans, trace)| (&trace.place.trace, has_spans)).collect();
+    let reads = block.traces()?.into_iter().map(|document| async {
+        let is_here = has_spans.get(document.id()).copied().unwrap_or_default();
+        let spans = if is_here { keys_of_spans(table, &document).await? } else { Vec::new() };
+        Ok::<_, Failure>(PackedTrace { document, spans })
+    });
+    let traces: Vec<_> = stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY).try_collect().await?;
+    release_traces(table, traces).await?;
+    let is_same = Condition::Equals(EDITS.into(), number(block.edits()));
+    match table.apply(&Update::new(block.key()).set(RELEASED, number(1)).only_if(is_same)).await {
+        Ok(()) | Err(Failure::Refused { .. }) => Ok(()),
+        Err(failure) => Err(failure.into()),
+    }
+}
+
+async fn keys_of_spans(table: &Table, trace: &StoredTrace) -> table::Result<Vec<Key>> {
+    let spans = rows::TraceSpans::all(&trace.experiment(), trace.id());
+    Ok(table.query(Query::of(spans).for_removal()).await?.iter().filter_map(Item::key).collect())
 }
 
 /// Stores the spans that a block contains with the trace itself again, before the trace leaves the

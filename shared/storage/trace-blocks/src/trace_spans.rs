@@ -30,6 +30,13 @@ pub struct TraceSpans {
     _alone: Option<SemaphorePermit<'static>>,
 }
 
+impl TraceSpans {
+    /// Returns the spans of a trace, with a permit if the trace is large.
+    pub(crate) fn held(spans: Vec<Span>, alone: Option<SemaphorePermit<'static>>) -> Self {
+        Self { spans, _alone: alone }
+    }
+}
+
 impl From<Vec<Span>> for TraceSpans {
     fn from(spans: Vec<Span>) -> Self {
         Self { spans, _alone: None }
@@ -51,7 +58,7 @@ pub struct LargeTraceTurn(Mutex<()>);
 
 impl LargeTraceTurn {
     /// Waits until no large trace is in this process's memory.
-    async fn alone(&self) -> Result<SemaphorePermit<'static>> {
+    pub(crate) async fn alone(&self) -> Result<SemaphorePermit<'static>> {
         let _turn = self.0.lock().await;
         match select(pin!(LARGE_TRACE_PERMIT.acquire()), pin!(runtime::clock::sleep(LARGE_TRACE_TIMEOUT))).await {
             Either::Left((alone, _)) => alone.map_err(Error::internal),

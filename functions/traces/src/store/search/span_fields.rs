@@ -36,6 +36,10 @@ impl SpanFields for SearchableSpan<'_> {
     }
 
     fn content(&self) -> Cow<'_, str> {
+        // The content of archived spans is not in the table. In MLflow's database, it is empty.
+        if spans::is_archived(self.span) {
+            return Cow::Borrowed("");
+        }
         Cow::Owned(spans::artifact_json(self.span))
     }
 }

@@ -135,7 +135,7 @@ pub(crate) async fn packing(ledger: &mut CostLedger) {
     let (bench, document) = packer(None).await;
     // The traces are on two days.
     let partitions = [put_unpacked(&bench, &document, 1).await, put_unpacked(&bench, &document, 10_801).await];
-    let mean = budget([3.0, 3.0, 3.0], [3.0, 3.0, 3.0]);
+    let mean = budget([4.0, 5.0, 3.0], [4.0, 5.0, 3.0]);
     ledger
         .mean("pack a trace", mean, &bench, partitions, 1_000, async |indexer, partition, call| {
             // All traces are packed in the first call.

@@ -4,13 +4,16 @@ use access::{Granted, Guard, Resource};
 use entities::attributes::{
     CREATED, EXPERIMENT, LAST_NUMBER, LOCATION, NAME, NONCE, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
 };
+use entities::trace_archival::ArchiveRequest;
 use entities::trace_retention::TraceRetentionSetting;
 use entities::workspaces::Workspaces;
 use entities::{Moment, being_removed, entries, experiment_state, if_closed, layout, now_ms};
 use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
 use key_schema::{Descending, Stage, rows};
 use mlflow_api::tracking::{self, KeyValue, LifecycleStage};
-use mlflow_api::{Error, ErrorCode, ExperimentId, Result, TRACE_RETENTION_TAG, Workspace, limits, location};
+use mlflow_api::{
+    ARCHIVE_NOW_TAG, Error, ErrorCode, ExperimentId, Result, TRACE_RETENTION_TAG, Workspace, limits, location,
+};
 use table::{ChangePlan, Condition, Failure, Item, Query, RefusedWrites, Update, Write, WriteRefusal, number, text};
 
 use super::items::{ExperimentItems, StoredExperiment, name_key, name_row};
@@ -59,7 +62,7 @@ fn is_name_of(experiment: ExperimentId) -> Condition {
 impl Store {
     /// Creates an experiment. Takes two requests, and costs five write units for the table and two
     /// for the lists by time. If the experiment has the tag that sets how long its traces are kept,
-    /// up to three more requests are needed.
+    /// up to three more requests are needed, and one for the tag that requests their archival.
     pub async fn experiment_create(&self, workspace: &Workspace, new: &NewExperiment) -> Result<ExperimentId> {
         limits::experiment_name(&new.name)?;
         let artifact_location = location::absolute(&new.artifact_location, self.working_directory.as_deref())?;
@@ -90,6 +93,9 @@ impl Store {
                 number.and_then(ExperimentId::from_number).ok_or_else(|| Error::internal("no experiment ids left"))?;
             if says_retention {
                 TraceRetentionSetting::announce(&self.table, id).await?;
+            }
+            if new.tags.iter().any(|(key, _)| key == ARCHIVE_NOW_TAG) {
+                ArchiveRequest::announce(&self.table, id).await?;
             }
             match self.experiment_put(workspace, id, new, Vec::new()).await {
                 // The id is in use: the counter was reset, or experiments were imported.
@@ -181,8 +187,8 @@ impl Store {
         self.experiment_from_item(workspace, id, &item).await
     }
 
-    /// Builds an experiment from its item. Takes one more request if the experiment has rows of
-    /// tags.
+    /// Builds an experiment from its item. Takes one request if the experiment has rows of tags, and
+    /// one per minute for the setting that defines when traces are archived.
     pub(crate) async fn experiment_from_item(
         &self,
         workspace: &Workspace,
@@ -195,7 +201,7 @@ impl Store {
             Vec::new()
         };
         let tags = entries(item, TAGS, &rows)?.into_iter().map(|(key, value)| KeyValue { key, value });
-        Ok(tracking::Experiment {
+        let mut experiment = tracking::Experiment {
             experiment_id: id.to_string(),
             name: item.get(NAME).unwrap_or_default().to_owned(),
             artifact_location: item.get(LOCATION).unwrap_or_default().to_owned(),
@@ -203,8 +209,11 @@ impl Store {
             last_update_time: item.get(UPDATED).unwrap_or_default(),
             creation_time: item.get(CREATED).unwrap_or_default(),
             tags: tags.collect(),
+            effective_trace_archival_retention: None,
             workspace: workspace.clone(),
-        })
+        };
+        self.set_archival_retention(workspace, id, &mut experiment).await;
+        Ok(experiment)
     }
 
     /// Renames an experiment. Takes two requests.

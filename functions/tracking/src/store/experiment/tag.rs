@@ -3,10 +3,11 @@
 use access::Granted;
 use entities::attributes::STAGE;
 use entities::experiment_state;
+use entities::trace_archival::ArchiveRequest;
 use entities::trace_retention::TraceRetentionSetting;
 use key_schema::{Key, Name, rows};
 use mlflow_api::tracking::CUSTOM_VIEW_TAG_PREFIX;
-use mlflow_api::{Error, ExperimentId, Result, TRACE_RETENTION_TAG, Workspace, limits};
+use mlflow_api::{ARCHIVE_NOW_TAG, Error, ExperimentId, Result, TRACE_RETENTION_TAG, Workspace, limits};
 use table::{Condition, Item, text};
 
 use crate::store::Store;
@@ -36,7 +37,8 @@ impl Document for ExperimentDocument {
 
 impl Store {
     /// Sets a tag of an experiment. Takes one request, two for a tag that defines a custom view,
-    /// and up to four for the tag that sets how long traces are kept. A value of more than 1 KB
+    /// up to four for the tag that sets how long traces are kept, and three for the tag that requests
+    /// the archival of traces. A value of more than 1 KB
     /// takes three more requests.
     pub async fn experiment_set_tag(
         &self,
@@ -57,6 +59,12 @@ impl Store {
             // the experiment has been checked, so that nonexistent experiments take up no space in
             // the setting.
             TraceRetentionSetting::announce(&self.table, **id).await?;
+        }
+        if key == ARCHIVE_NOW_TAG {
+            let document = ExperimentDocument(**id);
+            document.check(self.table.get(&document.key()).await?.as_ref())?;
+            // The tag is only found if a row lists the experiment.
+            ArchiveRequest::announce(&self.table, **id).await?;
         }
         let change = DocumentChange { tags: vec![(key.to_owned(), value.to_owned())], ..DocumentChange::default() };
         entities::documents::change(&self.table, &ExperimentDocument(**id), change).await?;

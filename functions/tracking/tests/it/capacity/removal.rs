@@ -20,6 +20,8 @@ impl RemovalReport for Silent {
 
     fn removed_histories(&self, _: ExperimentId, _: u64) {}
 
+    fn archived_traces(&self, _: ExperimentId, _: u64) {}
+
     fn kept_files(&self, experiment: ExperimentId, why: &str) {
         assert!(why.is_empty(), "files of {experiment} are kept: {why}");
     }

@@ -15,9 +15,9 @@ pub struct WorkspaceDocument {
     pub description: Option<String>,
     /// Artifact root of new experiments, if it is not below the server's own.
     pub artifact_root: Option<String>,
-    /// Location of MLflow's archive of traces. Stored, but not used.
+    /// Location of the files of archived traces, if it is not the server's.
     pub archive: Option<String>,
-    /// Time after which MLflow would archive traces. Stored, but not used.
+    /// Age at which traces are archived, if it is not the server's.
     pub archive_after: Option<String>,
     /// Unique id. Empty for a default workspace without a document.
     pub id: String,
@@ -36,9 +36,9 @@ pub struct WorkspaceChange {
     pub description: Option<String>,
     /// Artifact root of new experiments.
     pub artifact_root: Option<String>,
-    /// Location of MLflow's archive of traces.
+    /// Location of the files of archived traces.
     pub archive: Option<String>,
-    /// Time after which MLflow would archive traces.
+    /// Age at which traces are archived.
     pub archive_after: Option<String>,
 }
 

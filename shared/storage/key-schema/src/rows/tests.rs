@@ -76,6 +76,7 @@ proptest! {
             ("McpServerRemoval", McpServerRemoval::key(&Digest(number))),
             ("McpServerVersion", McpServerVersion::key(&Digest(number), &McpVersion::of("1.0.0-rc.1+b").unwrap())),
             ("McpServerVersionPart", McpServerVersionPart::key(&Digest(number), &WideDigest::of(&[&chosen.0]), &Ordinal(1))),
+            ("ArchiveRequest", ArchiveRequest::key(&experiment)),
             ("StreamPosition", StreamPosition::key(&chosen)),
             ("Skill", Skill::key(&chosen, &SkillName::parse("@acme/review").unwrap())),
             ("SkillRemoval", SkillRemoval::key(&Digest(number))),

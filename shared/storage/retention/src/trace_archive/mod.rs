@@ -14,22 +14,20 @@
 mod check;
 mod partition;
 mod references;
-mod release;
 mod sweep;
 
 pub use check::ArchiveDifferences;
 
 use entities::attributes::{ARCHIVED, PACKINGS, SHARDS, WORKSPACE};
-use entities::layout::{self, CURRENT_LAYOUT, POINTER_LAYOUT};
 use entities::{experiment_state, in_workspace, workspace_named};
 use key_schema::{Ascending, Segment, rows};
 use mlflow_api::tracking::LifecycleStage;
-use mlflow_api::{Error, ExperimentId, Result, Workspace};
+use mlflow_api::{ExperimentId, Result, Workspace};
 use table::{Condition, Failure, Item, Query, Update, number};
 use trace_blocks::{TracePartition, day_of};
 
 use crate::failures::RemovalFailures;
-use crate::store::Retention;
+use crate::store::{ArchiveAge, Retention};
 
 /// Interval, in ms, after which an archived day is checked for traces that were not packed: 30 days.
 const CHECK_INTERVAL_MS: i64 = 30 * 24 * 3_600_000;
@@ -47,18 +45,18 @@ struct OldDay {
 impl Retention {
     /// Archives the spans of old traces: first those of experiments with which an earlier call did not
     /// finish, and then those of the experiments of a workspace that have their turn now. `now` is in
-    /// ms. May be interrupted at any point and repeated. Does nothing if the server stores no artifacts,
-    /// or if the table was not migrated to the layout of archived traces.
+    /// ms. May be interrupted at any point and repeated. Does nothing if the server stores no
+    /// artifacts.
     ///
-    /// Sends one request for the layout, one for unfinished experiments, one for the list of experiments, and one for the
-    /// days of each experiment that has its turn. The last one costs one read unit per 50 days.
-    /// [`partition`] describes what archiving a block costs.
+    /// Sends one request for unfinished experiments, one for the list of experiments, and two for each
+    /// experiment that has its turn: for its settings and for its days. The last one costs one read
+    /// unit per 50 days. [`partition`] describes what archiving a block costs.
     ///
     /// # Errors
     /// Returns failures of the table and of the archive, after other experiments have been tried. The
     /// next call retries what has failed.
     pub async fn archive_traces(&self, workspace: &Workspace, now: i64) -> Result<()> {
-        if !self.archive.exists() || !self.has_archive_layout().await? {
+        if !self.archive.exists() || !self.may_archive {
             return Ok(());
         }
         let mut failures = RemovalFailures::default();
@@ -76,12 +74,6 @@ impl Retention {
         failures.finish()
     }
 
-    /// Checks whether all versions that can read the table can read archived spans. Sends one request.
-    async fn has_archive_layout(&self) -> Result<bool> {
-        let layout = layout::read(&self.table, CURRENT_LAYOUT).await.map_err(Error::internal)?;
-        Ok(layout.is_some_and(|layout| layout >= POINTER_LAYOUT))
-    }
-
     /// Returns the experiments of a workspace with which an earlier call did not finish.
     async fn unfinished_archiving(&self, workspace: &Workspace) -> Result<Vec<ExperimentId>> {
         let rows = self.table.query(Query::of(rows::ArchivingExperiment::all())).await?;
@@ -92,7 +84,7 @@ impl Retention {
 
     async fn archive_experiment(&self, workspace: &Workspace, experiment: ExperimentId, now: i64) -> Result<()> {
         let row = rows::ArchivingExperiment::key(&experiment);
-        let days = match self.archive_age(experiment) {
+        let days = match self.archive_age(experiment).await? {
             Some(age) => self.days_to_archive(experiment, now, age).await?,
             None => Vec::new(),
         };
@@ -119,9 +111,16 @@ impl Retention {
     }
 
     /// Returns the age in ms from which the spans of an experiment are archived, or `None` if they are
-    /// not archived.
-    fn archive_age(&self, _experiment: ExperimentId) -> Option<i64> {
-        self.archive_age
+    /// not archived, or if the traces are archived to files (`mlflow_archival`). Sends one request, and
+    /// at most two per minute for the settings of the server and of the workspace.
+    async fn archive_age(&self, experiment: ExperimentId) -> Result<Option<i64>> {
+        if let ArchiveAge::Fixed(age) = self.archive_age {
+            return Ok(age);
+        }
+        let archival = self.trace_archival.experiments(&[experiment]).await?.remove(&experiment);
+        let Some(archival) = archival else { return Ok(None) };
+        let is_filed = archival.location.is_some_and(|location| self.artifacts.at(&location).is_ok());
+        Ok(archival.retention.filter(|_| !is_filed).map(|retention| retention.ms()))
     }
 
     /// Returns the days that ended longer ago than `age`, oldest first, except for those that were

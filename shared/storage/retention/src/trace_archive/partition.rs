@@ -19,7 +19,7 @@ use runtime::clock::Moment;
 use table::{Condition, Failure, Item, Query, number};
 use trace_blocks::{
     Block, GroupError, LOCK_USE_DURATION, PartitionLock, QUIET_MARK_AGE, SpanGroup, TraceKey, TracePartition, joined,
-    objects, read_archived, with_archived,
+    objects, read_archived, release_block, with_archived,
 };
 
 use crate::store::Retention;
@@ -31,13 +31,13 @@ const MARK_BATCH_SIZE: usize = 100;
 /// Pause after each block.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long the archiver may write under a lock. The lock expires later.
-pub(super) const MAX_WRITE_DURATION: Duration = Duration::from_mins(1);
+const MAX_WRITE_DURATION: Duration = Duration::from_mins(1);
 
 /// A partition that is being archived under its lock.
-pub(super) struct PartitionArchiver<'a> {
-    pub(super) retention: &'a Retention,
-    pub(super) partition: TracePartition,
-    pub(super) begun: Moment,
+struct PartitionArchiver<'a> {
+    retention: &'a Retention,
+    partition: TracePartition,
+    begun: Moment,
 }
 
 /// How far the blocks of a partition have been archived under one lock.
@@ -128,7 +128,10 @@ impl PartitionArchiver<'_> {
                 }
                 through = item.key().as_ref().and_then(TraceKey::of_key);
                 match Block::of(item) {
-                    Ok(block) => failed += usize::from(!self.process(&block).await?),
+                    Ok(block) => {
+                        release_block(&self.retention.table, &block).await?;
+                        failed += usize::from(!self.archive(&block).await?);
+                    }
                     Err(error) => {
                         tracing::error!(%error, "a block of traces cannot be read, and is not archived");
                         failed += 1;
@@ -142,27 +145,16 @@ impl PartitionArchiver<'_> {
         }
     }
 
-    /// Archives the spans of a block, and releases its traces if that was not done when they were
-    /// packed. Returns whether no spans are left to archive. Takes no request if there is nothing to do.
-    async fn process(&self, block: &Block) -> Result<bool> {
-        let has_items = block.groups().iter().any(|group| group.digest_of_item().is_some());
-        let (edits, is_complete) = if has_items { self.archive(block).await? } else { (block.edits(), true) };
-        if !block.is_released() {
-            self.release(block, edits).await?;
-        }
-        if has_items || !block.is_released() {
-            runtime::clock::sleep(PAUSE).await;
-        }
-        Ok(is_complete)
-    }
-
-    /// Archives the spans of a block that are in items of the table. Returns the new version of the
-    /// block, and whether no such spans are left.
+    /// Archives the spans of a block that are in items of the table. Returns whether no such spans
+    /// are left. Takes no request if the block has none.
     ///
     /// The new object also contains the spans of the block that were archived before. It replaces their
     /// objects, so that a block normally has one object, which contains no spans of deleted traces.
-    async fn archive(&self, block: &Block) -> Result<(i64, bool)> {
+    async fn archive(&self, block: &Block) -> Result<bool> {
         let digests: BTreeSet<WideDigest> = block.groups().iter().filter_map(SpanGroup::digest_of_item).collect();
+        if digests.is_empty() {
+            return Ok(true);
+        }
         let table = &self.retention.table;
         let keys: Vec<_> = digests.iter().map(|digest| self.partition.spans_key(digest)).collect();
         let items = table.get_many(&keys).await?;
@@ -176,7 +168,7 @@ impl PartitionArchiver<'_> {
         }
         let is_complete = contents.len() == digests.len();
         if contents.is_empty() {
-            return Ok((block.edits(), false));
+            return Ok(false);
         }
         let moved: Vec<_> = contents.keys().map(|digest| self.partition.spans_key(digest)).collect();
         let mut groups = block.archived().clone();
@@ -213,7 +205,8 @@ impl PartitionArchiver<'_> {
             table.write_many(Vec::new(), &moved).await?;
             announced.finish(table).await?;
         } // Otherwise the sweep deletes these items. The packer may be working on the block already.
-        Ok((edits, is_complete))
+        runtime::clock::sleep(PAUSE).await;
+        Ok(is_complete)
     }
 }
 
