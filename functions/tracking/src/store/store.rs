@@ -13,7 +13,7 @@ use table::Table;
 
 use crate::store::run::{MAX_DOCUMENT_POINT_BYTES, RunCache};
 use crate::store::run_search::SearchBounds;
-use crate::store::trace_archival::ShownArchival;
+use crate::store::shown_archival::ShownArchival;
 
 /// The tracking store. Cheap to clone. A process has one.
 #[derive(Clone)]

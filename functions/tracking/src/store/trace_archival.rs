@@ -1,20 +1,12 @@
 //! The age at which traces are archived, as responses about experiments show it. Like MLflow's
 //! server, this server shows it only if traces are archived to files (`trace_archival_enabled`).
 
-use std::sync::Arc;
-
-use entities::trace_archival::{ArchivalAge, TraceArchivalPolicy, TraceArchivalSetting, WorkspaceArchival};
+use entities::trace_archival::{ArchivalAge, TraceArchivalSetting};
 use mlflow_api::tracking::Experiment;
 use mlflow_api::{ARCHIVAL_RETENTION_TAG, ExperimentId, Result, Workspace};
 
 use super::Store;
-
-/// The settings that define the age for the experiments of a workspace.
-#[derive(Clone)]
-pub(super) struct ShownArchival {
-    server: Arc<TraceArchivalSetting>,
-    workspace: Arc<WorkspaceArchival>,
-}
+use super::shown_archival::ShownArchival;
 
 impl Store {
     /// Returns whether traces are archived to files, which `server-info` reports. A setting that
@@ -50,10 +42,9 @@ impl Store {
 
     /// Sets the age at which the traces of an experiment are archived, if this store shows it.
     pub(super) fn set_archival_retention(&self, id: ExperimentId, experiment: &mut Experiment) {
-        let Some(ShownArchival { server, workspace }) = &self.shown_archival else { return };
+        let Some(shown) = &self.shown_archival else { return };
         let tag = experiment.tags.iter().find(|tag| tag.key == ARCHIVAL_RETENTION_TAG).map(|tag| tag.value.as_str());
-        let retention = TraceArchivalPolicy { server, workspace }.retention(id, tag);
-        experiment.effective_trace_archival_retention = retention.map(|retention| retention.as_str().to_owned());
+        experiment.effective_trace_archival_retention = shown.retention(id, tag);
     }
 
     fn is_enabled(&self, setting: &TraceArchivalSetting) -> bool {
