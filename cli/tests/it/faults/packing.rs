@@ -76,6 +76,11 @@ pub(crate) async fn pass(site: &TestEnvironment) {
 
 /// Packs like [`pass`], on a site whose old traces may be archived.
 pub(crate) async fn pass_with_archive(site: &TestEnvironment, archive: &Archive) {
+    pass_by(site, &indexer_with_archive(&site.table, archive)).await;
+}
+
+/// Packs like [`pass`], by the given indexer.
+pub(crate) async fn pass_by(site: &TestEnvironment, indexer: &Indexer) {
     runtime::clock::sleep(STEP).await;
     let keys = keys(site).await;
     let marks = keys.iter().filter(|key| rows::TraceMark::parse(key).is_some());
@@ -90,6 +95,6 @@ pub(crate) async fn pass_with_archive(site: &TestEnvironment, archive: &Archive)
         } })
     };
     let records = partitions.iter().map(record).collect();
-    let answer = indexer_with_archive(&site.table, archive).handle(StreamBatch { records }).await;
+    let answer = indexer.handle(StreamBatch { records }).await;
     assert!(answer.batch_item_failures.is_empty(), "{answer:?}");
 }
