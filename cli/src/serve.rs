@@ -165,8 +165,8 @@ impl Options {
     /// Returns the indexer of a table, which may be in the embedded engine, without its deliverer of
     /// events.
     async fn indexer(&self, table: &Table, embedded: Option<&Engine>, archive: Archive) -> Result<Indexer, Failure> {
-        let indexed = embedded.map_or_else(|| table.clone(), |engine| feed::table_to_index(engine, table.name()));
-        let indexer = Indexer::new(indexed)
+        let source = embedded.map_or_else(|| table.clone(), |engine| feed::table_to_index(engine, table.name()));
+        let indexer = Indexer::new(source)
             .with_layout(entities::layout::of(table).await?)
             .with_interval(Duration::from_millis(self.run_indexing_interval))
             .with_archive(archive);

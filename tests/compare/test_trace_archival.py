@@ -38,7 +38,7 @@ _run_trace_archival_scheduler(store)
 _ATTRIBUTES = {
     "mlflow.spanInputs": json.dumps({"question": "why é", "n": [1, 2.5, None, True]}),
     "mlflow.spanOutputs": json.dumps("because"),
-    "mlflow.spanType": json.dumps("LLM"),
+    "mlflow.spanType": "LLM",
     "plain": "text",
     "nested": json.dumps({"a": {"b": [{"c": []}, {}]}}),
     "count": 7,

@@ -7,7 +7,7 @@ from tools.cost.capacity import Row, Units
 from tools.cost.model import Cost, Model
 
 #: Sections of rows that are not calls: the indexer's work, and commands.
-WORK = re.compile(r"The indexer\b|Packing |Deliveries ")
+WORK = re.compile(r"The indexer\b|Packing and |Deliveries ")
 COMMANDS = re.compile(r"Permanent deletion")
 #: Rows that are not calls, in sections of calls.
 WORK_ROWS = re.compile(r"the indexer catches up|a pass that packs|two stream batches")

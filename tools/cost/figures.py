@@ -2,8 +2,8 @@
 
 from tools.cost.calls import priced
 from tools.cost.capacity import Row
-from tools.cost.model import MILLION, Cost, Model
-from tools.cost.teams import find, teams
+from tools.cost.model import MILLION, Cost, Model, data
+from tools.cost.teams import archive, find, teams
 
 #: Calls in the summary: their names there, and their rows.
 SUMMARY = {
@@ -37,6 +37,7 @@ def summary(model: Model, rows: list[Row]) -> dict[str, Cost]:
     for name, (page, section, row) in SUMMARY.items():
         one = priced(model, find(rows, {"page": page, "section": section, "row": row}))
         found[name] = one.all_in or one.cold
+    found["the same, and archiving it"] = found["a trace of ten spans, two calls"] + archive(model, rows, data("teams.json")) * MILLION
     return found
 
 

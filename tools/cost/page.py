@@ -53,9 +53,9 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def _short(model: Model, rows: list[Row]) -> str:
     table = _table(
-        ("a million", "gateway", "Lambda", "logs", "table", "all"),
+        ("a million", "gateway", "Lambda", "logs", "table", "bucket", "all"),
         (
-            (name, dollars(cost.gateway), dollars(cost.invocations + cost.time), dollars(cost.logs), dollars(cost.table), f"**{dollars(cost.all)}**")
+            (name, dollars(cost.gateway), dollars(cost.invocations + cost.time), dollars(cost.logs), dollars(cost.table), dollars(cost.bucket), f"**{dollars(cost.all)}**")
             for name, cost in summary(model, rows).items()
         ),
     )
@@ -95,8 +95,8 @@ def _teams(model: Model, three: list[Team]) -> str:
 ## Three teams, a month
 
 {_table(("", *(f"{team.people:,} people" for team in three)), rows)}
-The month is the {_ordinal(plan["months"])}: storage includes the data of all {plan["months"]} months, because nothing is removed by default. Traces
-can have a shorter retention ([operator guide](../guide/operate.md#trace-retention)). The last two rows are what the parameter
+The month is the {_ordinal(plan["months"])}: storage includes the data of all {plan["months"]} months, because nothing is removed by default. The spans of
+traces older than a month are in the bucket, as by default ([bytes of traces](stored-bytes.md)). Traces can have a shorter retention ([operator guide](../guide/operate.md#trace-retention)). The last two rows are what the parameter
 [`TableClass`](../guide/deploy.md#the-stack) changes: storage of the table costs {1 - model.price("infrequent table") / model.price("table"):.0%} less, and reads and writes {model.price("infrequent writes") / model.price("writes") - 1:.0%} more. It saves
 money if data is kept for long, and costs more if traces are only kept for a month. The numbers of runs, traces and calls
 of the teams are assumed, and so are the requests of each of them:
@@ -109,7 +109,7 @@ The server that is always on is an **estimate**, for components that seem adequa
 
 {made}
 A load balancer with two public addresses is in front. The largest team has enough tasks for a busy hour
-([assumptions](#assumptions)), which was not verified by a load test. The database is assumed to have the size of the table. Logs, NAT gateways,
+([assumptions](#assumptions)), which was not verified by a load test. The database is assumed to have the bytes of a run and of a trace that are listed under the assumptions. Logs, NAT gateways,
 backups beyond the database's own size, and the work of operating the server are left out. Bucket and data transfer cost the same on both sides.
 """
 

@@ -8,6 +8,7 @@ from tools.cost.calls import calls, cost, with_indexer
 from tools.cost.capacity import Row
 from tools.cost.model import GB, MILLION, Cost, Model, data
 from tools.cost.stack import HOURS
+from tools.cost.stored import stored
 
 #: Dollars by category.
 Bill = dict[str, float]
@@ -42,7 +43,7 @@ class Team:
 def teams(model: Model, rows: list[Row]) -> list[Team]:
     plan = data("teams.json")
     uses = {name: use(model, rows, plan[name]) for name in ("run", "trace", "page")}
-    return [_team(model, plan, uses, team) for team in plan["teams"]]
+    return [_team(model, rows, plan, uses, team) for team in plan["teams"]]
 
 
 def use(model: Model, rows: list[Row], plan: dict[str, Any]) -> Use:
@@ -60,13 +61,13 @@ def find(rows: list[Row], named: dict[str, Any]) -> Row:
     return found[0]
 
 
-def _team(model: Model, plan: dict[str, Any], uses: dict[str, Use], team: dict[str, Any]) -> Team:
+def _team(model: Model, rows: list[Row], plan: dict[str, Any], uses: dict[str, Use], team: dict[str, Any]) -> Team:
     asked = Use(Cost(), 0)
     for use_, amount in ((uses["run"], team["runs"]), (uses["trace"], team["traces"]), (uses["page"], team["pages"])):
         asked = Use(asked.cost + use_.cost * amount, asked.calls + use_.calls * amount)
     pages = uses["page"].calls * team["pages"]
-    ours, server, parts = _bills(model, plan, team, asked, pages, plan["months"])
-    short, server_short, _ = _bills(model, plan, team, asked, pages, 1)
+    ours, server, parts = _bills(model, rows, plan, team, asked, pages, plan["months"])
+    short, server_short, _ = _bills(model, rows, plan, team, asked, pages, 1)
     removal = team["traces"] * model.assumed("write units to remove a trace") * model.price("writes") / MILLION
     short["table: reads and writes"] += removal
     kept = model.price("table") + model.price("recovery")
@@ -74,31 +75,48 @@ def _team(model: Model, plan: dict[str, Any], uses: dict[str, Use], team: dict[s
     return Team(team["people"], team["runs"], team["traces"], team["pages"], asked.calls, ours, server, parts, (short, server_short), (infrequent[0], infrequent[1]))
 
 
-def _bills(model: Model, plan: dict[str, Any], team: dict[str, Any], asked: Use, pages: float, trace_months: int) -> tuple[Bill, Bill, str]:
+def archive(model: Model, rows: list[Row], plan: dict[str, Any]) -> Cost:
+    """Returns the cost of archiving a trace: its share of a block, which becomes one object."""
+    row = find(rows, plan["trace"]["archive"])
+    objects = model.price("bucket writes") / MILLION / model.assumed("traces of a block")
+    return cost(model, row, row.cold) + Cost(bucket=objects)
+
+
+def _bills(model: Model, rows: list[Row], plan: dict[str, Any], team: dict[str, Any], asked: Use, pages: float, trace_months: int) -> tuple[Bill, Bill, str]:
     """Returns the bill of the stack, the bill of the server, and the server's components. Traces
     are kept for `trace_months`.
     """
     total, count = asked.cost, asked.calls
     months, run = plan["months"], plan["run"]
     a_run = model.assumed("bytes of a run") + run["points"] * model.assumed("bytes of a point")
-    size = months * team["runs"] * a_run + trace_months * team["traces"] * model.assumed("bytes of a trace")
-    files = months * team["runs"] * run["files"] * run["bytes of a file"] / GB * model.price("bucket")
+    runs = months * team["runs"] * a_run
+    recent = min(trace_months, plan["trace"]["months before archiving"])
+    old = (trace_months - recent) * team["traces"]
+    bytes_ = stored()
+    size = runs + recent * team["traces"] * bytes_["packed"].table + old * bytes_["archived"].table
+    database = runs + trace_months * team["traces"] * model.assumed("bytes of a trace")
+    kept = months * team["runs"] * run["files"] * run["bytes of a file"] + old * bytes_["archived"].archive
+    files = kept / GB * model.price("bucket")
+    archiving = Cost()
+    if old:
+        archiving = archive(model, rows, plan) * team["traces"]
     sent = ((count - pages) * model.assumed("bytes of an answer") + pages * model.assumed("bytes of a page")) / GB * model.price("out")
     # Upper bound: every call except those of pages changes something that reaches the indexer.
     gathered = model.gatherings(count - pages)
     ours = {
         "gateway": model.gateway(count),
-        "Lambda": total.invocations + total.time + gathered * model.price("invocations") / MILLION,
+        "Lambda": total.invocations + total.time + archiving.time + gathered * model.price("invocations") / MILLION,
         "logs": total.logs + gathered * model.logged(model.bytes_logged()),
-        "table: reads and writes": total.table,
+        "table: reads and writes": total.table + archiving.table,
         "table: storage and recovery": model.kept(size),
-        "bucket: requests": total.bucket,
+        "bucket: requests": total.bucket + archiving.bucket,
         "bucket: storage": files,
         "sent out of AWS": sent,
         "alarms, schedule": model.idle(),
     }
-    server, parts = _server(model, team["server"], count, size)
-    same = {name: ours[name] for name in ("bucket: requests", "bucket: storage", "sent out of AWS")}
+    server, parts = _server(model, team["server"], count, database)
+    server |= {"bucket: requests": total.bucket, "bucket: storage": (kept - old * bytes_["archived"].archive) / GB * model.price("bucket")}
+    same = {"sent out of AWS": sent}
     return ours, server | same, parts
 
 

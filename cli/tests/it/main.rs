@@ -32,6 +32,7 @@ mod request_limits;
 mod request_paths;
 mod reused_names;
 mod sessions;
+mod stored_bytes;
 mod table_probe;
 mod teams;
 mod test_server;

@@ -62,9 +62,8 @@ impl Endpoint for Get {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<ExperimentResponse> {
-        Ok(ExperimentResponse {
-            experiment: store.experiment_get(scope.workspace(), &scope.experiment(self.0)?).await?,
-        })
+        let (id, store) = (scope.experiment(self.0)?, store.showing_archival(scope.workspace()).await);
+        Ok(ExperimentResponse { experiment: store.experiment_get(scope.workspace(), &id).await? })
     }
 }
 
@@ -85,6 +84,7 @@ impl Endpoint for GetByName {
     async fn act(self, scope: &Scope, store: &Store) -> Result<ExperimentResponse> {
         let missing = || Error::not_found(format!("Could not find experiment with name '{}'", self.0));
         let experiment = scope.experiment_named(&self.0)?.ok_or_else(missing)?;
+        let store = store.showing_archival(scope.workspace()).await;
         Ok(ExperimentResponse { experiment: store.experiment_get(scope.workspace(), &experiment).await? })
     }
 }
@@ -111,6 +111,7 @@ impl Endpoint for Search {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<SearchExperimentsResponse> {
+        let store = store.showing_archival(scope.workspace()).await;
         store.experiment_search(scope.workspace(), scope.visibility(), &self.0).await
     }
 }

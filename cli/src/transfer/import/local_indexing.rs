@@ -35,8 +35,8 @@ impl LocalIndexing {
     pub(super) async fn start(engine: Option<Engine>, table: &Table, archive: &Archive) -> Result<Self, Failure> {
         let layout = entities::layout::of(table).await?;
         let feed = engine.map(|engine| {
-            let indexed = feed::table_to_index(&engine, table.name());
-            let indexer = Indexer::new(indexed).with_layout(layout).with_archive(archive.clone());
+            let source = feed::table_to_index(&engine, table.name());
+            let indexer = Indexer::new(source).with_layout(layout).with_archive(archive.clone());
             let consumer = LocalIndexer(indexer.as_only_indexer());
             StreamFeed::start(engine, table.name().to_owned(), consumer, Duration::ZERO, TICK_INTERVAL)
         });

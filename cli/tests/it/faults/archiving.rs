@@ -2,7 +2,7 @@
 //! concurrent changes. Clients find the same traces at any time, nothing is lost, and no object of
 //! the archive remains that no block refers to.
 
-mod memory_archive;
+pub(crate) mod memory_archive;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;

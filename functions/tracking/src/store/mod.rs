@@ -8,6 +8,7 @@ mod logged_model;
 mod metric;
 mod run;
 mod run_search;
+mod shown_archival;
 #[expect(clippy::module_inception, reason = "the store itself, which the other files use")]
 mod store;
 mod trace_archival;

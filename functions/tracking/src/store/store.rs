@@ -13,6 +13,7 @@ use table::Table;
 
 use crate::store::run::{MAX_DOCUMENT_POINT_BYTES, RunCache};
 use crate::store::run_search::SearchBounds;
+use crate::store::shown_archival::ShownArchival;
 
 /// The tracking store. Cheap to clone. A process has one.
 #[derive(Clone)]
@@ -30,6 +31,7 @@ pub struct Store {
     pub(super) has_workspaces: bool,
     pub(super) skill_limits: ContentLimits,
     pub(super) trace_archival: TraceArchivalCache,
+    pub(super) shown_archival: Option<ShownArchival>,
 }
 
 impl Store {
@@ -50,6 +52,7 @@ impl Store {
             points_in_document: MAX_DOCUMENT_POINT_BYTES,
             indexed_fields: IndexedFieldsCache::new(table.clone()),
             trace_archival: TraceArchivalCache::new(table.clone()),
+            shown_archival: None,
             table,
             artifact_root: artifact_root.into(),
             artifacts: ArtifactStore::below(artifact_root),

@@ -1,11 +1,12 @@
 //! The age at which traces are archived, as responses about experiments show it. Like MLflow's
 //! server, this server shows it only if traces are archived to files (`trace_archival_enabled`).
 
-use entities::trace_archival::{ArchivalAge, TraceArchivalPolicy, TraceArchivalSetting};
+use entities::trace_archival::{ArchivalAge, TraceArchivalSetting};
 use mlflow_api::tracking::Experiment;
 use mlflow_api::{ARCHIVAL_RETENTION_TAG, ExperimentId, Result, Workspace};
 
 use super::Store;
+use super::shown_archival::ShownArchival;
 
 impl Store {
     /// Returns whether traces are archived to files, which `server-info` reports. A setting that
@@ -20,27 +21,30 @@ impl Store {
         }
     }
 
-    /// Sets the age at which the traces of an experiment are archived, if traces are archived to
-    /// files. Takes at most one request per minute, or two if traces are archived to files. Settings
-    /// that cannot be read are logged, and no age is set.
-    pub(super) async fn set_archival_retention(&self, of: &Workspace, id: ExperimentId, experiment: &mut Experiment) {
-        let tag = experiment.tags.iter().find(|tag| tag.key == ARCHIVAL_RETENTION_TAG).map(|tag| tag.value.as_str());
-        match self.archival_retention(of, id, tag).await {
-            Ok(retention) => experiment.effective_trace_archival_retention = retention,
-            Err(error) => {
-                tracing::warn!(%error, "the settings for the archival of traces cannot be read");
-            }
-        }
+    /// Returns a store that shows the age at which the traces of a workspace's experiments are
+    /// archived, if traces are archived to files. Settings that cannot be read are logged, and no age
+    /// is shown. Takes at most one request per minute, or two if traces are archived to files.
+    pub async fn showing_archival(&self, workspace: &Workspace) -> Self {
+        let shown_archival = self.shown_archival_of(workspace).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the settings for the archival of traces cannot be read");
+            None
+        });
+        Self { shown_archival, ..self.clone() }
     }
 
-    async fn archival_retention(&self, of: &Workspace, id: ExperimentId, tag: Option<&str>) -> Result<Option<String>> {
+    async fn shown_archival_of(&self, workspace: &Workspace) -> Result<Option<ShownArchival>> {
         let server = self.trace_archival.server().await?;
         if !self.is_enabled(&server) {
             return Ok(None);
         }
-        let workspace = self.trace_archival.workspace(of).await?;
-        let policy = TraceArchivalPolicy { server: &server, workspace: &workspace };
-        Ok(policy.retention(id, tag).map(|retention| retention.as_str().to_owned()))
+        Ok(Some(ShownArchival { server, workspace: self.trace_archival.workspace(workspace).await? }))
+    }
+
+    /// Sets the age at which the traces of an experiment are archived, if this store shows it.
+    pub(super) fn set_archival_retention(&self, id: ExperimentId, experiment: &mut Experiment) {
+        let Some(shown) = &self.shown_archival else { return };
+        let tag = experiment.tags.iter().find(|tag| tag.key == ARCHIVAL_RETENTION_TAG).map(|tag| tag.value.as_str());
+        experiment.effective_trace_archival_retention = shown.retention(id, tag);
     }
 
     fn is_enabled(&self, setting: &TraceArchivalSetting) -> bool {

@@ -88,6 +88,9 @@ async fn what_is_declared_is_written() {
     // and unusual settings. Other special cases are runs whose artifacts are outside their
     // experiment's artifact location, deleted logged models, and imported entities.
     let expected = [
+        "Config archive",
+        "Config archive_after",
+        "Config archived_per_pass",
         "Config experiment",
         "Config from",
         "Config indexed",

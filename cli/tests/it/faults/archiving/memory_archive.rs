@@ -10,7 +10,7 @@ use mlflow_api::ArchiveObject;
 
 /// How a call of the archive fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ArchiveFault {
+pub(crate) enum ArchiveFault {
     /// It has no effect.
     Refused,
     /// It has its effect, but its response is lost.
@@ -27,7 +27,7 @@ struct State {
 
 /// An archive in memory. Clones share the objects.
 #[derive(Clone, Debug, Default)]
-pub(super) struct MemoryArchive(Arc<Mutex<State>>);
+pub(crate) struct MemoryArchive(Arc<Mutex<State>>);
 
 impl MemoryArchive {
     fn state(&self) -> MutexGuard<'_, State> {
@@ -35,41 +35,46 @@ impl MemoryArchive {
     }
 
     /// Returns the handle that the code under test uses.
-    pub(super) fn open(&self) -> Archive {
+    pub(crate) fn open(&self) -> Archive {
         Archive::over(self.clone())
     }
 
     /// Returns an archive with copies of the objects.
-    pub(super) fn copy(&self) -> Self {
+    pub(crate) fn copy(&self) -> Self {
         let objects = self.state().objects.clone();
         Self(Arc::new(Mutex::new(State { objects, ..State::default() })))
     }
 
-    pub(super) fn objects(&self) -> BTreeSet<ArchiveObject> {
+    pub(crate) fn objects(&self) -> BTreeSet<ArchiveObject> {
         self.state().objects.keys().copied().collect()
     }
 
+    /// Returns the total size of the objects.
+    pub(crate) fn bytes(&self) -> usize {
+        self.state().objects.values().map(Bytes::len).sum()
+    }
+
     /// Returns the number of calls so far.
-    pub(super) fn calls(&self) -> usize {
+    pub(crate) fn calls(&self) -> usize {
         self.state().calls
     }
 
     /// Makes a number of calls fail, starting with the `nth` one from now.
-    pub(super) fn fail(&self, fault: ArchiveFault, nth: usize, calls: usize) {
+    pub(crate) fn fail(&self, fault: ArchiveFault, nth: usize, calls: usize) {
         let mut state = self.state();
         state.fault = Some((fault, state.calls + nth, calls));
     }
 
-    pub(super) fn work_again(&self) {
+    pub(crate) fn work_again(&self) {
         self.state().fault = None;
     }
 
-    pub(super) fn lose(&self, object: ArchiveObject) {
+    pub(crate) fn lose(&self, object: ArchiveObject) {
         self.state().objects.remove(&object);
     }
 
     /// Changes each byte of an object.
-    pub(super) fn damage(&self, object: ArchiveObject) {
+    pub(crate) fn damage(&self, object: ArchiveObject) {
         if let Some(content) = self.state().objects.get_mut(&object) {
             *content = content.iter().map(|byte| !byte).collect();
         }

@@ -19,6 +19,7 @@ use search::trace::metrics::{Aggregation, MetricView, MetricsQuery, MetricsReque
 use serde_json::{Value, json};
 use table::{Table, UsageMeter};
 use test_site::ledger::{CostLedger, LedgerSection, MeteredProcesses, budget};
+use test_site::sample_traces;
 use traces::store::{Store, TraceSearchRequest};
 use tracking::store::NewExperiment;
 
@@ -93,40 +94,10 @@ async fn granted(store: &Store, number: u32) -> Granted<StoredTrace> {
     scope(store, Target::Trace(id.clone())).await.trace(&id).unwrap()
 }
 
-/// Returns a text of `count` words, different for each seed.
-fn words(seed: u64, count: u64) -> String {
-    let words = ["what", "is", "the", "answer", "of", "model", "when", "context", "says", "nothing", "about", "it"];
-    let word = |place: u64| words[usize::try_from((seed * 7 + place * place) % 12).unwrap()];
-    let words: Vec<_> = (0..count).map(|place| format!("{}{}", word(place), (seed * 31 + place * 17) % 97)).collect();
-    words.join(" ")
-}
-
 /// Returns an export of the trace with this number. It has ten spans of half a KB each: a root, and
 /// nine calls below the root.
 fn body(number: u32, spans: std::ops::Range<u64>) -> Vec<u8> {
-    let attribute = |key: &str, value: String| json!({ "key": key, "value": { "stringValue": value } });
-    let time = |ms: u64| ((1_700_000_000_000 + ms) * 1_000_000).to_string();
-    let span = |place: u64| {
-        let seed = u64::from(number) * 100 + place;
-        let mut span = json!({
-            "traceId": format!("{number:032x}"),
-            "spanId": format!("{:016x}", place + 1),
-            "name": format!("step {place}"),
-            "startTimeUnixNano": time(10 * place),
-            "endTimeUnixNano": time(if place == 0 { 100 } else { 10 * place + 9 }),
-            "attributes": [
-                attribute("mlflow.spanInputs", json!({ "question": words(seed, 20) }).to_string()),
-                attribute("mlflow.spanOutputs", json!({ "answer": words(seed + 1, 30) }).to_string()),
-                attribute("mlflow.spanType", "\"TOOL\"".to_owned()),
-            ],
-        });
-        if place > 0 {
-            span["parentSpanId"] = format!("{:016x}", 1).into();
-        }
-        span
-    };
-    let spans: Vec<_> = spans.map(span).collect();
-    json!({ "resourceSpans": [{ "scopeSpans": [{ "spans": spans }] }] }).to_string().into_bytes()
+    sample_traces::export(number, spans, 1_700_000_000_000).to_string().into_bytes()
 }
 
 async fn export(store: &Store, experiment: ExperimentId, number: u32, spans: std::ops::Range<u64>) {

@@ -3,20 +3,23 @@
 
 use std::time::Duration;
 
+use artifact_store::ArtifactStore;
 use entities::attributes::{ARRIVED, CLIENT_REQUEST, CONTENT, MARKED_AT, PARTS, REQUEST, RESPONSE, START_TIME, TAGS};
 use entities::{StoredTrace, client_request_entry};
 use fts_indexer::{Indexer, PackingThresholds, StreamBatch};
 use key_schema::{Ordinal, WideDigest, rows};
-use mlflow_api::{ExperimentId, TraceId};
+use mlflow_api::{ExperimentId, TraceId, Workspace};
+use retention::Retention;
 use search::TimeRange;
 use search::trace::metrics::{Aggregation, MetricView, MetricsQuery, MetricsRequest};
 use serde_json::json;
 use table::{ConsumedUnits, Item, Table, UsageMeter, Value, bytes, number, text};
 use test_site::ledger::{CostLedger, MeteredProcesses, budget};
+use test_site::sample_traces::words;
 use trace_blocks::{Block, SpansToPack, TraceKey, TracePartition, TraceToPack, pack, read_blocks};
 use traces::store::Store;
 
-use super::{body, counted, export, found, granted, scope, start, words};
+use super::{body, counted, export, found, granted, scope, start};
 
 /// Number of traces, one every eight seconds of a day.
 const TRACES: u32 = 10_000;
@@ -131,7 +134,7 @@ async fn put_unpacked(bench: &MeteredProcesses<Indexer>, document: &Item, first:
 }
 
 pub(crate) async fn packing(ledger: &mut CostLedger) {
-    ledger.section("Packing 1,000 traces (mean per trace)");
+    ledger.section("Packing and archiving 1,000 traces (mean per trace)");
     let (bench, document) = packer(None).await;
     // The traces are on two days.
     let partitions = [put_unpacked(&bench, &document, 1).await, put_unpacked(&bench, &document, 10_801).await];
@@ -147,6 +150,19 @@ pub(crate) async fn packing(ledger: &mut CostLedger) {
     for partition in partitions {
         check_all_packed(&bench, &partition).await;
     }
+    let directory = tempfile::tempdir().unwrap();
+    let artifacts = ArtifactStore::in_directory(directory.path());
+    let archivers = MeteredProcesses::new(bench.table().clone(), move |table| Retention::new(table, artifacts.clone()));
+    let mean = budget([0.2, 1.0, 0.4], [0.2, 1.0, 0.4]);
+    ledger
+        .mean("archive a trace", mean, &archivers, partitions, 1_000, async |retention, partition, call| {
+            // All traces of the day, and no others, are archived in the first call.
+            if call == 0 {
+                let now = (partition.day + 32) * 86_400_000;
+                retention.archive_traces(&Workspace::default(), now).await.unwrap();
+            }
+        })
+        .await;
 }
 
 /// Returns an indexer that packs everything in one pass. Even on a slow machine, the pass ends

@@ -187,8 +187,8 @@ impl Store {
         self.experiment_from_item(workspace, id, &item).await
     }
 
-    /// Builds an experiment from its item. Takes one request if the experiment has rows of tags, and
-    /// one per minute for the setting that defines when traces are archived.
+    /// Builds an experiment from its item. Takes one more request if the experiment has rows of
+    /// tags.
     pub(crate) async fn experiment_from_item(
         &self,
         workspace: &Workspace,
@@ -212,7 +212,7 @@ impl Store {
             effective_trace_archival_retention: None,
             workspace: workspace.clone(),
         };
-        self.set_archival_retention(workspace, id, &mut experiment).await;
+        self.set_archival_retention(id, &mut experiment);
         Ok(experiment)
     }
 

@@ -34,7 +34,9 @@ pub(super) struct WalkOutcome {
     pub(super) archived: u64,
     /// Traces that cannot be archived, and are not marked.
     pub(super) blocked: u64,
-    /// Traces that a later pass archives, and blocks that cannot be read.
+    /// Traces that are in progress.
+    pub(super) in_progress: u64,
+    /// Traces that the next pass archives, and blocks that cannot be read.
     pub(super) postponed: u64,
     /// Whether the maximum number of traces per pass was reached.
     pub(super) is_cut_off: bool,
@@ -44,6 +46,7 @@ impl WalkOutcome {
     fn add(&mut self, other: Self) {
         self.archived += other.archived;
         self.blocked += other.blocked;
+        self.in_progress += other.in_progress;
         self.postponed += other.postponed;
         self.is_cut_off |= other.is_cut_off;
     }
@@ -53,6 +56,7 @@ impl WalkOutcome {
             Ok(TraceOutcome::Archived) => self.archived += 1,
             Ok(TraceOutcome::Done) => {}
             Ok(TraceOutcome::Blocked) => self.blocked += 1,
+            Ok(TraceOutcome::InProgress) => self.in_progress += 1,
             Ok(TraceOutcome::Transient) => self.postponed += 1,
             Err(error) => {
                 tracing::warn!(%trace, %error, cause = error.cause, "a trace could not be archived, and will be tried again");
@@ -109,7 +113,9 @@ impl TraceWalk<'_> {
             let end = day.saturating_add(1).saturating_mul(DAY_MS);
             // Traces of the current day and the day before may still arrive.
             let is_over = end <= self.until && end <= now_ms().saturating_sub(DAY_MS);
-            if of_day.postponed == 0 && is_over {
+            // A trace that never ends does not have the day examined once per hour.
+            let is_awaited = self.is_requested && of_day.in_progress > 0;
+            if of_day.postponed == 0 && !is_awaited && is_over {
                 let key = rows::TraceDay::key(&self.experiment, &Ascending(day));
                 self.table.apply(&Update::new(key).set(FILED, number(now_ms()))).await?;
             }

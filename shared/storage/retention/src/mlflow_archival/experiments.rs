@@ -135,7 +135,7 @@ impl Retention {
         }
         let until = now.older_than.map_or(i64::MAX, |age| now_ms().saturating_sub(age.ms()));
         let outcome = self.file_traces(experiment, &archive, until, true, left, report).await?;
-        if outcome.is_cut_off || outcome.postponed > 0 {
+        if outcome.is_cut_off || outcome.postponed > 0 || outcome.in_progress > 0 {
             return Ok(());
         }
         if outcome.blocked > 0 {

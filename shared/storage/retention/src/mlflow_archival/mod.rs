@@ -20,8 +20,8 @@
 //! the file. Two processes never archive a trace at the same time, because a claim is not replaced
 //! within three minutes, and a process does not use its claim after one minute.
 //!
-//! A day whose traces are all archived gets the attribute `filed`, so that later passes skip it. It is
-//! examined again once a month, in case traces were added to it.
+//! A day whose traces are all archived or in progress gets the attribute `filed`, so that later passes
+//! skip it. It is examined again once a month, in case traces were added to it or have ended.
 
 mod claim;
 mod day_walk;

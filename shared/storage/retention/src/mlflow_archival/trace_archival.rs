@@ -30,7 +30,9 @@ pub(super) enum TraceOutcome {
     Done,
     /// The trace has no spans, or spans that are too large to be read.
     Blocked,
-    /// The trace is in progress, or was changed recently. A later pass archives it.
+    /// The trace is in progress.
+    InProgress,
+    /// The trace was changed recently. A later pass archives it.
     Transient,
 }
 
@@ -161,9 +163,11 @@ fn outcome_without_archival(trace: &StoredTrace) -> Option<TraceOutcome> {
     if is_elsewhere || trace_tag(trace, ARCHIVAL_FAILURE_TAG).is_some() {
         return Some(TraceOutcome::Done);
     }
+    if trace.item().get(STATE) == Some(TraceState::InProgress) {
+        return Some(TraceOutcome::InProgress);
+    }
     let is_quiet = trace.marked_at() <= now_ms().saturating_sub(QUIET_MARK_AGE);
-    let is_in_progress = trace.item().get(STATE) == Some(TraceState::InProgress);
-    (is_in_progress || !is_quiet).then_some(TraceOutcome::Transient)
+    (!is_quiet).then_some(TraceOutcome::Transient)
 }
 
 /// Returns the next version of a trace's document, with changed tags. Spans in a block do not belong
