@@ -200,7 +200,8 @@ fn archived_traces_are_found_as_before() {
         site.faults.keep_order();
         archive(&site.faulty(), &objects).await.unwrap();
         let requests = site.faults.order();
-        assert!(requests.iter().all(|request| request == "Query") && requests.len() <= 6, "{requests:?}");
+        let reads = requests.iter().all(|request| matches!(request.as_str(), "BatchGetItem" | "GetItem" | "Query"));
+        assert!(reads && requests.len() <= 9, "{requests:?}");
         // A change that does not concern spans neither reads nor writes objects.
         let calls = objects.calls();
         let api = faulty_write::api_with_archive(&site.table, objects.open());
