@@ -5,7 +5,7 @@
 //! in the block, and the spans are deleted only if a pointer has replaced the document. The mark of
 //! the trace is deleted last.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use artifact_store::Archive;
 use entities::attributes::{EDITS, RELEASED};
@@ -72,8 +72,8 @@ async fn put_pointer(table: &Table, document: &StoredTrace) -> table::Result<boo
     }
 }
 
-/// Releases the table's own copies of the traces of a block that was packed in an earlier layout. Does
-/// nothing if they are released already. The caller holds the lock of the partition. Takes one request
+/// Releases the table's own copies of the traces of a block that was packed in an earlier layout, except
+/// for traces with a mark. Does nothing if they are released already. The caller holds the lock of the partition. Takes one request
 /// to read the spans of each trace, as many as [`release_traces`], and one to record that the block is
 /// released.
 ///
@@ -95,13 +95,28 @@ pub async fn release_block(table: &Table, block: &Block) -> Result<()> {
         let spans = if is_here { keys_of_spans(table, &document).await? } else { Vec::new() };
         Ok::<_, Failure>(PackedTrace { document, spans })
     });
-    let traces: Vec<_> = stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY).try_collect().await?;
+    let mut traces: Vec<_> =
+        stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY).try_collect().await?;
+    // Writers put a mark before they add spans, and only the holder of the lock deletes marks. If a
+    // trace has no mark now, the spans that were read before are in the block. Otherwise the packer
+    // releases the trace when it packs the changes.
+    let marked = marks_within(table, block).await?;
+    traces.retain(|trace| !marked.contains(&TraceKey::of(&trace.document)));
     release_traces(table, traces).await?;
     let is_same = Condition::Equals(EDITS.into(), number(block.edits()));
     match table.apply(&Update::new(block.key()).set(RELEASED, number(1)).only_if(is_same)).await {
         Ok(()) | Err(Failure::Refused { .. }) => Ok(()),
         Err(failure) => Err(failure.into()),
     }
+}
+
+/// Returns the places of a block's traces that have marks.
+async fn marks_within(table: &Table, block: &Block) -> Result<HashSet<TraceKey>> {
+    let newest = block.core()?.first().map(|trace| trace.place.text());
+    let range = block.partition().marks().until(&block.end().text());
+    let range = newest.into_iter().fold(range, |range, newest| range.starting(&newest));
+    let marks = table.query(Query::of(range)).await?;
+    Ok(marks.iter().filter_map(|mark| TraceKey::of_key(&mark.key()?)).collect())
 }
 
 async fn keys_of_spans(table: &Table, trace: &StoredTrace) -> table::Result<Vec<Key>> {
