@@ -80,7 +80,7 @@ async fn settings_are_shown_and_set() {
     }
     assert_eq!(shown(data, "deleted-retention"), ["server off (default)"]);
     assert_eq!(shown(data, "indexed-texts"), ["server attributes.run_name (default)"]);
-    assert_eq!(shown(data, "layout"), ["server 7"]);
+    assert_eq!(shown(data, "layout"), ["server 8"]);
 
     // The command displays the change and its cost before it applies the change.
     let told = refused(data, &["set", "deleted-retention", "30d"]);
