@@ -143,11 +143,12 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
 }
 
 /// Removes the data that is removed regardless of the options: traces and metric histories past
-/// their retention, and files of traces that no longer exist.
+/// their retention, and files of traces that no longer exist. Archives long metric histories.
 async fn remove_old(retention: &Retention, workspace: &Workspace, progress: &Progress) -> mlflow_api::Result<()> {
     let expired = retention.remove_expired_traces(workspace, progress).await;
     let histories = retention.remove_old_histories(workspace, now_ms(), progress).await;
-    expired.and(histories).and(retention.remove_trace_files(workspace, progress).await)
+    let archived = retention.archive_histories(workspace, now_ms(), progress).await;
+    expired.and(histories).and(archived).and(retention.remove_trace_files(workspace, progress).await)
 }
 
 impl Options {
@@ -250,6 +251,11 @@ impl RemovalReport for Progress {
     fn removed_histories(&self, experiment: ExperimentId, runs: u64) {
         let outcome =
             format!("Metric histories of {runs} runs of experiment {experiment} have been permanently deleted.");
+        self.bar.suspend(|| print_line(&outcome));
+    }
+
+    fn archived_histories(&self, experiment: ExperimentId, runs: u64) {
+        let outcome = format!("Metric histories of {runs} runs of experiment {experiment} have been archived.");
         self.bar.suspend(|| print_line(&outcome));
     }
 

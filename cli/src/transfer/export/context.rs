@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use artifact_store::Archive;
 use entities::workspaces::Workspaces;
 use mlflow_api::{ExperimentId, Workspace};
 use rusqlite::{Connection, Params};
@@ -19,6 +20,8 @@ const WITHOUT_3_18: &str = include_str!("without_3_18.sql");
 pub(crate) struct ExportContext {
     /// The table that is exported.
     pub(crate) table: Table,
+    /// Where the server stores archived data.
+    pub(crate) archive: Archive,
     /// The experiment to export, or `None` for everything.
     pub(crate) experiment: Option<ExperimentId>,
     database: Mutex<Connection>,
@@ -33,12 +36,14 @@ pub(crate) struct ExportContext {
 impl ExportContext {
     pub(super) fn new(
         table: Table,
+        archive: Archive,
         experiment: Option<ExperimentId>,
         database: Connection,
         files: (PathBuf, PathBuf),
     ) -> Self {
         Self {
             table,
+            archive,
             experiment,
             database: Mutex::new(database),
             newest_schema_reasons: Mutex::default(),

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use artifact_store::{Archive, ArtifactStore};
 use clap::Args;
 use mlflow_api::ExperimentId;
 use rusqlite::Connection;
@@ -24,6 +25,10 @@ pub(crate) struct Options {
     /// Export only this experiment, with its runs, logged models, traces and scorers.
     #[arg(long, value_name = "ID")]
     experiment: Option<String>,
+    /// Where the server stores artifacts: a directory, or a bucket (`s3://bucket/path`). Archived data
+    /// is read there [default: the directory next to the data where this server stores artifacts].
+    #[arg(long, value_name = "URI")]
+    artifacts_destination: Option<String>,
     #[command(flatten)]
     place: TableOptions,
 }
@@ -51,7 +56,15 @@ impl Options {
         database.execute_batch(SCHEMA)?;
         database.execute_batch(SCHEMA_3_18)?;
         let files = (unfinished, self.to.clone());
-        Ok(ExportContext::new(table.in_background(), experiment, database, files))
+        Ok(ExportContext::new(table.in_background(), self.archive()?, experiment, database, files))
+    }
+
+    fn archive(&self) -> Result<Archive, Failure> {
+        let artifacts = match &self.artifacts_destination {
+            Some(destination) => ArtifactStore::below(destination),
+            None => ArtifactStore::in_directory(&self.place.storage.artifacts()?),
+        };
+        Ok(Archive::new(artifacts))
     }
 }
 

@@ -1,5 +1,6 @@
 //! State that the importers of all kinds of entities share.
 
+use artifact_store::{Archive, ArtifactStore};
 use mlflow_api::{ExperimentId, Workspace};
 use table::Table;
 
@@ -58,6 +59,11 @@ pub(crate) struct ImportContext {
 }
 
 impl ImportContext {
+    /// Returns the archive of this server, which is next to its artifacts.
+    pub(crate) fn archive(&self) -> Archive {
+        Archive::new(ArtifactStore::below(&self.artifacts_destination))
+    }
+
     /// Returns an artifact location, rewritten according to `--artifacts`.
     pub(crate) fn artifact_location(&self, location: &str) -> String {
         let mapped = self.artifacts.iter().find_map(|mapping| mapping.apply(location));

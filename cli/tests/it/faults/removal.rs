@@ -27,6 +27,8 @@ impl RemovalReport for Silent {
 
     fn removed_histories(&self, _: ExperimentId, _: u64) {}
 
+    fn archived_histories(&self, _: ExperimentId, _: u64) {}
+
     fn kept_files(&self, _: ExperimentId, _: &str) {}
 
     fn kept(&self, _: RemovedEntity, _: &str) {}

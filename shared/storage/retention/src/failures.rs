@@ -22,7 +22,7 @@ impl RemovalFailures {
     /// Returns the first failure once there are too many.
     pub(crate) fn note(&mut self, what: impl Display, outcome: Result<()>) -> Result<()> {
         let Err(error) = outcome else { return Ok(()) };
-        tracing::warn!(%error, cause = error.cause, "{what} could not be deleted, and will be retried by the next removal");
+        tracing::warn!(%error, cause = error.cause, "{what} could not be deleted or archived, and will be retried by the next removal");
         let first = self.first.get_or_insert(error);
         self.count += 1;
         if self.count < MAX_FAILURES { Ok(()) } else { Err(first.clone()) }

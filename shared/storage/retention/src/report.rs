@@ -39,6 +39,10 @@ pub trait RemovalReport: Send + Sync {
     /// how many runs.
     fn removed_histories(&self, experiment: ExperimentId, runs: u64);
 
+    /// Reports that long metric histories of some runs of an experiment were moved to the archive,
+    /// and how many runs.
+    fn archived_histories(&self, experiment: ExperimentId, runs: u64);
+
     /// Reports that files of deleted traces of an experiment could not be deleted, and why.
     fn kept_files(&self, experiment: ExperimentId, why: &str);
 
@@ -61,6 +65,10 @@ impl RemovalReport for LogReport {
 
     fn removed_histories(&self, experiment: ExperimentId, runs: u64) {
         tracing::info!(%experiment, runs, "expired metric histories were deleted");
+    }
+
+    fn archived_histories(&self, experiment: ExperimentId, runs: u64) {
+        tracing::info!(%experiment, runs, "metric histories were archived");
     }
 
     fn kept_files(&self, experiment: ExperimentId, why: &str) {

@@ -19,6 +19,7 @@ pub struct Retention {
     pub(crate) archive: Archive,
     /// Age in ms from which spans are archived. `None` if they are not archived.
     pub(crate) archive_age: Option<i64>,
+    pub(crate) archives_histories: bool,
 }
 
 impl Retention {
@@ -28,7 +29,16 @@ impl Retention {
         let index = RunIndex::new(table.clone());
         let archive = Archive::new(artifacts.clone());
         let archive_age = Some(DEFAULT_ARCHIVE_AGE_MS);
-        Self { table, index, artifacts, leaves_artifacts: false, looks: HistoryScans::AtAll, archive, archive_age }
+        Self {
+            table,
+            index,
+            artifacts,
+            leaves_artifacts: false,
+            looks: HistoryScans::AtAll,
+            archive,
+            archive_age,
+            archives_histories: false,
+        }
     }
 
     /// Makes removals also delete entities whose artifacts this server cannot access. Their
@@ -36,6 +46,14 @@ impl Retention {
     #[must_use]
     pub fn leaving_artifacts(self, leaves_artifacts: bool) -> Self {
         Self { leaves_artifacts, ..self }
+    }
+
+    /// Makes the removal archive long metric histories, and delete archived ones that expire. Must
+    /// only be used for a table whose layout supports it, because earlier versions cannot read
+    /// archived histories.
+    #[must_use]
+    pub fn archiving_histories(self, archives_histories: bool) -> Self {
+        Self { archives_histories, ..self }
     }
 
     /// Replaces the archive, which is next to the artifacts by default. For tests.

@@ -21,8 +21,9 @@ impl Retention {
     /// Deletes the entities, traces and histories that the policies no longer keep in each
     /// workspace, what requests to the registries of MCP servers and skills have left unfinished, and
     /// the contents of workspaces that were deleted together with their contents.
-    /// Takes at most `longest`: half of it for deleted entities, and the remaining time for traces,
-    /// for histories, and then for the archive. Returns whether everything but archiving was completed. If one workspace fails,
+    /// Takes at most `longest`: half of it for deleted entities, and the remaining time for traces, for
+    /// expired histories, and then for the archive: half of what is left for histories, and the rest
+    /// for traces. Returns whether everything but archiving was completed. If one workspace fails,
     /// the others are still processed.
     ///
     /// Without policies, sends one request for the list of workspaces, three for the registries, and
@@ -46,9 +47,11 @@ impl Retention {
         let rest = longest.saturating_sub(begin.age());
         let swept = within(rest, Box::pin(self.sweep_archive(now))).await;
         let rest = longest.saturating_sub(begin.age());
-        let archived = within(rest, Box::pin(self.archive_all_traces(&names, now))).await;
+        let archived = within(rest / 2, Box::pin(self.archive_all_histories(&names, now, report))).await;
+        let rest = longest.saturating_sub(begin.age());
+        let traces_archived = within(rest, Box::pin(self.archive_all_traces(&names, now))).await;
         // Archiving may take many slices at first, and nothing has to be removed by then.
-        archived?;
+        archived.and(traces_archived)?;
         Ok(deleted? && traces? && histories? && swept?)
     }
 
@@ -90,6 +93,14 @@ impl Retention {
         let mut outcome = Ok(());
         for workspace in names.iter().filter(|workspace| !workspace.is_for_removal()) {
             outcome = outcome.and(self.remove_old_histories(workspace, now, report).await);
+        }
+        outcome
+    }
+
+    async fn archive_all_histories(&self, names: &[Workspace], now: i64, report: &dyn RemovalReport) -> Result<()> {
+        let mut outcome = Ok(());
+        for workspace in names.iter().filter(|workspace| !workspace.is_for_removal()) {
+            outcome = outcome.and(self.archive_histories(workspace, now, report).await);
         }
         outcome
     }
