@@ -172,12 +172,17 @@ async fn check_archive(retention: &Retention, names: &[Workspace]) -> Result<(),
 }
 
 /// Removes the data that is removed regardless of the options: traces and metric histories past
-/// their retention, and files of traces that no longer exist. Also archives the spans of old traces.
+/// their retention, and files of traces that no longer exist. Archives the spans of old traces, and long
+/// metric histories.
 async fn remove_old(retention: &Retention, workspace: &Workspace, progress: &Progress) -> mlflow_api::Result<()> {
     let expired = retention.remove_expired_traces(workspace, progress).await;
     let histories = retention.remove_old_histories(workspace, now_ms(), progress).await;
-    let archived =
-        if workspace.is_for_removal() { Ok(()) } else { retention.archive_traces(workspace, now_ms()).await };
+    let archived = if workspace.is_for_removal() {
+        Ok(())
+    } else {
+        let histories = retention.archive_histories(workspace, now_ms(), progress).await;
+        histories.and(retention.archive_traces(workspace, now_ms()).await)
+    };
     expired.and(histories).and(archived).and(retention.remove_trace_files(workspace, progress).await)
 }
 
@@ -286,6 +291,11 @@ impl RemovalReport for Progress {
 
     fn archived_traces(&self, experiment: ExperimentId, traces: u64) {
         self.bar.suspend(|| print_line(&format!("{traces} traces of experiment {experiment} were archived to files.")));
+    }
+
+    fn archived_histories(&self, experiment: ExperimentId, runs: u64) {
+        let outcome = format!("Metric histories of {runs} runs of experiment {experiment} have been archived.");
+        self.bar.suspend(|| print_line(&outcome));
     }
 
     fn kept_files(&self, experiment: ExperimentId, why: &str) {

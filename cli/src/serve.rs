@@ -220,7 +220,9 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     if engine_is_here {
         entities::migration::migrate(&table, &access).await?;
     }
-    let retention = Retention::new(table.clone().in_background(), artifacts.clone()).looking(HistoryScans::AtNewOnes);
+    let retention = Retention::new(table.clone().in_background(), artifacts.clone())
+        .with_layout(entities::layout::of(&table).await?)
+        .looking(HistoryScans::AtNewOnes);
     let archive = Archive::new(artifacts.clone());
     let webhooks = options.webhooks.open(&table)?;
     let password_policy = options.sign_on.password_policy(mode == AuthMode::Basic)?;

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use entities::quota::QuotaKind;
+use retention::HistoryArchiveAge;
 
 /// What a setting configures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub(super) enum SettingKind {
     DeletedRetention,
     /// Retention of metric histories.
     HistoryRetention,
+    /// Age at which metric histories are archived.
+    HistoryArchive,
     /// Retention of traces.
     TraceRetention,
     /// Archival of traces.
@@ -82,7 +85,7 @@ const QUOTA_COST: &str =
     "Nothing. Takes effect within a minute; from then on, the indexer reads three more items per batch";
 
 /// All settings of a table, in the order in which they are listed.
-pub(super) const SETTINGS: [TableSetting; 14] = [
+pub(super) const SETTINGS: [TableSetting; 15] = [
     TableSetting {
         name: "deleted-retention",
         kind: SettingKind::DeletedRetention,
@@ -104,6 +107,19 @@ pub(super) const SETTINGS: [TableSetting; 14] = [
         scope: &[SettingScope::Server],
         cost: "One write unit for each KB that is removed: 2,000 points of a metric have 3 to 30 KB. `serve` removes histories within \
                an hour, a stack within a day. Looking for more takes one read unit per older run, once a month",
+    },
+    TableSetting {
+        name: "metric-archive",
+        kind: SettingKind::HistoryArchive,
+        description: "When metric histories of more than about 11,000 points move from the table to the bucket or directory of the \
+               artifacts, counted from the end of their run; `off` keeps all of them in the table. They are read as before. Charts do \
+               not read them, so a chart of fewer than 10,000 steps of such a history shows about a quarter of its points",
+        values: "a duration such as `90d` or `12h`, or `off`",
+        default: HistoryArchiveAge::DEFAULT,
+        scope: &[SettingScope::Server],
+        cost: "One write unit for each KB that moves, and one request to the bucket per 4 MB of a metric. `serve` moves histories within \
+               an hour, a stack within a day. Archived histories do not move back. Looking for more takes one read unit per older run, \
+               once a month",
     },
     TableSetting {
         name: "trace-retention",

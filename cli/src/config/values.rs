@@ -9,7 +9,7 @@ use entities::trace_retention::{TraceRetentionSetting, retention_tags};
 use entities::workspaces::Workspaces;
 use key_schema::rows;
 use mlflow_api::{Error, TraceRetention};
-use retention::{DeletionAge, RetentionPolicy};
+use retention::{DeletionAge, HistoryArchiveAge, RetentionPolicy};
 use search::IndexedFields;
 use table::{Query, Table};
 
@@ -38,6 +38,7 @@ pub(super) async fn read_all(table: &Table) -> Result<Vec<SettingValue>, Failure
     let deleted = RetentionPolicy::Deleted.read(table).await.map_err(unread)?;
     let histories = RetentionPolicy::Histories.read(table).await.map_err(unread)?;
     let archival = TraceArchivalSetting::read(table).await.map_err(unread)?;
+    let archive_age = HistoryArchiveAge::read(table).await.map_err(unread)?;
     let tags = retention_tags(table).await.map_err(failed)?;
     let workspaces = Workspaces::new(table.clone());
     let mut quotas = BTreeMap::new();
@@ -51,6 +52,7 @@ pub(super) async fn read_all(table: &Table) -> Result<Vec<SettingValue>, Failure
         match setting.kind {
             SettingKind::DeletedRetention => add(SettingHolder::Server, text_of_age(deleted.as_ref())),
             SettingKind::HistoryRetention => add(SettingHolder::Server, text_of_age(histories.as_ref())),
+            SettingKind::HistoryArchive => add(SettingHolder::Server, text_of_age(archive_age.as_ref())),
             SettingKind::TraceRetention => {
                 add(SettingHolder::Server, traces.clone());
                 for (experiment, tag) in &tags {
@@ -112,7 +114,7 @@ pub(super) fn validate(kind: SettingKind, values: &[String]) -> Result<String, F
         return Ok(UNLIMITED.to_owned());
     }
     match kind {
-        SettingKind::DeletedRetention | SettingKind::HistoryRetention => {
+        SettingKind::DeletedRetention | SettingKind::HistoryRetention | SettingKind::HistoryArchive => {
             DeletionAge::parse(value).map(|_| ()).map_err(failed)?;
         }
         SettingKind::TraceRetention => TraceRetention::parse(value).map(|_| ()).map_err(failed)?,
@@ -139,6 +141,10 @@ pub(super) async fn write(
                 RetentionPolicy::Histories
             };
             policy.write(table, age.as_ref()).await.map_err(unread)
+        }
+        (SettingKind::HistoryArchive, _) => {
+            let age = bound.map(DeletionAge::parse).transpose().map_err(failed)?;
+            HistoryArchiveAge::write(table, age.as_ref()).await.map_err(unread)
         }
         (SettingKind::TraceRetention, SettingHolder::Server) => {
             TraceRetentionSetting::write(table, bound).await.map_err(failed)
@@ -226,6 +232,7 @@ mod tests {
             (SettingKind::DeletedRetention, &["1d12h"][..], "1d12h"),
             (SettingKind::DeletedRetention, &["off"], "off"),
             (SettingKind::HistoryRetention, &["365d"], "365d"),
+            (SettingKind::HistoryArchive, &["90d"], "90d"),
             (SettingKind::TraceRetention, &["90m"], "90m"),
             (SettingKind::IndexedValues, &["tags.*", "!tags.mlflow.*"], "tags.* !tags.mlflow.*"),
             (SettingKind::IndexedTexts, &["none"], "none"),

@@ -99,6 +99,12 @@ async fn settings_are_shown_and_set() {
     assert_eq!(shown(data, "metric-retention"), ["server 365d"]);
     assert_eq!(shown(data, "deleted-retention"), ["server off (default)"]);
 
+    assert_eq!(shown(data, "metric-archive"), ["server 90d (default)"]);
+    said(data, &["set", "metric-archive", "off", "--yes"]);
+    assert_eq!(shown(data, "metric-archive"), ["server off"]);
+    said(data, &["unset", "metric-archive", "--yes"]);
+    assert_eq!(shown(data, "metric-archive"), ["server 90d (default)"]);
+
     said(data, &["set", "trace-retention", "90d", "--yes"]);
     said(data, &["set", "trace-retention", "12h", "--experiment", "0", "--yes"]);
     assert_eq!(shown(data, "trace-retention"), ["server 90d", "experiment 0 12h"]);

@@ -132,7 +132,7 @@ async fn export_metrics(context: &ExportContext, at: &RunLocation, items: &RunIt
             params![id, metric, value(latest.value), latest.timestamp, latest.step, latest.value.is_nan()],
         )?;
     }
-    table_reader::histories(&context.table, at, items, |metric, points| {
+    table_reader::histories(&context.table, &context.archive, at, items, |metric, points| {
         points.iter().try_for_each(|point| {
             context.insert(
                 "INSERT INTO metrics (run_uuid, key, value, timestamp, step, is_nan) VALUES (?, ?, ?, ?, ?, ?)",

@@ -7,8 +7,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use entities::archived_objects::drop_later;
 use entities::attributes::{IMPORTED, REVISION};
-use entities::{ExperimentState, RunLocation};
+use entities::{ExperimentState, RunLocation, object_of_segments};
 use futures::stream::StreamExt;
 use key_schema::Key;
 use key_schema::{ranges, rows};
@@ -335,6 +336,10 @@ async fn delete_stale(context: &ImportContext, at: &RunLocation, written: &HashS
         while let Some(query) = next {
             let page =
                 context.table.query_page(&query).await.map_err(|failure| format!("cannot read a run: {failure:?}"))?;
+            for (key, object) in page.items.iter().filter_map(object_of_segments) {
+                let dropped = drop_later(&context.table, [object], &key).await;
+                dropped.map_err(|failure| format!("cannot remove archived points of a run: {failure:?}"))?;
+            }
             let stale =
                 page.items.iter().filter_map(Item::key).filter(|key| !written.contains(key) && *key != at.key());
             context.writer.delete_all(stale.collect()).await?;
@@ -377,7 +382,8 @@ async fn changed_runs(
             changed.push(run);
             continue;
         }
-        let here = table_reader::record(&context.table, &run.at, &known_state(context, experiment).await?).await?;
+        let known = known_state(context, experiment).await?;
+        let here = table_reader::record(&context.table, &context.archive.clone(), &run.at, &known).await?;
         let imported = run.document.as_ref().and_then(|document| document.get(IMPORTED));
         if here.map(|here| fingerprint(&here)).transpose()?.as_deref() == imported {
             changed.push(run);
@@ -445,7 +451,7 @@ pub(crate) async fn verify(context: &ImportContext, experiment: &ImportedExperim
             if imported != Some(expected.as_str()) {
                 continue;
             }
-            let here = table_reader::record(&context.table, &run.at, &state).await?;
+            let here = table_reader::record(&context.table, &context.archive.clone(), &run.at, &state).await?;
             if here.is_none_or(|here| here != RunRecord { id: run.at.run.to_string(), ..run.record.clone() }) {
                 context.report.different(KIND, &run.source_id);
             }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use artifact_store::Archive;
 use entities::attributes::{DELETED_TIME, STAGE_VERSION};
 use entities::points::{Point, sort_by_time};
 use entities::{ExperimentState, RunItems, RunLocation, read_run_items, read_segment, run_stage, run_whole};
@@ -18,9 +19,10 @@ use crate::Failure;
 /// per MB.
 ///
 /// # Errors
-/// The table or the run cannot be read.
+/// The table, the archive or the run cannot be read.
 pub(super) async fn record(
     table: &Table,
+    archive: &Archive,
     at: &RunLocation,
     state: &ExperimentState,
 ) -> Result<Option<RunRecord>, Failure> {
@@ -28,7 +30,7 @@ pub(super) async fn record(
     let Some(run) = table.get(&at.key()).await.map_err(failed)? else { return Ok(None) };
     let items = read_run_items(table, at, run, None).await.map_err(failed)?;
     let mut record = without_metrics(at, &items, state)?;
-    histories(table, at, &items, |metric, points| {
+    histories(table, archive, at, &items, |metric, points| {
         record.metrics.insert(metric.to_owned(), MetricSummary::of(points));
         Ok(())
     })
@@ -87,20 +89,28 @@ pub(super) fn without_metrics(
 
 /// Reads the histories of all metrics of a run, and passes each to `each`, with its points in the
 /// order of MLflow's history. Takes one request per MB of segments, and at least one, because a
-/// run's documents do not tell which metrics have segments.
+/// run's documents do not tell which metrics have segments. Long histories take one more for the
+/// list of archived segments, and one request to the archive per up to 4 MB.
 ///
 /// # Errors
-/// The table or a segment cannot be read, or `each` fails.
+/// The table, the archive or a segment cannot be read, or `each` fails.
 pub(super) async fn histories(
     table: &Table,
+    archive: &Archive,
     at: &RunLocation,
     items: &RunItems,
     mut each: impl FnMut(&str, &[Point]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let latest = items.latest_metrics().map_err(|error| error.message)?;
     let mut unread: HashMap<String, &str> = latest.keys().map(|metric| (Name::from(*metric).text(), *metric)).collect();
-    let mut complete = |metric: &str, mut points: Vec<Point>| {
+    let mut complete = async |metric: &str, mut points: Vec<Point>| {
         points.extend(items.metrics.waiting(&items.run, metric).map_err(|error| error.message)?);
+        // Archived segments are read after those in the table, so that no segment is missed that is
+        // archived in between.
+        if items.metrics.may_be_archived(&items.run, metric).map_err(|error| error.message)? {
+            let archived = metric_archive::read_archived_points(table, archive, at, metric).await;
+            points.extend(archived.map_err(|error| unreadable_archive(&error))?);
+        }
         sort_by_time(&mut points);
         each(metric, &points)
     };
@@ -121,7 +131,7 @@ pub(super) async fn histories(
                     if let Some((name, points)) = current.replace((metric.to_owned(), points))
                         && let Some(metric) = unread.remove(&name)
                     {
-                        complete(metric, points)?;
+                        complete(metric, points).await?;
                     }
                 }
             }
@@ -131,9 +141,86 @@ pub(super) async fn histories(
     if let Some((name, points)) = current
         && let Some(metric) = unread.remove(&name)
     {
-        complete(metric, points)?;
+        complete(metric, points).await?;
     }
     let mut without_segments: Vec<&str> = unread.into_values().collect();
     without_segments.sort_unstable();
-    without_segments.into_iter().try_for_each(|metric| complete(metric, Vec::new()))
+    for metric in without_segments {
+        complete(metric, Vec::new()).await?;
+    }
+    Ok(())
+}
+
+/// Describes an error of the archive. The option is the one of `import` and `export`.
+fn unreadable_archive(error: &mlflow_api::Error) -> String {
+    let cause = error.cause.as_ref().map(|cause| format!(" ({cause})")).unwrap_or_default();
+    format!("{}{cause} Is --artifacts-destination where the server stores artifacts?", error.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use artifact_store::ArtifactStore;
+    use embedded_engine::Engine;
+    use metric_archive::archive_history;
+    use metric_packing::HistoryPacker;
+    use mlflow_api::tracking::RunStatus;
+    use mlflow_api::{ExperimentId, RunId};
+    use tracking::store::StoredRun;
+
+    use super::*;
+
+    async fn read(table: &Table, archive: &Archive, at: &RunLocation) -> Result<Vec<(String, Vec<Point>)>, Failure> {
+        let run = table.get(&at.key()).await.unwrap().unwrap();
+        let items = read_run_items(table, at, run, None).await.unwrap();
+        let mut all = Vec::new();
+        histories(table, archive, at, &items, |metric, points| {
+            all.push((metric.to_owned(), points.to_vec()));
+            Ok(())
+        })
+        .await?;
+        all.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(all)
+    }
+
+    #[tokio::test]
+    async fn archived_histories_are_read_too() {
+        let table = Table::new(Engine::memory().unwrap().client(), "table");
+        table.create_if_missing().await.unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let archive = Archive::new(ArtifactStore::in_directory(directory.path()));
+        let experiment = ExperimentId::DEFAULT;
+        let at = RunLocation { experiment, run: RunId::new(1, experiment, 7) };
+        let points = |count: i64| (0..count).map(|step| Point::new(step * 10, step, 0.5)).collect::<Vec<_>>();
+        let long = "\u{1F600}#".repeat(120);
+        let expected = [("a", 40_000), ("b", 9_000), ("c", 3), (&long, 20_000)]
+            .map(|(name, count)| (name.to_owned(), points(count)));
+        let mut packer = HistoryPacker::new(&at);
+        for (metric, points) in &expected {
+            packer.add(metric, points.iter().copied());
+        }
+        let (mut items, documents) = packer.finish();
+        items.extend(documents);
+        let run = StoredRun {
+            at: &at,
+            name: "run",
+            user: "",
+            status: RunStatus::Finished,
+            start_time: 1,
+            end_time: Some(2),
+            artifact_uri: None,
+            own_stage: None,
+            params: &[],
+            tags: &[],
+        };
+        items.push(run.items().with_packed_metrics().document);
+        table.write_many(items, &[]).await.unwrap();
+
+        assert_eq!(read(&table, &archive, &at).await.unwrap(), expected);
+        assert_eq!(archive_history(&table, &archive, &at, 2).await.unwrap(), 0);
+        assert!(archive_history(&table, &archive, &at, 3).await.unwrap() > 20);
+        assert_eq!(archive_history(&table, &archive, &at, 3).await.unwrap(), 0);
+        assert_eq!(read(&table, &archive, &at).await.unwrap(), expected);
+        let failure = read(&table, &Archive::default(), &at).await.unwrap_err().to_string();
+        assert!(failure.ends_with("Is --artifacts-destination where the server stores artifacts?"), "{failure}");
+    }
 }

@@ -29,6 +29,8 @@ impl RemovalReport for Silent {
 
     fn archived_traces(&self, _: ExperimentId, _: u64) {}
 
+    fn archived_histories(&self, _: ExperimentId, _: u64) {}
+
     fn kept_files(&self, _: ExperimentId, _: &str) {}
 
     fn kept(&self, _: RemovedEntity, _: &str) {}

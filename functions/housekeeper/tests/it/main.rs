@@ -1,6 +1,7 @@
 //! Permanent deletion, tested on a private table with concurrent clients and a running indexer.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod archived_histories;
 mod concurrent_removals;
 mod entity_policy;
 mod full_partition;

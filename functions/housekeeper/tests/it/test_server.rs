@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use artifact_store::ArtifactStore;
+use artifact_store::{Archive, ArtifactStore};
 use embedded_engine::StreamReader;
 use fts_indexer::{Indexer, StreamBatch};
 use mlflow_api::{ExperimentId, Workspace};
@@ -51,6 +51,10 @@ impl RemovalReport for Log {
 
     fn archived_traces(&self, _: ExperimentId, _: u64) {}
 
+    fn archived_histories(&self, experiment: ExperimentId, runs: u64) {
+        self.0.lock().unwrap().removed.insert(format!("archived histories of {runs} runs of {experiment}"));
+    }
+
     fn kept_files(&self, experiment: ExperimentId, why: &str) {
         self.0.lock().unwrap().kept.push((format!("files of {experiment}"), why.to_owned()));
     }
@@ -63,15 +67,11 @@ impl RemovalReport for Log {
 impl TestServer {
     pub(crate) async fn new() -> Self {
         let site = TestEnvironment::with_stream().await;
-        let store = store(&site.table);
+        let directory = tempfile::tempdir().unwrap();
+        let store = store(&site.table).with_artifacts(ArtifactStore::in_directory(directory.path()));
         store.experiment_create_default(&Workspace::default()).await.unwrap();
         let stream = site.engine.stream(TABLE).await.unwrap().unwrap();
-        Self {
-            site,
-            api: TestClient(tracking::router(&store, test_site::everybody())),
-            stream,
-            directory: tempfile::tempdir().unwrap(),
-        }
+        Self { site, api: TestClient(tracking::router(&store, test_site::everybody())), stream, directory }
     }
 
     /// Returns this server, changed to access the table through the given handle.
@@ -85,6 +85,17 @@ impl TestServer {
 
     pub(crate) fn retention_over(&self, table: Table) -> Retention {
         Retention::new(table, ArtifactStore::in_directory(self.directory.path()))
+    }
+
+    /// Returns the API of a server that accesses the table through the given handle.
+    pub(crate) fn api_over(&self, table: &Table) -> TestClient {
+        let store = store(table).with_artifacts(ArtifactStore::in_directory(self.directory.path()));
+        TestClient(tracking::router(&store, test_site::everybody()))
+    }
+
+    /// Returns the API of a server with another archive.
+    pub(crate) fn api_with(&self, archive: Archive) -> TestClient {
+        TestClient(tracking::router(&store(&self.site.table).with_archive(archive), test_site::everybody()))
     }
 
     /// Permanently removes all deleted entities, or only those that were deleted before the given

@@ -32,6 +32,8 @@ impl RemovalReport for Log {
 
     fn archived_traces(&self, _: ExperimentId, _: u64) {}
 
+    fn archived_histories(&self, _: ExperimentId, _: u64) {}
+
     fn kept_files(&self, experiment: ExperimentId, why: &str) {
         self.0.lock().unwrap().1.push(format!("files of {experiment}: {why}"));
     }

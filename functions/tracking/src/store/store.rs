@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use access::{AuthorizerWrites, Scope};
-use artifact_store::ArtifactStore;
+use artifact_store::{Archive, ArtifactStore};
 use entities::experiments::ExperimentLeases;
 use entities::trace_archival::TraceArchivalCache;
 use mlflow_api::skills::ContentLimits;
@@ -21,6 +21,7 @@ pub struct Store {
     pub(super) table: Table,
     pub(super) artifact_root: Arc<str>,
     pub(super) artifacts: ArtifactStore,
+    pub(super) archive: Archive,
     pub(super) working_directory: Option<Arc<str>>,
     pub(super) experiments: ExperimentLeases,
     pub(super) logged_runs: RunCache,
@@ -56,6 +57,7 @@ impl Store {
             table,
             artifact_root: artifact_root.into(),
             artifacts: ArtifactStore::below(artifact_root),
+            archive: Archive::new(ArtifactStore::below(artifact_root)),
             working_directory: None,
             search_bounds: SearchBounds::default(),
             authorizer_writes: AuthorizerWrites::nothing(),
@@ -71,10 +73,17 @@ impl Store {
         Self { working_directory: Some(directory.into()), ..self }
     }
 
-    /// Returns the store with this artifact storage, independent of its artifact root.
+    /// Returns the store with this artifact storage, independent of its artifact root. The archive
+    /// is in the same place.
     #[must_use]
     pub fn with_artifacts(self, artifacts: ArtifactStore) -> Self {
-        Self { artifacts, ..self }
+        Self { archive: Archive::new(artifacts.clone()), artifacts, ..self }
+    }
+
+    /// Returns the store with another archive. For tests of archived histories.
+    #[must_use]
+    pub fn with_archive(self, archive: Archive) -> Self {
+        Self { archive, ..self }
     }
 
     /// Returns the store, configured for a server that has workspaces.

@@ -2,7 +2,8 @@
 //! writes the file. The test fails if a call exceeds its budget.
 
 use crate::capacity::{
-    experiments, indexing, inputs, large_runs, logged_models, metrics, removal, runs, searches, steady_logging,
+    archived_histories, experiments, indexing, inputs, large_runs, logged_models, metrics, removal, runs, searches,
+    steady_logging,
 };
 use runtime::clock::SimulatedClock;
 use test_site::ledger::{CostLedger, LedgerSection};
@@ -53,6 +54,7 @@ const SECTIONS: &[LedgerSection] = &[
     LedgerSection::Short(|ledger| Box::pin(indexing::measure(ledger))),
     LedgerSection::Long(|ledger| Box::pin(indexing::measure_hours(ledger))),
     LedgerSection::Short(|ledger| Box::pin(removal::measure(ledger))),
+    LedgerSection::Short(|ledger| Box::pin(archived_histories::measure(ledger))),
     LedgerSection::Short(|ledger| Box::pin(large_runs::wide(ledger))),
     LedgerSection::LongRest(|ledger| Box::pin(large_runs::wide_steps(ledger))),
     LedgerSection::Long(|ledger| Box::pin(large_runs::params_and_points(ledger))),

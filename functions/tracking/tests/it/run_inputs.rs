@@ -284,6 +284,7 @@ impl retention::RemovalReport for Silent {
     fn removed_traces(&self, _: mlflow_api::ExperimentId, _: u64) {}
 
     fn removed_histories(&self, _: mlflow_api::ExperimentId, _: u64) {}
+    fn archived_histories(&self, _: mlflow_api::ExperimentId, _: u64) {}
 
     fn archived_traces(&self, _: mlflow_api::ExperimentId, _: u64) {}
 

@@ -19,6 +19,7 @@
 //! | [`layout`], [`migration`] | the layout's version, and the steps from one version to the next |
 
 pub mod archived_objects;
+mod archived_segments;
 pub mod chart;
 mod chart_progress;
 mod client_request;
@@ -65,6 +66,9 @@ pub use key_schema::attributes;
 pub use key_schema::attributes::{metric_attribute, metric_of};
 pub use runtime::clock::{Moment, now_ms};
 
+pub use archived_segments::{
+    ArchivedSegment, ArchivedSegments, MAX_UNARCHIVED_POINTS, object_of_segments, read_archived_segments,
+};
 pub use chart_progress::{ChartProgress, charted, with_charted};
 pub use client_request::{client_request_entry, is_found_by_client_request, traces_of_client_request};
 pub use indexing_state::{

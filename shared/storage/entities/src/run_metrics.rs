@@ -12,6 +12,7 @@ use key_schema::{Bucket, KeyRange, ranges, rows};
 use mlflow_api::Result;
 use table::{Failure, Item, Query, Table};
 
+use crate::archived_segments::MAX_UNARCHIVED_POINTS;
 use crate::attributes::{PACKED, WIDE, metric_attribute, metric_of};
 use crate::chart_progress::{ChartProgress, charted};
 use crate::indexing_state::IndexingState;
@@ -112,6 +113,17 @@ impl RunMetrics {
         let document = self.documents.iter().find(|document| document.0.contains_key(&metric_attribute(metric)));
         let charted = document.map(charted).transpose()?.and_then(|charted| charted.get(metric).copied());
         Ok(charted.unwrap_or_default())
+    }
+
+    /// Checks whether segments of a metric may be in the archive. A run with a journal may have been
+    /// packed since its document was read, and the history may have become long enough.
+    ///
+    /// # Errors
+    /// Returns an internal error if the progress of chart rows cannot be read.
+    pub fn may_be_archived(&self, run: &Item, metric: &str) -> Result<bool> {
+        let charted = self.charted(metric)?;
+        let has_journal = place_of_metrics(run) == MetricsStorage::Journal;
+        Ok(charted.points > MAX_UNARCHIVED_POINTS || (has_journal && charted.rows > 0))
     }
 
     /// Returns the points of all metrics that are in no segment yet, including points in the run's

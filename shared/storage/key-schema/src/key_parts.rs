@@ -4,7 +4,8 @@
 use model::{EvaluationDatasetId, ExperimentId, RunId};
 
 use crate::rows::{
-    IndexList, MetricSegment, ModelVersion, Scorer, VersionOfRun, WorkspaceEvaluationDataset, WorkspaceScorer,
+    ArchivedSegments, IndexList, MetricSegment, ModelVersion, Scorer, VersionOfRun, WorkspaceEvaluationDataset,
+    WorkspaceScorer,
 };
 use crate::{Digest, Key, ListKind, ModelKey, Name, Ordinal, Segment, list_positions};
 
@@ -40,6 +41,15 @@ pub fn points_of_segment(sort_key: &str) -> Option<Digest> {
 pub fn metric_of_segment(sort_key: &str) -> Option<&str> {
     let run = RunId::new(0, ExperimentId::DEFAULT, 0);
     Some(MetricSegment::all(&run).range().place(sort_key)?.split_once('#')?.0)
+}
+
+/// Returns the number in the sort key of an [`ArchivedSegments`](crate::rows::ArchivedSegments)
+/// row. The name of the metric may be truncated.
+#[must_use]
+pub fn number_of_archived_segments(sort_key: &str) -> Option<u32> {
+    let run = RunId::new(0, ExperimentId::DEFAULT, 0);
+    let (_metric, number) = ArchivedSegments::all(&run).range().place(sort_key)?.rsplit_once('#')?;
+    Ordinal::read(number).map(|Ordinal(number)| number)
 }
 
 /// Returns the dataset that a row lists, given the row's sort key in a workspace's or an
@@ -100,6 +110,9 @@ mod tests {
         let segment = MetricSegment::key(&run, &long, &Ascending(1), &Ascending(2), &Digest(3));
         assert_eq!(points_of_segment(&segment.sk), Some(Digest(3)));
         assert_eq!(metric_of_segment(&segment.sk), Some(long.text().as_str()));
+        let archived = ArchivedSegments::key(&run, &long, &Ordinal(70));
+        assert_eq!(number_of_archived_segments(&archived.sk), Some(70));
+        assert_eq!(number_of_archived_segments(&segment.sk), None);
         let list = IndexList::key(&ExperimentId::DEFAULT, &long, &ListKind::Param, &long.0.as_str().into());
         assert_eq!(kind_of_list(&list.sk), Some(ListKind::Param));
         let scorer = Scorer::key(&ExperimentId::DEFAULT, &long);

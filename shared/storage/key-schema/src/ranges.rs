@@ -4,8 +4,9 @@ use model::{EvaluationDatasetId, ExperimentId, LabelSchemaId, ModelId, ReviewQue
 
 use crate::index::{ExperimentsByStage, LoggedModelsByStage, ReviewItemsByTime, RunsByStage};
 use crate::rows::{
-    EvaluationDataset, EvaluationRecord, FullText, IndexedCopy, LabelSchema, LoggedModel, MetricChart, MetricJournal,
-    MetricSegment, RankByMetric, RankByParam, ReviewQueue, Run, RunInput, RunMetricsBucket, RunModelInput,
+    ArchivedSegments, EvaluationDataset, EvaluationRecord, FullText, IndexedCopy, LabelSchema, LoggedModel,
+    MetricJournal, MetricSegment, RankByMetric, RankByParam, ReviewQueue, Run, RunInput, RunMetricsBucket,
+    RunModelInput,
 };
 use crate::{
     Ascending, Descending, Field, KeyRange, Level, ListKind, Name, OwnStage, Segment, Stage, TextSegment, TokenPart,
@@ -47,10 +48,11 @@ pub fn segments_between(
     }
 }
 
-/// Returns the range of the chart rows and segments of all metrics of a run.
+/// Returns the range of the rows of archived segments, the chart rows and the segments of all
+/// metrics of a run.
 #[must_use]
 pub fn charts_and_segments(run: &RunId) -> KeyRange {
-    MetricChart::all(run).range().through(MetricSegment::all(run))
+    ArchivedSegments::all(run).range().through(MetricSegment::all(run))
 }
 
 /// Returns the range of a run's inputs and outputs. The rows of datasets, outputs and model inputs
@@ -171,7 +173,7 @@ mod tests {
     use crate::index::IndexEntry;
     use crate::rows::{
         EvaluationDatasetTag, JournalCall, JournalNames, LoggedModelMetrics, LoggedModelParam, LoggedModelTag,
-        RunMetrics, RunOutput, RunParam, RunTag, VersionOfRun,
+        MetricChart, RunMetrics, RunOutput, RunParam, RunTag, VersionOfRun,
     };
     use crate::{Bucket, Descending, DescendingDouble, Digest, IndexKey, Key, Ordinal, WideDigest};
 
@@ -233,8 +235,10 @@ mod tests {
         let version =
             VersionOfRun::key(&crate::ModelKey::from("run"), &crate::ModelKey::from(name.0.as_str()), &Ordinal(1));
         let row = MetricChart::key(&run, &name, &Ordinal(1), &Ordinal(u32::MAX));
-        check(&journal_and_metrics(&run), &keys, &[segment.clone(), row.clone(), version.clone()]);
-        check(&charts_and_segments(&run), &[segment, row], &[&keys[..], &[version]].concat());
+        let archived = ArchivedSegments::key(&run, &name, &Ordinal(0));
+        let of_history = [archived, row, segment];
+        check(&journal_and_metrics(&run), &keys, &[&of_history[..], std::slice::from_ref(&version)].concat());
+        check(&charts_and_segments(&run), &of_history, &[&keys[..], &[version]].concat());
     }
 
     #[test]

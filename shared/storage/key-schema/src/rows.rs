@@ -62,6 +62,8 @@ rows! {
         REVISION: Number "always set, so that the stream reports the removal of the experiment to the indexer",
         FORGOTTEN: Number "expired histories of metrics have been removed from runs that ended up to this time, in ms",
         LOOKED: Number "when all its runs were last checked for expired histories, in ms",
+        HISTORIES_ARCHIVED: Number "histories of metrics have been archived from runs that ended up to this time, in ms",
+        ARCHIVE_SCANNED: Number "when all its runs were last checked for histories to archive, in ms",
         ..TAGGED, ..CREATION
     };
     /// A tag of the experiment that is too big for its document.
@@ -218,6 +220,14 @@ rows! {
         SPAN: Bytes required "the number of these points, the number of points they represent, and the range of places at which the represented segments begin",
         DIGESTS: Bytes "only on the first level: the hashes of the segments",
         PACKED: Count required "how often points had been packed into the metric's document when the row was made"
+    };
+    /// Segments of one metric that were moved to an object of the archive, which is the
+    /// concatenation of their contents. Written before the segments are deleted. Numbered per
+    /// metric, so that two processes cannot archive the same segments twice.
+    ArchivedSegments = "RUN#" <run: RunId> / "MARCHIVE#" <metric: Name> "#" <number: Ordinal> {
+        OBJECT: Bytes required "the object's name",
+        ARCHIVED_SEGMENTS: Bytes required "for each segment, in the order of the object: the time and the step of its first point, the hash of its points, their number, and the length of its content",
+        NEWEST: Number required "the time of the latest point, in ms"
     };
     /// A part of a dataset that is too big for its item. The hashes are those of the dataset's name
     /// and digest, and of the content. The partition belongs to the experiment and is removed with

@@ -30,13 +30,16 @@
 //! [`models`] deletes logged models in the same way. [`experiment`] deletes all runs, logged models
 //! and traces of an experiment before the experiment itself. [`expired_traces`] deletes expired
 //! traces, and [`trace_files`] the files of deleted traces (`docs/design/traces-at-rest.md`).
-//! [`histories`] deletes metric histories (`docs/design/run-metrics.md`), and [`registry_removals`] what
+//! [`histories`] deletes metric histories, [`archived_histories`] moves long ones to the archive
+//! (`docs/design/run-metrics.md`), and [`registry_removals`] what
 //! is left of deleted MCP servers and skills, and of uploads that were not completed.
 //! [`trace_archive`] archives the spans of old traces, and deletes unused objects of the archive.
 //! [`mlflow_archival`] archives traces to files, as MLflow does it.
 //! [`skill_content`] is also used by the function `skills`, which writes and deletes this content.
 
 mod age;
+mod archive_age;
+mod archived_histories;
 mod artifacts;
 mod deleted_entities;
 mod deletion_condition;
@@ -54,6 +57,7 @@ mod registry_removals;
 mod removal;
 mod removal_claims;
 mod report;
+mod run_scan;
 mod runs;
 pub mod skill_content;
 mod store;
@@ -64,6 +68,7 @@ mod traces;
 mod unfinished_removals;
 
 pub use age::DeletionAge;
+pub use archive_age::HistoryArchiveAge;
 pub use deleted_entities::EntitiesToDelete;
 pub use expired_traces::ExpiredTraces;
 pub use history_scan::HistoryScans;

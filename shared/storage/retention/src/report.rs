@@ -42,6 +42,10 @@ pub trait RemovalReport: Send + Sync {
     /// Reports that traces of an experiment were archived to files, and how many.
     fn archived_traces(&self, experiment: ExperimentId, traces: u64);
 
+    /// Reports that long metric histories of some runs of an experiment were moved to the archive,
+    /// and how many runs.
+    fn archived_histories(&self, experiment: ExperimentId, runs: u64);
+
     /// Reports that files of deleted traces of an experiment could not be deleted, and why.
     fn kept_files(&self, experiment: ExperimentId, why: &str);
 
@@ -68,6 +72,10 @@ impl RemovalReport for LogReport {
 
     fn archived_traces(&self, experiment: ExperimentId, traces: u64) {
         tracing::info!(%experiment, traces, "traces were archived to files");
+    }
+
+    fn archived_histories(&self, experiment: ExperimentId, runs: u64) {
+        tracing::info!(%experiment, runs, "metric histories were archived");
     }
 
     fn kept_files(&self, experiment: ExperimentId, why: &str) {

@@ -32,6 +32,8 @@ pub struct Retention {
     pub(crate) archive_age: ArchiveAge,
     /// Whether the table's layout permits archived data.
     pub(crate) may_archive: bool,
+    /// Whether long metric histories are archived.
+    pub(crate) archives_histories: bool,
 }
 
 impl Retention {
@@ -51,6 +53,7 @@ impl Retention {
             trace_archival,
             archive_age: ArchiveAge::OfSettings,
             may_archive: true,
+            archives_histories: false,
         }
     }
 
@@ -59,6 +62,14 @@ impl Retention {
     #[must_use]
     pub fn leaving_artifacts(self, leaves_artifacts: bool) -> Self {
         Self { leaves_artifacts, ..self }
+    }
+
+    /// Makes the removal archive long metric histories, and delete archived ones that expire. Must
+    /// only be used for a table whose layout supports it, because earlier versions cannot read
+    /// archived histories.
+    #[must_use]
+    pub fn archiving_histories(self, archives_histories: bool) -> Self {
+        Self { archives_histories, ..self }
     }
 
     /// Replaces the archive, which is next to the artifacts by default. For tests.
@@ -78,7 +89,8 @@ impl Retention {
     /// with an earlier layout, because earlier versions may still read it.
     #[must_use]
     pub fn with_layout(self, layout: i64) -> Self {
-        Self { may_archive: layout >= POINTER_LAYOUT, ..self }
+        let may_archive = layout >= POINTER_LAYOUT;
+        Self { may_archive, archives_histories: may_archive, ..self }
     }
 
     /// Limits which experiments are checked at a time for traces to be archived, and which runs are

@@ -21,9 +21,10 @@ impl Retention {
     /// Deletes the entities, traces and histories that the policies no longer keep in each
     /// workspace, what requests to the registries of MCP servers and skills have left unfinished, and
     /// the contents of workspaces that were deleted together with their contents.
-    /// Also archives traces. Takes at most `longest`: half of it for deleted entities, and the remaining
-    /// time for expired traces, for histories, for the archive, for traces that are archived to files,
-    /// and then for all others. Returns whether everything but archiving was completed. If one workspace fails,
+    /// Also archives traces and long metric histories. Takes at most `longest`: half of it for deleted
+    /// entities, and the remaining time for expired traces, for expired histories, for the archive, for
+    /// traces that are archived to files, for histories that are archived, and then for all other traces.
+    /// Returns whether everything but archiving was completed. If one workspace fails,
     /// the others are still processed.
     ///
     /// Without policies, sends one request for the list of workspaces, three for the registries, one for
@@ -49,9 +50,11 @@ impl Retention {
         let rest = longest.saturating_sub(begin.age());
         let filed = within(rest / 2, Box::pin(self.archive_to_files(&names, report))).await;
         let rest = longest.saturating_sub(begin.age());
+        let histories_archived = within(rest / 2, Box::pin(self.archive_all_histories(&names, now, report))).await;
+        let rest = longest.saturating_sub(begin.age());
         let archived = within(rest, Box::pin(self.archive_all_traces(&names, now))).await;
         // Archiving may take many slices at first, and nothing has to be removed by then.
-        filed.and(archived)?;
+        filed.and(histories_archived).and(archived)?;
         Ok(deleted? && traces? && histories? && swept?)
     }
 
@@ -93,6 +96,14 @@ impl Retention {
         let mut outcome = Ok(());
         for workspace in names.iter().filter(|workspace| !workspace.is_for_removal()) {
             outcome = outcome.and(self.remove_old_histories(workspace, now, report).await);
+        }
+        outcome
+    }
+
+    async fn archive_all_histories(&self, names: &[Workspace], now: i64, report: &dyn RemovalReport) -> Result<()> {
+        let mut outcome = Ok(());
+        for workspace in names.iter().filter(|workspace| !workspace.is_for_removal()) {
+            outcome = outcome.and(self.archive_histories(workspace, now, report).await);
         }
         outcome
     }

@@ -4,8 +4,9 @@
 //! behind ([`RunIndex::clear_up_run`] and others). The stream triggers this once more, in case of
 //! late writes.
 
+use entities::archived_objects::drop_later;
 use entities::attributes::{EXPERIMENT, NAME};
-use entities::{ModelLocation, RUN_ENTITY_TYPE, RunCopy, RunLocation, failed};
+use entities::{ModelLocation, RUN_ENTITY_TYPE, RunCopy, RunLocation, failed, object_of_segments};
 use key_schema::{Key, KeyRange, OwnStage, key_parts, ranges, rows};
 use mlflow_api::{EvaluationDatasetId, ExperimentId, Workspace};
 use table::{Condition, Failure, Item, Query, Result, Table, Write, text};
@@ -33,7 +34,7 @@ impl RunIndex {
         self.delete_range(ranges::rows_of_run(&at.experiment, &at.run), None).await?;
         self.delete_range(ranges::journal_and_metrics(&at.run), None).await?;
         // Model versions that refer to the run are kept, and so is the list of these versions,
-        // because it belongs to the registry.
+        // because it belongs to the registry. The range includes archived segments.
         self.delete_range(ranges::charts_and_segments(&at.run), None).await
     }
 
@@ -115,6 +116,7 @@ impl RunIndex {
             let keys: Vec<Key> = page.items.iter().filter_map(Item::key).collect();
             let links: Vec<Key> = page.items.iter().filter_map(|item| counterpart(item, workspace)).collect();
             self.table.write_many(Vec::new(), &links).await?;
+            self.drop_objects(&page.items).await?;
             for partition in keys.iter().filter_map(partition_of) {
                 // Boxed, because this is a recursive call.
                 Box::pin(self.delete_range(partition, None)).await?;
@@ -125,6 +127,17 @@ impl RunIndex {
                 None => return Ok(()),
             }
         }
+    }
+}
+
+impl RunIndex {
+    /// Schedules the deletion of the objects that items with archived segments refer to. Sends one
+    /// request per item with archived segments.
+    async fn drop_objects(&self, items: &[Item]) -> Result<()> {
+        for (key, object) in items.iter().filter_map(object_of_segments) {
+            drop_later(&self.table, [object], &key).await?;
+        }
+        Ok(())
     }
 }
 

@@ -52,7 +52,8 @@ impl ReadBytes {
         self.0.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn add(&self, bytes: usize) {
+    /// Adds bytes that were read from elsewhere, and count towards the same limit.
+    pub fn add(&self, bytes: usize) {
         self.0.fetch_add(bytes, Ordering::Relaxed);
     }
 }

@@ -1,12 +1,15 @@
 //! Charts: samples of metric histories. Samples of long histories are taken from chart rows
-//! ([`entities::chart`]).
+//! ([`entities::chart`]). Charts never read the archive, because chart rows represent all archived
+//! segments.
 
 use std::collections::HashMap;
 
 use access::Granted;
 use entities::chart::{ChartRow, MAX_ROW_POINTS, RowNumber, WeightedPoint, cover, sample};
 use entities::points::Point;
-use entities::{ChartProgress, RunLocation, SegmentStart, read_segment, unreadable};
+use entities::{
+    ChartProgress, MAX_UNARCHIVED_POINTS, RunLocation, SegmentStart, read_archived_segments, read_segment, unreadable,
+};
 use futures::TryStreamExt;
 use futures::future::try_join;
 use key_schema::{Key, Name, ranges};
@@ -15,14 +18,16 @@ use mlflow_api::response_size::{MAX_JSON_BYTES, too_long};
 use mlflow_api::tracking::Metric;
 use table::{Item, Query, ReadBytes};
 
-use super::history::{RequestedRun, UnsealedMetric, check_read_bytes, metric_of, points_in_response, points_of_runs};
+use super::history::{RequestedRun, metric_of, points_in_response, points_of_runs};
+use super::history_page::{UnsealedMetric, check_read_bytes};
 use crate::store::Store;
 
 /// Maximum number of points in a history, or in the requested range of steps, for which a sample is
 /// taken from all points.
-const MAX_EXACT_POINTS: u64 = 10_000;
+const MAX_EXACT_POINTS: u64 = MAX_UNARCHIVED_POINTS;
 /// Maximum number of chart rows read for a range of steps. More rows than this can overlap the
-/// range only if steps do not increase with time. In that case, the whole history is read instead.
+/// range only if steps do not increase with time. In that case, the whole history is read instead,
+/// or, if it is archived, as few rows as necessary.
 const MAX_ROWS: usize = 400;
 /// Batch size for reading late segments. A batch is one request.
 const LATE_BATCH_SIZE: usize = 100;
@@ -34,6 +39,13 @@ pub struct SampleRange {
     pub start: i64,
     /// Last step.
     pub end: i64,
+}
+
+/// The chart rows for a range of steps.
+struct NarrowedRows {
+    rows: Vec<ChartRow>,
+    /// Whether the next finer level has too many rows.
+    is_too_wide: bool,
 }
 
 /// A request for the chart of one metric of one run.
@@ -51,7 +63,8 @@ impl Store {
     /// `max_results` evenly spaced points per run, including the first and the last. For histories
     /// of up to about 10,000 points, the sample equals MLflow's. For longer histories, the points
     /// are only approximately evenly spaced, and a sample of a range of steps may lack the ends of
-    /// the range.
+    /// the range. If segments of a range of up to 10,000 points have been archived or deleted, their
+    /// points are taken from chart rows, which have about a quarter of them.
     ///
     /// A sample of an entire long history takes three requests, and one read unit per 200 points of
     /// the history. A sample of a range takes up to one more request per level of chart rows.
@@ -96,8 +109,8 @@ impl ChartRequest<'_> {
         let mut points: Vec<WeightedPoint> = if let Some(points) = drawn {
             points
         } else {
-            let whole = self.store.history_from(self.at, self.metric, &unsealed, None, None, Some(&self.read));
-            whole.await?.0.into_iter().map(|point| (point, 1)).collect()
+            let whole = self.store.history_in_table(self.at, self.metric, &unsealed, &self.read);
+            whole.await?.into_iter().map(|point| (point, 1)).collect()
         };
         points.retain(|(point, _)| self.range.is_none_or(|range| (range.start..=range.end).contains(&point.step)));
         // Among duplicates of a point, the copy that represents more points is kept.
@@ -108,7 +121,8 @@ impl ChartRequest<'_> {
 
     /// Returns points that represent the whole history, or the requested range of it. They come
     /// from chart rows, from segments that no chart row covers yet, and from points that have not
-    /// been packed into segments. Returns `None` if too many chart rows would have to be read.
+    /// been packed into segments. If too many chart rows would have to be read, returns the whole
+    /// history. Returns `None` if there are no chart rows.
     async fn points_of_rows(
         &self,
         unsealed: &UnsealedMetric,
@@ -121,7 +135,15 @@ impl ChartRequest<'_> {
         let mut points = tail;
         points.extend(unsealed.metrics.waiting(&unsealed.run, self.metric)?);
         points.extend(self.late_points(unsealed, through).await?);
-        let Some(rows) = self.narrow_to_range(rows).await? else { return Ok(None) };
+        let NarrowedRows { rows, is_too_wide } = self.narrow_to_range(rows).await?;
+        if is_too_wide {
+            // The segments are read before the list of archived segments, so that segments that are
+            // archived in between are noticed.
+            let whole = self.store.history_in_table(self.at, self.metric, unsealed, &self.read).await?;
+            if read_archived_segments(&self.store.table, self.at, self.metric).await?.is_empty() {
+                return Ok(Some(whole.into_iter().map(|point| (point, 1)).collect()));
+            }
+        }
         let drawn: u64 = rows.iter().map(|row| self.estimate_points(row)).sum();
         let is_exact =
             self.range.is_some() && drawn <= MAX_EXACT_POINTS && rows.iter().all(|row| row.number.level == 1);
@@ -132,8 +154,8 @@ impl ChartRequest<'_> {
         }
         let expected: u64 = exact.iter().map(|row| row.represented_points).sum();
         if u64::try_from(points.len() - count).is_ok_and(|found| found < expected) {
-            // A retention policy may have removed segments whose points the chart rows still
-            // represent, so the points of the rows are returned too.
+            // Segments whose points the chart rows still represent may have been archived, or
+            // removed by a retention policy, so the points of the rows are returned too.
             thinned.extend(exact);
         }
         let points = points.into_iter().map(|point| (point, 1));
@@ -153,9 +175,9 @@ impl ChartRequest<'_> {
     /// Narrows the chart rows to those with points in the range. The coarsest rows are replaced,
     /// level by level, by the finer rows that they were made from, until there are enough points in
     /// the range. If the range has few points, this continues down to the first level. Takes one
-    /// request per level. Returns `None` if a level has too many rows.
-    async fn narrow_to_range(&self, mut rows: Vec<ChartRow>) -> Result<Option<Vec<ChartRow>>> {
-        let Some(range) = self.range else { return Ok(Some(rows)) };
+    /// request per level. Stops before a level that has too many rows.
+    async fn narrow_to_range(&self, mut rows: Vec<ChartRow>) -> Result<NarrowedRows> {
+        let Some(range) = self.range else { return Ok(NarrowedRows { rows, is_too_wide: false }) };
         loop {
             rows.retain(|row| row.overlaps(range.start, range.end));
             let coarsest = rows.iter().map(|row| row.number.level).max().unwrap_or(1);
@@ -164,12 +186,12 @@ impl ChartRequest<'_> {
             let count = rows.iter().flat_map(|row| &row.points).filter(is_drawn).count();
             let is_scarce = u32::try_from(count).is_ok_and(|count| count < self.sufficient_points());
             if coarsest == 1 || (drawn > MAX_EXACT_POINTS && !is_scarce) {
-                return Ok(Some(rows));
+                return Ok(NarrowedRows { rows, is_too_wide: false });
             }
             let (coarse, fine): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.number.level == coarsest);
             let parts: Vec<_> = coarse.iter().flat_map(|row| row.number.parts()).collect();
             if parts.len() > MAX_ROWS {
-                return Ok(None);
+                return Ok(NarrowedRows { rows: coarse.into_iter().chain(fine).collect(), is_too_wide: true });
             }
             let spans: HashMap<_, _> = coarse.iter().map(|row| (row.number, (row.after, row.through))).collect();
             let read = self.rows(&parts, |read| {
@@ -250,7 +272,8 @@ impl ChartRequest<'_> {
             let keys: Vec<_> = late.iter().map(|segment| segment.key(self.at, self.metric)).collect();
             let found = self.store.table.get_many(&keys).await?;
             check_read_bytes(Some(&self.read))?;
-            // A retention policy may have removed some of the late segments.
+            // A retention policy may have removed some of the late segments, and those that chart
+            // rows represent may have been archived.
             for segment in keys.iter().filter_map(|key| found.get(key)) {
                 points.extend(read_segment(segment)?.0);
             }

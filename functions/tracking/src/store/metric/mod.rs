@@ -2,6 +2,7 @@
 
 mod chart;
 mod history;
+mod history_page;
 mod metric_logging;
 
 pub use chart::SampleRange;

@@ -1,5 +1,6 @@
 //! The sections of `docs/reference/capacity.md`, and their shared parts.
 
+pub(crate) mod archived_histories;
 pub(crate) mod experiments;
 pub(crate) mod filled_table;
 pub(crate) mod indexing;

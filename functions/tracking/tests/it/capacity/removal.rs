@@ -11,7 +11,7 @@ use super::{experiment, steps, without_leases};
 use crate::calls::Calls;
 
 /// An observer of removals that fails if an entity is kept, and ignores all other events.
-struct Silent;
+pub(super) struct Silent;
 
 impl RemovalReport for Silent {
     fn removed(&self, _: RemovedEntity) {}
@@ -21,6 +21,8 @@ impl RemovalReport for Silent {
     fn removed_histories(&self, _: ExperimentId, _: u64) {}
 
     fn archived_traces(&self, _: ExperimentId, _: u64) {}
+
+    fn archived_histories(&self, _: ExperimentId, _: u64) {}
 
     fn kept_files(&self, experiment: ExperimentId, why: &str) {
         assert!(why.is_empty(), "files of {experiment} are kept: {why}");

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use entities::object_of_segments;
 use key_schema::rows;
 use mlflow_api::{ArchiveObject, Error, Result};
 use table::Item;
@@ -17,6 +18,9 @@ pub(super) fn referenced_objects(item: &Item) -> Result<BTreeSet<ArchiveObject>>
     let key = item.key().ok_or_else(|| Error::internal("an item has no key"))?;
     if rows::TraceBlock::parse(&key).is_some() {
         return Block::of(item.clone()).map(|block| objects(block.archived()));
+    }
+    if let Some((_, object)) = object_of_segments(item) {
+        return Ok(BTreeSet::from([object]));
     }
     Err(Error::internal(format!("{} cannot refer to the archive", key.text())))
 }

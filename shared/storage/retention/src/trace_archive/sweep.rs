@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use entities::archived_objects::{DueObject, due_objects};
 use entities::now_ms;
 use futures::stream::{self, StreamExt};
-use key_schema::{Key, WideDigest};
+use key_schema::{Key, WideDigest, rows};
 use mlflow_api::{ArchiveObject, Result};
 use rand::RngExt;
 use table::Item;
@@ -69,7 +69,11 @@ impl Retention {
     /// Deletes the items with spans that an object replaces, if the process that has archived the
     /// block was interrupted. Returns whether no such items are left.
     async fn delete_replaced(&self, object: ArchiveObject, item: Option<&Item>) -> Result<bool> {
-        let Some(block) = item.cloned().map(Block::of).transpose()? else { return Ok(true) };
+        let Some(item) = item.filter(|item| is_block(item)) else {
+            // The next archiving of the run deletes segments that are listed as archived.
+            return Ok(true);
+        };
+        let block = Block::of(item.clone())?;
         if self.table.get_many(&replaced(&block, object)).await?.is_empty() {
             return Ok(true);
         }
@@ -86,6 +90,10 @@ impl Retention {
         }
         Ok(true)
     }
+}
+
+fn is_block(item: &Item) -> bool {
+    item.key().is_some_and(|key| rows::TraceBlock::parse(&key).is_some())
 }
 
 /// Returns the keys of the items with spans that an object of a block replaces.
