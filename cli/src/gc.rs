@@ -79,7 +79,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
-    let (table, _engine) = options.place.connect().await?;
+    let (table, engine) = options.place.connect().await?;
     let layout = layout::of(&table).await?;
     let table = table.in_background();
     if let Some(policy) = &options.set_policy {
@@ -92,8 +92,10 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         return Ok(());
     }
     let kept = options.artifacts.open(&options.place.storage)?;
-    let retention =
-        Retention::new(table.clone(), kept.artifacts).with_layout(layout).leaving_artifacts(options.leave_artifacts);
+    let retention = Retention::new(table.clone(), kept.artifacts).leaving_artifacts(options.leave_artifacts);
+    // The housekeeper of a stack archives to the stack's bucket. Data in another place would be lost to
+    // the stack.
+    let retention = if engine.is_some() { retention.with_layout(layout) } else { retention.without_archive() };
     let workspaces = Workspaces::new(table.clone());
     let names = workspaces.names().await.map_err(failed)?;
     if options.check_archive {

@@ -13,7 +13,7 @@ use crate::test_packer::{pack_all, pack_some};
 const BEGAN: i64 = 1_700_000_000_000;
 const HOUR: u64 = 3_600_000;
 /// Number of traces per test.
-const TRACES: u32 = 45;
+pub(crate) const TRACES: u32 = 45;
 
 /// Returns whether tests run all searches, as in `make test-slow`, or only a sample of them.
 pub(crate) fn all_searches() -> bool {

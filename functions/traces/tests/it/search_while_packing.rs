@@ -4,16 +4,20 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use artifact_store::{Archive, ArtifactStore};
 use embedded_engine::StreamReader;
+use entities::StoredTrace;
 use fts_indexer::{Indexer, PackingThresholds, StreamBatch};
-use serde_json::Value;
+use mlflow_api::Workspace;
+use retention::Retention;
+use serde_json::{Value, json};
 use table::{Item, number};
 use test_site::{TABLE, key_of};
 use trace_blocks::{TraceKey, TracePartition, read_blocks};
 
-use crate::blocks::{all_searches, answers, change, make, same};
+use crate::blocks::{TRACES, all_searches, answers, change, make, same};
 use crate::marks::timed;
-use crate::server::Site;
+use crate::server::{ALL, Server, Site, id};
 
 /// The packer of a site's traces.
 struct Packer {
@@ -74,7 +78,8 @@ async fn lost(site: &Site) -> Vec<String> {
         }
         let blocks = read_blocks(&site.table, &partition, None, usize::MAX).await.unwrap().0;
         let owner = blocks.iter().find(|block| *block.end() >= place);
-        let packed = owner.is_some_and(|block| block.traces().unwrap().contains(&trace));
+        let is_it = |packed: &StoredTrace| *packed == trace || StoredTrace::behind_pointer(packed) == trace;
+        let packed = owner.is_some_and(|block| block.traces().unwrap().iter().any(is_it));
         if !packed {
             lost.push(format!("{item} at {}", place.text()));
         }
@@ -108,4 +113,47 @@ async fn beside_a_packer(seed: u64, most: usize) {
 #[test]
 fn a_search_beside_the_packer_finds_what_it_finds_without() {
     timed(beside_a_packer(2, 20));
+}
+
+/// Returns the traces with their spans.
+async fn whole_traces(server: &Server) -> Vec<Value> {
+    let mut all = Vec::new();
+    for number in 1..=TRACES {
+        let trace = id(u32::try_from(number).unwrap());
+        let answer = server.get_at(&format!("{ALL}/get"), &[("trace_id", trace.as_str())]).await;
+        all.push(json!([answer.status, answer.body]));
+    }
+    all
+}
+
+/// Archived traces are found and read as those that were never packed, also after they have changed.
+async fn archived(seed: u64) {
+    let site = Site::new().await;
+    make(&site.server, seed).await;
+    let twin = site.copy().await;
+    let directory = tempfile::tempdir().unwrap();
+    let artifacts = ArtifactStore::in_directory(directory.path());
+    let server = Server::storing_in(&twin.table, directory.path()).await;
+    let mut packer = Packer::of(&twin, 4).await;
+    packer.indexer = packer.indexer.with_archive(Archive::new(artifacts.clone()));
+    let retention = Retention::new(twin.table.clone(), artifacts);
+    let rounds = if all_searches() { 12 } else { 2 };
+    for round in 0..rounds {
+        runtime::clock::sleep(Duration::from_hours(49)).await;
+        packer.pack(&twin).await;
+        retention.archive_traces(&Workspace::default(), runtime::clock::now_ms()).await.unwrap();
+        let of_blocks = twin.items().await.iter().filter(|item| key_of(item).pk.starts_with("TS#")).count();
+        assert_eq!(of_blocks, 0, "round {round}");
+        assert!(std::fs::read_dir(directory.path().join(".archive")).unwrap().count() > 2);
+        same(&whole_traces(&site.server).await, &whole_traces(&server).await, "archived");
+        same(&answers(&site.server, round).await, &answers(&server, round).await, &format!("archived, round {round}"));
+        change(&site.server, seed + round).await;
+        change(&server, seed + round).await;
+        same(&answers(&site.server, round).await, &answers(&server, round).await, &format!("changed, round {round}"));
+    }
+}
+
+#[test]
+fn archived_traces_are_found_as_those_that_are_not_packed() {
+    timed(archived(7));
 }

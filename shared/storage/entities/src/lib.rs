@@ -101,8 +101,8 @@ pub use searchable_run::{SearchableRun, find, searched_dataset};
 pub use stage::{
     ExperimentState, being_removed, experiment_of_name, experiment_state, run_deleted_since, run_stage, unchanged_stage,
 };
-pub use trace::{StoredTrace, judges_a_session, locate_traces, read_trace_rows};
-pub use trace_pointer::{POINTER, TracePointer, TraceRow};
+pub use trace::{POINTER, StoredTrace, judges_a_session};
+pub use trace_pointer::{TracePointer, TraceRow, locate_traces, read_trace_rows};
 pub use trace_stub::{TraceItem, TraceStub};
 pub use unreadable_item::{failed, read_all, unreadable};
 pub use workspace::{WorkspaceIdentity, closed, if_closed, in_workspace, workspace_key, workspace_named};

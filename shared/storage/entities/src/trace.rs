@@ -1,22 +1,23 @@
 //! Traces, read from their documents.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use key_schema::attributes::{Attribute, Text, TextSet};
-use key_schema::{Key, rows};
+use key_schema::rows;
 use mlflow_api::assessments::Assessment;
 use mlflow_api::traces::{SESSION, TraceInfo};
 use mlflow_api::{AssessmentId, ExperimentId, Result, TraceId};
-use table::{Item, Table, Value};
+use table::{Item, Value};
 
 use crate::attributes::{
     ASSESSMENTS, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, EXPIRES, IMPORTED, IN_BLOCK, MARKED_AT, METADATA,
     PROMPTS, REQUEST, RESPONSE, RUNS, SHARD, START_TIME, STATE, TAGS,
 };
 use crate::param_and_tag_maps::entries;
-use crate::trace_pointer::{POINTER, TraceRow};
 use crate::unreadable_item::unreadable;
+
+/// Value of [`IN_BLOCK`] in the pointer to a packed trace.
+pub const POINTER: i64 = 1;
 
 /// A trace as stored in its document. Cheap to clone.
 #[derive(Clone, Debug, PartialEq)]
@@ -187,34 +188,4 @@ pub(crate) fn texts(item: &Item, attribute: Attribute<TextSet>) -> Vec<String> {
         item.elements(attribute).iter().filter_map(|bytes| String::from_utf8(bytes.as_ref().to_vec()).ok()).collect();
     texts.sort_unstable();
     texts
-}
-
-/// Returns the experiments of those of the given traces that exist. Stubs are skipped. Takes one
-/// request per hundred traces, and one read unit per 4 KB of each item.
-pub async fn locate_traces(table: &Table, ids: &[&TraceId]) -> Result<HashMap<TraceId, ExperimentId>> {
-    let items = read_trace_rows(table, ids).await?;
-    let located = items.into_iter().map(|(id, row)| match row {
-        TraceRow::Document(trace) => Some((id, trace.experiment())),
-        TraceRow::Pointer(pointer) => Some((id, pointer.experiment())),
-        TraceRow::Stub(_) => None,
-    });
-    Ok(located.flatten().collect())
-}
-
-/// Returns the items under the keys of the given traces, as they are stored. Takes one request per
-/// hundred traces, and one read unit per 4 KB of each item.
-pub async fn read_trace_rows(table: &Table, ids: &[&TraceId]) -> Result<HashMap<TraceId, TraceRow>> {
-    let keys: Vec<Key> = ids.iter().map(|id| rows::Trace::key(id)).collect();
-    let items: Vec<Item> = if let [key] = keys.as_slice() {
-        // A single item is read with `GetItem`, the request with the lowest latency.
-        table.get(key).await?.into_iter().collect()
-    } else {
-        table.get_many(&keys).await?.into_values().collect()
-    };
-    let rows = items.into_iter().map(|item| {
-        let id = item.key().as_ref().and_then(rows::Trace::parse).map(|row| row.trace);
-        let id = id.ok_or_else(|| unreadable(&item, "a trace"))?;
-        TraceRow::of(item).map(|row| (id, row))
-    });
-    rows.collect()
 }

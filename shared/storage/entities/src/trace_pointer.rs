@@ -1,22 +1,22 @@
 //! Pointers to packed traces. When a trace has been packed, a pointer replaces its document, because
 //! the block that covers the trace's place contains the document (`docs/design/traces-at-rest.md`).
 
-use key_schema::rows;
+use std::collections::HashMap;
+
+use key_schema::{Key, rows};
 use mlflow_api::traces::TraceState;
 use mlflow_api::{ExperimentId, Result, TraceId};
-use table::{Item, Map, map, number, text};
+use table::{Item, Map, Table, map, number, text};
 
 use crate::attributes::{
     ASSESSMENTS, CLIENT_REQUEST, EDITS, EXPERIMENT, IMPORTED, IN_BLOCK, MARKED_AT, METADATA, SHARD, START_TIME, STATE,
     TAGS,
 };
 use crate::client_request::client_request_entry;
-use crate::trace::StoredTrace;
+use crate::trace::{POINTER, StoredTrace};
 use crate::trace_stub::TraceStub;
 use crate::unreadable_item::unreadable;
 
-/// Value of [`IN_BLOCK`] in a pointer.
-pub const POINTER: i64 = 1;
 /// Value of [`IN_BLOCK`] in the document of a trace that was packed before it was changed.
 const CHANGED: i64 = 2;
 
@@ -160,6 +160,36 @@ impl TraceRow {
         }
         StoredTrace::of(item).map(Self::Document)
     }
+}
+
+/// Returns the experiments of those of the given traces that exist. Stubs are skipped. Takes one
+/// request per hundred traces, and one read unit per 4 KB of each item.
+pub async fn locate_traces(table: &Table, ids: &[&TraceId]) -> Result<HashMap<TraceId, ExperimentId>> {
+    let items = read_trace_rows(table, ids).await?;
+    let located = items.into_iter().map(|(id, row)| match row {
+        TraceRow::Document(trace) => Some((id, trace.experiment())),
+        TraceRow::Pointer(pointer) => Some((id, pointer.experiment())),
+        TraceRow::Stub(_) => None,
+    });
+    Ok(located.flatten().collect())
+}
+
+/// Returns the items under the keys of the given traces, as they are stored. Takes one request per
+/// hundred traces, and one read unit per 4 KB of each item.
+pub async fn read_trace_rows(table: &Table, ids: &[&TraceId]) -> Result<HashMap<TraceId, TraceRow>> {
+    let keys: Vec<Key> = ids.iter().map(|id| rows::Trace::key(id)).collect();
+    let items: Vec<Item> = if let [key] = keys.as_slice() {
+        // A single item is read with `GetItem`, the request with the lowest latency.
+        table.get(key).await?.into_iter().collect()
+    } else {
+        table.get_many(&keys).await?.into_values().collect()
+    };
+    let rows = items.into_iter().map(|item| {
+        let id = item.key().as_ref().and_then(rows::Trace::parse).map(|row| row.trace);
+        let id = id.ok_or_else(|| unreadable(&item, "a trace"))?;
+        TraceRow::of(item).map(|row| (id, row))
+    });
+    rows.collect()
 }
 
 #[cfg(test)]

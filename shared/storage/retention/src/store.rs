@@ -57,6 +57,13 @@ impl Retention {
         }
     }
 
+    /// Makes the process leave the archive alone: it archives nothing, and deletes no objects. Required if
+    /// it may have another archive than the processes that serve the table.
+    #[must_use]
+    pub fn without_archive(self) -> Self {
+        Self { may_archive: false, archives_histories: false, ..self }
+    }
+
     /// Makes removals also delete entities whose artifacts this server cannot access. Their
     /// artifacts are left in place.
     #[must_use]

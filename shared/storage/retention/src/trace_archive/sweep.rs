@@ -33,7 +33,7 @@ impl Retention {
     /// Returns failures of the table and of the archive, after other objects have been tried. The next
     /// sweep retries what has failed.
     pub async fn sweep_archive(&self, now: i64) -> Result<()> {
-        if !self.archive.exists() {
+        if !self.archive.exists() || !self.may_archive {
             return Ok(());
         }
         let mut failures = RemovalFailures::default();
