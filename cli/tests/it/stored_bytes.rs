@@ -93,7 +93,12 @@ async fn measure(site: &TestEnvironment, archive: &MemoryArchive, traces: u32) -
 
 /// Packs all traces into blocks of the usual size.
 async fn pack(site: &TestEnvironment, archive: &Archive) {
-    let packing = PackingThresholds { pause: Duration::ZERO, min_new_marks: 1, max_duration: Duration::from_hours(1), ..PackingThresholds::default() };
+    let packing = PackingThresholds {
+        pause: Duration::ZERO,
+        min_new_marks: 1,
+        max_duration: Duration::from_hours(1),
+        ..PackingThresholds::default()
+    };
     let indexer = Indexer::new(site.table.clone()).with_packing_thresholds(packing).with_archive(archive.clone());
     while counts(site).await.marks > 0 {
         pass_by(site, &indexer).await;

@@ -119,7 +119,7 @@ fn a_search_beside_the_packer_finds_what_it_finds_without() {
 async fn whole_traces(server: &Server) -> Vec<Value> {
     let mut all = Vec::new();
     for number in 1..=TRACES {
-        let trace = id(u32::try_from(number).unwrap());
+        let trace = id(number);
         let answer = server.get_at(&format!("{ALL}/get"), &[("trace_id", trace.as_str())]).await;
         all.push(json!([answer.status, answer.body]));
     }
