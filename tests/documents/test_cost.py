@@ -180,7 +180,8 @@ def test_the_table_class_by_hand(model: Model) -> None:
     assert model.infrequent(100e9, 40) == pytest.approx(-15 + 10)
     for team in teams(model, _ROWS):
         all_traces, month = team.infrequent
-        assert all_traces < 0 < month
+        # Old spans are in the bucket, so neither saves money.
+        assert 0 < all_traces < month
 
 
 def test_the_line_of_the_gateway_is_that_of_the_stages(model: Model) -> None:
