@@ -190,7 +190,7 @@ fn each_fault_is_named_alone() {
             |facts| of_table(facts, |one| drop(one.indexes.remove("LSI3"))),
             "The table data has a different layout: it has no index LSI3",
         ),
-        (|facts| facts.layout = Ok(Some(CURRENT_LAYOUT + 1)), "The table data has layout 8"),
+        (|facts| facts.layout = Ok(Some(CURRENT_LAYOUT + 1)), "The table data has layout 9"),
         (|facts| of_table(facts, |one| one.is_protected = false), "Deletion protection of the table data is off."),
         (|facts| facts.sandboxes = Ok(10), "The account's quota of 10 concurrent executions is too small"),
         (
