@@ -40,7 +40,7 @@ _ROUNDS = 4
 _MOST_KB = 64 * 1024
 #: Additional memory for the code of a development build. Of the 68 MB that an idle server occupies,
 #: 57 MB are pages of the program's file.
-_MORE_CODE_KB = 16 * 1024
+_MORE_CODE_KB = 24 * 1024
 #: Number of concurrent uploads to a bucket that the server accepts.
 _UPLOADS = 32
 #: Maximum growth of memory due to a file of any size.

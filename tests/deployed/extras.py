@@ -40,7 +40,7 @@ def has_names_and_keys(stack: Stack, apis: dict[str, HttpApi], extras: Extras) -
         assert records[name]["AliasTarget"]["DNSName"].rstrip(".") == outputs[f"{output}Target"]
     for function, statements in stack.roles().items():
         allowed = {action for one in statements if one["Resource"] == extras.key for action in one["Action"]}
-        writes = function.rpartition("-")[2] in ("traces", "artifacts", "skills")
+        writes = function.rpartition("-")[2] in ("traces", "artifacts", "skills", "housekeeper")
         assert allowed == ({"kms:Decrypt", "kms:GenerateDataKey"} if writes else {"kms:Decrypt"}), function
         log = emulator.functions.get_function_configuration(FunctionName=function)["LoggingConfig"]
         assert (log["SystemLogLevel"], log["ApplicationLogLevel"]) == ("INFO", "INFO"), function
