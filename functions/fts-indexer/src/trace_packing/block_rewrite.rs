@@ -44,7 +44,8 @@ impl BlockEntry {
 
 impl Packer<'_> {
     /// Rewrites a block, so that it contains the given traces, updated with those that are marked
-    /// at positions of the block. The marks are deleted. A block that would be too large is split
+    /// at positions of the block. Pointers replace the documents of the traces that are packed, and
+    /// their marks are deleted. Other traces keep their marks. A block that would be too large is split
     /// into several, and a block without traces is deleted. Returns the time, in ms, within which
     /// some traces have to be checked again.
     pub(super) async fn rewrite(&self, block: &Block, traces: Vec<StoredTrace>, marks: &[Mark]) -> Result<Option<i64>> {
@@ -160,7 +161,8 @@ impl Packer<'_> {
     /// Finds the spans that the block already contains for traces whose spans have not changed. A
     /// group of spans is kept if all of its traces stay in one block, their spans have not changed,
     /// and no other traces are between them. The spans of other groups are read again. Returns
-    /// whether the block's spans could be read. Takes one request.
+    /// whether the block's spans could be read. Takes one request if spans have to be read, and about
+    /// one to the archive if they are archived. If they cannot be read, takes one more per trace.
     async fn find_known_spans(
         &self,
         block: &Block,

@@ -41,8 +41,8 @@ impl Packer<'_> {
                     spans => Ok(ReadSpans { spans, keys }),
                 },
                 Ok(None) => self.keep_elsewhere(&trace).await,
-                // The trace is packed without its spans, and requests for the spans return the
-                // error.
+                // A trace that has no spans in a block is packed without its spans, and requests
+                // for the spans return the error. Any other trace keeps its mark.
                 Err(failure @ (Failure::Unreadable(_) | Failure::Unexpected(_))) => {
                     tracing::error!(?failure, "spans cannot be packed");
                     return Ok((!trace.has_packed_spans()).then(ReadSpans::elsewhere));

@@ -96,8 +96,9 @@ impl Store {
         Ok(traces)
     }
 
-    /// Returns a trace with its spans. Takes one request, and one more per MB of spans. Reads the spans
-    /// of an archived trace from its file.
+    /// Returns a trace with its spans. Takes as many requests as
+    /// [`read_trace_spans`](trace_blocks::read_trace_spans). If the spans were archived to a file,
+    /// reads them from the file.
     ///
     /// # Errors
     /// Returns MLflow's error if the spans are in an artifact file, or if some spans have not

@@ -3,12 +3,13 @@
 //!
 //! A [`Block`] contains up to 128 traces in the order of their [`TraceKey`]s. Its range extends
 //! from the end of the previous block, exclusive, to its own end, inclusive. A trace is therefore
-//! in the range of the first block that ends at or after the trace's key. A block's copy of a trace
-//! is ignored if the trace has a mark, which means that it was changed after it was packed. Readers
+//! in the range of the first block that ends at or after the trace's key. If a trace has a
+//! mark, it may have changed after it was packed, so it is read by its ID. Its version in the block
+//! is then used only if a pointer under the trace's key leads to it. Readers
 //! therefore read the marks of an interval first, and then its blocks.
 //!
 //! The indexer decides when traces are packed, and writes the blocks. `functions/traces` reads
-//! them. Writers put a mark before they change a trace. This crate defines the contents of a block
+//! them. `retention` archives their spans, and removes blocks of expired traces. Writers put a mark before they change a trace. This crate defines the contents of a block
 //! and its maximum size (`block_packing.rs`). A [`PartitionLock`] protects a partition while it is
 //! being packed. The whole protocol is described in `docs/design/traces-at-rest.md`.
 

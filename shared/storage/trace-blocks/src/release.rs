@@ -73,8 +73,9 @@ async fn put_pointer(table: &Table, document: &StoredTrace) -> table::Result<boo
 }
 
 /// Releases the table's own copies of the traces of a block that was packed in an earlier layout, except
-/// for traces with a mark. Does nothing if they are released already. The caller holds the lock of the partition. Takes one request
-/// to read the spans of each trace, as many as [`release_traces`], and one to record that the block is
+/// for traces with a mark. Does nothing if they are released already. The caller holds the lock of
+/// the partition. Takes one request for the keys of the spans of each trace whose spans are in the
+/// block, one for marks, as many as [`release_traces`], and one to record that the block is
 /// released.
 ///
 /// # Errors

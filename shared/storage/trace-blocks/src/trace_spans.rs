@@ -1,4 +1,5 @@
-//! The spans of one trace, read from the items of its exports.
+//! The spans of one trace, read from the items of its exports and from the block that covers its
+//! place.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
