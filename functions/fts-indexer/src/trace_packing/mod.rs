@@ -6,18 +6,20 @@
 //! its consumer, so that no other process packs the partition at the same time. [`packing_pass`]
 //! groups the partition's marks by the blocks whose ranges contain them ([`block_ends`]).
 //! [`new_blocks`] creates new blocks, and [`block_rewrite`] changes existing ones.
-//! [`archived_day`] keeps track of days whose spans have been archived. [`trace_documents`] and [`span_reader`] read the traces, [`block_sizes`] calculates how many of
-//! them fit into a block, and [`block_writer`] writes blocks, releases the traces' own copies and deletes marks. [`mark_rate`]
-//! counts the marks that a partition receives, and [`add_partitions()`] gives a day more
-//! partitions.
+//! [`archived_day`] keeps track of days whose spans have been archived. [`trace_documents`] and
+//! [`span_reader`] read the traces, [`block_sizes`] calculates how many of them fit into a block,
+//! and [`block_writer`] writes blocks, releases the traces' own copies and deletes marks.
+//! [`mark_rate`] counts the marks that a partition receives, and [`add_partitions()`] gives a day
+//! more partitions.
 //!
 //! One invariant holds at any moment, no matter where a pass is interrupted: for each trace, either
 //! there is a mark at its position in the time order, or the block whose range contains the
 //! position has the current version of the trace. Therefore spans are written first, and then the
 //! block. After that, pointers replace the documents of the packed traces, and the spans under the
 //! traces' keys are deleted (from layout 8 on). The marks are deleted after that, each on condition
-//! that it has not been put again. A mark is packed only if it is quiet, that is, if it was put some minutes ago. A
-//! lock excludes a second packer, and also the removal of the experiment or of expired traces.
+//! that it has not been put again. A mark is packed only if it is quiet, that is, if it was put some
+//! minutes ago. A lock excludes a second packer, and also the removal of the experiment or of
+//! expired traces.
 
 mod archived_day;
 mod block_ends;

@@ -25,7 +25,7 @@ pub struct StoredTrace {
     id: TraceId,
     experiment: ExperimentId,
     item: Arc<Item>,
-    /// Whether the table contains a pointer instead of this document, which comes from a block.
+    /// Whether this document was read from a block, because the table contains a pointer to it.
     is_behind_pointer: bool,
 }
 

@@ -9,7 +9,8 @@
 //! therefore read the marks of an interval first, and then its blocks.
 //!
 //! The indexer decides when traces are packed, and writes the blocks. `functions/traces` reads
-//! them. `retention` archives their spans, and removes blocks of expired traces. Writers put a mark before they change a trace. This crate defines the contents of a block
+//! them. `retention` archives their spans, and removes blocks of expired traces. Writers put a mark
+//! before they change a trace. This crate defines the contents of a block
 //! and its maximum size (`block_packing.rs`). A [`PartitionLock`] protects a partition while it is
 //! being packed. The whole protocol is described in `docs/design/traces-at-rest.md`.
 
