@@ -79,10 +79,10 @@ fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
                 every: SECOND * options.every,
                 ramp: SECOND * 30,
             },
-            // After the warm-up, each run has been indexed once, and its next indexing is
-            // postponed. The sample of a minute contains a whole tick of the indexer.
+            // After the warm-up, each run has been packed twice, and is packed every three minutes from
+            // then on. The sample is as long as that.
             warm_up: SECOND * 75,
-            sample,
+            sample: sample * 3,
         },
         Scenario {
             name: "short",

@@ -7,6 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use embedded_engine::StreamReader;
+use entities::attributes::{REVISION, SEEN};
 use fts_indexer::{Indexer, StreamBatch};
 use key_schema::definition::{PK, SK};
 use key_schema::{Key, rows};
@@ -156,6 +157,10 @@ impl StreamDelivery {
                     {
                         lag.indexed(run.run.as_str(), now, now);
                     }
+                    // A run that keeps its mark is packed, but not indexed.
+                    if let Some(run) = rows::Run::parse(&key).filter(|_| is_packed(record)) {
+                        lag.indexed(run.run.as_str(), began.unwrap_or(now), now);
+                    }
                     if is_wanted {
                         let text = record.to_string();
                         self.shards[shard_of(&key)].records.borrow_mut().push_back(WaitingRecord { since: now, text });
@@ -259,4 +264,11 @@ fn shard_of(key: &Key) -> usize {
     let mut hasher = DefaultHasher::new();
     key.pk.hash(&mut hasher);
     usize::try_from(hasher.finish() % SHARD_COUNT as u64).unwrap_or_default()
+}
+
+/// Checks whether the record of a run shows that the indexer has processed the run's revision, and that
+/// the run keeps its mark.
+fn is_packed(record: &Value) -> bool {
+    let number = |name: &str| record["dynamodb"]["NewImage"][name]["N"].as_str();
+    number(SEEN.name()).is_some_and(|seen| number(REVISION.name()) == Some(seen))
 }

@@ -1,5 +1,5 @@
-//! Decides when a run is indexed: immediately if it is new or has ended, and once per interval
-//! while it is being logged to.
+//! Decides when a run is indexed: immediately if it is new or has ended, and once per interval, or
+//! per three intervals if its journal is small, while it is being logged to.
 //!
 //! A run that changes constantly would be indexed with every batch of the stream, and each indexing
 //! costs more than the change itself. Therefore a run is indexed only if it has ended, has never
@@ -23,6 +23,14 @@ use mlflow_api::RunId;
 
 /// Default minimum interval between two indexings of a run that is being logged to.
 pub const DEFAULT_INTERVAL: Duration = Duration::from_mins(1);
+
+/// Number of intervals after which a run is packed again whose points are few and which keeps its
+/// mark. Fewer passes cost less, and write fewer and longer segments.
+const LONG_INTERVALS: i64 = 3;
+/// Size of a journal, in bytes, up to which the points of a run are few: three minutes of ten metrics
+/// per second take 20 KB. A request for a run reads its whole journal, so larger journals are packed
+/// after each interval.
+const SMALL_JOURNAL_BYTES: usize = 22 << 10;
 
 /// Maximum number of runs whose rows are cached, which takes a few MB. If a run is evicted, its row
 /// is written once more.
@@ -98,9 +106,14 @@ impl IndexingSchedule {
     }
 
     /// Returns when a run that is indexed now is due again, or `None` if it is indexed on every
-    /// change.
-    pub(crate) fn next(&self, run: &IndexingState) -> Option<i64> {
-        (!run.has_ended && !self.interval.is_zero()).then(|| self.now().saturating_add(self.interval_ms()))
+    /// change. `journal` is the size of the run's journal in bytes, if the run keeps its mark because
+    /// calls rely on it.
+    pub(crate) fn next(&self, run: &IndexingState, journal: Option<usize>) -> Option<i64> {
+        // When calls begin to rely on the mark, it is not known yet how much they log.
+        let is_small = run.due.is_some() && journal.is_some_and(|bytes| bytes <= SMALL_JOURNAL_BYTES);
+        let intervals = if is_small { LONG_INTERVALS } else { 1 };
+        let delay = self.interval_ms().saturating_mul(intervals);
+        (!run.has_ended && !self.interval.is_zero()).then(|| self.now().saturating_add(delay))
     }
 
     /// Returns the time at which a run is due, or `None` if the run has to be indexed now.
@@ -224,6 +237,21 @@ mod tests {
 
         time.store(90, Ordering::Relaxed);
         assert_eq!(names(&schedule.sort(runs.iter().zip(says)).now), ["new", "due", "later", "ended"]);
+    }
+
+    #[test]
+    fn a_small_journal_is_packed_less_often() {
+        let (schedule, _) = clock();
+        let key = at("a").key();
+        let state = |numbers: &[&'static str]| {
+            numbers.iter().fold(table::Item::new(key.clone()), |item, name| item.with(*name, table::number(5)))
+        };
+        let (new, known) = (state(&[]), state(&[entities::attributes::DUE.name()]));
+        let next = |item, journal| schedule.next(&IndexingState::of(item), journal);
+        let [one, three] = [1, 3].map(|intervals| Some(intervals * schedule.interval_ms()));
+        assert_eq!(next(&known, Some(SMALL_JOURNAL_BYTES)), three);
+        assert_eq!(next(&known, Some(SMALL_JOURNAL_BYTES + 1)), one);
+        assert_eq!((next(&known, None), next(&new, Some(0))), (one, one));
     }
 
     #[test]

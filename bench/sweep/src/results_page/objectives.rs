@@ -11,6 +11,11 @@ use crate::indexing_lag::quantile;
 use crate::partitions::PartitionKind;
 use crate::scenario::ScenarioResult;
 
+/// Maximum number of seconds until a change is indexed, or packed if the run is still being logged to. A
+/// run with few points is packed every three minutes, and the tick that requests it comes once a
+/// minute.
+const MAX_INDEXING_SECONDS: f64 = 240.0;
+
 /// Returns the table of objectives, and whether they are met.
 pub(super) fn objectives(measured: &ScenarioResult) -> String {
     let tally = &measured.tally;
@@ -33,9 +38,9 @@ pub(super) fn objectives(measured: &ScenarioResult) -> String {
     if has_runs(measured) {
         let _ = writeln!(
             text,
-            "| a change is indexed within two minutes | {} | {} changes indexed: half of them within {:.0} s, the last after {:.0} s; of {} still \
+            "| a change is indexed or packed within four minutes | {} | {} changes indexed or packed: half of them within {:.0} s, the last after {:.0} s; of {} still \
          waiting at the end, the oldest for {:.0} s |",
-            mark(waits.longest() <= 120.0),
+            mark(waits.longest() <= MAX_INDEXING_SECONDS),
             count_of(waits.indexed.len() as u64),
             quantile(&waits.indexed, 0.5),
             quantile(&waits.indexed, 1.0),

@@ -9,7 +9,7 @@ use mlflow_api::ExperimentId;
 use run_index::ListIdentity;
 use table::{Failure, Item, Result, Table, Write};
 
-use super::indexing_plan::IndexingPlan;
+use super::indexing_plan::{IndexUpdate, IndexingPlan};
 use crate::Indexer;
 use crate::run_ownership;
 
@@ -20,16 +20,17 @@ const CONCURRENCY: usize = 16;
 const ENTRY_BATCH: usize = 25 * CONCURRENCY;
 
 impl Indexer {
-    /// Writes the copies of the runs. Returns the plans, except those for runs that are too large
-    /// for the index.
+    /// Writes the copies of the runs whose plans update the index. Returns the plans, except those
+    /// for runs that are too large for the index.
     pub(super) async fn write_copies(&self, plans: Vec<IndexingPlan>) -> Result<Vec<IndexingPlan>> {
         let written = plans.into_iter().map(|plan| async {
-            self.ownership.begin(&plan.at, &plan.indexed.indexing);
-            match write_copy(&self.table, &plan).await {
+            let Some(index) = &plan.index else { return Ok(Some(plan)) };
+            self.ownership.begin(&plan.at, &index.indexing);
+            match write_copy(&self.table, index).await {
                 Ok(()) => Ok(Some(plan)),
                 Err(Failure::TooLarge) => {
                     // A run that is too large stays marked, so searches read it from its documents.
-                    tracing::warn!(key = ?plan.copy.0.key(), "a run is too large for the index");
+                    tracing::warn!(key = ?index.copy.0.key(), "a run is too large for the index");
                     Ok(None)
                 }
                 Err(failure) => Err(failure),
@@ -43,14 +44,18 @@ impl Indexer {
     /// never missing from it. Gives up if the runs were planned too long ago.
     pub(super) async fn write_entries(&self, plans: &mut [IndexingPlan], planned_at: Moment) -> Result<()> {
         let mut lists: HashMap<ExperimentId, HashSet<ListIdentity>> = HashMap::new();
-        for plan in plans.iter_mut().filter(|plan| !plan.puts.is_empty()) {
-            lists.entry(plan.at.experiment).or_default().extend(std::mem::take(&mut plan.lists));
+        for plan in plans.iter_mut() {
+            let Some(index) = plan.index.as_mut().filter(|index| !index.puts.is_empty()) else { continue };
+            lists.entry(plan.at.experiment).or_default().extend(std::mem::take(&mut index.lists));
         }
         for (experiment, lists) in lists {
             self.directory.enter(&self.table, experiment, lists).await?;
         }
-        let mut puts: Vec<_> = plans.iter_mut().flat_map(|plan| std::mem::take(&mut plan.puts)).collect();
-        let mut deletes: Vec<_> = plans.iter_mut().flat_map(|plan| std::mem::take(&mut plan.deletes)).collect();
+        let (mut puts, mut deletes) = (Vec::new(), Vec::new());
+        for index in plans.iter_mut().filter_map(|plan| plan.index.as_mut()) {
+            puts.append(&mut index.puts);
+            deletes.append(&mut index.deletes);
+        }
         // Neighbors in a list are written together, because a local database then writes the page
         // that contains them only once.
         puts.sort_by_cached_key(Item::key);
@@ -85,7 +90,8 @@ impl Indexer {
         // this write may rely on the mark for some time.
         let closing = self.schedule.closing();
         match self.table.apply(&plan.conclusion(closing)).await {
-            Ok(()) => self.ownership.end(&plan.at),
+            Ok(()) if plan.index.is_some() => self.ownership.end(&plan.at),
+            Ok(()) => {}
             Err(Failure::Refused { .. }) => return Ok(None),
             Err(failure) => return Err(failure),
         }
@@ -100,20 +106,18 @@ impl Indexer {
 
 /// Writes the new copy. If the old copy has another key, deletes it in the same transaction, so
 /// that a run never has two copies.
-async fn write_copy(table: &Table, plan: &IndexingPlan) -> Result<()> {
-    if plan.moved.is_empty() {
-        return match table.put(plan.copy.0.clone(), &plan.condition).await {
+async fn write_copy(table: &Table, index: &IndexUpdate) -> Result<()> {
+    if index.moved.is_empty() {
+        return match table.put(index.copy.0.clone(), &index.condition).await {
             // The copy in the table is the new one, because an earlier attempt wrote it and its
             // response was lost.
-            Err(Failure::Refused { item: Some(found), .. })
-                if found.get(INDEXED) == Some(plan.indexed.indexing.as_str()) =>
-            {
+            Err(Failure::Refused { item: Some(found), .. }) if found.get(INDEXED) == Some(index.indexing.as_str()) => {
                 Ok(())
             }
             written => written,
         };
     }
-    let put = Write::Put(plan.copy.0.clone(), plan.condition.clone());
-    let moved = plan.moved.iter().map(|(key, is_old)| Write::Delete(key.clone(), is_old.clone()));
+    let put = Write::Put(index.copy.0.clone(), index.condition.clone());
+    let moved = index.moved.iter().map(|(key, is_old)| Write::Delete(key.clone(), is_old.clone()));
     table.transact(&std::iter::once(put).chain(moved).collect::<Vec<_>>()).await
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use entities::attributes::{END_TIME, INDEXED, NAME, START_TIME, STATUS};
 use entities::indexed_fields_setting::{IndexedFieldsSetting, to_json};
 use entities::{
-    IndexingResult, MarkOutcome, Reliance, RunCopy, RunLocation, metric_attribute, own_stage, pack_set, unreadable,
+    IndexingResult, IndexingState, MarkOutcome, Reliance, RunCopy, RunLocation, metric_attribute, own_stage, pack_set,
+    unreadable,
 };
 use key_schema::index::{RunsByEnd, RunsByName, RunsByStatus};
 use key_schema::{Ascending, Descending, Key, OwnStage};
@@ -26,6 +27,22 @@ const MAX_UPDATE_METRICS: usize = 60;
 /// The plan for indexing one run.
 pub(super) struct IndexingPlan {
     pub(super) at: RunLocation,
+    /// What is written to the index, or `None` if the run keeps its mark. Searches do not use the
+    /// index for a run with a mark.
+    pub(super) index: Option<IndexUpdate>,
+    /// The result of the indexing. It is recorded in the run's document at the end.
+    pub(super) indexed: IndexingResult,
+    /// Whether calls may rely on the run's mark after this indexing.
+    pub(super) reliance: Reliance,
+    packing: JournalPacking,
+    /// How many times the run's metrics have been packed, including this time.
+    packing_count: i64,
+}
+
+/// The writes that bring the index to the current state of a run.
+pub(super) struct IndexUpdate {
+    /// Name of the indexing, which is also stored in the copy.
+    pub(super) indexing: String,
     pub(super) copy: RunCopy,
     /// Condition for writing the run's copy: the stored copy is still the one that was read.
     pub(super) condition: Condition,
@@ -36,13 +53,6 @@ pub(super) struct IndexingPlan {
     /// The lists that contain the entries in `puts`.
     pub(super) lists: BTreeSet<ListIdentity>,
     pub(super) deletes: Vec<Key>,
-    /// The result of the indexing. It is recorded in the run's document at the end.
-    pub(super) indexed: IndexingResult,
-    /// Whether calls may rely on the run's mark after this indexing.
-    pub(super) reliance: Reliance,
-    packing: JournalPacking,
-    /// How many times the run's metrics have been packed, including this time.
-    packing_count: i64,
 }
 
 impl IndexingPlan {
@@ -70,13 +80,16 @@ impl Indexer {
         setting: &IndexedFieldsSetting,
     ) -> (Option<IndexingPlan>, Option<i64>) {
         let state = run.state();
-        let due = self.schedule.next(&state);
         let leaves_some = packing.as_ref().is_some_and(JournalPacking::has_points_left);
         let mark = if leaves_some {
             MarkOutcome::Stays { closes: false }
         } else {
             state.fate_of_mark(read_at, !run.items.metrics.tails.is_empty())
         };
+        let is_logged_to =
+            !leaves_some && state.reliance == Reliance::Open && mark == MarkOutcome::Stays { closes: false };
+        let journal = is_logged_to.then(|| run.items.metrics.tails.iter().map(Item::size).sum());
+        let due = self.schedule.next(&state, journal);
         let fields = setting.indexed_in(&run.at.experiment);
         let timing = IndexingTime { due, mark, name: RunOwnership::name(self.schedule.now()) };
         let plan = packing.and_then(|packing| {
@@ -116,12 +129,40 @@ fn plan(
     fields: &IndexedFields,
     timing: IndexingTime,
 ) -> mlflow_api::Result<Option<IndexingPlan>> {
-    let ReadRun { at, items, copies } = run;
+    let ReadRun { at, items, .. } = run;
     let state = run.state();
     if !state.is_marked {
         return Ok(None);
     }
     let revision = state.revision.ok_or_else(|| unreadable(&items.run, "the revision of a run"))?;
+    let keeps_mark = matches!(timing.mark, MarkOutcome::Stays { .. });
+    let index = if keeps_mark && !state.is_to_be_rebuilt {
+        None
+    } else {
+        Some(index_update(run, &state, fields, timing.name)?)
+    };
+    let indexing = index.as_ref().map(|index| index.indexing.clone());
+    Ok(Some(IndexingPlan {
+        at: at.clone(),
+        index,
+        indexed: IndexingResult { revision, indexing, due: timing.due, mark: timing.mark },
+        reliance: state.reliance,
+        packing_count: match &packing {
+            JournalPacking::NotDue => items.metrics.packed(),
+            JournalPacking::Done(packed) => packed.times,
+        },
+        packing,
+    }))
+}
+
+/// Returns the writes to the index for a run in this state.
+fn index_update(
+    run: &ReadRun,
+    state: &IndexingState,
+    fields: &IndexedFields,
+    indexing: String,
+) -> mlflow_api::Result<IndexUpdate> {
+    let ReadRun { at, items, copies } = run;
     let wanted = run_entries(at, items, fields)?;
     let was_finished = copies.iter().filter_map(RunCopy::indexing).any(|name| state.indexing == Some(name));
     let (mut held, mut outdated) = (BTreeSet::new(), BTreeSet::new());
@@ -138,7 +179,7 @@ fn plan(
     let puts = wanted.keys.iter().filter(|entry| !is_finished || !held.contains(*entry));
 
     let custom = (*fields != IndexedFields::default()).then(|| to_json(fields));
-    let copy = RunCopy::new(at, items, &wanted.keys)?.of_indexing(&timing.name, &deletes, custom.as_deref());
+    let copy = RunCopy::new(at, items, &wanted.keys)?.of_indexing(&indexing, &deletes, custom.as_deref());
     let copy = RunCopy(listed_copy(copy.0, at, &items.run));
     let key = copy.0.key();
     let is_as_read = |copy: &RunCopy| match copy.indexing() {
@@ -148,22 +189,15 @@ fn plan(
     let (here, elsewhere): (Vec<_>, Vec<_>) = copies.iter().partition(|copy| copy.0.key() == key);
     let condition = here.first().map_or_else(Condition::item_missing, |copy| is_as_read(copy));
     let moved = elsewhere.into_iter().filter_map(|copy| Some((copy.0.key()?, is_as_read(copy)))).collect();
-    Ok(Some(IndexingPlan {
-        at: at.clone(),
+    Ok(IndexUpdate {
+        indexing,
         condition,
         moved,
         puts: puts.map(|entry| Item::new(entry.clone())).collect(),
         lists: wanted.lists,
         deletes,
         copy,
-        indexed: IndexingResult { revision, indexing: timing.name, due: timing.due, mark: timing.mark },
-        reliance: state.reliance,
-        packing_count: match &packing {
-            JournalPacking::NotDue => items.metrics.packed(),
-            JournalPacking::Done(packed) => packed.times,
-        },
-        packing,
-    }))
+    })
 }
 
 /// Adds the copy's keys in the lists by status, name and end time, which contain active runs only.

@@ -19,7 +19,8 @@
 //!
 //! While calls add to a run's journal, the run's mark is kept
 //! ([`MarkOutcome`](entities::MarkOutcome)), because these calls rely on the mark and write nothing
-//! to the document.
+//! to the document. Searches read a run with a mark from its documents, so as long as it is kept,
+//! steps 2 and 3 are omitted.
 
 mod index_writer;
 mod indexing_plan;
@@ -37,8 +38,8 @@ impl Indexer {
     /// keep their mark, and when these runs have to be checked.
     ///
     /// Reading the runs and their copies takes three requests per 100 runs. For each run, there is
-    /// one request to read its journal, those for packing it, one to write the new copy, and one to
-    /// remove the mark. Entries take one request per 25. The first run of an experiment in a
+    /// one request to read its journal, those for packing it, one to write the new copy unless the run
+    /// keeps its mark, and one to update its document. Entries take one request per 25. The first run of an experiment in a
     /// process takes one request for the experiment's directory of lists.
     pub(crate) async fn index_runs(
         &self,

@@ -251,8 +251,9 @@ pub fn marked_item(item: Item, run: &RunId) -> Item {
 pub struct IndexingResult {
     /// Revision that was indexed.
     pub revision: i64,
-    /// Name of this indexing, which is also stored in the copy.
-    pub indexing: String,
+    /// Name of this indexing, which is also stored in the copy. `None` if the index was not updated,
+    /// because the run keeps its mark.
+    pub indexing: Option<String>,
     /// Time in ms when the run is due again. `None` if every change is indexed at once.
     pub due: Option<i64>,
     /// What happens to the mark.
@@ -266,7 +267,11 @@ impl IndexingResult {
     /// announces that calls must stop relying on the mark.
     #[must_use]
     pub fn update(&self, at: &RunLocation, packed: i64, closing: i64) -> Update {
-        let update = Update::new(at.key()).set(INDEXED, text(&self.indexing)).remove(REBUILD).remove(OVERDUE);
+        let update = Update::new(at.key()).remove(OVERDUE);
+        let update = match &self.indexing {
+            Some(indexing) => update.set(INDEXED, text(indexing)).remove(REBUILD),
+            None => update,
+        };
         let update = match self.due {
             Some(due) => update.set(DUE, number(due)),
             None => update.remove(DUE),

@@ -62,7 +62,7 @@ impl Store {
     /// - one update of the document, billed by its size, if `change` is not empty or the call may
     ///   not rely on the run's mark, which leads readers to the journal,
     /// - one request for a row with the names of metrics, the first time that a call repeats a
-    ///   large set of names.
+    ///   set of names whose elements would be large.
     ///
     /// In either case, metrics with ten or more points take one request per 25 segments.
     pub(crate) async fn metrics_log(
