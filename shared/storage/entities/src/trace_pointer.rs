@@ -4,9 +4,8 @@
 use std::collections::HashMap;
 
 use key_schema::{Key, rows};
-use mlflow_api::traces::TraceState;
 use mlflow_api::{ExperimentId, Result, TraceId};
-use table::{Item, Map, Table, map, number, text};
+use table::{Item, Table, number, text};
 
 use crate::attributes::{
     ASSESSMENTS, CLIENT_REQUEST, EDITS, EXPERIMENT, IMPORTED, IN_BLOCK, MARKED_AT, METADATA, SHARD, START_TIME, STATE,
@@ -17,6 +16,9 @@ use crate::trace::{POINTER, StoredTrace};
 use crate::trace_stub::TraceStub;
 use crate::unreadable_item::unreadable;
 
+/// Attributes of every document that a pointer does not have.
+const DOCUMENT_ATTRIBUTES: [&str; 5] =
+    [STATE.name(), TAGS.name(), METADATA.name(), ASSESSMENTS.name(), MARKED_AT.name()];
 /// Value of [`IN_BLOCK`] in the document of a trace that was packed before it was changed.
 const CHANGED: i64 = 2;
 
@@ -34,17 +36,9 @@ impl TracePointer {
     /// document does not overwrite the pointer by mistake.
     #[must_use]
     pub fn item(document: &StoredTrace) -> Item {
-        let empty = || map(Map::new());
-        // The pointer has every attribute that a document must have, because an item that lacks one
-        // of them is unreadable.
         let mut item = Item::new(rows::Trace::key(document.id()))
             .with(EXPERIMENT, text(document.experiment().to_string()))
             .with(START_TIME, number(document.request_time()))
-            .with(STATE, text(TraceState::Unspecified.name()))
-            .with(TAGS, empty())
-            .with(METADATA, empty())
-            .with(ASSESSMENTS, empty())
-            .with(MARKED_AT, number(0))
             .with(EDITS, number(document.edits().saturating_add(1)))
             .with(IN_BLOCK, number(POINTER));
         if document.shard() > 0 {
@@ -158,6 +152,11 @@ impl TraceRow {
         if item.get(IN_BLOCK) == Some(POINTER) {
             return TracePointer::of(&item).map(Self::Pointer).ok_or_else(|| unreadable(&item, "a pointer to a trace"));
         }
+        // The table does not check these attributes, because pointers lack them.
+        let is_whole = DOCUMENT_ATTRIBUTES.iter().all(|name| item.0.contains_key(*name));
+        if !is_whole {
+            return Err(unreadable(&item, "a trace"));
+        }
         StoredTrace::of(item).map(Self::Document)
     }
 }
@@ -194,6 +193,9 @@ pub async fn read_trace_rows(table: &Table, ids: &[&TraceId]) -> Result<HashMap<
 
 #[cfg(test)]
 mod tests {
+    use mlflow_api::traces::TraceState;
+    use table::{Map, map};
+
     use super::*;
 
     fn document() -> StoredTrace {
@@ -223,5 +225,15 @@ mod tests {
         let later = StoredTrace::of(document.item().clone().with(EDITS, number(42))).unwrap();
         assert_eq!(pointer.resolve(&later), None);
         assert!(StoredTrace::of(item).is_err(), "a pointer is not a document");
+    }
+
+    #[test]
+    fn a_document_without_one_of_its_attributes_is_unreadable() {
+        assert!(TraceRow::of(document().item().clone()).is_ok());
+        for name in DOCUMENT_ATTRIBUTES {
+            let mut item = document().item().clone();
+            item.0.remove(name);
+            assert!(TraceRow::of(item).is_err(), "{name}");
+        }
     }
 }

@@ -26,8 +26,8 @@ impl TraceStub {
     #[must_use]
     pub fn item(trace: &TraceId, run: &str, experiment: ExperimentId, edits: i64, expires: i64) -> Item {
         let empty = || map(Map::new());
-        // The stub has every attribute that a document must have, because an item that lacks one of
-        // them is unreadable.
+        // The stub has every attribute of a document, because earlier versions cannot read an item that
+        // lacks one of them.
         Item::new(rows::Trace::key(trace))
             .with(EXPERIMENT, text(experiment.to_string()))
             .with(START_TIME, number(0))
