@@ -22,6 +22,7 @@ COUNTS = {
     "ten spans one by one, each with tokens, by OTLP": 10,
     "a trace of ten spans and 5 KB": 2,
     "a trace of ten spans and 5 KB with a client request ID": 2,
+    "a run of 4 tags, 5 params, and a batch of 10 metrics every second for five minutes": 307,
     "a job of 10,000 steps of 100 metrics, one per call (120 steps, times 83.33)": 1_000_000,
     "a job of 10,000 steps of 100 metrics in batches (1,200 steps, times 8.33)": 10_000,
 }

@@ -60,9 +60,8 @@ def busy_hour(model: Model, rows: list[Row]) -> Load:
                 made += count * times
                 ms += model.ms(row.cold, row.bucket, count) * times
     runs = team["runs"] * a_second
-    [batches] = [one["times"] for one in plan["run"]["calls"] if one["row"].startswith("log_batch of all 10")]
     # A run logs a batch per second.
-    return Load(team["people"], made, writes, reads, ms / 1000, runs, runs * batches)
+    return Load(team["people"], made, writes, reads, ms / 1000, runs, runs * plan["run"]["batches"])
 
 
 def limits(model: Model, rows: list[Row], scale: str) -> list[Limit]:

@@ -71,7 +71,6 @@ similar call shortly before reads less ([all calls](#a-million-of-each-call)).
 def _teams(model: Model, three: list[Team]) -> str:
     plan = data("teams.json")
     run = plan["run"]
-    batches = sum(one["times"] for one in run["calls"] if one["row"].startswith("log_batch of all 10"))
     kinds = list(three[0].ours)
     server_kinds = list(three[0].server)
     rows = [
@@ -102,7 +101,7 @@ the spans of old traces are in the bucket, it saves money only for tables that s
 of the teams are assumed, and so are the requests of each of them:
 
 {parts}
-A run logs {batches} batches of 10 metrics, one per second, and {run["files"]} files of {run["bytes of a file"] // 1000} KB through the server. Its indexing is included. The UI is used by users who have signed in.
+A run logs {run["batches"]} batches of 10 metrics, one per second, and {run["files"]} files of {run["bytes of a file"] // 1000} KB through the server. Its indexing is included. The UI is used by users who have signed in.
 Models and other large files are additional, at {price(model.price("bucket"))} per GB and month on both sides.
 
 The server that is always on is an **estimate**, for components that seem adequate but were not tested:

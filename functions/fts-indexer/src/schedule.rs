@@ -27,10 +27,10 @@ pub const DEFAULT_INTERVAL: Duration = Duration::from_mins(1);
 /// Number of intervals after which a run is packed again whose points are few and which keeps its
 /// mark. Fewer passes cost less, and write fewer and longer segments.
 const LONG_INTERVALS: i64 = 3;
-/// Size of a journal, in bytes, up to which the points of a run are few: three minutes of ten metrics
-/// per second take 20 KB. A request for a run reads its whole journal, so larger journals are packed
+/// Size of a journal, in bytes, up to which the points of a run are few: a minute of ten metrics
+/// per second takes 7 KB. A request for a run reads its whole journal, so larger journals are packed
 /// after each interval.
-const SMALL_JOURNAL_BYTES: usize = 22 << 10;
+const SMALL_JOURNAL_BYTES: usize = 12 << 10;
 
 /// Maximum number of runs whose rows are cached, which takes a few MB. If a run is evicted, its row
 /// is written once more.

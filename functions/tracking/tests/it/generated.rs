@@ -45,6 +45,7 @@ const SECTIONS: &[LedgerSection] = &[
     LedgerSection::Short(|ledger| Box::pin(metrics::measure(ledger))),
     LedgerSection::Short(|ledger| Box::pin(steady_logging::measure(ledger))),
     LedgerSection::LongRest(|ledger| Box::pin(steady_logging::measure_wide(ledger))),
+    LedgerSection::Short(|ledger| Box::pin(steady_logging::measure_whole(ledger))),
     LedgerSection::Long(|ledger| Box::pin(steady_logging::measure_many_calls(ledger))),
     LedgerSection::Short(|ledger| Box::pin(inputs::measure(ledger))),
     LedgerSection::Short(|ledger| Box::pin(logged_models::measure(ledger))),
