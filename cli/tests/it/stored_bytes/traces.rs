@@ -76,7 +76,7 @@ async fn measure(site: &TestEnvironment, archive: &MemoryArchive, traces: u32) -
     })
     .await;
     Measured {
-        kinds: totals.0.into_iter().map(|(kind, bytes)| (kind, mean(bytes, traces))).collect(),
+        kinds: totals.0.into_iter().map(|(kind, total)| (kind, mean(total.bytes, traces))).collect(),
         archive: mean(archive.bytes(), traces),
     }
 }
