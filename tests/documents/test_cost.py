@@ -18,6 +18,7 @@ from tools.cost.lines import Line, around_fields, bill, recorded
 from tools.cost.lines import read as read_lines
 from tools.cost.lines import write as write_lines
 from tools.cost.model import MILLION, Model, data
+from tools.cost.stored import stored, stored_run
 from tools.cost.teams import find, teams
 from tools.cost.write import PAGE, REPOSITORY, read, written
 
@@ -109,14 +110,37 @@ def test_what_is_taken_from_benchmarks_is_near_them(model: Model) -> None:
     kilobytes = re.search(r"^- ([\d.]+) KB per run on disk", page, re.MULTILINE)
     stock = re.search(r"^\| log-batch, 100 metrics at a step \| (\d+) \|", page, re.MULTILINE)
     assert kilobytes and stock
-    assert model.assumed("bytes of a run") == pytest.approx(float(kilobytes[1]) * 1000, rel=0.2)
+    assert model.assumed("database: bytes of a run") == pytest.approx(float(kilobytes[1]) * 1000, rel=0.2)
     assert model.assumed("calls of a core") == pytest.approx(float(stock[1]), rel=0.2)
 
 
-def test_what_is_taken_from_capacity_pages_is_near_them(model: Model) -> None:
+def test_stored_runs_are_those_of_the_plan() -> None:
+    """The page of stored bytes measures runs with as many points as those of the teams."""
+    page = (REPOSITORY / "docs/reference/stored-bytes.md").read_text("utf-8")
+    run = stored_run()
+    [whole] = re.findall(r"^\| \*\*table and indexes\*\* \| \d+ \| (\d+) \|$", page, re.MULTILINE)
+    assert run.size(data("teams.json")["run"]["points"]) == pytest.approx(float(whole), rel=0.01)
+
+
+def test_stored_points_have_about_the_bytes_that_reading_them_takes() -> None:
     points = find(_ROWS, {"page": "capacity.md", "section": "Large runs: long params, and a million points of one metric", "row": "the whole history of 1,000,000 points"})
-    # A read unit is 4 KB. Repeated values take less space than others.
-    assert points.cold.reads * 4096 / MILLION < model.assumed("bytes of a point") < 2 * points.cold.reads * 4096 / MILLION
+    # A read unit is 4 KB. Points of long histories are in larger segments, which take less space.
+    assert points.cold.reads * 4096 / MILLION < stored_run().point < 2 * points.cold.reads * 4096 / MILLION
+
+
+def test_the_database_of_the_server_has_bytes_of_its_own(model: Model) -> None:
+    """Checks that the stack's bill follows from the measured bytes, and the server's from the assumed
+    ones.
+    """
+    before = teams(model, _ROWS)[-1]
+    model.assumptions["database: bytes of a run"] = {"value": 50_000}
+    after = teams(model, _ROWS)[-1]
+    assert after.server["database"] > before.server["database"]
+    assert after.ours == before.ours
+    plan = data("teams.json")
+    runs = plan["months"] * before.runs * stored_run().size(plan["run"]["points"])
+    traces = before.traces * (stored()["packed"].table + (plan["months"] - 1) * stored()["archived"].table)
+    assert before.ours["table: storage and recovery"] == pytest.approx(model.kept(runs + traces))
 
 
 def _changed(tmp_path: Path, old: str, new: str) -> Model:

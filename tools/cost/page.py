@@ -95,7 +95,7 @@ def _teams(model: Model, three: list[Team]) -> str:
 
 {_table(("", *(f"{team.people:,} people" for team in three)), rows)}
 The month is the {_ordinal(plan["months"])}: storage includes the data of all {plan["months"]} months, because nothing is removed by default. The spans of
-traces older than a month are in the bucket, as by default ([bytes of traces](stored-bytes.md)). Traces can have a shorter retention ([operator guide](../guide/operate.md#trace-retention)). The last two rows are what the parameter
+traces older than a month are in the bucket, as by default. The [bytes of runs and traces](stored-bytes.md) are measured. Traces can have a shorter retention ([operator guide](../guide/operate.md#trace-retention)). The last two rows are what the parameter
 [`TableClass`](../guide/deploy.md#the-stack) changes: storage of the table costs {1 - model.price("infrequent table") / model.price("table"):.0%} less, and reads and writes {model.price("infrequent writes") / model.price("writes") - 1:.0%} more. Because
 the spans of old traces are in the bucket, it saves money only for tables that store more per request than those of these teams. The numbers of runs, traces and calls
 of the teams are assumed, and so are the requests of each of them:

@@ -1,4 +1,6 @@
-"""Reads the bytes of stored traces from `docs/reference/stored-bytes.md`, which tests generate."""
+"""Reads the bytes of stored traces and runs from `docs/reference/stored-bytes.md`, which tests
+generate.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +17,38 @@ class Stored:
     archive: float
 
 
+@dataclass(frozen=True)
+class StoredRun:
+    """Mean bytes of a run in the table and its indexes."""
+
+    #: Bytes of the measured run without the segments of its metrics.
+    base: float
+    #: Bytes of a metric's point in segments.
+    point: float
+
+    def size(self, points: int) -> float:
+        """Returns the bytes of a run that differs from the measured one in its number of points."""
+        return self.base + points * self.point
+
+
 def stored(page: Path = PAGE) -> dict[str, Stored]:
     """Returns the bytes of a trace that is not packed, packed, and archived."""
-    cells = {}
+    rows = _rows(page)
+    pairs = zip(rows["**table**"], rows["**archive** (`.archive/` in the bucket)"], strict=True)
+    return {state: Stored(*pair) for state, pair in zip(_STATES, pairs, strict=True)}
+
+
+def stored_run(page: Path = PAGE) -> StoredRun:
+    """Returns the bytes of a finished run."""
+    rows = _rows(page)
+    return StoredRun(rows["**table and indexes**"][-1] - rows["segments (`MHIST#`)"][-1], *rows["**a point**, in segments"])
+
+
+def _rows(page: Path) -> dict[str, list[float]]:
+    """Returns the figures of each row of the page's tables, by the text of its first cell."""
+    rows = {}
     for line in page.read_text("utf-8").splitlines():
-        name, *values = [cell.strip() for cell in line.strip("|").split("|")]
-        if name.startswith("**"):
-            cells[name.split("**")[1]] = [float(value) for value in values]
-    return {state: Stored(*pair) for state, pair in zip(_STATES, zip(cells["table"], cells["archive"], strict=True), strict=True)}
+        if line.startswith("| ") and not line.startswith("| bytes "):
+            name, *values = [cell.strip() for cell in line.strip("|").split("|")]
+            rows[name] = [float(value) for value in values if value]
+    return rows

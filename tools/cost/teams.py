@@ -8,7 +8,7 @@ from tools.cost.calls import calls, cost, with_indexer
 from tools.cost.capacity import Row
 from tools.cost.model import GB, MILLION, Cost, Model, data
 from tools.cost.stack import HOURS
-from tools.cost.stored import stored
+from tools.cost.stored import stored, stored_run
 
 #: Dollars by category.
 Bill = dict[str, float]
@@ -88,14 +88,14 @@ def _bills(model: Model, rows: list[Row], plan: dict[str, Any], team: dict[str, 
     """
     total, count = asked.cost, asked.calls
     months, run = plan["months"], plan["run"]
-    a_run = model.assumed("bytes of a run") + run["points"] * model.assumed("bytes of a point")
-    runs = months * team["runs"] * a_run
+    runs = months * team["runs"]
     recent = min(trace_months, plan["trace"]["months before archiving"])
     old = (trace_months - recent) * team["traces"]
     bytes_ = stored()
-    size = runs + recent * team["traces"] * bytes_["packed"].table + old * bytes_["archived"].table
-    database = runs + trace_months * team["traces"] * model.assumed("bytes of a trace")
-    kept = months * team["runs"] * run["files"] * run["bytes of a file"] + old * bytes_["archived"].archive
+    size = runs * stored_run().size(run["points"]) + recent * team["traces"] * bytes_["packed"].table + old * bytes_["archived"].table
+    in_database = model.assumed("database: bytes of a run") + run["points"] * model.assumed("database: bytes of a point")
+    database = runs * in_database + trace_months * team["traces"] * model.assumed("database: bytes of a trace")
+    kept = runs * run["files"] * run["bytes of a file"] + old * bytes_["archived"].archive
     files = kept / GB * model.price("bucket")
     archiving = Cost()
     if old:
