@@ -112,8 +112,12 @@ async fn read_version(
     trace: &StoredTrace,
     turn: &LargeTraceTurn,
 ) -> Result<Option<TraceSpans>> {
+    // These items are read before the block, because the packer moves their spans into the block. In the
+    // opposite order, spans that are moved between the two reads would be missed.
+    let mut items = SpanItems::of(trace.experiment(), trace.id());
+    items.read_on(table, LARGE_PACKED_BYTES).await?;
     let Some(packed) = read_spans_in_block(table, archive, trace).await? else { return Ok(None) };
-    let spans = read_own_spans(table, trace, packed, turn).await?;
+    let spans = read_own_spans(table, trace, items, packed, turn).await?;
     if may_be_packed(trace) {
         let row = read_trace_rows(table, &[trace.id()]).await?.remove(trace.id());
         let is_unpacked = match row {
@@ -146,15 +150,16 @@ fn may_be_packed(trace: &StoredTrace) -> bool {
     !trace.has_packed_spans() && trace.marked_at() <= now_ms().saturating_sub(QUIET_MARK_AGE - MAX_RELIABLE_MARK_AGE)
 }
 
-/// Reads the spans that are stored with a trace, and joins them with those from its block.
+/// Reads the spans that are stored with a trace, and joins them with those from its block. `items` are
+/// those that were read up to the size of a large trace.
 async fn read_own_spans(
     table: &Table,
     trace: &StoredTrace,
+    items: SpanItems,
     packed: Vec<Span>,
     turn: &LargeTraceTurn,
 ) -> Result<TraceSpans> {
-    let mut items = SpanItems::of(trace.experiment(), trace.id());
-    let mut packed = packed;
+    let (mut items, mut packed) = (items, packed);
     if items.read_on(table, LARGE_PACKED_BYTES).await? {
         let (spans, read) = unpacked(items, packed, LARGE_UNPACKED_BYTES).await?;
         match spans {
