@@ -1,6 +1,5 @@
 //! Conditional updates of a trace's document.
 
-use access::Granted;
 use entities::{StoredTrace, TraceItem, TraceStub, issue_count_writes};
 use key_schema::rows;
 use mlflow_api::{Error, ErrorCode, Result, TraceId};
@@ -32,9 +31,9 @@ pub(super) enum KnownDocument {
 }
 
 impl KnownDocument {
-    /// Returns the state of a trace that the scope of this request has read.
-    pub(super) fn granted(trace: &Granted<StoredTrace>) -> Self {
-        Self::Read(Some(TraceItem::Trace((**trace).clone())))
+    /// Returns the state of a trace that this request has read.
+    pub(super) fn current(trace: &StoredTrace) -> Self {
+        Self::Read(Some(TraceItem::Trace(trace.clone())))
     }
 }
 

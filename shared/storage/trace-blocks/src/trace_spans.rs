@@ -20,7 +20,7 @@ use crate::block::failed;
 use crate::block_reader::read_packed_spans;
 use crate::protocol_times::{MAX_RELIABLE_MARK_AGE, QUIET_MARK_AGE};
 use crate::trace_key::{TraceKey, TracePartition};
-use crate::trace_reader::{MAX_ATTEMPTS, read_trace_item};
+use crate::trace_reader::{MAX_ATTEMPTS, ReadTrace, read_trace_item};
 
 /// The spans of one trace.
 #[derive(Debug, Default)]
@@ -102,6 +102,32 @@ pub async fn read_trace_spans(
         trace = now;
     }
     Err(Error::internal(format!("the spans of trace {} are not where its document says", trace.id())))
+}
+
+/// Reads the spans of a trace that [`read_block_spans`](crate::read_block_spans) has not returned for the
+/// trace's block: the trace is not packed, its spans are too large for a block, or they were moved since
+/// the block was read. Takes as many requests as [`read_trace_spans`], or one, and one more per MB, if
+/// they are too large for a block.
+///
+/// # Errors
+/// Returns the errors of [`read_trace_spans`].
+pub async fn read_remaining_spans(
+    table: &Table,
+    archive: &Archive,
+    trace: &ReadTrace,
+    turn: &LargeTraceTurn,
+) -> Result<TraceSpans> {
+    let ReadTrace { document, block } = trace;
+    if let Some(block) = block
+        && block.has_spans_of(&TraceKey::of(document))? == Some(false)
+    {
+        let items = SpanItems::of(document.experiment(), document.id());
+        let spans = read_own_spans(table, document, items, Vec::new(), turn).await?;
+        if !spans.is_empty() {
+            return Ok(spans);
+        }
+    }
+    read_trace_spans(table, archive, document, turn).await
 }
 
 /// Reads the spans of a trace in this version. Returns `None` if the version is not current any
