@@ -2,6 +2,7 @@
 //! rewrites it. A call that exceeds its budget fails the test.
 
 mod packed_searches;
+mod packed_traces;
 mod whole_traces;
 
 use std::ops::RangeInclusive;
@@ -43,6 +44,7 @@ const SECTIONS: &[LedgerSection] = &[
     LedgerSection::Short(|ledger| Box::pin(writes(ledger))),
     LedgerSection::Short(|ledger| Box::pin(whole_traces::all_in(ledger))),
     LedgerSection::Short(|ledger| Box::pin(reads(ledger))),
+    LedgerSection::Short(|ledger| Box::pin(packed_traces::all(ledger))),
     LedgerSection::Long(|ledger| Box::pin(while_time_stands_still(searches(ledger)))),
     LedgerSection::Long(|ledger| Box::pin(while_time_stands_still(packed_searches::searches(ledger)))),
     // This section does not measure packing separately, because `whole::all_in` packs equally many

@@ -116,7 +116,7 @@ async fn by_hour(store: &Store, experiment: ExperimentId, metric: &str, aggregat
 
 /// Writes a thousand traces, numbered from `first`, with their spans and with marks that are old
 /// enough to be packed.
-async fn put_unpacked(bench: &MeteredProcesses<Indexer>, document: &Item, first: u32) -> TracePartition {
+pub(crate) async fn put_unpacked(bench: &MeteredProcesses<Indexer>, document: &Item, first: u32) -> TracePartition {
     let mut items = Vec::new();
     for number_of in first..first + 1_000 {
         let trace = like(document, number_of);
@@ -177,7 +177,7 @@ fn indexer(table: Table) -> Indexer {
 }
 
 /// Creates a table with one trace, and a packer for it. Also returns the trace's document.
-async fn packer(request: Option<&str>) -> (MeteredProcesses<Indexer>, Item) {
+pub(crate) async fn packer(request: Option<&str>) -> (MeteredProcesses<Indexer>, Item) {
     let (store, experiment) = super::bench().await;
     export(&store.store, experiment, 1, 0..10).await;
     start(&store.store, experiment, 1, request).await;
@@ -186,7 +186,7 @@ async fn packer(request: Option<&str>) -> (MeteredProcesses<Indexer>, Item) {
 }
 
 /// Delivers a stream record that requests a partition to be packed.
-async fn pack_now(indexer: &Indexer, partition: &TracePartition) {
+pub(crate) async fn pack_now(indexer: &Indexer, partition: &TracePartition) {
     let key = partition.packing_key();
     let record = json!({
         "eventName": "INSERT",
@@ -199,7 +199,7 @@ async fn pack_now(indexer: &Indexer, partition: &TracePartition) {
     assert!(indexer.handle(StreamBatch { records: vec![record] }).await.batch_item_failures.is_empty());
 }
 
-async fn check_all_packed(bench: &MeteredProcesses<Indexer>, partition: &TracePartition) {
+pub(crate) async fn check_all_packed(bench: &MeteredProcesses<Indexer>, partition: &TracePartition) {
     let (blocks, _) = read_blocks(bench.table(), partition, None, usize::MAX).await.unwrap();
     assert_eq!(blocks.iter().map(Block::count).sum::<usize>(), 1_000);
 }
