@@ -23,7 +23,7 @@ _FLOORS = (
     ("cli", "bench"),
 )
 #: Maximum number of crates in a chain of dependent libraries.
-_LONGEST_CHAIN = 11
+_LONGEST_CHAIN = 10
 #: Maximum number of packages in the workspace that are not functions. Each domain adds a function.
 _MOST_PACKAGES = 29
 #: Functions that add entries to the index of runs. Only one indexer may process a run at a time

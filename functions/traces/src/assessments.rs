@@ -81,7 +81,7 @@ impl Endpoint for Get {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<AssessmentResponse> {
-        let (id, assessment) = store.assessment_get(&scope.trace(&self.0.trace)?, &self.0.id)?;
+        let (id, assessment) = store.assessment_get(&scope.trace(&self.0.trace)?, &self.0.id).await?;
         Ok(AssessmentResponse { assessment: assessment.json(&self.0.trace, &id) })
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use access::{Action, Granted, Needs, Resource, Scope, Target};
-use entities::StoredTrace;
+use entities::{LocatedTrace, StoredTrace};
 use mlflow_api::requests::traces as message;
 use mlflow_api::traces::{
     BatchGetTraceInfosResponse, BatchGetTracesResponse, TraceInfo, TraceInfoV2Response, TraceResponse,
@@ -55,8 +55,9 @@ impl Endpoint for GetInfo {
         read_needs(&self.0)
     }
 
-    async fn act(self, scope: &Scope, _: &Store) -> Result<TraceResponse> {
-        Ok(TraceResponse::without_spans(&visible_info(scope, scope.trace(&self.0)?.info()?)))
+    async fn act(self, scope: &Scope, store: &Store) -> Result<TraceResponse> {
+        let trace = store.trace_document(&scope.trace(&self.0)?).await?;
+        Ok(TraceResponse::without_spans(&visible_info(scope, trace.info()?)))
     }
 }
 
@@ -74,8 +75,9 @@ impl Endpoint for GetInfoV2 {
         read_needs(&self.0)
     }
 
-    async fn act(self, scope: &Scope, _: &Store) -> Result<TraceInfoV2Response> {
-        Ok(TraceInfoV2Response { trace_info: visible_info(scope, scope.trace(&self.0)?.info()?).json_v2() })
+    async fn act(self, scope: &Scope, store: &Store) -> Result<TraceInfoV2Response> {
+        let trace = store.trace_document(&scope.trace(&self.0)?).await?;
+        Ok(TraceInfoV2Response { trace_info: visible_info(scope, trace.info()?).json_v2() })
     }
 }
 
@@ -105,7 +107,9 @@ impl Endpoint for Get {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<TraceResponse> {
-        let trace = scope.known_trace(&self.trace)?.ok_or_else(|| trace_not_found(self.trace.as_str()))?;
+        let missing = || trace_not_found(self.trace.as_str());
+        let trace = scope.known_trace(&self.trace)?.ok_or_else(missing)?;
+        let trace = store.trace_with_block(&trace).await?.ok_or_else(missing)?;
         let mut whole = store.trace_get(&trace, self.allow_partial).await?;
         whole.info = visible_info(scope, whole.info);
         Ok(TraceResponse { trace: whole.parts()? })
@@ -139,8 +143,8 @@ impl RequestedTraces {
         with_traces(needs, traces())
     }
 
-    fn found(&self, scope: &Scope) -> Result<Vec<Granted<StoredTrace>>> {
-        let passes = |trace: &StoredTrace| {
+    fn found(&self, scope: &Scope) -> Result<Vec<Granted<LocatedTrace>>> {
+        let passes = |trace: &LocatedTrace| {
             self.experiments.as_ref().is_none_or(|experiments| experiments.contains(&trace.experiment()))
         };
         let mut found = Vec::new();
@@ -167,7 +171,6 @@ impl Endpoint for BatchGet {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<BatchGetTracesResponse> {
         let found = self.0.found(scope)?;
-        let found: Vec<_> = found.iter().map(|trace| &**trace).collect();
         let traces = store.trace_get_many(&found, |info| visible_info(scope, info)).await?;
         Ok(BatchGetTracesResponse { traces })
     }
@@ -187,9 +190,10 @@ impl Endpoint for BatchGetInfos {
         self.0.needs()
     }
 
-    async fn act(self, scope: &Scope, _: &Store) -> Result<BatchGetTraceInfosResponse> {
-        let info = |trace: &Granted<StoredTrace>| Ok(visible_info(scope, trace.info()?).json());
-        let infos = self.0.found(scope)?.iter().map(info).collect::<Result<_>>()?;
+    async fn act(self, scope: &Scope, store: &Store) -> Result<BatchGetTraceInfosResponse> {
+        let found = store.located_documents(&self.0.found(scope)?).await?;
+        let info = |trace: &StoredTrace| Ok(visible_info(scope, trace.info()?).json());
+        let infos = found.iter().map(info).collect::<Result<_>>()?;
         Ok(BatchGetTraceInfosResponse { trace_infos: infos })
     }
 }

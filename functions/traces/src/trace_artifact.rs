@@ -41,8 +41,10 @@ impl Endpoint for Get {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<EndpointResponse> {
-        let trace = scope.known_trace(&self.trace)?.ok_or_else(|| trace_not_found(self.trace.as_str()))?;
-        let info = trace.info()?;
+        let missing = || trace_not_found(self.trace.as_str());
+        let trace = scope.known_trace(&self.trace)?.ok_or_else(missing)?;
+        let trace = store.trace_with_block(&trace).await?.ok_or_else(missing)?;
+        let info = trace.document.info()?;
         if let Some(attachment) = self.attachment {
             return send_attachment(store, &info, &attachment).await;
         }

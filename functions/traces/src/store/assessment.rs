@@ -1,7 +1,7 @@
 //! Storage of assessments, which are part of a trace's document.
 
 use access::Granted;
-use entities::{StoredTrace, now_ms};
+use entities::{LocatedTrace, StoredTrace, now_ms};
 use mlflow_api::assessments::{Assessment, AssessmentChange};
 use mlflow_api::{AssessmentId, Error, ErrorCode, Result, TraceId};
 
@@ -95,48 +95,49 @@ impl DocumentChange for Delete<'_> {
 impl Store {
     /// Adds an assessment to a trace, under an id that the client or the endpoint has chosen, and
     /// returns it as stored. Takes one request, or two if the trace's mark is more than a minute
-    /// old.
+    /// old, or three if the trace is packed.
     pub async fn assessment_create(
         &self,
-        trace: &Granted<StoredTrace>,
+        trace: &Granted<LocatedTrace>,
         id: &AssessmentId,
         assessment: &Assessment,
     ) -> Result<Assessment> {
-        let create = Create { trace, id, assessment };
-        let written = self.trace_change(trace.id(), KnownDocument::granted(trace), Vec::new(), &create).await?;
+        let trace = self.trace_document(trace).await?;
+        let create = Create { trace: &trace, id, assessment };
+        let written = self.trace_change(trace.id(), KnownDocument::current(&trace), Vec::new(), &create).await?;
         written.assessment(id)?.ok_or_else(|| no_assessment(trace.id(), id.as_str()))
     }
 
-    /// Returns an assessment of a trace. Takes no request.
-    pub fn assessment_get(&self, trace: &Granted<StoredTrace>, id: &str) -> Result<(AssessmentId, Assessment)> {
+    /// Returns an assessment of a trace. Takes no request, or one if the trace is packed.
+    pub async fn assessment_get(&self, trace: &Granted<LocatedTrace>, id: &str) -> Result<(AssessmentId, Assessment)> {
         let missing = || no_assessment(trace.id(), id);
         let id = AssessmentId::parse(id).ok_or_else(missing)?;
-        let assessment = trace.assessment(&id)?.ok_or_else(missing)?;
+        let assessment = self.trace_document(trace).await?.assessment(&id)?.ok_or_else(missing)?;
         Ok((id, assessment))
     }
 
-    /// Changes an assessment. Takes one request, or two if the trace's mark is more than a minute
-    /// old.
+    /// Changes an assessment. Takes as many requests as [`Store::assessment_create`].
     pub async fn assessment_update(
         &self,
-        trace: &Granted<StoredTrace>,
+        trace: &Granted<LocatedTrace>,
         id: &str,
         change: AssessmentChange,
     ) -> Result<(AssessmentId, Assessment)> {
         let id = AssessmentId::parse(id).ok_or_else(|| no_assessment(trace.id(), id))?;
-        let modify = Modify { trace, id: &id, change, now: now_ms() };
-        let written = self.trace_change(trace.id(), KnownDocument::granted(trace), Vec::new(), &modify).await?;
+        let trace = self.trace_document(trace).await?;
+        let modify = Modify { trace: &trace, id: &id, change, now: now_ms() };
+        let written = self.trace_change(trace.id(), KnownDocument::current(&trace), Vec::new(), &modify).await?;
         let assessment = written.assessment(&id)?.ok_or_else(|| no_assessment(trace.id(), id.as_str()))?;
         Ok((id, assessment))
     }
 
     /// Deletes an assessment if it exists. If it overrides another assessment, the other one
-    /// becomes valid again. Takes one request, or two if the trace's mark is more than a minute
-    /// old.
-    pub async fn assessment_delete(&self, trace: &Granted<StoredTrace>, id: &str) -> Result<()> {
+    /// becomes valid again. Takes as many requests as [`Store::assessment_create`].
+    pub async fn assessment_delete(&self, trace: &Granted<LocatedTrace>, id: &str) -> Result<()> {
         let Some(id) = AssessmentId::parse(id) else { return Ok(()) };
-        let delete = Delete { trace, id: &id };
-        self.trace_change(trace.id(), KnownDocument::granted(trace), Vec::new(), &delete).await?;
+        let trace = self.trace_document(trace).await?;
+        let delete = Delete { trace: &trace, id: &id };
+        self.trace_change(trace.id(), KnownDocument::current(&trace), Vec::new(), &delete).await?;
         Ok(())
     }
 }

@@ -1,6 +1,5 @@
 //! Conditional updates of a trace's document.
 
-use access::Granted;
 use entities::{StoredTrace, TraceItem, TraceStub, issue_count_writes};
 use key_schema::rows;
 use mlflow_api::{Error, ErrorCode, Result, TraceId};
@@ -32,9 +31,9 @@ pub(super) enum KnownDocument {
 }
 
 impl KnownDocument {
-    /// Returns the state of a trace that the scope of this request has read.
-    pub(super) fn granted(trace: &Granted<StoredTrace>) -> Self {
-        Self::Read(Some(TraceItem::Trace((**trace).clone())))
+    /// Returns the state of a trace that this request has read.
+    pub(super) fn current(trace: &StoredTrace) -> Self {
+        Self::Read(Some(TraceItem::Trace(trace.clone())))
     }
 }
 
@@ -57,8 +56,10 @@ pub(super) trait DocumentChange: Sync {
         false
     }
 
-    /// Returns whether this request has written spans of the trace. If so, the trace's mark is
-    /// renewed even if the document does not change.
+    /// Returns whether this request has written spans of the trace. If so, the document is written
+    /// even if nothing else changes. A packer that has not read the spans then fails to replace the
+    /// document by a pointer, so readers find all spans of a trace with a pointer in its block. An
+    /// archiver that has not read the spans fails to change the document, too.
     fn brings_spans(&self) -> bool {
         false
     }
@@ -78,9 +79,9 @@ impl Store {
     /// Changes a trace's document, given the state of the document that is known, and the marks
     /// that this request has written for the trace. Takes one request if the known state is current
     /// and no other request changes the document. Takes one more in each of these cases: the cached
-    /// state already includes the change; the trace was linked to a run before it arrived; marks
-    /// have to be written, because the trace's mark is more than a minute old or the trace's time
-    /// changes; a mark was written for spans that do not change the document.
+    /// state already includes a change without spans; the trace was linked to a run before it arrived;
+    /// marks have to be written, because the trace's mark is more than a minute old or the trace's time
+    /// changes.
     pub(super) async fn trace_change(
         &self,
         trace: &TraceId,
@@ -93,12 +94,12 @@ impl Store {
             KnownDocument::Cached(stored) => ((stored, None), false),
         };
         let mut marked = marked;
-        let mut is_confirmed = false;
         let mut attempts = self.table.attempts("a trace");
         loop {
             attempts.next().await?;
             let planned = change.plan(self, stored.as_ref()).await;
-            let changes = planned.as_ref().is_ok_and(|draft| stored.is_none() || draft.is_changed());
+            let is_to_write = |draft: &TraceDraft| change.brings_spans() || draft.is_changed();
+            let changes = planned.as_ref().is_ok_and(|draft| stored.is_none() || is_to_write(draft));
             if !changes && !is_read {
                 // According to the cached document, there is nothing to do or the change is
                 // rejected. The document is read again, because it may have been changed or deleted
@@ -112,15 +113,7 @@ impl Store {
             if let Some(awaited) = &awaited {
                 draft.take_links(awaited);
             }
-            if let Some(unchanged) = stored.as_ref().filter(|_| !draft.is_changed()) {
-                if change.brings_spans() && !is_confirmed && self.trace_keep_marks(&draft, &mut marked).await?.is_some()
-                {
-                    // The trace may have been archived before the mark was written, and its spans
-                    // may have been deleted. Once the mark is written, it is not archived.
-                    (stored, awaited) = parts(read_trace_item(&self.table, trace).await?);
-                    is_confirmed = true;
-                    continue;
-                }
+            if let Some(unchanged) = stored.as_ref().filter(|_| !is_to_write(&draft)) {
                 return Ok(unchanged.clone());
             }
             if draft.size() > MAX_DOCUMENT_BYTES && draft.grows() && !change.is_servers() {
@@ -156,8 +149,10 @@ impl Store {
     /// which costs twice the write units if a number changes.
     async fn trace_put(&self, item: Item, condition: Condition, counts: Vec<Write>) -> Result<Option<Option<Item>>> {
         if counts.is_empty() {
-            return match self.table.put(item, &condition).await {
+            return match self.table.put(item.clone(), &condition).await {
                 Ok(()) => Ok(None),
+                // An earlier attempt, whose response was lost, has written the document.
+                Err(Failure::Refused { item: Some(found), after_lost_answer: true }) if found == item => Ok(None),
                 Err(Failure::Refused { item, .. }) => Ok(Some(item)),
                 Err(failure) => Err(failure.into()),
             };

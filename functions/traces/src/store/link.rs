@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use access::Granted;
 use entities::attributes::{Attribute, EDITS, EXPIRES, PROMPTS, RUNS, TextSet};
-use entities::{RunLocation, StoredTrace, TraceItem, TraceStub, now_ms};
+use entities::{LocatedTrace, RunLocation, StoredTrace, TraceItem, TraceStub, now_ms};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::rows;
 use mlflow_api::{Error, ErrorCode, Result, TraceId};
@@ -30,10 +30,11 @@ fn is_unlinked(trace: &StoredTrace, run: &str) -> bool {
 
 impl Store {
     /// Links traces to a run. Takes one request per trace that was not linked to it before, or two
-    /// if the trace's mark is more than a minute old.
-    pub async fn trace_link_to_run(&self, traces: &[Granted<StoredTrace>], run: &str) -> Result<()> {
-        let unlinked = traces.iter().filter(|trace| is_unlinked(trace, run));
-        let unlinked: Vec<StoredTrace> = unlinked.map(|trace| (**trace).clone()).collect();
+    /// if the trace's mark is more than a minute old, or three if the trace is packed. Takes one more
+    /// per block that contains some of the traces.
+    pub async fn trace_link_to_run(&self, traces: &[Granted<LocatedTrace>], run: &str) -> Result<()> {
+        let mut unlinked = self.located_documents(traces).await?;
+        unlinked.retain(|trace| is_unlinked(trace, run));
         self.trace_link(&unlinked, run).await
     }
 
@@ -102,8 +103,10 @@ impl Store {
     }
 
     /// Links a trace to versions of prompts, given as `name/version`. Takes one request, or none if
-    /// all links exist, and one more if the trace's mark is more than a minute old.
-    pub async fn trace_link_prompts(&self, trace: &Granted<StoredTrace>, prompts: Vec<String>) -> Result<()> {
+    /// all links exist, and one more if the trace's mark is more than a minute old. If the trace is packed,
+    /// takes one for its block, and three to link it.
+    pub async fn trace_link_prompts(&self, trace: &Granted<LocatedTrace>, prompts: Vec<String>) -> Result<()> {
+        let trace = self.trace_document(trace).await?;
         let known = trace.prompts();
         let new: Vec<_> = prompts.into_iter().filter(|prompt| !known.contains(prompt)).collect();
         if new.is_empty() {
@@ -112,7 +115,7 @@ impl Store {
         if trace.item().size() + new.iter().map(String::len).sum::<usize>() > MAX_DOCUMENT_BYTES {
             return Err(document_full(trace.id()));
         }
-        let is_there = self.trace_add(trace, PROMPTS, new).await?;
+        let is_there = self.trace_add(&trace, PROMPTS, new).await?;
         if is_there { Ok(()) } else { Err(TraceId::not_found(trace.id().as_str())) }
     }
 

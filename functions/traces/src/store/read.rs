@@ -3,18 +3,26 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use entities::StoredTrace;
+use access::Granted;
+use entities::{LocatedTrace, StoredTrace};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use mlflow_api::response_size::{MAX_JSON_BYTES, to_json_within};
 use mlflow_api::traces::{ARCHIVE_REPO, SPANS_LOCATION_TAG, TRACKING_STORE, TraceInfo, TraceParts};
 use mlflow_api::{Error, Result, TraceId};
 use serde_json::value::RawValue;
-use trace_blocks::{LargeTraceTurn, TraceSpans, read_archived_spans, read_traces};
+use spans::Span;
+use trace_blocks::{
+    LargeTraceTurn, ReadTrace, TraceSpans, read_archived_spans, read_block_spans, read_documents, read_remaining_spans,
+    read_traces, read_with_blocks,
+};
 
 use super::store::Store;
 
 /// Number of traces whose spans are read concurrently.
 const CONCURRENCY: usize = 8;
+/// Maximum number of traces whose spans from blocks are in memory at a time. The spans of a trace in a
+/// block have up to 350 KB.
+const MAX_PACKED_TRACES: usize = 64;
 
 /// A trace with its spans.
 #[derive(Debug)]
@@ -96,26 +104,86 @@ impl Store {
         Ok(traces)
     }
 
-    /// Returns a trace with its spans. Takes as many requests as
-    /// [`read_trace_spans`](trace_blocks::read_trace_spans). If the spans were archived to a file,
-    /// reads them from the file.
+    /// Returns the document of a trace that the request names. Takes no request, or one if the trace is
+    /// packed, and then costs a read unit per 4 KB of the trace's block.
+    ///
+    /// # Errors
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if the trace was deleted since the request began.
+    pub async fn trace_document(&self, trace: &Granted<LocatedTrace>) -> Result<StoredTrace> {
+        let document = self.located_documents(std::slice::from_ref(trace)).await?.pop();
+        document.ok_or_else(|| TraceId::not_found(trace.id().as_str()))
+    }
+
+    /// Returns the documents of traces that the request names, in their order, without those that were
+    /// deleted since the request began. Takes one request per block that contains some of them, and a
+    /// read unit per 4 KB of each block.
+    pub async fn located_documents(&self, traces: &[Granted<LocatedTrace>]) -> Result<Vec<StoredTrace>> {
+        let mut found = read_documents(&self.table, traces.iter().map(|trace| (**trace).clone()).collect()).await?;
+        let found = traces.iter().filter_map(|trace| {
+            // The trace may have been created again in an experiment that the caller may not read.
+            found.remove(trace.id()).filter(|document| document.experiment() == trace.experiment())
+        });
+        Ok(found.collect())
+    }
+
+    /// Returns a trace that the request names with the block that contains it, or `None` if it was deleted
+    /// since the request began. Takes as many requests as [`Store::trace_document`].
+    pub async fn trace_with_block(&self, trace: &Granted<LocatedTrace>) -> Result<Option<ReadTrace>> {
+        Ok(self.traces_with_blocks(std::slice::from_ref(trace)).await?.pop())
+    }
+
+    /// Returns traces that the request names with the blocks that contain them. Takes as many requests as
+    /// [`Store::located_documents`].
+    async fn traces_with_blocks(&self, traces: &[Granted<LocatedTrace>]) -> Result<Vec<ReadTrace>> {
+        let mut found = read_with_blocks(&self.table, traces.iter().map(|trace| (**trace).clone()).collect()).await?;
+        let found = traces.iter().filter_map(|trace| {
+            found.remove(trace.id()).filter(|read| read.document.experiment() == trace.experiment())
+        });
+        Ok(found.collect())
+    }
+
+    /// Returns the spans of traces that are in the traces' blocks. Takes one request for all of them, and
+    /// costs half a read unit per 4 KB. If spans are archived, takes about one request to the archive per
+    /// block.
+    async fn spans_in_blocks(&self, traces: impl Iterator<Item = &ReadTrace>) -> Result<HashMap<TraceId, Vec<Span>>> {
+        let wanted: Vec<_> = traces.filter_map(|trace| Some((trace.block.as_deref()?, trace.document.id()))).collect();
+        Ok(read_block_spans(&self.table, &self.archive, &wanted).await?)
+    }
+
+    /// Returns the spans of a trace, given those that were read from its block.
+    async fn spans_unless_packed(
+        &self,
+        packed: Option<Vec<Span>>,
+        trace: &ReadTrace,
+        turn: &LargeTraceTurn,
+    ) -> Result<TraceSpans> {
+        match packed {
+            Some(spans) => Ok(spans.into()),
+            None => read_remaining_spans(&self.table, &self.archive, trace, turn).await,
+        }
+    }
+
+    /// Returns a trace with its spans. If the trace is packed, takes one request and half a read unit per
+    /// 4 KB. Otherwise, takes as many requests as [`read_trace_spans`](trace_blocks::read_trace_spans). If
+    /// the spans were archived to a file, reads them from the file.
     ///
     /// # Errors
     /// Returns MLflow's error if the spans are in an artifact file, or if some spans have not
     /// arrived and the caller does not accept a partial trace.
-    pub async fn trace_get(&self, trace: &StoredTrace, allow_partial: bool) -> Result<WholeTrace> {
-        let info = trace.info()?;
+    pub async fn trace_get(&self, trace: &ReadTrace, allow_partial: bool) -> Result<WholeTrace> {
+        let (info, turn) = (trace.document.info()?, LargeTraceTurn::default());
         if has_archived_spans(&info) {
-            let spans = read_archived_spans(self.artifacts(), trace, &LargeTraceTurn::default()).await?;
+            let spans = read_archived_spans(self.artifacts(), &trace.document, &turn).await?;
             return Ok(WholeTrace { info, spans });
         }
         if !has_spans_in_table(&info) {
             return Err(spans_in_artifact());
         }
-        let spans = self.trace_spans(trace, &LargeTraceTurn::default()).await?;
+        let packed = self.spans_in_blocks(std::iter::once(trace)).await?.remove(&info.id);
+        let spans = self.spans_unless_packed(packed, trace, &turn).await?;
         let whole = WholeTrace { info, spans };
         if !allow_partial && (whole.spans.is_empty() || !whole.is_complete()) {
-            let id = trace.id();
+            let id = &whole.info.id;
             let message = format!("Trace with ID {id} is not fully exported yet, please try again later.");
             return Err(Error::not_found(message));
         }
@@ -124,8 +192,9 @@ impl Store {
 
     /// Returns traces with their spans as JSON. Traces whose spans have not all arrived are
     /// skipped. `shown` removes the parts of a trace that the caller may not see. Takes one request
-    /// per trace. Memory is limited to one response, plus the spans of a few small traces or of one
-    /// large trace.
+    /// per trace that is not packed, one per block, and one per 64 packed traces for their spans. Memory is
+    /// limited to one response, plus the spans of 64 packed traces, of a few small traces or of one large
+    /// trace.
     ///
     /// # Errors
     /// Returns MLflow's error if the spans of a trace are in an artifact file, and
@@ -133,30 +202,43 @@ impl Store {
     /// size of a response.
     pub async fn trace_get_many(
         &self,
-        traces: &[&StoredTrace],
+        traces: &[Granted<LocatedTrace>],
         shown: impl Fn(TraceInfo) -> TraceInfo + Sync,
     ) -> Result<Vec<TraceParts>> {
-        let infos: Vec<_> = traces.iter().map(|trace| trace.info()).collect::<Result<_>>()?;
+        let traces = self.traces_with_blocks(traces).await?;
+        let infos: Vec<_> = traces.iter().map(|trace| trace.document.info()).collect::<Result<_>>()?;
         if !infos.iter().all(has_readable_spans) {
             return Err(spans_in_artifact());
         }
-        let (room, turn) = (AtomicUsize::new(MAX_JSON_BYTES), LargeTraceTurn::default());
-        let reads = infos.into_iter().zip(traces).map(|(info, trace)| async {
-            if has_archived_spans(&info) {
-                let spans = read_archived_spans(self.artifacts(), trace, &turn).await?;
-                return WholeTrace { info: shown(info), spans }.parts_within(&room).map(Some);
+        let (room, turn, shown) = (&AtomicUsize::new(MAX_JSON_BYTES), &LargeTraceTurn::default(), &shown);
+        let (mut rest, mut whole) = (infos.into_iter().zip(&traces), Vec::new());
+        loop {
+            let portion: Vec<_> = rest.by_ref().take(MAX_PACKED_TRACES).collect();
+            if portion.is_empty() {
+                return Ok(whole);
             }
-            let spans = self.trace_spans(trace, &turn).await?;
-            let whole = WholeTrace { info: shown(info), spans };
-            if whole.spans.is_empty() || !whole.is_complete() {
-                return Ok(None);
-            }
-            // The spans are dropped at the end of this step. While the spans of a large trace are
-            // in memory, other large traces wait.
-            whole.parts_within(&room).map(Some)
-        });
-        let reads: Vec<_> = reads.collect();
-        let whole: Vec<_> = stream::iter(reads).buffered(CONCURRENCY).try_collect().await?;
-        Ok(whole.into_iter().flatten().collect())
+            let in_table = portion.iter().filter(|(info, _)| has_spans_in_table(info)).map(|(_, trace)| *trace);
+            let mut packed = self.spans_in_blocks(in_table).await?;
+            let reads = portion.into_iter().map(|(info, trace)| {
+                let packed = packed.remove(&info.id);
+                async move {
+                    if has_archived_spans(&info) {
+                        let spans = read_archived_spans(self.artifacts(), &trace.document, turn).await?;
+                        return WholeTrace { info: shown(info), spans }.parts_within(room).map(Some);
+                    }
+                    let spans = self.spans_unless_packed(packed, trace, turn).await?;
+                    let whole = WholeTrace { info: shown(info), spans };
+                    if whole.spans.is_empty() || !whole.is_complete() {
+                        return Ok(None);
+                    }
+                    // The spans are dropped at the end of this step. While the spans of a large trace are
+                    // in memory, other large traces wait.
+                    whole.parts_within(room).map(Some)
+                }
+            });
+            let reads: Vec<_> = reads.collect();
+            let read: Vec<Option<TraceParts>> = stream::iter(reads).buffered(CONCURRENCY).try_collect().await?;
+            whole.extend(read.into_iter().flatten());
+        }
     }
 }

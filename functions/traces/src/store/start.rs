@@ -1,8 +1,8 @@
 //! Requests of clients about a trace as a whole: `StartTrace` in both versions, and `EndTrace`.
 
 use access::Granted;
-use entities::StoredTrace;
 use entities::experiments::check_is_active;
+use entities::{LocatedTrace, StoredTrace};
 use mlflow_api::json::read_value;
 use mlflow_api::limits::MAX_TAG_VALUE_LENGTH as VALUE;
 use mlflow_api::traces::{
@@ -302,12 +302,13 @@ impl Store {
     }
 
     /// Ends a trace for a client of version 2. Takes one request, or two if the trace's mark is
-    /// more than a minute old.
-    pub async fn trace_end_v2(&self, trace: &Granted<StoredTrace>, ended: &EndedTrace) -> Result<TraceInfo> {
+    /// more than a minute old, or three if the trace is packed.
+    pub async fn trace_end_v2(&self, trace: &Granted<LocatedTrace>, ended: &EndedTrace) -> Result<TraceInfo> {
         let session = ended.metadata.iter().find(|(name, _)| name == SESSION);
         session.map_or(Ok(()), |(_, session)| limits::at_most("Session ID", MAX_METADATA_LENGTH, session))?;
         tag::check_name(ended.tags.iter().find(|(key, _)| key == NAME_TAG).map(|(_, name)| name.as_str()))?;
-        let end = TraceEndChange { trace, ended };
-        self.trace_change(trace.id(), KnownDocument::granted(trace), Vec::new(), &end).await?.info()
+        let trace = self.trace_document(trace).await?;
+        let end = TraceEndChange { trace: &trace, ended };
+        self.trace_change(trace.id(), KnownDocument::current(&trace), Vec::new(), &end).await?.info()
     }
 }

@@ -99,11 +99,11 @@ impl service::DomainStore for Store {
     /// Removes expired traces from the scope, even if they have not been deleted yet. Takes at most
     /// one request per minute.
     async fn hide_expired(&self, scope: Scope) -> Result<Scope> {
-        let experiments: Vec<_> = scope.traces().map(entities::StoredTrace::experiment).collect();
+        let experiments: Vec<_> = scope.traces().map(entities::LocatedTrace::experiment).collect();
         if experiments.is_empty() {
             return Ok(scope);
         }
         let kept = self.retention_cache.since(experiments).await?;
-        Ok(scope.retain_traces(|trace| kept.has(trace)))
+        Ok(scope.retain_traces(|trace| kept.has_located(trace)))
     }
 }

@@ -2,7 +2,7 @@
 
 use access::Granted;
 use entities::attributes::{EDITS, EXPERIMENT, IN_BLOCK, MARKED_AT, SHARD, START_TIME, TAGS};
-use entities::{POINTER, StoredTrace, TraceItem, entry_name};
+use entities::{LocatedTrace, POINTER, StoredTrace, TraceItem, entry_name};
 use key_schema::rows;
 use mlflow_api::limits::trace_tag;
 use mlflow_api::traces::{MAX_TAG_VALUE_LENGTH, NAME_TAG};
@@ -34,28 +34,28 @@ pub(crate) fn no_tag(trace: &str, key: &str) -> Error {
 
 impl Store {
     /// Sets a tag of a trace. Takes one request, or two if the trace's mark is more than a minute
-    /// old.
-    pub async fn trace_set_tag(&self, trace: &Granted<StoredTrace>, key: &str, value: &str) -> Result<()> {
+    /// old, or four if the trace is packed.
+    pub async fn trace_set_tag(&self, trace: &Granted<LocatedTrace>, key: &str, value: &str) -> Result<()> {
         let value = check(key, value)?;
+        let trace = self.trace_document(trace).await?;
         if trace.item().size() + key.len() + value.len() > MAX_DOCUMENT_BYTES {
             return Err(document_full(trace.id()));
         }
         let name = entry_name(key);
         let update = Update::new(rows::Trace::key(trace.id())).set((TAGS, name.as_ref()), text(value));
-        self.trace_update(trace, &update.add(EDITS, number(1)), &Condition::Always)
+        self.trace_update(&trace, &update.add(EDITS, number(1)), &Condition::Always)
             .await?
             .ok_or_else(|| TraceId::not_found(trace.id().as_str()))
     }
 
-    /// Deletes a tag of a trace. Takes one request, or two if the trace's mark is more than a
-    /// minute old.
-    pub async fn trace_delete_tag(&self, trace: &Granted<StoredTrace>, key: &str) -> Result<()> {
+    /// Deletes a tag of a trace. Takes as many requests as [`Store::trace_set_tag`].
+    pub async fn trace_delete_tag(&self, trace: &Granted<LocatedTrace>, key: &str) -> Result<()> {
+        let missing = || no_tag(trace.id().as_str(), key);
+        let known = self.located_documents(std::slice::from_ref(trace)).await?.pop().ok_or_else(missing)?;
         let name = entry_name(key);
         let path = || table::AttributePath::from((TAGS, name.as_ref()));
         let update = Update::new(rows::Trace::key(trace.id())).remove(path()).add(EDITS, number(1));
-        self.trace_update(trace, &update, &Condition::Exists(path()))
-            .await?
-            .ok_or_else(|| no_tag(trace.id().as_str(), key))
+        self.trace_update(&known, &update, &Condition::Exists(path())).await?.ok_or_else(missing)
     }
 
     /// Updates a part of a trace's document regardless of its other parts, given the document as it

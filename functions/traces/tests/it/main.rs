@@ -8,6 +8,7 @@ mod blocks;
 mod client_requests;
 mod collector;
 mod concurrent_exporters;
+mod counting_archive;
 mod deletion;
 mod early_links;
 mod expansion_limits;

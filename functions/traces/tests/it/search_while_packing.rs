@@ -16,8 +16,9 @@ use test_site::{TABLE, key_of};
 use trace_blocks::{TraceKey, TracePartition, read_blocks};
 
 use crate::blocks::{TRACES, all_searches, answers, change, make, same};
+use crate::counting_archive::CountingArchive;
 use crate::marks::timed;
-use crate::server::{ALL, Server, Site, id};
+use crate::server::{ALL, Server, Site, id, span};
 
 /// The packer of a site's traces.
 struct Packer {
@@ -156,4 +157,60 @@ async fn archived(seed: u64) {
 #[test]
 fn archived_traces_are_found_as_those_that_are_not_packed() {
     timed(archived(7));
+}
+
+/// Returns the number of traces on the first page of a search.
+async fn found(server: &Server, filter: &str) -> usize {
+    let place = json!({ "mlflow_experiment": { "experiment_id": "0" } });
+    let body = json!({ "locations": [place], "filter": filter, "max_results": 100 });
+    let page = server.call_at("POST", &format!("{ALL}/search"), body.to_string()).await.ok();
+    page["traces"].as_array().map_or(0, Vec::len)
+}
+
+#[test]
+fn a_search_reads_the_archive_about_once_per_block() {
+    timed(async {
+        let site = Site::new().await;
+        for number in 1..=100 {
+            site.server.export(&[span(number, 1, None, 0, 9), span(number, 2, Some(1), 1, 2)]).await.ok();
+        }
+        runtime::clock::sleep(Duration::from_mins(4)).await;
+        Packer::of(&site, 64).await.pack(&site).await;
+        let archive = CountingArchive::default();
+        let retention = Retention::new(site.table.clone(), ArtifactStore::default()).with_archive(archive.open());
+        retention.archive_traces(&Workspace::default(), runtime::clock::now_ms()).await.unwrap();
+        assert_eq!((blocks(&site).await, archive.objects()), (2, 2));
+        let server = Server::with_archive(&site.table, archive.open()).await;
+        let before = archive.reads();
+        assert_eq!(found(&server, "").await, 100);
+        assert_eq!(archive.reads(), before, "without a condition on spans");
+        for (name, traces) in [("step 2", 100), ("step 3", 0)] {
+            let before = archive.reads();
+            assert_eq!(found(&server, &format!("span.name = '{name}'")).await, traces);
+            assert!((1..=5).contains(&(archive.reads() - before)), "{name}: {} reads", archive.reads() - before);
+        }
+    });
+}
+
+#[test]
+fn late_spans_of_a_packed_trace_are_returned_at_once() {
+    timed(async {
+        let site = Site::new().await;
+        for number in 1..=3 {
+            site.server.export(&[span(number, 1, None, 0, 9)]).await.ok();
+        }
+        runtime::clock::sleep(Duration::from_mins(4)).await;
+        Packer::of(&site, 20).await.pack(&site).await;
+        let own = async || site.items().await.iter().filter(|item| key_of(item).pk.starts_with("SPANS#")).count();
+        assert_eq!((blocks(&site).await, own().await), (1, 0));
+        // The spans change nothing in the documents. They are sent to a process that has cached them, and
+        // to one that has not.
+        site.server.export(&[span(1, 2, Some(1), 1, 2)]).await.ok();
+        site.other().await.export(&[span(2, 2, Some(1), 1, 2)]).await.ok();
+        for server in [&site.server, &site.other().await] {
+            assert_eq!(server.spans(1).await, ["step 1", "step 2"]);
+            assert_eq!(server.spans(2).await, ["step 1", "step 2"]);
+            assert_eq!(server.spans(3).await, ["step 1"]);
+        }
+    });
 }

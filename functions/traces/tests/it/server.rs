@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use artifact_store::ArtifactStore;
+use artifact_store::{Archive, ArtifactStore};
 use serde_json::{Value, json};
 use table::Table;
 pub(crate) use test_site::TestResponse;
@@ -115,12 +115,22 @@ impl Server {
         Self::storing(table, test_site::everybody(), ArtifactStore::in_directory(directory)).await
     }
 
+    /// Starts a process on this table that reads archived spans from this archive.
+    pub(crate) async fn with_archive(table: &Table, archive: Archive) -> Self {
+        let traces = traces::store::Store::with_lease(table.clone(), ArtifactStore::below(ROOT), LEASE);
+        Self::of_store(table, test_site::everybody(), &traces.with_archive(archive)).await
+    }
+
     async fn storing(table: &Table, authorizer: Arc<dyn access::Authorizer>, artifacts: ArtifactStore) -> Self {
+        let traces = traces::store::Store::with_lease(table.clone(), artifacts, LEASE);
+        Self::of_store(table, authorizer, &traces).await
+    }
+
+    async fn of_store(table: &Table, authorizer: Arc<dyn access::Authorizer>, traces: &traces::store::Store) -> Self {
         let tracking = tracking::store::Store::with_lease(table.clone(), ROOT, LEASE);
         tracking.experiment_create_default(&mlflow_api::Workspace::default()).await.unwrap();
-        let traces = traces::store::Store::with_lease(table.clone(), artifacts, LEASE);
         Self(TestClient(service::join_routers(
-            traces::router(&traces, authorizer),
+            traces::router(traces, authorizer),
             [tracking::router(&tracking, test_site::everybody())],
         )))
     }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use entities::{ModelLocation, RunLocation, StoredTrace};
+use entities::{LocatedTrace, ModelLocation, RunLocation};
 use mlflow_api::{
     Error, ErrorCode, EvaluationDatasetId, ExperimentId, IssueId, McpServerName, ModelId, RegisteredModelName, Result,
     RunId, SkillName, TraceId, UserName, Workspace,
@@ -277,24 +277,25 @@ impl Scope {
         })
     }
 
-    /// Returns a trace, as it was when the request began.
+    /// Returns a trace, as it was when the request began. If the trace is packed, its block has not been
+    /// read.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST` if no trace has this id.
-    pub fn trace(&self, trace: &TraceId) -> Result<Granted<StoredTrace>> {
+    pub fn trace(&self, trace: &TraceId) -> Result<Granted<LocatedTrace>> {
         self.known_trace(trace)?.ok_or_else(|| TraceId::not_found(trace.as_str()))
     }
 
     /// Returns a trace, or `None` if no trace that the caller may see has this id.
-    pub fn known_trace(&self, trace: &TraceId) -> Result<Option<Granted<StoredTrace>>> {
+    pub fn known_trace(&self, trace: &TraceId) -> Result<Option<Granted<LocatedTrace>>> {
         self.granted(&Target::Trace(trace.clone()), |place| match place {
-            ResolvedEntity::Trace(trace) => Some(StoredTrace::clone(trace)),
+            ResolvedEntity::Trace(trace) => Some(LocatedTrace::clone(trace)),
             _ => None,
         })
     }
 
     /// Iterates over all traces that the needs named and that exist.
-    pub fn traces(&self) -> impl Iterator<Item = &StoredTrace> {
+    pub fn traces(&self) -> impl Iterator<Item = &LocatedTrace> {
         self.found.values().filter_map(|outcome| match outcome {
             Outcome::Granted(ResolvedEntity::Trace(trace)) => Some(&**trace),
             _ => None,
@@ -303,7 +304,7 @@ impl Scope {
 
     /// Hides the traces for which `is_there` returns `false`, as if they did not exist.
     #[must_use]
-    pub fn retain_traces(mut self, is_there: impl Fn(&StoredTrace) -> bool) -> Self {
+    pub fn retain_traces(mut self, is_there: impl Fn(&LocatedTrace) -> bool) -> Self {
         for outcome in self.found.values_mut() {
             if matches!(outcome, Outcome::Granted(ResolvedEntity::Trace(trace)) if !is_there(trace)) {
                 *outcome = Outcome::Absent;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use entities::{ModelLocation, RunLocation, StoredTrace, locate_model, locate_run};
+use entities::{LocatedTrace, ModelLocation, RunLocation, locate_model, locate_run, locate_traces};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Name, rows};
 use mlflow_api::{
@@ -11,7 +11,6 @@ use mlflow_api::{
     UserName, Workspace,
 };
 use table::Table;
-use trace_blocks::read_traces;
 
 use crate::guard::Guard;
 use crate::needs::Target;
@@ -27,7 +26,7 @@ pub(crate) enum ResolvedEntity {
     Experiment(ExperimentId),
     Run(RunLocation),
     LoggedModel(ModelLocation),
-    Trace(Arc<StoredTrace>),
+    Trace(Arc<LocatedTrace>),
     Scorer(ExperimentId, String),
     RegisteredModel(RegisteredModelName),
     EvaluationDataset(EvaluationDatasetId),
@@ -60,7 +59,7 @@ impl ResolvedEntity {
 /// Resolves targets and returns the results in the same order, with `None` for entities that do not
 /// exist. Ids that this server generates contain the id of their experiment and take no request.
 /// One request is sent for each experiment name, for each other id of a run, a logged model or an
-/// issue, and per 100 traces. Repeated targets are resolved once.
+/// issue, and per 100 traces, whose blocks are not read. Repeated targets are resolved once.
 pub(crate) async fn resolve(
     table: &Table,
     workspace: &Workspace,
@@ -70,7 +69,7 @@ pub(crate) async fn resolve(
     let once: Vec<_> = targets.iter().copied().filter(|target| seen.insert(*target)).collect();
     let traces: Vec<_> =
         once.iter().filter_map(|target| if let Target::Trace(id) = target { Some(id) } else { None }).collect();
-    let traces = read_traces(table, &traces).await?;
+    let traces = locate_traces(table, &traces).await?;
     let traces = traces.into_iter().map(|(id, trace)| (id, Arc::new(trace))).collect();
     let places: Vec<_> = once.iter().map(|target| place(table, workspace, &traces, target)).collect();
     let places: Vec<_> = stream::iter(places).buffered(CONCURRENCY).try_collect().await?;
@@ -81,7 +80,7 @@ pub(crate) async fn resolve(
 async fn place(
     table: &Table,
     workspace: &Workspace,
-    traces: &HashMap<TraceId, Arc<StoredTrace>>,
+    traces: &HashMap<TraceId, Arc<LocatedTrace>>,
     target: &Target,
 ) -> Result<Option<ResolvedEntity>> {
     Ok(match target {

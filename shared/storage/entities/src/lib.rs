@@ -102,7 +102,7 @@ pub use stage::{
     ExperimentState, being_removed, experiment_of_name, experiment_state, run_deleted_since, run_stage, unchanged_stage,
 };
 pub use trace::{POINTER, StoredTrace, judges_a_session};
-pub use trace_pointer::{TracePointer, TraceRow, locate_traces, read_trace_rows};
+pub use trace_pointer::{LocatedTrace, TracePointer, TraceRow, locate_traces, read_trace_rows};
 pub use trace_stub::{TraceItem, TraceStub};
 pub use unreadable_item::{failed, read_all, unreadable};
 pub use workspace::{WorkspaceIdentity, closed, if_closed, in_workspace, workspace_key, workspace_named};

@@ -2,6 +2,7 @@
 //! the block that covers the trace's place contains the document (`docs/design/traces-at-rest.md`).
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use key_schema::{Key, rows};
 use mlflow_api::{ExperimentId, Result, TraceId};
@@ -22,12 +23,12 @@ const DOCUMENT_ATTRIBUTES: [&str; 5] =
 /// Value of [`IN_BLOCK`] in the document of a trace that was packed before it was changed.
 const CHANGED: i64 = 2;
 
-/// Pointer to a packed trace. It contains the trace's place and experiment.
+/// Pointer to a packed trace. It contains the trace's place and experiment. Cheap to clone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TracePointer {
     id: TraceId,
     experiment: ExperimentId,
-    item: Item,
+    item: Arc<Item>,
 }
 
 impl TracePointer {
@@ -63,7 +64,7 @@ impl TracePointer {
             return None;
         }
         let id = rows::Trace::parse(&item.key()?)?.trace;
-        Some(Self { id, experiment: item.get(EXPERIMENT)?, item: item.clone() })
+        Some(Self { id, experiment: item.get(EXPERIMENT)?, item: Arc::new(item.clone()) })
     }
 
     /// Returns the trace's ID.
@@ -161,16 +162,58 @@ impl TraceRow {
     }
 }
 
-/// Returns the experiments of those of the given traces that exist. Stubs are skipped. Takes one
-/// request per hundred traces, and one read unit per 4 KB of each item.
-pub async fn locate_traces(table: &Table, ids: &[&TraceId]) -> Result<HashMap<TraceId, ExperimentId>> {
-    let items = read_trace_rows(table, ids).await?;
-    let located = items.into_iter().map(|(id, row)| match row {
-        TraceRow::Document(trace) => Some((id, trace.experiment())),
-        TraceRow::Pointer(pointer) => Some((id, pointer.experiment())),
+/// A trace as it is stored under its key: its document, or the pointer to the block with its document.
+/// Cheap to clone.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LocatedTrace {
+    /// The document of a trace.
+    Document(StoredTrace),
+    /// The pointer to a packed trace.
+    Pointer(TracePointer),
+}
+
+impl LocatedTrace {
+    /// Returns the trace's ID.
+    #[must_use]
+    pub fn id(&self) -> &TraceId {
+        match self {
+            Self::Document(trace) => trace.id(),
+            Self::Pointer(pointer) => pointer.id(),
+        }
+    }
+
+    /// Returns the trace's experiment.
+    #[must_use]
+    pub fn experiment(&self) -> ExperimentId {
+        match self {
+            Self::Document(trace) => trace.experiment(),
+            Self::Pointer(pointer) => pointer.experiment(),
+        }
+    }
+
+    /// Returns the start time in ms.
+    #[must_use]
+    pub fn request_time(&self) -> i64 {
+        match self {
+            Self::Document(trace) => trace.request_time(),
+            Self::Pointer(pointer) => pointer.request_time(),
+        }
+    }
+}
+
+/// Returns those of the given traces that exist, without reading the blocks of packed ones. Stubs are
+/// skipped. Takes one request per hundred traces, and one read unit per 4 KB of each item.
+///
+/// # Errors
+/// Returns failures of the table, and an internal error if an item cannot be read.
+pub async fn locate_traces(table: &Table, ids: &[&TraceId]) -> Result<HashMap<TraceId, LocatedTrace>> {
+    let rows = read_trace_rows(table, ids).await?;
+    let located = rows.into_iter().filter_map(|(id, row)| match row {
+        TraceRow::Document(trace) => Some((id, LocatedTrace::Document(trace))),
+        TraceRow::Pointer(pointer) => Some((id, LocatedTrace::Pointer(pointer))),
         TraceRow::Stub(_) => None,
     });
-    Ok(located.flatten().collect())
+    Ok(located.collect())
 }
 
 /// Returns the items under the keys of the given traces, as they are stored. Takes one request per

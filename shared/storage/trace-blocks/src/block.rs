@@ -110,6 +110,21 @@ impl Block {
         &self.groups
     }
 
+    /// Checks whether the block contains the spans of the trace at a place. Returns `None` if it does not
+    /// contain the trace.
+    ///
+    /// # Errors
+    /// Returns an internal error if the columns cannot be read.
+    pub(crate) fn has_spans_of(&self, place: &TraceKey) -> Result<Option<bool>> {
+        let Some(at) = self.core()?.iter().position(|trace| trace.place == *place) else { return Ok(None) };
+        let mut last = 0;
+        let group = self.groups.iter().find(|group| {
+            last += group.traces;
+            at < last
+        });
+        Ok(Some(group.is_some_and(|group| group.digest.is_some())))
+    }
+
     /// Returns the archived spans of the block.
     #[must_use]
     pub fn archived(&self) -> &ArchivedGroups {

@@ -112,15 +112,10 @@ pub(crate) async fn read_packed_spans(
 ) -> Result<Option<Vec<Span>>> {
     let block = covering_block(table, partition, place).await.map_err(failed)?;
     let Some(block) = block else { return Ok(None) };
-    let core = block.core().map_err(failed)?;
-    let Some(at) = core.iter().position(|trace| trace.place == *place) else { return Ok(None) };
-    let mut last = 0;
-    let group = block.groups().iter().find(|group| {
-        last += group.traces;
-        at < last
-    });
-    if group.is_none_or(|group| group.digest.is_none()) {
-        return Ok(Some(Vec::new()));
+    match block.has_spans_of(place).map_err(failed)? {
+        None => return Ok(None),
+        Some(false) => return Ok(Some(Vec::new())),
+        Some(true) => {}
     }
     let mut found = read_groups(table, archive, &[(&block, &place.trace)], true, |_, _, spans| spans).await?;
     Ok(found.remove(&place.trace))

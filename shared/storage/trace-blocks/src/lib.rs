@@ -48,5 +48,7 @@ pub use release::{PackedTrace, release_block, release_traces, restore_spans};
 pub use span_items::span_items;
 pub use trace_file::{TraceFile, is_in_file, read_archived_spans, trace_tag};
 pub use trace_key::{TraceKey, TracePartition, day_of};
-pub use trace_reader::{read_trace_item, read_traces, resolve_item};
-pub use trace_spans::{LargeTraceTurn, TraceSpans, has_own_spans, read_few_spans, read_trace_spans};
+pub use trace_reader::{ReadTrace, read_documents, read_trace_item, read_traces, read_with_blocks, resolve_item};
+pub use trace_spans::{
+    LargeTraceTurn, TraceSpans, has_own_spans, read_few_spans, read_remaining_spans, read_trace_spans,
+};

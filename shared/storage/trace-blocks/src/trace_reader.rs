@@ -2,8 +2,9 @@
 //! blocks.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
-use entities::{StoredTrace, TraceItem, TracePointer, TraceRow, read_trace_rows};
+use entities::{LocatedTrace, StoredTrace, TraceItem, TracePointer, TraceRow, locate_traces};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::rows;
 use mlflow_api::{Error, Result, TraceId};
@@ -18,6 +19,16 @@ const CONCURRENCY: usize = 16;
 /// trace was changed and its block was rewritten in the meantime. The pointer is then read again.
 pub(crate) const MAX_ATTEMPTS: usize = 5;
 
+/// A trace whose document was read, from the trace's own key or from a block.
+#[derive(Clone, Debug)]
+pub struct ReadTrace {
+    /// The document.
+    pub document: StoredTrace,
+    /// The block that contained the document, which leads to the spans. `None` if the document was
+    /// under the trace's own key, or if the block was not kept.
+    pub block: Option<Arc<Block>>,
+}
+
 /// Reads those of the given traces that exist. Stubs are skipped. Takes one request per hundred
 /// traces, and one per block that contains some of the traces. Costs one read unit per 4 KB of each
 /// document or pointer, and of each block.
@@ -25,24 +36,51 @@ pub(crate) const MAX_ATTEMPTS: usize = 5;
 /// # Errors
 /// Returns failures of the table, and an internal error if a document or a block cannot be read.
 pub async fn read_traces(table: &Table, ids: &[&TraceId]) -> Result<HashMap<TraceId, StoredTrace>> {
-    let mut found = HashMap::new();
-    let mut rows = read_trace_rows(table, ids).await?;
+    read_documents(table, locate_traces(table, ids).await?.into_values().collect()).await
+}
+
+/// Reads the documents of traces that have been located. Traces that were deleted in the meantime are
+/// left out. A trace that was replaced in the meantime may be in another experiment. Takes one request
+/// per block that contains some of the traces, and costs one read unit per 4 KB.
+///
+/// # Errors
+/// Returns failures of the table, and an internal error if a document or a block cannot be read.
+pub async fn read_documents(table: &Table, traces: Vec<LocatedTrace>) -> Result<HashMap<TraceId, StoredTrace>> {
+    follow_all(table, traces, &|document, _| document).await
+}
+
+/// Reads the documents of traces like [`read_documents`], and returns the blocks as well, so that the
+/// spans can be read without reading the blocks again. All blocks are in memory at the same time.
+///
+/// # Errors
+/// Returns the errors of [`read_documents`].
+pub async fn read_with_blocks(table: &Table, traces: Vec<LocatedTrace>) -> Result<HashMap<TraceId, ReadTrace>> {
+    follow_all(table, traces, &|document, block| ReadTrace { document, block: block.cloned() }).await
+}
+
+/// Reads the documents of traces. `keep` converts a document, and the block that contained it, to the
+/// value that is returned for the trace.
+async fn follow_all<T>(
+    table: &Table,
+    traces: Vec<LocatedTrace>,
+    keep: &impl Fn(StoredTrace, Option<&Arc<Block>>) -> T,
+) -> Result<HashMap<TraceId, T>> {
+    let (mut found, mut traces) = (HashMap::new(), traces);
     for _ in 0..MAX_ATTEMPTS {
         let mut pointers = Vec::new();
-        for (id, row) in rows {
-            match row {
-                TraceRow::Document(trace) => drop(found.insert(id, trace)),
-                TraceRow::Pointer(pointer) => pointers.push(pointer),
-                TraceRow::Stub(_) => {}
+        for trace in traces {
+            match trace {
+                LocatedTrace::Document(trace) => drop(found.insert(trace.id().clone(), keep(trace, None))),
+                LocatedTrace::Pointer(pointer) => pointers.push(pointer),
             }
         }
-        let missed = follow(table, pointers, &mut found).await?;
+        let missed = follow(table, pointers, keep, &mut found).await?;
         if missed.is_empty() {
             return Ok(found);
         }
-        rows = read_trace_rows(table, &missed.iter().collect::<Vec<_>>()).await?;
+        traces = locate_traces(table, &missed.iter().collect::<Vec<_>>()).await?.into_values().collect();
     }
-    Err(lost(rows.keys().next()))
+    Err(lost(traces.first().map(LocatedTrace::id)))
 }
 
 /// Reads the item under a trace's key, if there is one, with the document in place of a pointer.
@@ -72,7 +110,7 @@ pub async fn resolve_item(table: &Table, item: Option<Item>) -> Result<Option<Tr
         };
         let id = pointer.id().clone();
         let mut found = HashMap::new();
-        follow(table, vec![pointer], &mut found).await?;
+        follow(table, vec![pointer], &|trace, _| trace, &mut found).await?;
         if let Some(trace) = found.remove(&id) {
             return Ok(Some(TraceItem::Trace(trace)));
         }
@@ -87,21 +125,22 @@ fn lost(trace: Option<&TraceId>) -> Error {
 }
 
 /// Reads the traces that pointers stand for, and returns the IDs of those that were not found.
-async fn follow(
+async fn follow<T>(
     table: &Table,
     pointers: Vec<TracePointer>,
-    found: &mut HashMap<TraceId, StoredTrace>,
+    keep: &impl Fn(StoredTrace, Option<&Arc<Block>>) -> T,
+    found: &mut HashMap<TraceId, T>,
 ) -> Result<Vec<TraceId>> {
     let mut partitions: BTreeMap<TracePartition, BTreeMap<TraceKey, TracePointer>> = BTreeMap::new();
     for pointer in pointers {
         let place = TraceKey { time: pointer.request_time(), trace: pointer.id().clone() };
         partitions.entry(TracePartition::of_pointer(&pointer)).or_default().insert(place, pointer);
     }
-    let reads = partitions.into_iter().map(|(partition, pointers)| follow_in(table, partition, pointers));
+    let reads = partitions.into_iter().map(|(partition, pointers)| follow_in(table, partition, pointers, keep));
     let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY);
     let mut missed = Vec::new();
     while let Some((traces, not_found)) = reads.try_next().await? {
-        found.extend(traces.into_iter().map(|trace| (trace.id().clone(), trace)));
+        found.extend(traces);
         missed.extend(not_found);
     }
     Ok(missed)
@@ -109,11 +148,12 @@ async fn follow(
 
 /// Reads the traces of pointers in one partition. Takes one request per block that contains some of
 /// them.
-async fn follow_in(
+async fn follow_in<T>(
     table: &Table,
     partition: TracePartition,
     pointers: BTreeMap<TraceKey, TracePointer>,
-) -> Result<(Vec<StoredTrace>, Vec<TraceId>)> {
+    keep: &impl Fn(StoredTrace, Option<&Arc<Block>>) -> T,
+) -> Result<(Vec<(TraceId, T)>, Vec<TraceId>)> {
     let (mut found, mut missed) = (Vec::new(), Vec::new());
     let mut pointers = pointers.into_iter().peekable();
     while let Some((place, _)) = pointers.peek() {
@@ -121,10 +161,11 @@ async fn follow_in(
             missed.extend(pointers.next().map(|(_, pointer)| pointer.id().clone()));
             continue;
         };
+        let block = Arc::new(block);
         let traces: HashMap<_, _> = block.traces()?.into_iter().map(|trace| (trace.id().clone(), trace)).collect();
         while let Some((_, pointer)) = pointers.next_if(|(place, _)| place <= block.end()) {
             match traces.get(pointer.id()).and_then(|trace| pointer.resolve(trace)) {
-                Some(trace) => found.push(trace),
+                Some(trace) => found.push((trace.id().clone(), keep(trace, Some(&block)))),
                 None => missed.push(pointer.id().clone()),
             }
         }

@@ -20,7 +20,7 @@ use crate::block::failed;
 use crate::block_reader::read_packed_spans;
 use crate::protocol_times::{MAX_RELIABLE_MARK_AGE, QUIET_MARK_AGE};
 use crate::trace_key::{TraceKey, TracePartition};
-use crate::trace_reader::{MAX_ATTEMPTS, read_trace_item};
+use crate::trace_reader::{MAX_ATTEMPTS, ReadTrace, read_trace_item};
 
 /// The spans of one trace.
 #[derive(Debug, Default)]
@@ -104,6 +104,32 @@ pub async fn read_trace_spans(
     Err(Error::internal(format!("the spans of trace {} are not where its document says", trace.id())))
 }
 
+/// Reads the spans of a trace that [`read_block_spans`](crate::read_block_spans) has not returned for the
+/// trace's block: the trace is not packed, its spans are too large for a block, or they were moved since
+/// the block was read. Takes as many requests as [`read_trace_spans`], or one, and one more per MB, if
+/// they are too large for a block.
+///
+/// # Errors
+/// Returns the errors of [`read_trace_spans`].
+pub async fn read_remaining_spans(
+    table: &Table,
+    archive: &Archive,
+    trace: &ReadTrace,
+    turn: &LargeTraceTurn,
+) -> Result<TraceSpans> {
+    let ReadTrace { document, block } = trace;
+    if let Some(block) = block
+        && block.has_spans_of(&TraceKey::of(document))? == Some(false)
+    {
+        let items = SpanItems::of(document.experiment(), document.id());
+        let spans = read_own_spans(table, document, items, Vec::new(), turn).await?;
+        if !spans.is_empty() {
+            return Ok(spans);
+        }
+    }
+    read_trace_spans(table, archive, document, turn).await
+}
+
 /// Reads the spans of a trace in this version. Returns `None` if the version is not current any
 /// more, and some of its spans may have been moved.
 async fn read_version(
@@ -112,8 +138,12 @@ async fn read_version(
     trace: &StoredTrace,
     turn: &LargeTraceTurn,
 ) -> Result<Option<TraceSpans>> {
+    // These items are read before the block, because the packer moves their spans into the block. In the
+    // opposite order, spans that are moved between the two reads would be missed.
+    let mut items = SpanItems::of(trace.experiment(), trace.id());
+    items.read_on(table, LARGE_PACKED_BYTES).await?;
     let Some(packed) = read_spans_in_block(table, archive, trace).await? else { return Ok(None) };
-    let spans = read_own_spans(table, trace, packed, turn).await?;
+    let spans = read_own_spans(table, trace, items, packed, turn).await?;
     if may_be_packed(trace) {
         let row = read_trace_rows(table, &[trace.id()]).await?.remove(trace.id());
         let is_unpacked = match row {
@@ -146,15 +176,16 @@ fn may_be_packed(trace: &StoredTrace) -> bool {
     !trace.has_packed_spans() && trace.marked_at() <= now_ms().saturating_sub(QUIET_MARK_AGE - MAX_RELIABLE_MARK_AGE)
 }
 
-/// Reads the spans that are stored with a trace, and joins them with those from its block.
+/// Reads the spans that are stored with a trace, and joins them with those from its block. `items` are
+/// those that were read up to the size of a large trace.
 async fn read_own_spans(
     table: &Table,
     trace: &StoredTrace,
+    items: SpanItems,
     packed: Vec<Span>,
     turn: &LargeTraceTurn,
 ) -> Result<TraceSpans> {
-    let mut items = SpanItems::of(trace.experiment(), trace.id());
-    let mut packed = packed;
+    let (mut items, mut packed) = (items, packed);
     if items.read_on(table, LARGE_PACKED_BYTES).await? {
         let (spans, read) = unpacked(items, packed, LARGE_UNPACKED_BYTES).await?;
         match spans {

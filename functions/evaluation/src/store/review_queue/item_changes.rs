@@ -63,7 +63,7 @@ impl Store {
         traces: &[TraceId],
     ) -> Result<std::collections::HashSet<TraceId>> {
         let found = locate_traces(&self.table, &traces.iter().collect::<Vec<_>>()).await?;
-        Ok(found.into_iter().filter(|(_, location)| *location == experiment).map(|(trace, _)| trace).collect())
+        Ok(found.into_iter().filter(|(_, trace)| trace.experiment() == experiment).map(|(id, _)| id).collect())
     }
 
     /// Adds up to [`MAX_ITEMS_IN_TRANSACTION`] traces to a queue.

@@ -2,14 +2,16 @@
 //! rewrites it. A call that exceeds its budget fails the test.
 
 mod packed_searches;
+mod packed_traces;
 mod whole_traces;
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use access::{Action, AllowAll, Granted, Identity, Needs, Scope, Target};
 use artifact_store::ArtifactStore;
 use embedded_engine::Engine;
-use entities::StoredTrace;
+use entities::{LocatedTrace, StoredTrace};
 use mlflow_api::assessments::Assessment;
 use mlflow_api::traces::{TraceInfo, TraceState};
 use mlflow_api::{AssessmentId, ExperimentId, TraceId, Workspace};
@@ -42,6 +44,7 @@ const SECTIONS: &[LedgerSection] = &[
     LedgerSection::Short(|ledger| Box::pin(writes(ledger))),
     LedgerSection::Short(|ledger| Box::pin(whole_traces::all_in(ledger))),
     LedgerSection::Short(|ledger| Box::pin(reads(ledger))),
+    LedgerSection::Short(|ledger| Box::pin(packed_traces::all(ledger))),
     LedgerSection::Long(|ledger| Box::pin(while_time_stands_still(searches(ledger)))),
     LedgerSection::Long(|ledger| Box::pin(while_time_stands_still(packed_searches::searches(ledger)))),
     // This section does not measure packing separately, because `whole::all_in` packs equally many
@@ -89,9 +92,30 @@ async fn scope_of(store: &Store, targets: Vec<Target>) -> Scope {
     service::DomainStore::hide_expired(store, scope).await.unwrap()
 }
 
-async fn granted(store: &Store, number: u32) -> Granted<StoredTrace> {
-    let id = TraceId::new(number.into());
-    scope(store, Target::Trace(id.clone())).await.trace(&id).unwrap()
+async fn granted(store: &Store, number: u32) -> Granted<LocatedTrace> {
+    granted_traces(store, number..=number).await.remove(0)
+}
+
+async fn granted_traces(store: &Store, numbers: RangeInclusive<u32>) -> Vec<Granted<LocatedTrace>> {
+    let ids: Vec<_> = numbers.map(|number| TraceId::new(number.into())).collect();
+    let scope = scope_of(store, ids.iter().cloned().map(Target::Trace).collect()).await;
+    ids.iter().map(|id| scope.trace(id).unwrap()).collect()
+}
+
+async fn document(store: &Store, number: u32) -> StoredTrace {
+    store.trace_document(&granted(store, number).await).await.unwrap()
+}
+
+/// Reads a trace with its spans, and checks that it has all of them.
+async fn get(store: &Store, number: u32) {
+    let trace = store.trace_with_block(&granted(store, number).await).await.unwrap().unwrap();
+    assert_eq!(store.trace_get(&trace, false).await.unwrap().spans.len(), 10);
+}
+
+/// Reads ten traces with their spans, beginning with this number.
+async fn get_ten(store: &Store, first: u32) {
+    let traces = granted_traces(store, first..=first + 9).await;
+    assert_eq!(store.trace_get_many(&traces, |info| info).await.unwrap().len(), 10);
 }
 
 /// Returns an export of the trace with this number. It has ten spans of half a KB each: a root, and
@@ -283,10 +307,7 @@ async fn reads(ledger: &mut CostLedger) {
             budget([2.0, 0.0, 2.0], [2.0, 0.0, 2.0]),
             bench,
             [1, 2],
-            async |store, number| {
-                let trace = granted(store, *number).await;
-                assert_eq!(store.trace_get(&trace, false).await.unwrap().spans.len(), 10);
-            },
+            async |store, number| get(store, *number).await,
         )
         .await;
     ledger
@@ -295,14 +316,7 @@ async fn reads(ledger: &mut CostLedger) {
             budget([11.0, 0.0, 20.0], [11.0, 0.0, 20.0]),
             bench,
             [(), ()],
-            async |store, ()| {
-                let ids: Vec<_> = (1..=10_u32).map(|number| TraceId::new(number.into())).collect();
-                let heads = store.trace_unexpired_documents(&ids.iter().collect::<Vec<_>>()).await.unwrap();
-                assert_eq!(
-                    store.trace_get_many(&heads.values().collect::<Vec<_>>(), |info| info).await.unwrap().len(),
-                    10
-                );
-            },
+            async |store, ()| get_ten(store, 1).await,
         )
         .await;
 }

@@ -19,7 +19,7 @@ use test_site::sample_traces::words;
 use trace_blocks::{Block, SpansToPack, TraceKey, TracePartition, TraceToPack, pack, read_blocks};
 use traces::store::Store;
 
-use super::{body, counted, export, found, granted, scope, start};
+use super::{body, counted, document, export, found, granted, scope, start};
 
 /// Number of traces, one every eight seconds of a day.
 const TRACES: u32 = 10_000;
@@ -67,16 +67,16 @@ fn like(document: &Item, number_of: u32) -> StoredTrace {
 async fn fill(bench: &MeteredProcesses<Store>, experiment: ExperimentId) {
     export(&bench.store, experiment, 1, 0..10).await;
     start(&bench.store, experiment, 1, None).await;
-    let document = granted(&bench.store, 1).await.item().clone();
+    let template = document(&bench.store, 1).await.item().clone();
     let table = service::DomainStore::table(&bench.store);
     // The trace that created the day, and the template of all other traces, are removed.
     for trace in [1_u32, 1_000] {
-        let trace = granted(&bench.store, trace).await;
+        let trace = document(&bench.store, trace).await;
         let (partition, place) = (TracePartition::of(&trace), TraceKey::of(&trace));
         table.write_many(Vec::new(), &[partition.mark_key(&place), rows::Trace::key(trace.id())]).await.unwrap();
     }
     for number_of in [1, 2, REQUESTED.0] {
-        table.write_many(vec![like(&document, number_of).item().clone()], &[]).await.unwrap();
+        table.write_many(vec![like(&template, number_of).item().clone()], &[]).await.unwrap();
     }
     let numbers: Vec<u32> = (1..=TRACES).collect();
     for block in numbers.chunks(OF_BLOCK) {
@@ -86,7 +86,7 @@ async fn fill(bench: &MeteredProcesses<Store>, experiment: ExperimentId) {
             if number_of.is_multiple_of(500) {
                 "a needle in the hay".clone_into(&mut spans[3].name);
             }
-            let trace = like(&document, *number_of);
+            let trace = like(&template, *number_of);
             let spans = SpansToPack::of(trace.id(), &spans);
             TraceToPack { trace, spans }
         });
@@ -116,7 +116,7 @@ async fn by_hour(store: &Store, experiment: ExperimentId, metric: &str, aggregat
 
 /// Writes a thousand traces, numbered from `first`, with their spans and with marks that are old
 /// enough to be packed.
-async fn put_unpacked(bench: &MeteredProcesses<Indexer>, document: &Item, first: u32) -> TracePartition {
+pub(crate) async fn put_unpacked(bench: &MeteredProcesses<Indexer>, document: &Item, first: u32) -> TracePartition {
     let mut items = Vec::new();
     for number_of in first..first + 1_000 {
         let trace = like(document, number_of);
@@ -177,16 +177,16 @@ fn indexer(table: Table) -> Indexer {
 }
 
 /// Creates a table with one trace, and a packer for it. Also returns the trace's document.
-async fn packer(request: Option<&str>) -> (MeteredProcesses<Indexer>, Item) {
+pub(crate) async fn packer(request: Option<&str>) -> (MeteredProcesses<Indexer>, Item) {
     let (store, experiment) = super::bench().await;
     export(&store.store, experiment, 1, 0..10).await;
     start(&store.store, experiment, 1, request).await;
-    let document = granted(&store.store, 1).await.item().clone();
+    let document = document(&store.store, 1).await.item().clone();
     (MeteredProcesses::new(store.table().clone(), indexer), document)
 }
 
 /// Delivers a stream record that requests a partition to be packed.
-async fn pack_now(indexer: &Indexer, partition: &TracePartition) {
+pub(crate) async fn pack_now(indexer: &Indexer, partition: &TracePartition) {
     let key = partition.packing_key();
     let record = json!({
         "eventName": "INSERT",
@@ -199,7 +199,7 @@ async fn pack_now(indexer: &Indexer, partition: &TracePartition) {
     assert!(indexer.handle(StreamBatch { records: vec![record] }).await.batch_item_failures.is_empty());
 }
 
-async fn check_all_packed(bench: &MeteredProcesses<Indexer>, partition: &TracePartition) {
+pub(crate) async fn check_all_packed(bench: &MeteredProcesses<Indexer>, partition: &TracePartition) {
     let (blocks, _) = read_blocks(bench.table(), partition, None, usize::MAX).await.unwrap();
     assert_eq!(blocks.iter().map(Block::count).sum::<usize>(), 1_000);
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::attributes::{ROW_VALUE, TAGS};
-use crate::{Moment, StoredTrace, entry_name, now_ms};
+use crate::{LocatedTrace, Moment, StoredTrace, entry_name, now_ms};
 use key_schema::{Name, rows};
 use mlflow_api::{ExperimentId, Result, TRACE_RETENTION_TAG, TraceRetention};
 use table::{Item, Table};
@@ -52,7 +52,17 @@ impl TraceCutoffs {
     /// Checks whether a trace in one of these experiments is kept.
     #[must_use]
     pub fn has(&self, trace: &StoredTrace) -> bool {
-        self.of(trace.experiment()).is_none_or(|since| trace.request_time() >= since)
+        self.has_time(trace.experiment(), trace.request_time())
+    }
+
+    /// Checks whether a trace in one of these experiments is kept, given its document or pointer.
+    #[must_use]
+    pub fn has_located(&self, trace: &LocatedTrace) -> bool {
+        self.has_time(trace.experiment(), trace.request_time())
+    }
+
+    fn has_time(&self, experiment: ExperimentId, request_time: i64) -> bool {
+        self.of(experiment).is_none_or(|since| request_time >= since)
     }
 }
 
