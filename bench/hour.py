@@ -42,6 +42,8 @@ _CHARTED, _POINTS = 50, 500
 #: Number of existing traces, which fill several blocks when packed.
 _TRACES = 320
 _BATCHES = 300
+#: Words of the texts of spans, as on the capacity page.
+_WORDS = ("what", "is", "the", "answer", "of", "model", "when", "context", "says", "nothing", "about", "it")
 _RUN = "query Q($i: MlflowGetRunInput!) { mlflowGetRun(input: $i) { run { info { runName } data { metrics { key value } params { key } } %s } } }"
 _OF_RUN = "experiment { name } modelVersions { name }"
 _HISTORY = """query Q($i: MlflowGetMetricHistoryBulkIntervalInput!) {
@@ -120,7 +122,7 @@ def _trace(caller: Caller, experiment: str, number: int) -> None:
     trace, now = f"{noise.getrandbits(128):032x}", time.time_ns()
     spans = []
     for at in range(10):
-        said_ = [{"key": "input", "value": {"stringValue": noise.randbytes(125).hex()}}]
+        said_ = [{"key": "input", "value": {"stringValue": " ".join(f"{noise.choice(_WORDS)}{noise.randrange(97)}" for _ in range(50))}}]
         span = {"traceId": trace, "spanId": f"{at + 1:016x}", "name": f"step {at}", "startTimeUnixNano": str(now), "endTimeUnixNano": str(now + 1000), "attributes": said_}
         spans.append(span | ({"parentSpanId": f"{1:016x}"} if at else {}))
     body = {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
