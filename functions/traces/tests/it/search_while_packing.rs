@@ -2,8 +2,10 @@
 //! is running, or never runs.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
+use access::Visibility;
 use artifact_store::{Archive, ArtifactStore};
 use embedded_engine::StreamReader;
 use entities::StoredTrace;
@@ -11,8 +13,8 @@ use fts_indexer::{Indexer, PackingThresholds, StreamBatch};
 use mlflow_api::Workspace;
 use retention::Retention;
 use serde_json::{Value, json};
-use table::{Item, number};
-use test_site::{TABLE, key_of};
+use table::{Item, UsageMeter, number};
+use test_site::{TABLE, TestAuthorizer, key_of};
 use trace_blocks::{TraceKey, TracePartition, read_blocks};
 
 use crate::blocks::{TRACES, all_searches, answers, change, make, same};
@@ -192,25 +194,60 @@ fn a_search_reads_the_archive_about_once_per_block() {
     });
 }
 
+/// Returns a site with three packed traces. The spans of the last one are too large for a block.
+async fn packed() -> Site {
+    let site = Site::new().await;
+    for number in 1..=3 {
+        let mut root = span(number, 1, None, 0, 9);
+        if number == 3 {
+            root["attributes"] = json!([{ "key": "text", "value": { "stringValue": "x".repeat(400_000) } }]);
+        }
+        site.server.export(&[root]).await.ok();
+    }
+    runtime::clock::sleep(Duration::from_mins(4)).await;
+    Packer::of(&site, 20).await.pack(&site).await;
+    let items = site.items().await;
+    let own = items.iter().filter(|item| key_of(item).pk.starts_with("SPANS#")).count();
+    let pointers = items.iter().filter(|item| item["in_block"]["N"] == "1").count();
+    assert_eq!((blocks(&site).await, own, pointers), (1, 1, 3));
+    site
+}
+
 #[test]
 fn late_spans_of_a_packed_trace_are_returned_at_once() {
     timed(async {
-        let site = Site::new().await;
-        for number in 1..=3 {
-            site.server.export(&[span(number, 1, None, 0, 9)]).await.ok();
-        }
-        runtime::clock::sleep(Duration::from_mins(4)).await;
-        Packer::of(&site, 20).await.pack(&site).await;
-        let own = async || site.items().await.iter().filter(|item| key_of(item).pk.starts_with("SPANS#")).count();
-        assert_eq!((blocks(&site).await, own().await), (1, 0));
+        let site = packed().await;
         // The spans change nothing in the documents. They are sent to a process that has cached them, and
         // to one that has not.
         site.server.export(&[span(1, 2, Some(1), 1, 2)]).await.ok();
         site.other().await.export(&[span(2, 2, Some(1), 1, 2)]).await.ok();
+        site.other().await.export(&[span(3, 2, Some(1), 1, 2)]).await.ok();
         for server in [&site.server, &site.other().await] {
-            assert_eq!(server.spans(1).await, ["step 1", "step 2"]);
-            assert_eq!(server.spans(2).await, ["step 1", "step 2"]);
-            assert_eq!(server.spans(3).await, ["step 1"]);
+            for number in 1..=3 {
+                assert_eq!(server.spans(number).await, ["step 1", "step 2"]);
+            }
         }
+    });
+}
+
+#[test]
+fn a_packed_trace_takes_three_requests_and_a_refused_one_takes_one() {
+    timed(async {
+        let site = packed().await;
+        let meter = UsageMeter::default();
+        let table = site.table.metered(meter.clone());
+        let server = Server::on(&table).await;
+        // The first request of a process also reads the retention policies.
+        server.spans(1).await;
+        for number in 1..=3 {
+            meter.take();
+            assert_eq!(server.spans(number).await, ["step 1"]);
+            assert_eq!(meter.take().requests, 3, "trace {number}");
+        }
+        let refusing = TestAuthorizer::new(Visibility::nothing(), |_| false);
+        let server = Server::guarded(&table, Arc::new(refusing)).await;
+        meter.take();
+        assert_eq!(server.get_at(&format!("{ALL}/get"), &[("trace_id", id(1).as_str())]).await.status, 403);
+        assert_eq!(meter.take().requests, 1);
     });
 }
