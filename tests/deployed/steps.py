@@ -309,13 +309,18 @@ def token_of(world, name: str) -> str:
 
 
 def command(world, *arguments: str, sent: str = "") -> subprocess.CompletedProcess:
+    """Runs the program on the stack's tables. Fails if the program does."""
+    process = run_command(world, *arguments, sent=sent)
+    assert process.returncode == 0, process.stderr
+    return process
+
+
+def run_command(world, *arguments: str, sent: str = "") -> subprocess.CompletedProcess:
     """Runs the program on the stack's tables."""
     outputs = world.stack.outputs
     place = ["--dynamodb-endpoint", world.account.emulator.url, "--table", outputs["TableName"], "--access-table", outputs["AccessTableName"]]
     command = [str(binary()), *arguments, *place]
-    process = subprocess.run(command, input=sent, env=world.account.emulator.operator, capture_output=True, text=True, timeout=_SECONDS)
-    assert process.returncode == 0, process.stderr
-    return process
+    return subprocess.run(command, input=sent, env=world.account.emulator.operator, capture_output=True, text=True, timeout=_SECONDS)
 
 
 @contextmanager

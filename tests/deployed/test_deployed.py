@@ -11,6 +11,7 @@ import pytest
 import requests
 from mlflow import MlflowClient
 
+from .archived_traces import ARCHIVED_TRACES, old_traces_arrive
 from .conftest import Deployment
 from .extras import has_names_and_keys, name_and_keys
 from .front import serving_api
@@ -40,7 +41,7 @@ def test_a_deployment_from_its_beginning_to_its_end(signing: Deployment, subtest
     with subtests.test("the first call of the housekeeper removes nothing"):
         answer = account.emulator.functions.invoke(FunctionName=f"{stack.name}-housekeeper", Payload=b'{"rawPath": "/health"}')
         assert json.loads(answer["Payload"].read()) == {"statusCode": 200}
-    for step in [*STEPS, *RARE, *REGISTRIES, *SINGLE_SIGN_ON]:
+    for step in [old_traces_arrive, *STEPS, *ARCHIVED_TRACES, *RARE, *REGISTRIES, *SINGLE_SIGN_ON]:
         with subtests.test(step.__name__):
             directory = tmp_path / step.__name__
             directory.mkdir()
