@@ -74,7 +74,7 @@ pub(crate) async fn measure(ledger: &mut CostLedger) {
         store.run_log_batch(run, &LogBatchData { params, ..LogBatchData::default() }).await.unwrap();
     }
     clock.passes(DEFAULT_INTERVAL);
-    ledger.row("5 params", budget([10.0, 14.0, 5.0], [8.0, 9.0, 4.0]), &indexing, runs, act).await;
+    ledger.row("5 params", budget([8.0, 13.0, 4.0], [6.0, 8.0, 3.0]), &indexing, runs, act).await;
     for step in 1..100 {
         for run in runs {
             store.run_log_batch(run, &metrics(10, step)).await.unwrap();
@@ -82,7 +82,7 @@ pub(crate) async fn measure(ledger: &mut CostLedger) {
     }
     clock.passes(DEFAULT_INTERVAL);
     let call = "100 more values of each, in one stream batch, packed";
-    ledger.row(call, budget([32.0, 48.0, 9.0], [32.0, 48.0, 9.0]), &indexing, runs, act).await;
+    ledger.row(call, budget([19.0, 35.0, 6.0], [19.0, 35.0, 6.0]), &indexing, runs, act).await;
     ledger.row("the same batch again", budget([5.0, 1.0, 4.0], [5.0, 1.0, 4.0]), &indexing, runs, act).await;
     for run in runs {
         let change = RunChange { status: Some(RunStatus::Finished), end_time: Some(TIME + 9_000), name: None };
@@ -92,7 +92,7 @@ pub(crate) async fn measure(ledger: &mut CostLedger) {
     // No call relies on the mark of the run any more.
     clock.passes(DEFAULT_INTERVAL * 2);
     let call = "the removal of its mark, with its entries";
-    ledger.row(call, budget([10.0, 37.0, 5.0], [8.0, 32.0, 4.0]), &indexing, runs, act).await;
+    ledger.row(call, budget([9.0, 27.0, 5.0], [8.0, 27.0, 4.0]), &indexing, runs, act).await;
 }
 
 /// Measures the cost of an hour of logging to a run.
@@ -101,7 +101,7 @@ pub(crate) async fn measure_hours(ledger: &mut CostLedger) {
     let time = Clock::new();
     let (requests, indexing) = time.benches().await;
     let experiment = experiment(&requests.store, "one").await;
-    let (ten, cold_ten) = ([2000.0, 2400.0, 1050.0], [2000.0, 2400.0, 1050.0]);
+    let (ten, cold_ten) = ([1300.0, 1400.0, 820.0], [1300.0, 1400.0, 820.0]);
     let (hundred, cold_hundred) = ([2460.0, 11300.0, 3550.0], [2460.0, 11300.0, 3550.0]);
     // Cached data about the table expires, and is read again. The clock is simulated, so that a
     // slow machine meters the same costs as a fast one.
