@@ -56,7 +56,7 @@ def old_traces_arrive(world, directory: Path) -> None:
     next one.
     """
     client = MlflowClient(world.signed)
-    hours = {_hour(time.time()), _hour(time.time() + _MAX_DELAY_SECONDS)}
+    hours = {_hour(time.time()), _hour(time.time() + _MAX_DELAY_SECONDS + _STEPS_SECONDS)}
     number = 0
     while hours:
         number += 1

@@ -1,9 +1,10 @@
-//! Decides when a run is indexed: immediately if it is new or has ended, and once per interval, or
-//! per three intervals if its journal is small, while it is being logged to.
+//! Decides when a run is processed, that is, packed, and indexed unless it keeps its mark: immediately if
+//! it is new or has ended, and while it is being logged to, once per interval, or per three intervals
+//! if its journal is small.
 //!
-//! A run that changes constantly would be indexed with every batch of the stream, and each indexing
-//! costs more than the change itself. Therefore a run is indexed only if it has ended, has never
-//! been indexed, or was last indexed at least one interval ago. The run's document contains the
+//! A run that changes constantly would be processed with every batch of the stream, and each pass
+//! costs more than the change itself. Therefore a run is processed only if it has ended, has never
+//! been processed, or was last processed at least one interval ago. The run's document contains the
 //! time when the run is due ([`IndexingState::due`]). Until then the run stays marked, and searches
 //! read it from its documents.
 //!
@@ -14,6 +15,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,16 +23,19 @@ use entities::{CLOSING_MS, IndexingState, RUN_ENTITY_TYPE, RunLocation, now_ms};
 use key_schema::{Ascending, Key, Shard, rows};
 use mlflow_api::RunId;
 
-/// Default minimum interval between two indexings of a run that is being logged to.
+/// Default minimum interval between two passes over a run that is being logged to.
 pub const DEFAULT_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Number of intervals after which a run is packed again whose points are few and which keeps its
 /// mark. Fewer passes cost less, and write fewer and longer segments.
 const LONG_INTERVALS: i64 = 3;
-/// Size of a journal, in bytes, up to which the points of a run are few: a minute of ten metrics
-/// per second takes 7 KB. A request for a run reads its whole journal, so larger journals are packed
-/// after each interval.
-const SMALL_JOURNAL_BYTES: usize = 12 << 10;
+/// Maximum delay, in ms, that results from [`LONG_INTERVALS`].
+const MAX_LONG_DELAY_MS: i64 = 180_000;
+/// Size in bytes of a journal whose run is packed less often: the points since the previous pass are few,
+/// but clients log continuously. Ten metrics per second take 7 KB per minute. A request for a run reads
+/// its whole journal, so larger journals are packed after each interval. If clients log rarely, a pass
+/// that soon finds the journal empty lets the mark be removed.
+const SMALL_JOURNAL_BYTES: RangeInclusive<usize> = (1 << 10)..=(12 << 10);
 
 /// Maximum number of runs whose rows are cached, which takes a few MB. If a run is evicted, its row
 /// is written once more.
@@ -110,9 +115,9 @@ impl IndexingSchedule {
     /// calls rely on it.
     pub(crate) fn next(&self, run: &IndexingState, journal: Option<usize>) -> Option<i64> {
         // When calls begin to rely on the mark, it is not known yet how much they log.
-        let is_small = run.due.is_some() && journal.is_some_and(|bytes| bytes <= SMALL_JOURNAL_BYTES);
-        let intervals = if is_small { LONG_INTERVALS } else { 1 };
-        let delay = self.interval_ms().saturating_mul(intervals);
+        let is_small = run.due.is_some() && journal.is_some_and(|bytes| SMALL_JOURNAL_BYTES.contains(&bytes));
+        let (interval, long) = (self.interval_ms(), self.interval_ms().saturating_mul(LONG_INTERVALS));
+        let delay = if is_small { long.min(MAX_LONG_DELAY_MS).max(interval) } else { interval };
         (!run.has_ended && !self.interval.is_zero()).then(|| self.now().saturating_add(delay))
     }
 
@@ -249,9 +254,12 @@ mod tests {
         let (new, known) = (state(&[]), state(&[entities::attributes::DUE.name()]));
         let next = |item, journal| schedule.next(&IndexingState::of(item), journal);
         let [one, three] = [1, 3].map(|intervals| Some(intervals * schedule.interval_ms()));
-        assert_eq!(next(&known, Some(SMALL_JOURNAL_BYTES)), three);
-        assert_eq!(next(&known, Some(SMALL_JOURNAL_BYTES + 1)), one);
-        assert_eq!((next(&known, None), next(&new, Some(0))), (one, one));
+        let (least, most) = (*SMALL_JOURNAL_BYTES.start(), *SMALL_JOURNAL_BYTES.end());
+        assert_eq!((next(&known, Some(least)), next(&known, Some(most))), (three, three));
+        assert_eq!((next(&known, Some(least - 1)), next(&known, Some(most + 1))), (one, one));
+        assert_eq!((next(&known, None), next(&new, Some(most))), (one, one));
+        let slow = IndexingSchedule { interval: Duration::from_mins(15), ..schedule };
+        assert_eq!(slow.next(&IndexingState::of(&known), Some(most)), Some(900_000));
     }
 
     #[test]

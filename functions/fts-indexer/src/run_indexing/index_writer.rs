@@ -82,7 +82,7 @@ impl Indexer {
         Ok(concluded.try_collect::<Vec<_>>().await?.into_iter().flatten().collect())
     }
 
-    /// Records in a run's document that the run has been indexed. If the document has changed since
+    /// Records the result of a pass in a run's document. If the document has changed since
     /// it was read, it keeps its mark, and the result is `None`. The stream contains a separate
     /// record of that change.
     async fn conclude(&self, plan: &IndexingPlan) -> Result<Option<(RunLocation, Option<i64>)>> {

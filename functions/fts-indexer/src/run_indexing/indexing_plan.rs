@@ -27,8 +27,8 @@ const MAX_UPDATE_METRICS: usize = 60;
 /// The plan for indexing one run.
 pub(super) struct IndexingPlan {
     pub(super) at: RunLocation,
-    /// What is written to the index, or `None` if the run keeps its mark. Searches do not use the
-    /// index for a run with a mark.
+    /// What is written to the index, or `None` if the run keeps its mark and `reindex` has not
+    /// requested it. Searches do not use the index for a run with a mark.
     pub(super) index: Option<IndexUpdate>,
     /// The result of the indexing. It is recorded in the run's document at the end.
     pub(super) indexed: IndexingResult,

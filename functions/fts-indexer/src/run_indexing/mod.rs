@@ -9,7 +9,7 @@
 //!    index may contain.
 //! 3. Missing entries are written, and then stale entries are deleted.
 //! 4. The mark is removed from the run's document, if the document has not changed since it was
-//!    read. The document gets the name of this indexing.
+//!    read. The document gets the name of this indexing, if the index was updated.
 //!
 //! If a document has the same indexing name as its copy, step 3 was completed. Otherwise, every
 //! entry is written again.
@@ -20,7 +20,7 @@
 //! While calls add to a run's journal, the run's mark is kept
 //! ([`MarkOutcome`](entities::MarkOutcome)), because these calls rely on the mark and write nothing
 //! to the document. Searches read a run with a mark from its documents, so as long as it is kept,
-//! steps 2 and 3 are omitted.
+//! steps 2 and 3 are omitted unless `reindex` has requested them.
 
 mod index_writer;
 mod indexing_plan;

@@ -78,7 +78,7 @@ pub struct IndexingState<'a> {
     pub is_marked: bool,
     /// Counter of the changes that matter to the index.
     pub revision: Option<i64>,
-    /// Revision that was last indexed, if the run kept its mark at that time.
+    /// Revision of the last pass, if the run kept its mark at that time.
     pub processed_revision: Option<i64>,
     /// Name of the last completed indexing.
     pub indexing: Option<&'a str>,
@@ -252,7 +252,7 @@ pub struct IndexingResult {
     /// Revision that was indexed.
     pub revision: i64,
     /// Name of this indexing, which is also stored in the copy. `None` if the index was not updated,
-    /// because the run keeps its mark.
+    /// because the run keeps its mark and `reindex` has not requested it.
     pub indexing: Option<String>,
     /// Time in ms when the run is due again. `None` if every change is indexed at once.
     pub due: Option<i64>,

@@ -25,7 +25,7 @@ pub struct ReadTrace {
     /// The document.
     pub document: StoredTrace,
     /// The block that contained the document, which leads to the spans. `None` if the document was
-    /// under the trace's own key, or if the block was not kept.
+    /// under the trace's own key.
     pub block: Option<Arc<Block>>,
 }
 

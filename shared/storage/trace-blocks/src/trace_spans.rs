@@ -143,6 +143,11 @@ async fn read_version(
     let mut items = SpanItems::of(trace.experiment(), trace.id());
     items.read_on(table, LARGE_PACKED_BYTES).await?;
     let Some(packed) = read_spans_in_block(table, archive, trace).await? else { return Ok(None) };
+    if trace.has_packed_spans() && packed.is_empty() {
+        // The spans have become too large for the block, and may have been moved out of it between the
+        // two reads.
+        items = SpanItems::of(trace.experiment(), trace.id());
+    }
     let spans = read_own_spans(table, trace, items, packed, turn).await?;
     if may_be_packed(trace) {
         let row = read_trace_rows(table, &[trace.id()]).await?.remove(trace.id());
