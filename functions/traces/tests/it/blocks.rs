@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
+use rand::prelude::IndexedRandom;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
 use crate::marks::timed;
@@ -54,9 +57,10 @@ pub(crate) async fn make(server: &Server, seed: u64) {
     }
 }
 
-/// Returns the searches that are sent to both servers, with different filters, orders and page
-/// sizes. If only a sample is tested, each of two turns sends half of them.
-fn searches() -> Vec<Value> {
+/// Returns the searches that are sent to both servers in a turn, with different filters, orders and page
+/// sizes. If only a sample is tested, each of two turns sends half of them. Otherwise, as many
+/// searches follow whose filters combine two conditions, drawn anew in each turn.
+fn searches(turn: u64) -> Vec<Value> {
     let between = format!("timestamp_ms > {} AND timestamp_ms < {}", BEGAN + 5_000_000, BEGAN + 90_000_000);
     let filters = [
         "",
@@ -72,17 +76,26 @@ fn searches() -> Vec<Value> {
         "client_request_id IN ('c2', 'c3') AND status != 'ERROR' AND span.name != 'step 7'",
     ];
     let orders = [json!([]), json!(["execution_time DESC"]), json!(["timestamp_ms ASC"])];
-    let all = filters.iter().flat_map(|filter| orders.iter().map(move |order| (filter, order)));
-    let orders = orders.len();
-    all.enumerate()
-        .filter(|(place, _)| all_searches() || (place / orders + place % orders).is_multiple_of(orders))
-        .map(|(place, (filter, order))| {
-            json!({
-                "locations": [{ "mlflow_experiment": { "experiment_id": "0" } }],
-                "filter": filter, "order_by": order, "max_results": ([5, 11, 100][place % orders]),
-            })
+    let search = |filter: &str, order: &Value, most: u32| {
+        json!({
+            "locations": [{ "mlflow_experiment": { "experiment_id": "0" } }],
+            "filter": filter, "order_by": order, "max_results": most,
         })
-        .collect()
+    };
+    let sizes = [5, 11, 100];
+    let all = filters.iter().flat_map(|filter| orders.iter().map(move |order| (filter, order))).enumerate();
+    let is_sent = |place: usize| all_searches() || (place / orders.len() + place % orders.len()).is_multiple_of(3);
+    let all = all.filter(|(place, _)| is_sent(*place));
+    let mut all: Vec<_> = all.map(|(place, (filter, order))| search(filter, order, sizes[place % 3])).collect();
+    if all_searches() {
+        let mut random = StdRng::seed_from_u64(turn);
+        let combined = (0..all.len()).map(|_| {
+            let pair: Vec<&str> = filters[1..].sample(&mut random, 2).copied().collect();
+            search(&pair.join(" AND "), &orders[random.random_range(0..3)], sizes[random.random_range(0..3)])
+        });
+        all.extend(combined.collect::<Vec<_>>());
+    }
+    all
 }
 
 /// Returns the requests for metrics that are sent to both servers.
@@ -125,7 +138,7 @@ fn asked_of<T>(questions: Vec<T>, turn: u64) -> impl Iterator<Item = T> {
 /// Returns all responses of a server in this turn.
 pub(crate) async fn answers(server: &Server, turn: u64) -> Vec<Value> {
     let mut all = Vec::new();
-    for search in asked_of(searches(), turn) {
+    for search in asked_of(searches(turn), turn) {
         let mut body = search;
         for _ in 0..TRACES {
             let answer = server.call_at("POST", &format!("{ALL}/search"), body.to_string()).await.ok();

@@ -140,7 +140,7 @@ async fn archived(seed: u64) {
     let mut packer = Packer::of(&twin, 4).await;
     packer.indexer = packer.indexer.with_archive(Archive::new(artifacts.clone()));
     let retention = Retention::new(twin.table.clone(), artifacts);
-    let rounds = if all_searches() { 12 } else { 2 };
+    let rounds = if all_searches() { 16 } else { 2 };
     for round in 0..rounds {
         runtime::clock::sleep(Duration::from_hours(49)).await;
         packer.pack(&twin).await;
@@ -249,5 +249,36 @@ fn a_packed_trace_takes_three_requests_and_a_refused_one_takes_one() {
         meter.take();
         assert_eq!(server.get_at(&format!("{ALL}/get"), &[("trace_id", id(1).as_str())]).await.status, 403);
         assert_eq!(meter.take().requests, 1);
+    });
+}
+
+#[test]
+fn spans_that_become_too_large_for_their_block_are_not_missed() {
+    timed(async {
+        let site = Site::new().await;
+        let large = |number: u32, place: u64, bytes: usize| {
+            let mut span = span(number, place, (place > 1).then_some(1), 0, 9);
+            span["attributes"] = json!([{ "key": "text", "value": { "stringValue": "x".repeat(bytes) } }]);
+            span
+        };
+        let packer = Packer::of(&site, 20).await;
+        let traces = 1..=2;
+        for number in traces.clone() {
+            site.server.export(&[large(number, 1, 300_000)]).await.ok();
+        }
+        runtime::clock::sleep(Duration::from_mins(4)).await;
+        packer.pack(&site).await;
+        for number in traces.clone() {
+            site.server.export(&[large(number, 2, 100_000)]).await.ok();
+        }
+        runtime::clock::sleep(Duration::from_mins(4)).await;
+        let reads = async {
+            for number in traces.cycle().take(60) {
+                assert_eq!(site.server.spans(number).await, ["step 1", "step 2"]);
+            }
+        };
+        let ((), ()) = tokio::join!(packer.pack(&site), reads);
+        let own = site.items().await.iter().filter(|item| key_of(item).pk.starts_with("SPANS#")).count();
+        assert_eq!(own, 4, "all spans are stored with their traces");
     });
 }
