@@ -54,7 +54,8 @@ def test_a_deployment_from_its_beginning_to_its_end(signing: Deployment, subtest
         restored = restore(account, "mlflow", outputs)
     delete(stack, account.directory)
     with subtests.test("only data remains after the stack is deleted"):
-        assert kinds(everything(account.emulator)) == {"bucket": 2, "stack": 1, "table": 4}
+        left = everything(account.emulator)
+        assert kinds(left) == {"bucket": 2, "stack": 1, "table": 4}, left
     with subtests.test("a second deployment continues with the restored tables"):
         _goes_on(signing, outputs, restored, token)
         assert account.wire.denied == []
@@ -125,4 +126,5 @@ def _goes_on(first: Deployment, outputs: dict[str, str], restored: Restored, tok
         wait_for(lambda: marked(again, experiment) == 0, "index of the second stack's run")
         assert [found.info.run_id for found in client.search_runs([experiment], "tags.kind = 'new'")] == [made]
     delete(again, account.directory)
-    assert kinds(everything(emulator)) == {"bucket": 2, "stack": 1, "table": 4}
+    left = everything(emulator)
+    assert kinds(left) == {"bucket": 2, "stack": 1, "table": 4}, left

@@ -77,7 +77,7 @@ impl SettingScope {
     }
 }
 
-const REINDEX_COST: &str = "A `reindex`: about 36 write units per run of 10 metrics, 5 params and 4 tags. For three minutes, and until it \
+const REINDEX_COST: &str = "A `reindex`: about 35 write units per run of 10 metrics, 5 params and 4 tags. For three minutes, and until it \
                        has finished, searches do not use the index for fields of these two settings";
 const ARCHIVAL_COST: &str = "Traces that have reached the age are archived within an hour or, if there are many, over the following hours. Archived \
                          traces stay archived";

@@ -149,7 +149,7 @@ async fn settings_are_shown_and_set() {
     // The change is not applied here, because that would take three minutes.
     let told = refused(data, &["set", "indexed-texts", "tags.note", "params.*"]);
     assert!(
-        told.contains("attributes.run_name -> tags.note params.*") && told.contains("36 write units per run"),
+        told.contains("attributes.run_name -> tags.note params.*") && told.contains("35 write units per run"),
         "{told}"
     );
     let told = refused(data, &["set", "indexed-texts", "tags.note", "--experiment", "0"]);
