@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -179,7 +180,13 @@ def fail(emulator: Emulator, directory: Path, name: str, resource: str, *argumen
 
 
 def delete(stack: Stack, directory: Path) -> None:
+    """Deletes a stack, and then the log groups that invocations in flight have created again meanwhile."""
+    began = time.time()
     run_sam(stack.emulator, directory, "delete", "--stack-name", stack.name, "--no-prompts", "--region", REGION)
+    logs = stack.emulator.client("logs")
+    for group in logs.describe_log_groups()["logGroups"]:
+        if group["creationTime"] / 1000 >= began:
+            logs.delete_log_group(logGroupName=group["logGroupName"])
 
 
 def everything(emulator: Emulator) -> set[str]:
