@@ -266,8 +266,8 @@ fn shard_of(key: &Key) -> usize {
     usize::try_from(hasher.finish() % SHARD_COUNT as u64).unwrap_or_default()
 }
 
-/// Checks whether the record of a run shows that the indexer has processed the run's revision, and that
-/// the run keeps its mark.
+/// Checks whether the indexer has processed the current revision of a run that keeps its mark, according
+/// to the stream record of the run.
 fn is_packed(record: &Value) -> bool {
     let number = |name: &str| record["dynamodb"]["NewImage"][name]["N"].as_str();
     number(SEEN.name()).is_some_and(|seen| number(REVISION.name()) == Some(seen))

@@ -115,7 +115,7 @@ impl Server {
         Self::storing(table, test_site::everybody(), ArtifactStore::in_directory(directory)).await
     }
 
-    /// Starts a process on this table that reads archived spans from this archive.
+    /// Starts a server on a table. It reads archived spans from `archive`.
     pub(crate) async fn with_archive(table: &Table, archive: Archive) -> Self {
         let traces = traces::store::Store::with_lease(table.clone(), ArtifactStore::below(ROOT), LEASE);
         Self::of_store(table, test_site::everybody(), &traces.with_archive(archive)).await

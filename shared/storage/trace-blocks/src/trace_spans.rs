@@ -104,9 +104,9 @@ pub async fn read_trace_spans(
     Err(Error::internal(format!("the spans of trace {} are not where its document says", trace.id())))
 }
 
-/// Reads the spans of a trace that [`read_block_spans`](crate::read_block_spans) has not returned for the
-/// trace's block: the trace is not packed, its spans are too large for a block, or they were moved since
-/// the block was read. Takes as many requests as [`read_trace_spans`], or one, and one more per MB, if
+/// Reads the spans of a trace for which [`read_block_spans`](crate::read_block_spans) has returned none,
+/// because the trace is not packed, its spans are too large for a block, or they were moved after the
+/// block was read. Takes as many requests as [`read_trace_spans`], or one, and one more per MB, if
 /// they are too large for a block.
 ///
 /// # Errors
@@ -138,8 +138,8 @@ async fn read_version(
     trace: &StoredTrace,
     turn: &LargeTraceTurn,
 ) -> Result<Option<TraceSpans>> {
-    // These items are read before the block, because the packer moves their spans into the block. In the
-    // opposite order, spans that are moved between the two reads would be missed.
+    // These items are read before the block, because the packer moves their spans into the block. If the
+    // block were read first, spans that are moved between the two reads would be missed.
     let mut items = SpanItems::of(trace.experiment(), trace.id());
     items.read_on(table, LARGE_PACKED_BYTES).await?;
     let Some(packed) = read_spans_in_block(table, archive, trace).await? else { return Ok(None) };

@@ -34,7 +34,7 @@ impl MemoryArchive {
         self.0.lock().unwrap()
     }
 
-    /// Returns the handle that the code under test uses.
+    /// Returns an archive that reads and writes these objects.
     pub(crate) fn open(&self) -> Archive {
         Archive::over(self.clone())
     }

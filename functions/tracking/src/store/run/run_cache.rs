@@ -28,9 +28,9 @@ const MAX_INLINE_METRICS: usize = 60;
 /// Number of bytes that one write unit covers.
 const WRITE_UNIT_BYTES: usize = 1 << 10;
 /// Minimum size, in bytes, of a call's entry in the journal for which the names of the call's
-/// metrics may be stored in a separate row. Without names, an entry of this size takes about half as
-/// much, so that a tail has room for more calls and fewer tails have to be deleted. The row pays off
-/// after some twenty calls.
+/// metrics may be stored in a separate row. Without the names, an entry of this size takes about half
+/// as many bytes, so that a tail has room for more calls and fewer tails have to be deleted. After some
+/// twenty calls, this has saved more write units than the row costs.
 const MIN_NAMES_ROW_BYTES: usize = 128;
 /// Number of bytes in the journal after which a process requests packing of a run, if it has also
 /// added enough calls. Bytes and calls are counted since the last packing, or since the process's
