@@ -164,13 +164,13 @@ impl Options {
 impl Options {
     /// Returns the indexer of a table, which may be in the embedded engine, without its deliverer of
     /// events.
-    async fn indexer(&self, table: &Table, embedded: Option<&Engine>, archive: Archive) -> Result<Indexer, Failure> {
+    fn indexer(&self, table: &Table, embedded: Option<&Engine>, archive: Archive, layout: i64) -> Indexer {
         let source = embedded.map_or_else(|| table.clone(), |engine| feed::table_to_index(engine, table.name()));
         let indexer = Indexer::new(source)
-            .with_layout(entities::layout::of(table).await?)
+            .with_layout(layout)
             .with_interval(Duration::from_millis(self.run_indexing_interval))
             .with_archive(archive);
-        Ok(if self.workspaces { indexer.with_usage_counter() } else { indexer })
+        if self.workspaces { indexer.with_usage_counter() } else { indexer }
     }
 }
 
@@ -220,9 +220,9 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     if engine_is_here {
         entities::migration::migrate(&table, &access).await?;
     }
-    let retention = Retention::new(table.clone().in_background(), artifacts.clone())
-        .with_layout(entities::layout::of(&table).await?)
-        .looking(HistoryScans::AtNewOnes);
+    let layout = entities::layout::of(&table).await?;
+    let retention = Retention::new(table.clone().in_background(), artifacts.clone());
+    let retention = retention.with_layout(layout).looking(HistoryScans::AtNewOnes);
     let archive = Archive::new(artifacts.clone());
     let webhooks = options.webhooks.open(&table)?;
     let password_policy = options.sign_on.password_policy(mode == AuthMode::Basic)?;
@@ -230,6 +230,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let around = Environment::new(Arc::new(AllowAll), table.clone()).with_artifacts(&artifact_root, artifacts.clone());
     let around = Environment {
         is_new_table,
+        layout,
         max_artifact_bytes: options.max_artifact_size,
         working_directory: Some(directory),
         ui: (!options.no_ui).then_some(UiFiles { directory: ui_directory(options.ui.clone()), bucket: elsewhere }),
@@ -271,8 +272,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         }
     });
     let interval = Duration::from_millis(options.run_indexing_interval);
-    let indexer = options.indexer(&table, embedded.as_ref(), archive).await?;
-    let indexer = indexer.with_webhooks(webhooks.deliverer.clone());
+    let indexer = options.indexer(&table, embedded.as_ref(), archive, layout).with_webhooks(webhooks.deliverer.clone());
     let (housekeeping, feed) = if let Some(engine) = embedded {
         let housekeeping = tokio::spawn(housekeeping::run(
             engine.clone(),

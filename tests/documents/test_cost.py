@@ -124,8 +124,10 @@ def test_stored_runs_are_those_of_the_plan() -> None:
 
 def test_stored_points_have_about_the_bytes_that_reading_them_takes() -> None:
     points = find(_ROWS, {"page": "capacity.md", "section": "Large runs: long params, and a million points of one metric", "row": "the whole history of 1,000,000 points"})
-    # A read unit is 4 KB. Points of long histories are in larger segments, which take less space.
-    assert points.cold.reads * 4096 / MILLION < stored_run().point < 2 * points.cold.reads * 4096 / MILLION
+    # A read unit is 4 KB. Points of long histories are in larger segments, which take less space, but
+    # these points have noise in every bit, which takes more.
+    of_reading = points.cold.reads * 4096 / MILLION
+    assert of_reading / 2 < stored_run().point < 2 * of_reading
 
 
 def test_the_database_of_the_server_has_bytes_of_its_own(model: Model) -> None:

@@ -55,7 +55,7 @@ pub use declaration::FUNCTION;
 use entities::indexed_fields_setting::IndexedFieldsSetting;
 use entities::layout::POINTER_LAYOUT;
 use entities::webhooks::WebhookDeliverer;
-use entities::{Moment, RunLocation};
+use entities::{Moment, RunLocation, SegmentEncoding};
 use futures::FutureExt;
 use futures::stream::{self, StreamExt};
 pub use record_filter::{filter_patterns, is_for_indexer};
@@ -99,6 +99,8 @@ pub struct Indexer {
     archive: Archive,
     /// Whether pointers may replace the documents of packed traces.
     releases: bool,
+    /// How new segments of points are encoded.
+    segments: SegmentEncoding,
     index: RunIndex,
     schedule: IndexingSchedule,
     attempts: RecordFailures,
@@ -122,6 +124,7 @@ impl Indexer {
             table,
             archive: Archive::default(),
             releases: true,
+            segments: SegmentEncoding::default(),
             schedule: IndexingSchedule::default(),
             attempts: RecordFailures::default(),
             access_errors: AccessErrors::default(),
@@ -173,10 +176,11 @@ impl Indexer {
     }
 
     /// Sets the layout of the table, which is the current one by default. In a table with an earlier
-    /// layout, packed traces keep their own documents and spans.
+    /// layout, packed traces keep their own documents and spans, and points are not compressed.
     #[must_use]
     pub fn with_layout(mut self, layout: i64) -> Self {
         self.releases = layout >= POINTER_LAYOUT;
+        self.segments = SegmentEncoding::of_layout(layout);
         self
     }
 

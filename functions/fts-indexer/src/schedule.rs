@@ -32,10 +32,12 @@ const LONG_INTERVALS: i64 = 3;
 /// Maximum delay, in ms, that results from [`LONG_INTERVALS`].
 const MAX_LONG_DELAY_MS: i64 = 180_000;
 /// Size in bytes of a journal whose run is packed less often: the points since the previous pass are few,
-/// but clients log continuously. Ten metrics per second take 7 KB per minute. A request for a run reads
-/// its whole journal, so larger journals are packed after each interval. If clients log rarely, a pass
-/// that soon finds the journal empty lets the mark be removed.
-const SMALL_JOURNAL_BYTES: RangeInclusive<usize> = (1 << 10)..=(12 << 10);
+/// but clients log continuously. Ten metrics per second take 21 KB in three minutes. A request for a run
+/// reads its whole journal, so larger journals are packed after each interval. If clients log rarely, a
+/// pass that soon finds the journal empty lets the mark be removed.
+const SMALL_JOURNAL_BYTES: RangeInclusive<usize> = (1 << 10)..=(24 << 10);
+/// Maximum size of such a journal, in bytes, if calls have begun to rely on the mark some seconds ago.
+const SMALL_NEW_JOURNAL_BYTES: usize = 2 << 10;
 
 /// Maximum number of runs whose rows are cached, which takes a few MB. If a run is evicted, its row
 /// is written once more.
@@ -114,8 +116,11 @@ impl IndexingSchedule {
     /// change. `journal` is the size of the run's journal in bytes, if the run keeps its mark because
     /// calls rely on it.
     pub(crate) fn next(&self, run: &IndexingState, journal: Option<usize>) -> Option<i64> {
-        // When calls begin to rely on the mark, it is not known yet how much they log.
-        let is_small = run.due.is_some() && journal.is_some_and(|bytes| SMALL_JOURNAL_BYTES.contains(&bytes));
+        // When calls begin to rely on the mark, the run has no due time.
+        let is_small = journal.is_some_and(|bytes| match run.due {
+            None => bytes <= SMALL_NEW_JOURNAL_BYTES,
+            Some(_) => SMALL_JOURNAL_BYTES.contains(&bytes),
+        });
         let (interval, long) = (self.interval_ms(), self.interval_ms().saturating_mul(LONG_INTERVALS));
         let delay = if is_small { long.min(MAX_LONG_DELAY_MS).max(interval) } else { interval };
         (!run.has_ended && !self.interval.is_zero()).then(|| self.now().saturating_add(delay))
@@ -257,7 +262,9 @@ mod tests {
         let (least, most) = (*SMALL_JOURNAL_BYTES.start(), *SMALL_JOURNAL_BYTES.end());
         assert_eq!((next(&known, Some(least)), next(&known, Some(most))), (three, three));
         assert_eq!((next(&known, Some(least - 1)), next(&known, Some(most + 1))), (one, one));
-        assert_eq!((next(&known, None), next(&new, Some(most))), (one, one));
+        assert_eq!((next(&known, None), next(&new, None)), (one, one));
+        assert_eq!(next(&new, Some(SMALL_NEW_JOURNAL_BYTES)), three);
+        assert_eq!(next(&new, Some(SMALL_NEW_JOURNAL_BYTES + 1)), one);
         let slow = IndexingSchedule { interval: Duration::from_mins(15), ..schedule };
         assert_eq!(slow.next(&IndexingState::of(&known), Some(most)), Some(900_000));
     }

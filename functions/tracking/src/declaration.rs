@@ -45,7 +45,7 @@ impl DomainApi for Tracking {
 
     fn store(around: &Environment) -> Result<Store, MountFailure> {
         let store = Store::new(around.table()?.clone(), &around.artifact_root);
-        let store = store.with_artifacts(around.artifacts.clone());
+        let store = store.with_artifacts(around.artifacts.clone()).with_layout(around.layout);
         let store = if around.has_workspaces { store.in_workspaces() } else { store };
         let store = if around.is_lambda { store.with_skill_limits(ContentLimits::LAMBDA) } else { store };
         Ok(match &around.working_directory {

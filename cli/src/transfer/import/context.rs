@@ -1,6 +1,7 @@
 //! State that the importers of all kinds of entities share.
 
 use artifact_store::Archive;
+use entities::SegmentEncoding;
 use mlflow_api::{ExperimentId, Workspace};
 use table::Table;
 
@@ -39,6 +40,8 @@ pub(crate) struct ImportContext {
     pub(crate) source: Source,
     /// The table, for reading only.
     pub(crate) table: Table,
+    /// How the points of metrics are encoded.
+    pub(crate) segments: SegmentEncoding,
     /// Where archived data of the table is stored.
     pub(crate) archive: Archive,
     /// The writer for everything that is imported. In a dry run, it only counts what it would

@@ -3,7 +3,7 @@
 use auth::store::Store;
 use clap::Args;
 use embedded_engine::Engine;
-use entities::layout;
+use entities::{SegmentEncoding, layout};
 use mlflow_api::{ExperimentId, Workspace};
 use table::Table;
 
@@ -128,6 +128,7 @@ impl Options {
             total += source.count(table).await?;
         }
         let is_used = self.place.create(&table, false).await?;
+        let layout = layout::of(&table).await?;
         let table = table.in_background();
         if !is_used && !self.dry_run {
             let begun = table.transact(&[layout::row()]).await;
@@ -137,6 +138,7 @@ impl Options {
             source,
             writer: TableWriter::new(table.clone(), self.dry_run, self.write_units),
             table,
+            segments: SegmentEncoding::of_layout(layout),
             archive: self.place.storage.archive()?,
             scope: self.scope()?,
             artifacts: self.artifacts.clone(),

@@ -182,7 +182,7 @@ async fn write(
     let locations: BTreeMap<String, RunLocation> =
         runs.iter().map(|run| (run.source_id.clone(), run.at.clone())).collect();
     let mut packers: HashMap<&str, HistoryPacker<'_>> =
-        locations.iter().map(|(id, at)| (id.as_str(), HistoryPacker::new(at))).collect();
+        locations.iter().map(|(id, at)| (id.as_str(), HistoryPacker::new(at, context.segments))).collect();
     let mut summaries: HashMap<String, BTreeMap<String, MetricSummary>> = HashMap::new();
     let ids: Vec<_> = locations.keys().cloned().collect();
     // If runs are replaced, the keys of all written items are recorded, because all other items of

@@ -161,10 +161,12 @@ fn unreadable_archive(error: &mlflow_api::Error) -> String {
 mod tests {
     use artifact_store::ArtifactStore;
     use embedded_engine::Engine;
+    use entities::SegmentEncoding;
     use metric_archive::archive_history;
     use metric_packing::HistoryPacker;
     use mlflow_api::tracking::RunStatus;
     use mlflow_api::{ExperimentId, RunId};
+    use test_site::sample_metrics;
     use tracking::store::StoredRun;
 
     use super::*;
@@ -190,11 +192,12 @@ mod tests {
         let archive = Archive::new(ArtifactStore::in_directory(directory.path()));
         let experiment = ExperimentId::DEFAULT;
         let at = RunLocation { experiment, run: RunId::new(1, experiment, 7) };
-        let points = |count: i64| (0..count).map(|step| Point::new(step * 10, step, 0.5)).collect::<Vec<_>>();
+        let point = |step: u32| Point::new(i64::from(step) * 10, step.into(), sample_metrics::value(0, step));
+        let points = |count: u32| (0..count).map(point).collect::<Vec<_>>();
         let long = "\u{1F600}#".repeat(120);
         let expected = [("a", 40_000), ("b", 9_000), ("c", 3), (&long, 20_000)]
             .map(|(name, count)| (name.to_owned(), points(count)));
-        let mut packer = HistoryPacker::new(&at);
+        let mut packer = HistoryPacker::new(&at, SegmentEncoding::default());
         for (metric, points) in &expected {
             packer.add(metric, points.iter().copied());
         }

@@ -37,7 +37,7 @@ impl Indexer {
             if !metric_packing::is_due(&run.items).map_err(failed)? {
                 return Ok(Some((run.at.clone(), JournalPacking::NotDue)));
             }
-            match pack(&self.table, &run.at, &run.items, self.schedule.now()).await {
+            match pack(&self.table, &run.at, &run.items, self.schedule.now(), self.segments).await {
                 Err(Failure::TooLarge) => {
                     tracing::error!(at = ?run.at, "a run has more metrics than can be packed");
                     Ok(None)

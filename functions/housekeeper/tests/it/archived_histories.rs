@@ -16,7 +16,7 @@ use retention::{DeletionAge, HistoryArchiveAge, HistoryScans, LogReport, Retenti
 use runtime::clock::{SimulatedClock, now_ms};
 use serde_json::{Value, json};
 use table::{RetryPolicy, Table};
-use test_site::{TABLE, TestClient, all_troubles};
+use test_site::{TABLE, TestClient, all_troubles, sample_metrics};
 
 use crate::test_server::{TestServer, remove_histories};
 
@@ -72,7 +72,7 @@ async fn log(lab: &TestServer, run: &str, points: &[Logged]) {
 }
 
 fn points(steps: std::ops::Range<i64>) -> Vec<Logged> {
-    steps.map(|step| (1_000 + step, step, step % 7)).collect()
+    steps.map(|step| (1_000 + step, step, sample_metrics::integer(u32::try_from(step).unwrap()))).collect()
 }
 
 async fn end(lab: &TestServer, run: &str) {
@@ -98,7 +98,7 @@ async fn ended(lab: &TestServer) -> String {
 
 fn read(point: &Value) -> Logged {
     let number = |name: &str| point[name].as_i64().unwrap();
-    #[expect(clippy::cast_possible_truncation, reason = "small numbers")]
+    #[expect(clippy::cast_possible_truncation, reason = "the values are integers")]
     let value = point["value"].as_f64().unwrap() as i64;
     (number("timestamp"), number("step"), value)
 }
@@ -207,7 +207,8 @@ fn calls() -> impl Strategy<Value = Vec<Vec<Logged>>> {
             let begin = if back < 100 { (time - back * 50).max(0) } else { time };
             let points = (0..i64::try_from(count).unwrap()).map(|number| {
                 let timestamp = begin + number * pace;
-                (timestamp, if is_reversed { 1_000_000 - timestamp } else { timestamp / 3 }, (number + value) % 5)
+                let step = if is_reversed { 1_000_000 - timestamp } else { timestamp / 3 };
+                (timestamp, step, sample_metrics::integer(u32::try_from(timestamp * 3 + value).unwrap()))
             });
             let points: Vec<_> = points.collect();
             time = time.max(begin + i64::try_from(count).unwrap() * pace);

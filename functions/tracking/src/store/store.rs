@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use access::{AuthorizerWrites, Scope};
 use artifact_store::{Archive, ArtifactStore};
+use entities::SegmentEncoding;
 use entities::experiments::ExperimentLeases;
 use entities::trace_archival::TraceArchivalCache;
 use mlflow_api::skills::ContentLimits;
@@ -26,6 +27,7 @@ pub struct Store {
     pub(super) experiments: ExperimentLeases,
     pub(super) logged_runs: RunCache,
     pub(super) points_in_document: usize,
+    pub(super) segments: SegmentEncoding,
     pub(super) indexed_fields: IndexedFieldsCache,
     pub(super) search_bounds: SearchBounds,
     pub(super) authorizer_writes: AuthorizerWrites,
@@ -51,6 +53,7 @@ impl Store {
             experiments: ExperimentLeases::new(table.clone(), lease),
             logged_runs: RunCache::new(lease),
             points_in_document: MAX_DOCUMENT_POINT_BYTES,
+            segments: SegmentEncoding::default(),
             indexed_fields: IndexedFieldsCache::new(table.clone()),
             trace_archival: TraceArchivalCache::new(table.clone()),
             shown_archival: None,
@@ -116,6 +119,12 @@ impl Store {
     #[must_use]
     pub fn with_points_in_document(self, bytes: usize) -> Self {
         Self { points_in_document: bytes, ..self }
+    }
+
+    /// Returns the store for a table with this layout, which is the current one by default.
+    #[must_use]
+    pub fn with_layout(self, layout: i64) -> Self {
+        Self { segments: SegmentEncoding::of_layout(layout), ..self }
     }
 
     /// Returns the store with other bounds, which decide when an experiment is considered long. For

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use access::{AllowAll, Authorizer, WorkspaceAuthorizer};
 use artifact_store::ArtifactStore;
+use entities::layout::CURRENT_LAYOUT;
 use entities::webhooks::WebhookDeliverer;
 use mlflow_api::UserName;
 use mlflow_api::auth::PermissionLevel;
@@ -63,6 +64,8 @@ pub struct Environment {
     pub has_workspaces: bool,
     /// Whether the table has never been written to.
     pub is_new_table: bool,
+    /// Layout of the table.
+    pub layout: i64,
     /// URI below which new experiments store artifacts.
     pub artifact_root: String,
     /// Artifacts that the server stores.
@@ -117,6 +120,7 @@ impl Environment {
             user_authorizer: None,
             has_workspaces: false,
             is_new_table: false,
+            layout: CURRENT_LAYOUT,
             artifact_root: String::new(),
             artifacts: ArtifactStore::default(),
             max_artifact_bytes: None,
@@ -253,7 +257,9 @@ impl Environment {
         around.outbound_policy = outbound_policy()?;
         if functions.iter().any(|function| function.table.is_some()) {
             let table = Table::from_environment().await?;
-            around.is_new_table = !entities::layout::check(&table).await?;
+            let layout = entities::layout::find(&table).await?;
+            around.is_new_table = layout.is_none();
+            around.layout = layout.unwrap_or(CURRENT_LAYOUT);
             around.table = Some(table);
         }
         Ok(around)

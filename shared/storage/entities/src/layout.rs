@@ -17,8 +17,9 @@ use table::{Condition, Failure, Item, Table, Update, Write, number};
 /// cannot be read.
 pub const FIRST_LAYOUT: i64 = 7;
 
-/// First layout in which pointers may replace the documents of packed traces, and in which data may
-/// be in the archive. Versions that know only earlier layouts can read neither.
+/// First layout in which pointers may replace the documents of packed traces, data may be in the
+/// archive, and the points of segments may be compressed. Versions that know only earlier layouts can
+/// read none of these.
 pub const POINTER_LAYOUT: i64 = 8;
 
 /// Layout of this version. Each migration increments it by one.
@@ -76,19 +77,24 @@ impl From<Failure> for LayoutError {
 /// # Errors
 /// Returns an error if the table's layout is unknown to this version.
 pub async fn check(table: &Table) -> Result<bool, LayoutError> {
-    Ok(read_supported(table).await?.is_some())
+    Ok(find(table).await?.is_some())
 }
 
-/// Returns the layout of a table, or the current one if the table is empty. Logs a warning if it is
-/// an earlier one. Takes as many requests as [`check`].
+/// Returns the layout of a table, or the current one if the table is empty. Otherwise the same as
+/// [`find`].
 ///
 /// # Errors
 /// Returns an error if the table's layout is unknown to this version.
 pub async fn of(table: &Table) -> Result<i64, LayoutError> {
-    Ok(read_supported(table).await?.unwrap_or(CURRENT_LAYOUT))
+    Ok(find(table).await?.unwrap_or(CURRENT_LAYOUT))
 }
 
-async fn read_supported(table: &Table) -> Result<Option<i64>, LayoutError> {
+/// Returns the layout of a table, or `None` if the table is empty. Logs a warning if it is an earlier
+/// layout than the current one. Takes as many requests as [`check`].
+///
+/// # Errors
+/// Returns an error if the table's layout is unknown to this version.
+pub async fn find(table: &Table) -> Result<Option<i64>, LayoutError> {
     let layout = read(table, CURRENT_LAYOUT).await?;
     if let Some(layout) = layout.filter(|layout| *layout < CURRENT_LAYOUT) {
         tracing::warn!(

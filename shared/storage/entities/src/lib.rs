@@ -24,6 +24,7 @@ pub mod chart;
 mod chart_progress;
 mod client_request;
 pub mod compressed_content;
+mod compressed_points;
 pub mod documents;
 pub mod experiments;
 pub mod indexed_fields_setting;
@@ -81,7 +82,9 @@ pub use logged_model::{
 };
 pub use logged_model_points::{ModelPoint, ModelSeries, pack_model_segments, unpack_model_segment};
 pub use mcp_server_removal::finish_mcp_server_removal;
-pub use metric_segment::{MIN_SEGMENT_POINTS, SegmentName, SegmentStart, read_segment, segments};
+pub use metric_segment::{
+    MIN_SEGMENT_POINTS, SegmentEncoding, SegmentName, SegmentStart, decode_segment, read_segment, segments,
+};
 pub use metrics::{latest, pack_set, waiting};
 pub use param_and_tag_maps::{entries, entry_key, entry_name};
 pub use registry_item::{read_entries, read_texts, registry_item, unchanged_document, with_entries, with_texts};

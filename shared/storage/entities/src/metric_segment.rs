@@ -5,6 +5,8 @@ use mlflow_api::Result;
 use table::{Item, bytes};
 
 use crate::attributes::POINTS;
+use crate::compressed_points;
+use crate::layout::POINTER_LAYOUT;
 use crate::points::{self, Point};
 use crate::run_location::RunLocation;
 use crate::unreadable_item::unreadable;
@@ -16,6 +18,25 @@ pub const MIN_SEGMENT_POINTS: usize = 10;
 /// Maximum number of points in one segment.
 const MAX_SEGMENT_POINTS: usize = 2_000;
 
+/// How the points of new segments are encoded. Both encodings can be read at any time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SegmentEncoding {
+    /// Without compression, with some 11 bytes per point. The only encoding that versions before
+    /// layout 8 can read.
+    Plain,
+    /// Compressed, if that is shorter.
+    #[default]
+    Compressed,
+}
+
+impl SegmentEncoding {
+    /// Returns the encoding that every process can read that uses a table with this layout.
+    #[must_use]
+    pub fn of_layout(layout: i64) -> Self {
+        if layout >= POINTER_LAYOUT { Self::Compressed } else { Self::Plain }
+    }
+}
+
 /// Start of a segment in history order: timestamp in ms and step of its first point.
 pub type SegmentStart = (i64, i64);
 
@@ -24,7 +45,7 @@ pub type SegmentStart = (i64, i64);
 pub struct SegmentName {
     /// Start of the segment.
     pub place: SegmentStart,
-    /// Digest of the segment's points.
+    /// Digest of the segment's points, which does not depend on their encoding.
     pub digest: Digest,
     /// Number of points in the segment.
     pub points: usize,
@@ -45,13 +66,21 @@ pub fn segments<'a>(
     at: &'a RunLocation,
     metric: &'a str,
     points: &'a [Point],
+    encoding: SegmentEncoding,
 ) -> impl Iterator<Item = (SegmentName, Item, &'a [Point])> + 'a {
     points.chunks(MAX_SEGMENT_POINTS).filter_map(move |points| {
         let first = points.first()?;
         let packed = points::pack(points);
         let place = (first.timestamp, first.step);
         let name = SegmentName { place, digest: points::digest(&packed), points: points.len() };
-        Some((name, Item::new(name.key(at, metric)).with(POINTS, bytes(packed)), points))
+        let content = match encoding {
+            SegmentEncoding::Plain => packed,
+            SegmentEncoding::Compressed => match compressed_points::compress(points) {
+                Some(compressed) if compressed.len() < packed.len() => compressed,
+                _ => packed,
+            },
+        };
+        Some((name, Item::new(name.key(at, metric)).with(POINTS, bytes(content)), points))
     })
 }
 
@@ -61,11 +90,20 @@ pub fn segments<'a>(
 /// Returns an internal error if the points cannot be read, or are not the ones that were written.
 pub fn read_segment(segment: &Item) -> Result<(Vec<Point>, Digest)> {
     let read = || {
-        let packed = segment.bytes(POINTS)?;
         let digest = key_parts::points_of_segment(&segment.key()?.sk)?;
-        // Without the comparison of digests, a truncated segment would be read as a shorter one.
-        let is_whole = digest == points::digest(packed);
-        Some((is_whole.then(|| points::unpack(packed))??, digest))
+        Some((decode_segment(segment.bytes(POINTS)?, digest)?, digest))
     };
     read().ok_or_else(|| unreadable(segment, "a segment of points"))
+}
+
+/// Decodes the content of a segment, in either encoding. Returns `None` if the content does not
+/// consist of the points with this digest, for example because it was truncated.
+#[must_use]
+pub fn decode_segment(content: &[u8], digest: Digest) -> Option<Vec<Point>> {
+    // The digest is that of the points without compression, so it also tells the encodings apart.
+    if points::digest(content) == digest {
+        return points::unpack(content);
+    }
+    let points = compressed_points::decompress(content)?;
+    (points::digest(&points::pack(&points)) == digest).then_some(points)
 }

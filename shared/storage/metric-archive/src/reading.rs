@@ -2,8 +2,8 @@
 
 use artifact_store::{Archive, ArchiveError};
 use bytes::Bytes;
-use entities::points::{self, Point};
-use entities::{ArchivedSegment, RunLocation, read_archived_segments};
+use entities::points::Point;
+use entities::{ArchivedSegment, RunLocation, decode_segment, read_archived_segments};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use mlflow_api::{ArchiveObject, Error, ErrorCode, Result};
 use table::Table;
@@ -86,10 +86,9 @@ fn points_of(range: &SegmentRange<'_>, content: &Bytes) -> Option<Vec<Vec<Point>
     let mut rest: &[u8] = content;
     let mut all = Vec::with_capacity(range.segments.len());
     for segment in range.segments {
-        let (packed, after) = rest.split_at_checked(segment.length)?;
+        let (content, after) = rest.split_at_checked(segment.length)?;
         rest = after;
-        let is_same = points::digest(packed) == segment.name.digest;
-        all.push(is_same.then(|| points::unpack(packed))??);
+        all.push(decode_segment(content, segment.name.digest)?);
     }
     Some(all)
 }

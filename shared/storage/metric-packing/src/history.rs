@@ -10,7 +10,9 @@ use std::collections::{BTreeMap, HashMap};
 use entities::attributes::{PACKED, WIDE};
 use entities::chart::{ChartRow, MIN_ROW_SOURCE_POINTS, RowNumber};
 use entities::points::{Point, sort_by_time};
-use entities::{ChartProgress, MIN_SEGMENT_POINTS, RunLocation, metric_attribute, pack_set, segments, with_charted};
+use entities::{
+    ChartProgress, MIN_SEGMENT_POINTS, RunLocation, SegmentEncoding, metric_attribute, pack_set, segments, with_charted,
+};
 use key_schema::{Bucket, Key, rows};
 use table::{Item, number};
 
@@ -25,6 +27,7 @@ const PACKED_ONCE: i64 = 1;
 #[derive(Debug)]
 pub struct HistoryPacker<'a> {
     at: &'a RunLocation,
+    encoding: SegmentEncoding,
     metrics: BTreeMap<String, MetricHistory>,
     /// Segments and chart rows that have not been taken yet.
     ready: Vec<Item>,
@@ -43,10 +46,10 @@ struct MetricHistory {
 }
 
 impl<'a> HistoryPacker<'a> {
-    /// Creates a packer for a run that has no points yet.
+    /// Creates a packer for a run that has no points yet. `encoding` is that of the segments.
     #[must_use]
-    pub fn new(at: &'a RunLocation) -> Self {
-        Self { at, metrics: BTreeMap::new(), ready: Vec::new() }
+    pub fn new(at: &'a RunLocation, encoding: SegmentEncoding) -> Self {
+        Self { at, encoding, metrics: BTreeMap::new(), ready: Vec::new() }
     }
 
     /// Adds points of a metric. They must not precede points that were added before, in the order of
@@ -59,7 +62,7 @@ impl<'a> HistoryPacker<'a> {
                 history.latest = Some(point);
             }
             if history.waiting.len() >= 2 * SEGMENT_POINTS {
-                history.seal(self.at, metric, SEGMENT_POINTS, &mut self.ready);
+                history.seal(self.at, metric, SEGMENT_POINTS, self.encoding, &mut self.ready);
             }
         }
     }
@@ -89,7 +92,7 @@ impl<'a> HistoryPacker<'a> {
     pub fn finish(mut self) -> (Vec<Item>, Vec<Item>) {
         for (name, history) in &mut self.metrics {
             if history.is_sealed || history.waiting.len() >= MIN_SEGMENT_POINTS {
-                history.seal_all(self.at, name, &mut self.ready);
+                history.seal_all(self.at, name, self.encoding, &mut self.ready);
             }
         }
         let first_key = self.at.metrics_key();
@@ -108,7 +111,7 @@ impl<'a> HistoryPacker<'a> {
         for (key, mut metrics) in documents {
             if document(key.clone(), &metrics).size() > MAX_DOCUMENT_BYTES {
                 for (name, history) in metrics.iter_mut().filter(|(_, history)| history.waiting.len() > 1) {
-                    history.seal_all(self.at, name, &mut self.ready);
+                    history.seal_all(self.at, name, self.encoding, &mut self.ready);
                 }
             }
             let item = document(key.clone(), &metrics);
@@ -137,18 +140,18 @@ impl MetricHistory {
 
     /// Turns all waiting points into segments, and the segments into chart rows if they have enough
     /// points.
-    fn seal_all(&mut self, at: &RunLocation, metric: &str, ready: &mut Vec<Item>) {
-        self.seal(at, metric, usize::MAX, ready);
+    fn seal_all(&mut self, at: &RunLocation, metric: &str, encoding: SegmentEncoding, ready: &mut Vec<Item>) {
+        self.seal(at, metric, usize::MAX, encoding, ready);
         self.charted.is_kept = true;
     }
 
     /// Turns the first `most` waiting points into segments.
-    fn seal(&mut self, at: &RunLocation, metric: &str, most: usize, ready: &mut Vec<Item>) {
+    fn seal(&mut self, at: &RunLocation, metric: &str, most: usize, encoding: SegmentEncoding, ready: &mut Vec<Item>) {
         let rest = self.waiting.split_off(most.min(self.waiting.len()));
         let mut sealed = std::mem::replace(&mut self.waiting, rest);
         sort_by_time(&mut sealed);
         self.is_sealed = true;
-        for (segment, item, points) in segments(at, metric, &sealed) {
+        for (segment, item, points) in segments(at, metric, &sealed, encoding) {
             ready.push(item);
             self.charted.left += points.len() as u64;
             // Each segment that is long enough becomes a row of its own. The last segment of a

@@ -12,8 +12,9 @@ use std::collections::{BTreeMap, HashSet};
 use entities::attributes::{CALLS, CHARTED, PACKED, WIDE};
 use entities::journal::{Series, is_call};
 use entities::{
-    MIN_SEGMENT_POINTS, MetricsStorage, RunItems, RunLocation, RunMetrics, charted, failed, latest, metric_attribute,
-    metric_of, pack_set, packed, place_of_metrics, read_journal_and_documents, waiting as points_in, with_charted,
+    MIN_SEGMENT_POINTS, MetricsStorage, RunItems, RunLocation, RunMetrics, SegmentEncoding, charted, failed, latest,
+    metric_attribute, metric_of, pack_set, packed, place_of_metrics, read_journal_and_documents, waiting as points_in,
+    with_charted,
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Bucket, Key, rows};
@@ -79,7 +80,7 @@ pub fn is_due(items: &RunItems) -> Result<bool> {
 }
 
 /// Packs a run, or the portion of its journal that one pass packs (`journal_batch.rs`). `now` is in
-/// ms.
+/// ms. `encoding` is that of new segments.
 ///
 /// Sends one request per 25 segments, one per document, and one per tail or per 25 large calls.
 /// Each write costs one write unit per KB. Reading the documents of a run without a journal takes
@@ -88,7 +89,13 @@ pub fn is_due(items: &RunItems) -> Result<bool> {
 /// # Errors
 /// Returns failures of the table, and [`Failure::Unexpected`] if another pass is packing the run
 /// too. The run then has to be read again.
-pub async fn pack(table: &Table, at: &RunLocation, items: &RunItems, now: i64) -> table::Result<PackingResult> {
+pub async fn pack(
+    table: &Table,
+    at: &RunLocation,
+    items: &RunItems,
+    now: i64,
+    encoding: SegmentEncoding,
+) -> table::Result<PackingResult> {
     let read;
     let metrics = if place_of_metrics(&items.run) == MetricsStorage::Journal {
         &items.metrics
@@ -101,7 +108,7 @@ pub async fn pack(table: &Table, at: &RunLocation, items: &RunItems, now: i64) -
     let some = portion(metrics).map_err(failed)?;
     let leaves_some = some.is_some();
     let metrics = some.as_ref().unwrap_or(metrics);
-    let mut packing = plan(at, &items.run, metrics).map_err(failed)?;
+    let mut packing = plan(at, &items.run, metrics, encoding).map_err(failed)?;
     packing.packed.leaves_some = leaves_some;
     table.write_many(packing.segments, &[]).await?;
     let charting = ChartRowCreation { table, at, now, leaves_some };
@@ -170,7 +177,12 @@ async fn forget(table: &Table, key: Key, tail: &Item) -> table::Result<()> {
     Ok(())
 }
 
-fn plan<'a>(at: &RunLocation, run: &Item, metrics: &'a RunMetrics) -> Result<PackingPlan<'a>> {
+fn plan<'a>(
+    at: &RunLocation,
+    run: &Item,
+    metrics: &'a RunMetrics,
+    encoding: SegmentEncoding,
+) -> Result<PackingPlan<'a>> {
     let known: BTreeMap<Key, &Item> =
         metrics.documents.iter().filter_map(|document| Some((document.key()?, document))).collect();
     let first_key = at.metrics_key();
@@ -201,7 +213,7 @@ fn plan<'a>(at: &RunLocation, run: &Item, metrics: &'a RunMetrics) -> Result<Pac
         let mut metric =
             PackedMetric::new(points, &in_document, known_charted.get(name.as_str()).copied().unwrap_or_default());
         if metric.points.len() >= MIN_SEGMENT_POINTS {
-            metric.seal(at, &name, &mut segments);
+            metric.seal(at, &name, encoding, &mut segments);
         }
         metric.announce(
             metrics.journal.segments.get(&name).into_iter().flatten(),
@@ -214,7 +226,7 @@ fn plan<'a>(at: &RunLocation, run: &Item, metrics: &'a RunMetrics) -> Result<Pac
         let mut document = MetricsDocument { known: known.get(&key).copied(), key, metrics };
         if document.item(0).size() > MAX_DOCUMENT_BYTES {
             for (name, metric) in document.metrics.iter_mut().filter(|(_, metric)| metric.points.len() > 1) {
-                metric.seal(at, name, &mut segments);
+                metric.seal(at, name, encoding, &mut segments);
             }
         }
         document

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use entities::points::{self, Point};
-use entities::{ChartProgress, RunLocation, SegmentName, segments};
+use entities::{ChartProgress, RunLocation, SegmentEncoding, SegmentName, segments};
 use table::Item;
 
 /// A metric of a run that is being packed.
@@ -46,11 +46,11 @@ impl PackedMetric {
 
     /// Turns all points into segments, and keeps the latest point in the document as well. Points
     /// that precede points in chart rows are put into separate segments.
-    pub(crate) fn seal(&mut self, at: &RunLocation, name: &str, items: &mut Vec<Item>) {
+    pub(crate) fn seal(&mut self, at: &RunLocation, name: &str, encoding: SegmentEncoding, items: &mut Vec<Item>) {
         let points: Vec<_> = self.points.iter().copied().filter(|point| Some(*point) != self.kept).collect();
         let late = points.partition_point(|point| self.charted.has_passed((point.timestamp, point.step)));
         let (late, others) = points.split_at(late);
-        for (segment, item, points) in segments(at, name, late).chain(segments(at, name, others)) {
+        for (segment, item, points) in segments(at, name, late, encoding).chain(segments(at, name, others, encoding)) {
             self.charted.left += count(&segment);
             self.sealed.push((segment, points.to_vec()));
             items.push(item);

@@ -15,6 +15,7 @@ mod fault_samples;
 pub mod hash_collisions;
 pub mod ledger;
 pub mod route_samples;
+pub mod sample_metrics;
 pub mod sample_traces;
 mod test_authorizer;
 mod test_client;

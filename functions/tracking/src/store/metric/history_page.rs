@@ -16,6 +16,12 @@ use crate::store::Store;
 /// require many bytes, because all points that no chart row covers have to be read.
 const MAX_READ_BYTES: usize = 32 << 20;
 
+/// Number of points that a segment is expected to have before one was read. A call writes up to 1,000
+/// points into one segment.
+const USUAL_SEGMENT_POINTS: usize = 1_000;
+/// Number of segments that are requested beyond those that the page is expected to need.
+const FURTHER_SEGMENTS: usize = 8;
+
 /// Maximum number of bytes of archived segments that are kept in memory before their points are
 /// merged.
 const MAX_ARCHIVE_BATCH_BYTES: usize = 16 << 20;
@@ -170,9 +176,14 @@ impl<'a> HistoryPage<'a> {
             Some(segment) => segments.starting_at_key(segment),
             None => segments,
         });
+        let mut count = 0;
         loop {
+            if let Some(most) = self.segments_to_request(count) {
+                query = query.limit(most);
+            }
             let page = self.store.table.query_page(&query).await?;
             check_read_bytes(self.read)?;
+            count += page.items.len();
             let mut newest = None;
             for segment in &page.items {
                 let unpacked = read_segment(segment)?.0;
@@ -192,6 +203,15 @@ impl<'a> HistoryPage<'a> {
             }
             query = query.starting_at(next);
         }
+    }
+
+    /// Returns the number of segments that the rest of the page probably needs, and some more,
+    /// because a segment after the page shows that no later one can have a point of the page. `count`
+    /// segments have been read. Returns `None` if the page has no limit.
+    fn segments_to_request(&self, count: usize) -> Option<usize> {
+        let missing = self.limit?.saturating_add(1).saturating_sub(self.points.len());
+        let points = self.points.len().checked_div(count).map_or(USUAL_SEGMENT_POINTS, |mean| mean.max(1));
+        Some(missing / points + FURTHER_SEGMENTS)
     }
 
     /// Reads archived segments, until no later one can have a point of the page.

@@ -11,8 +11,8 @@ use entities::experiments::check_run_is_active;
 use entities::journal::{SealedSegments, Series};
 use entities::points::{self, Point};
 use entities::{
-    ExperimentState, MIN_SEGMENT_POINTS, MarkUpdate, Moment, RunLocation, metric_attribute, pack_set, run_stage,
-    segments,
+    ExperimentState, MIN_SEGMENT_POINTS, MarkUpdate, Moment, RunLocation, SegmentEncoding, metric_attribute, pack_set,
+    run_stage, segments,
 };
 use key_schema::{Key, rows};
 use mlflow_api::{Error, Result};
@@ -72,7 +72,7 @@ impl Store {
         series: Series,
         mut change: DocumentChange,
     ) -> Result<()> {
-        let SplitPoints { waiting, segments, sealed } = SplitPoints::of(document.at, series);
+        let SplitPoints { waiting, segments, sealed } = SplitPoints::of(document.at, series, self.segments);
         let is_inline =
             (sealed.is_empty() || run.is_empty()) && run.fits_in_document(&waiting, self.points_in_document);
         if is_inline {
@@ -186,12 +186,12 @@ struct SplitPoints {
 }
 
 impl SplitPoints {
-    fn of(at: &RunLocation, series: Series) -> Self {
+    fn of(at: &RunLocation, series: Series, encoding: SegmentEncoding) -> Self {
         let mut split = Self { waiting: Series::new(), segments: Vec::new(), sealed: SealedSegments::new() };
         for (metric, mut points) in series {
             points::sort_by_time(&mut points);
             if points.len() >= MIN_SEGMENT_POINTS {
-                for (name, segment, _) in segments(at, &metric, &points) {
+                for (name, segment, _) in segments(at, &metric, &points, encoding) {
                     split.segments.push(segment);
                     split.sealed.entry(metric.clone()).or_default().push(name);
                 }

@@ -82,7 +82,7 @@ pub(crate) async fn measure(ledger: &mut CostLedger) {
     }
     clock.passes(DEFAULT_INTERVAL);
     let call = "100 more values of each, in one stream batch, packed";
-    ledger.row(call, budget([19.0, 35.0, 6.0], [19.0, 35.0, 6.0]), &indexing, runs, act).await;
+    ledger.row(call, budget([19.0, 25.0, 6.0], [19.0, 25.0, 6.0]), &indexing, runs, act).await;
     ledger.row("the same batch again", budget([5.0, 1.0, 4.0], [5.0, 1.0, 4.0]), &indexing, runs, act).await;
     for run in runs {
         let change = RunChange { status: Some(RunStatus::Finished), end_time: Some(TIME + 9_000), name: None };
@@ -101,8 +101,8 @@ pub(crate) async fn measure_hours(ledger: &mut CostLedger) {
     let time = Clock::new();
     let (requests, indexing) = time.benches().await;
     let experiment = experiment(&requests.store, "one").await;
-    let (ten, cold_ten) = ([1300.0, 1400.0, 820.0], [1300.0, 1400.0, 820.0]);
-    let (hundred, cold_hundred) = ([2460.0, 11300.0, 3550.0], [2460.0, 11300.0, 3550.0]);
+    let (ten, cold_ten) = ([1150.0, 1000.0, 700.0], [1150.0, 1000.0, 700.0]);
+    let (hundred, cold_hundred) = ([2460.0, 11300.0, 3000.0], [2460.0, 11300.0, 3000.0]);
     // Cached data about the table expires, and is read again. The clock is simulated, so that a
     // slow machine meters the same costs as a fast one.
     let clock = SimulatedClock::begin();

@@ -22,12 +22,15 @@ use mlflow_api::requests::runs::SearchRuns;
 use mlflow_api::tracking::ViewType;
 use table::Table;
 use test_site::ledger::MeteredProcesses;
+use test_site::sample_metrics;
 use tracking::store::{LogBatchData, LoggedMetric, NewExperiment, NewRun, Store};
 
 use crate::calls::Calls;
 
 pub(crate) const TIME: i64 = 1_700_000_000_000;
 pub(crate) const ROOT: &str = "s3://bucket/root";
+/// A metric of [`sample_metrics`] with noise in every bit.
+const DOUBLE_PRECISION: u32 = 8;
 
 /// Creates a table. It has no stream, because records are passed to the indexer directly.
 pub(crate) async fn table(engine: &Engine) -> Table {
@@ -89,8 +92,11 @@ pub(crate) async fn two_runs(bench: &MeteredProcesses<Calls>, experiment: Experi
 }
 
 pub(crate) fn metric(key: &str, step: i64) -> LoggedMetric {
-    let value = f64::from(i32::try_from(step).unwrap()) / 7.0;
-    LoggedMetric { key: key.to_owned(), value, timestamp: TIME + step * 1_000, step, model: None }
+    // Names without a number are those of metrics that are logged alone.
+    let number = key.rsplit_once('_').map_or(DOUBLE_PRECISION, |(_, number)| number.parse().unwrap());
+    let of_step = u32::try_from(step).unwrap();
+    let (value, timestamp) = (sample_metrics::value(number, of_step), TIME + sample_metrics::time(of_step, 1_000));
+    LoggedMetric { key: key.to_owned(), value, timestamp, step, model: None }
 }
 
 /// Returns a batch with one point of each of `count` metrics, at one step.

@@ -116,7 +116,7 @@ async fn searches(ledger: &mut CostLedger, bench: &MeteredProcesses<Calls>, expe
         ),
         (
             "search: metric filter and order, 1,000 runs, none of them indexed",
-            "metrics.metric_0001 > 10",
+            "metrics.metric_0001 > 0.24",
             &["metrics.metric_0001 DESC"],
             budget([6.0, 0.0, 245.0], [5.0, 0.0, 244.0]),
         ),
