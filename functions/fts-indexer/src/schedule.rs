@@ -33,11 +33,11 @@ const LONG_INTERVALS: i64 = 3;
 const MAX_LONG_DELAY_MS: i64 = 180_000;
 /// Size in bytes of a journal whose run is packed less often: the points since the previous pass are few,
 /// but clients log continuously. Ten metrics per second take 21 KB in three minutes. A request for a run
-/// reads its whole journal, so larger journals are packed after each interval. If clients log rarely, a
-/// pass that soon finds the journal empty lets the mark be removed.
+/// reads its whole journal, so the next pass follows after one interval if a journal is larger. If
+/// clients log rarely, a pass that soon finds the journal empty lets the mark be removed.
 const SMALL_JOURNAL_BYTES: RangeInclusive<usize> = (1 << 10)..=(24 << 10);
-/// Maximum size of such a journal, in bytes, if calls have begun to rely on the mark some seconds ago.
-const SMALL_NEW_JOURNAL_BYTES: usize = 2 << 10;
+/// Size of such a journal in bytes if calls began to rely on the mark a few seconds ago.
+const SMALL_NEW_JOURNAL_BYTES: RangeInclusive<usize> = 256..=(2 << 10);
 
 /// Maximum number of runs whose rows are cached, which takes a few MB. If a run is evicted, its row
 /// is written once more.
@@ -118,7 +118,7 @@ impl IndexingSchedule {
     pub(crate) fn next(&self, run: &IndexingState, journal: Option<usize>) -> Option<i64> {
         // When calls begin to rely on the mark, the run has no due time.
         let is_small = journal.is_some_and(|bytes| match run.due {
-            None => bytes <= SMALL_NEW_JOURNAL_BYTES,
+            None => SMALL_NEW_JOURNAL_BYTES.contains(&bytes),
             Some(_) => SMALL_JOURNAL_BYTES.contains(&bytes),
         });
         let (interval, long) = (self.interval_ms(), self.interval_ms().saturating_mul(LONG_INTERVALS));
@@ -263,8 +263,9 @@ mod tests {
         assert_eq!((next(&known, Some(least)), next(&known, Some(most))), (three, three));
         assert_eq!((next(&known, Some(least - 1)), next(&known, Some(most + 1))), (one, one));
         assert_eq!((next(&known, None), next(&new, None)), (one, one));
-        assert_eq!(next(&new, Some(SMALL_NEW_JOURNAL_BYTES)), three);
-        assert_eq!(next(&new, Some(SMALL_NEW_JOURNAL_BYTES + 1)), one);
+        let (least, most) = (*SMALL_NEW_JOURNAL_BYTES.start(), *SMALL_NEW_JOURNAL_BYTES.end());
+        assert_eq!((next(&new, Some(least)), next(&new, Some(most))), (three, three));
+        assert_eq!((next(&new, Some(least - 1)), next(&new, Some(most + 1))), (one, one));
         let slow = IndexingSchedule { interval: Duration::from_mins(15), ..schedule };
         assert_eq!(slow.next(&IndexingState::of(&known), Some(most)), Some(900_000));
     }

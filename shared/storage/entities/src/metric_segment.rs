@@ -16,12 +16,12 @@ use crate::unreadable_item::unreadable;
 /// metrics document is written. The two costs are equal at about ten points.
 pub const MIN_SEGMENT_POINTS: usize = 10;
 /// Maximum number of points in one segment.
-const MAX_SEGMENT_POINTS: usize = 2_000;
+const MAX_SEGMENT_POINTS: usize = compressed_points::MAX_POINTS;
 
 /// How the points of new segments are encoded. Both encodings can be read at any time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SegmentEncoding {
-    /// Without compression, with some 11 bytes per point. The only encoding that versions before
+    /// Without compression, with about 11 bytes per point. The only encoding that versions before
     /// layout 8 can read.
     Plain,
     /// Compressed, if that is shorter.
@@ -106,4 +106,63 @@ pub fn decode_segment(content: &[u8], digest: Digest) -> Option<Vec<Point>> {
     }
     let points = compressed_points::decompress(content)?;
     (points::digest(&points::pack(&points)) == digest).then_some(points)
+}
+
+#[cfg(test)]
+mod tests {
+    use mlflow_api::{ExperimentId, RunId};
+
+    use super::*;
+
+    fn location() -> RunLocation {
+        RunLocation { experiment: ExperimentId::DEFAULT, run: RunId::parse("run").unwrap() }
+    }
+
+    fn items(points: &[Point], encoding: SegmentEncoding) -> Vec<Item> {
+        segments(&location(), "m", points, encoding).map(|(_, item, _)| item).collect()
+    }
+
+    #[test]
+    fn both_encodings_have_the_same_keys_and_points() {
+        let points: Vec<_> = (0..4_500).map(|step| Point::new(step, step / 2, 0.5)).collect();
+        let [plain, compressed] =
+            [SegmentEncoding::of_layout(7), SegmentEncoding::of_layout(8)].map(|encoding| items(&points, encoding));
+        assert_eq!((plain.len(), compressed.len()), (3, 3));
+        let mut read = Vec::new();
+        for (plain, compressed) in plain.iter().zip(&compressed) {
+            assert_eq!(plain.key(), compressed.key());
+            // Earlier versions read the plain encoding only.
+            assert_eq!(points::unpack(plain.bytes(POINTS).unwrap()).unwrap(), read_segment(compressed).unwrap().0);
+            assert!(compressed.size() < plain.size() / 4);
+            assert_eq!(read_segment(plain).unwrap(), read_segment(compressed).unwrap());
+            read.extend(read_segment(compressed).unwrap().0);
+        }
+        assert_eq!(read, points);
+    }
+
+    #[test]
+    fn a_damaged_segment_is_an_error() {
+        let points: Vec<_> = (0..100).map(|step| Point::new(step * 3, step, 1.0 / 7.0)).collect();
+        for encoding in [SegmentEncoding::Plain, SegmentEncoding::Compressed] {
+            let [segment] = &items(&points, encoding)[..] else { panic!("not one segment") };
+            let content = segment.bytes(POINTS).unwrap().to_vec();
+            for at in 0..content.len() {
+                let mut damaged = content.clone();
+                damaged[at] ^= 0x10;
+                for damaged in [damaged, content[..at].to_vec()] {
+                    // Some bits of the format have no meaning.
+                    let read = read_segment(&segment.clone().with(POINTS, bytes(damaged)));
+                    assert!(read.is_err() || read.unwrap().0 == points, "{encoding:?} {at}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn segments_that_would_become_longer_are_not_compressed() {
+        let point = |step: i32| Point::new(i64::from(step * step), step.into(), f64::from(step).sqrt());
+        let points: Vec<_> = (1..=10).map(point).collect();
+        let [segment] = &items(&points, SegmentEncoding::Compressed)[..] else { panic!("not one segment") };
+        assert_eq!(segment.bytes(POINTS).unwrap(), points::pack(&points));
+    }
 }

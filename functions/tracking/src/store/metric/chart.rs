@@ -7,9 +7,7 @@ use std::collections::HashMap;
 use access::Granted;
 use entities::chart::{ChartRow, MAX_ROW_POINTS, RowNumber, WeightedPoint, cover, sample};
 use entities::points::Point;
-use entities::{
-    ChartProgress, MAX_UNARCHIVED_POINTS, RunLocation, SegmentStart, read_archived_segments, read_segment, unreadable,
-};
+use entities::{ChartProgress, MAX_UNARCHIVED_POINTS, RunLocation, SegmentStart, read_archived_segments, unreadable};
 use futures::TryStreamExt;
 use futures::future::try_join;
 use key_schema::{Key, Name, ranges};
@@ -19,7 +17,7 @@ use mlflow_api::tracking::Metric;
 use table::{Item, Query, ReadBytes};
 
 use super::history::{RequestedRun, metric_of, points_in_response, points_of_runs};
-use super::history_page::{UnsealedMetric, check_read_bytes};
+use super::history_page::{UnsealedMetric, check_read_bytes, read_counted_segment};
 use crate::store::Store;
 
 /// Maximum number of points in a history, or in the requested range of steps, for which a sample is
@@ -250,7 +248,7 @@ impl ChartRequest<'_> {
             let page = self.store.table.query_page(&query).await?;
             check_read_bytes(Some(&self.read))?;
             for segment in &page.items {
-                points.extend(read_segment(segment)?.0);
+                points.extend(read_counted_segment(segment, Some(&self.read))?);
             }
             match page.next {
                 Some(next) => query = query.starting_at(next),
@@ -275,7 +273,7 @@ impl ChartRequest<'_> {
             // A retention policy may have removed some of the late segments, and those that chart
             // rows represent may have been archived.
             for segment in keys.iter().filter_map(|key| found.get(key)) {
-                points.extend(read_segment(segment)?.0);
+                points.extend(read_counted_segment(segment, Some(&self.read))?);
             }
         }
         Ok(points)

@@ -15,11 +15,14 @@ use crate::store::Store;
 /// Maximum number of bytes read for samples, or for histories of several runs. Even a sample can
 /// require many bytes, because all points that no chart row covers have to be read.
 const MAX_READ_BYTES: usize = 32 << 20;
+/// Size of a point in bytes that counts towards [`MAX_READ_BYTES`]. It is that of a point which is not
+/// compressed.
+const POINT_BYTES: usize = 11;
 
-/// Number of points that a segment is expected to have before one was read. A call writes up to 1,000
+/// Number of points that a segment is expected to have before one has been read. A call writes up to 1,000
 /// points into one segment.
 const USUAL_SEGMENT_POINTS: usize = 1_000;
-/// Number of segments that are requested beyond those that the page is expected to need.
+/// Minimum number of segments that are requested beyond those that the page is expected to need.
 const FURTHER_SEGMENTS: usize = 8;
 
 /// Maximum number of bytes of archived segments that are kept in memory before their points are
@@ -186,7 +189,7 @@ impl<'a> HistoryPage<'a> {
             count += page.items.len();
             let mut newest = None;
             for segment in &page.items {
-                let unpacked = read_segment(segment)?.0;
+                let unpacked = read_counted_segment(segment, self.read)?;
                 let key = segment.key().ok_or_else(|| unreadable(segment, "the key of a segment"))?;
                 newest = unpacked.first().copied();
                 self.ends.extend(unpacked.last().map(|last| (*last, key.sk)));
@@ -211,7 +214,8 @@ impl<'a> HistoryPage<'a> {
     fn segments_to_request(&self, count: usize) -> Option<usize> {
         let missing = self.limit?.saturating_add(1).saturating_sub(self.points.len());
         let points = self.points.len().checked_div(count).map_or(USUAL_SEGMENT_POINTS, |mean| mean.max(1));
-        Some(missing / points + FURTHER_SEGMENTS)
+        // If the expectation was wrong, each request reads twice as many segments as those before.
+        Some(missing / points + FURTHER_SEGMENTS.max(count))
     }
 
     /// Reads archived segments, until no later one can have a point of the page.
@@ -229,7 +233,7 @@ impl<'a> HistoryPage<'a> {
         {
             rest = later;
             if let Some(read) = self.read {
-                read.add(batch.iter().map(|segment| segment.length).sum());
+                read.add(batch.iter().map(|segment| segment.length.max(segment.name.points * POINT_BYTES)).sum());
                 check_read_bytes(self.read)?;
             }
             let read = metric_archive::read_segments(&store.archive, at, metric, batch).await?;
@@ -274,6 +278,17 @@ impl<'a> HistoryPage<'a> {
         let segment = segment.or(self.first_segment).unwrap_or_default();
         (points, Some(HistoryCursor { last: last.into(), segment, packed }))
     }
+}
+
+/// Reads the points of a segment, and counts them as if they were not compressed, because they take as
+/// much memory in either case.
+pub(super) fn read_counted_segment(segment: &Item, read: Option<&ReadBytes>) -> Result<Vec<Point>> {
+    let (points, _) = read_segment(segment)?;
+    if let Some(read) = read {
+        read.add((points.len() * POINT_BYTES).saturating_sub(segment.size()));
+        check_read_bytes(Some(read))?;
+    }
+    Ok(points)
 }
 
 /// Checks that the bytes read so far, for samples or for histories of several runs, do not exceed

@@ -109,7 +109,7 @@ async fn histories(ledger: &mut CostLedger) {
         assert!(store.metric_history(run, "loss", None, "").await.unwrap().0.len() < 10);
     };
     let call = "remove the history of one of 2 runs: 10,000 points";
-    ledger.row(call, budget([7.0, 70.0, 22.0], [7.0, 70.0, 22.0]), &removing, [&ended[0], &ended[1]], act).await;
+    ledger.row(call, budget([7.0, 80.0, 24.0], [7.0, 80.0, 24.0]), &removing, [&ended[0], &ended[1]], act).await;
     let noting = looking(HistoryScans::AtNewOnes);
     remove_histories(&noting.store).await;
     let act = async |retention: &Retention, (): &()| remove_histories(retention).await;
