@@ -130,7 +130,7 @@ def _trace(caller: Caller, experiment: str, number: int) -> None:
     info = {
         "trace_id": f"tr-{trace}",
         "trace_location": {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment}},
-        "request_time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now // 10**9)),
+        "request_time": f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now // 10**9))}.{now // 10**6 % 1000:03d}Z",
         "execution_duration": "0.1s",
         "state": "OK",
         "request_preview": "x" * 150,

@@ -11,7 +11,7 @@ use key_schema::{Key, rows};
 use mlflow_api::{EvaluationDatasetId, ExperimentId, Workspace};
 use serde::Deserialize;
 use serde_json::Value;
-use trace_blocks::{TraceKey, TracePartition};
+use trace_blocks::{TraceKey, TracePartition, is_mark};
 
 use crate::schedule::Urgency;
 
@@ -225,7 +225,7 @@ fn changed_subject(key: &Key) -> Option<RecordSubject> {
 /// Returns the subject of a record about a trace's mark, or about the row that requests packing.
 fn traces_subject(key: &Key, image: &Image<'_>) -> Option<RecordSubject> {
     let partition = TracePartition::of_key(key)?;
-    if rows::TraceMark::parse(key).is_some() {
+    if is_mark(key) {
         return Some(RecordSubject::MarkedTraces(partition));
     }
     let scope = PackingScope { from: image.get(FROM).and_then(TraceKey::parse), is_all: image.has(ALL) };

@@ -3,12 +3,14 @@
 //! The stream contains records of these events anyway, so counting requires no additional records.
 //! A batch that is delivered twice is counted twice. The bytes of an export are counted only if the
 //! export writes a mark. The first export of a trace does so, and later ones about once per minute.
+//! If several processes export spans of a trace, they may each write a mark with spans. Such a trace is
+//! counted once per batch.
 //! Imported runs and traces are not counted, because they were not created here.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use entities::attributes::{BYTES, IMPORTED, WORKSPACE};
+use entities::attributes::{BYTES, IMPORTED, TRACE_EXISTS, WORKSPACE};
 use entities::quota::{QuotaKind, day_of};
 use entities::workspace_named;
 use entities::workspaces::Workspaces;
@@ -16,7 +18,7 @@ use key_schema::{Key, rows};
 use mlflow_api::{ExperimentId, Workspace};
 use serde_json::Value;
 use table::Table;
-use trace_blocks::TracePartition;
+use trace_blocks::{TraceKey, TracePartition, is_mark};
 
 use crate::stream_batch::StreamBatch;
 
@@ -32,14 +34,16 @@ pub(crate) struct BatchUsage(BTreeMap<ExperimentId, UsageAmounts>);
 impl BatchUsage {
     /// Sums up the usage of each experiment in the records of a batch.
     pub(crate) fn of(batch: &StreamBatch) -> Self {
-        let mut brought = Self::default();
+        let (mut brought, mut begun) = (Self::default(), HashSet::new());
         for record in &batch.records {
-            brought.add(record);
+            brought.add(record, &mut begun);
         }
         brought
     }
 
-    fn add(&mut self, record: &Value) -> Option<()> {
+    /// Adds a record. `begun` are the traces that have been counted. Several processes may put marks
+    /// with spans for one trace.
+    fn add(&mut self, record: &Value, begun: &mut HashSet<(TracePartition, TraceKey)>) -> Option<()> {
         let is_new = match record.get("eventName")?.as_str()? {
             "INSERT" => true,
             "MODIFY" => false,
@@ -54,9 +58,11 @@ impl BatchUsage {
         if let Some(run) = rows::Run::parse(&key).filter(|_| is_new && !is_imported) {
             count(run.experiment, QuotaKind::Runs, 1);
         }
-        if rows::TraceMark::parse(&key).is_some() && !is_imported {
-            let experiment = TracePartition::of_key(&key)?.experiment;
-            if is_new {
+        if is_mark(&key) && !is_imported {
+            let (partition, place) = (TracePartition::of_key(&key)?, TraceKey::of_key(&key)?);
+            let experiment = partition.experiment;
+            let exists = record.pointer(&format!("/dynamodb/NewImage/{TRACE_EXISTS}/N")).is_some();
+            if is_new && !exists && begun.insert((partition, place)) {
                 count(experiment, QuotaKind::Traces, 1);
             }
             let bytes = record.pointer(&format!("/dynamodb/NewImage/{BYTES}/N")).and_then(Value::as_str);

@@ -50,7 +50,7 @@ impl DomainApi for Traces {
     }
 
     fn store(around: &Environment) -> Result<Store, MountFailure> {
-        let store = Store::new(around.table()?.clone(), around.artifacts.clone());
+        let store = Store::new(around.table()?.clone(), around.artifacts.clone()).with_layout(around.layout);
         Ok(if around.has_workspaces { store.in_workspaces() } else { store })
     }
 

@@ -111,7 +111,7 @@ impl Ground {
         let site = TestEnvironment::new().await;
         let store = tracking::store::Store::new(site.table.clone(), ROOT);
         store.experiment_create_default(&Workspace::default()).await.unwrap();
-        let api = faulty_write::api(&site.table);
+        let api = faulty_write::api_in_layout(&site.table, layout);
         let created = api.post("experiments/create", json!({ "name": "e" })).await.ok();
         let experiment = created["experiment_id"].as_str().unwrap().to_owned();
         let now = now_ms();
@@ -216,7 +216,7 @@ fn archived_traces_are_found_as_before() {
 
 #[test]
 fn archiving_survives_a_fault_at_each_request_to_the_table() {
-    timed(async { survives_faults(&Ground::new().await).await });
+    timed(async { Box::pin(survives_faults(&Ground::new().await)).await });
 }
 
 /// Traces that were packed by an earlier version are also stored outside of their blocks. When they
@@ -230,7 +230,7 @@ fn archiving_releases_traces_of_an_earlier_layout_despite_faults() {
         settle(&site, &objects).await.unwrap();
         let own = keys(&site).await.iter().filter_map(rows::TraceSpans::parse).count();
         assert_eq!((own, blocks(&site).await.iter().all(Block::is_released)), (0, true));
-        survives_faults(&ground).await;
+        Box::pin(survives_faults(&ground)).await;
     });
 }
 

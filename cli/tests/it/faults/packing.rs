@@ -11,7 +11,7 @@ use runtime::clock::{SimulatedClock, now_ms};
 use serde_json::json;
 use table::{Item, Table, number};
 use test_site::{TABLE, TestEnvironment, key_of};
-use trace_blocks::TracePartition;
+use trace_blocks::{TracePartition, is_mark};
 
 /// Step by which a test lets time pass. It is long enough for quiet traces to be packed, and for
 /// postponed partitions to be checked.
@@ -63,7 +63,7 @@ pub(crate) async fn counts(site: &TestEnvironment) -> Counts {
     let count = |is_meant: &dyn Fn(&Key) -> bool| keys.iter().filter(|key| is_meant(key)).count();
     Counts {
         traces: count(&|key| rows::Trace::parse(key).is_some()),
-        marks: count(&|key| rows::TraceMark::parse(key).is_some()),
+        marks: count(&is_mark),
         blocks: count(&|key| rows::TraceBlock::parse(key).is_some()),
     }
 }
@@ -83,7 +83,7 @@ pub(crate) async fn pass_with_archive(site: &TestEnvironment, archive: &Archive)
 pub(crate) async fn pass_by(site: &TestEnvironment, indexer: &Indexer) {
     runtime::clock::sleep(STEP).await;
     let keys = keys(site).await;
-    let marks = keys.iter().filter(|key| rows::TraceMark::parse(key).is_some());
+    let marks = keys.iter().filter(|key| is_mark(key));
     let partitions: BTreeSet<_> = marks.filter_map(TracePartition::of_key).collect();
     let ask = |partition: &TracePartition| Item::new(partition.packing_key()).with(TO_PACK, number(now_ms()));
     site.table.write_many(partitions.iter().map(ask).collect(), &[]).await.unwrap();

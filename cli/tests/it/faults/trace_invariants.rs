@@ -1,14 +1,15 @@
 //! Invariants of traces that hold at any time, regardless of interruptions.
 
 use artifact_store::Archive;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use entities::StoredTrace;
 use key_schema::{Key, rows};
 use mlflow_api::{ExperimentId, TraceId};
 use test_site::{TestEnvironment, key_of};
 use trace_blocks::{
-    LargeTraceTurn, TraceKey, TracePartition, read_block_spans, read_blocks, read_trace_spans, read_traces,
+    LargeTraceTurn, TraceKey, TracePartition, in_mark_key, is_mark, read_block_spans, read_blocks, read_trace_spans,
+    read_traces,
 };
 
 /// Documents, marks and blocks of a site.
@@ -16,6 +17,7 @@ struct Whole<'a> {
     site: &'a TestEnvironment,
     archive: &'a Archive,
     traces: HashMap<TraceId, StoredTrace>,
+    keys: HashSet<Key>,
     marks: BTreeMap<TracePartition, BTreeSet<TraceKey>>,
     /// Traces that a mark or a block refers to, by experiment.
     named: BTreeSet<(ExperimentId, TraceId)>,
@@ -33,6 +35,7 @@ struct Whole<'a> {
 ///   mark at its position in the block.
 /// - Spans without a document belong to a trace that a mark or a block of their experiment refers
 ///   to.
+/// - If a document refers to a mark with spans, this mark exists.
 ///
 /// While a day is being emptied, because some of its traces are past their retention, only the last
 /// rule applies to it.
@@ -63,8 +66,9 @@ async fn looked_at(
     let ids: Vec<_> = keys.iter().filter_map(|key| Some(rows::Trace::parse(key)?.trace)).collect();
     let traces = read_traces(&site.table, &ids.iter().collect::<Vec<_>>()).await.map_err(|error| error.to_string())?;
     let (marks, named, packed) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-    let mut whole = Whole { site, archive, traces, marks, named, is_cut_off, packed };
-    for key in keys.iter().filter(|key| rows::TraceMark::parse(key).is_some()) {
+    let mut whole =
+        Whole { site, archive, traces, keys: keys.iter().cloned().collect(), marks, named, is_cut_off, packed };
+    for key in keys.iter().filter(|key| is_mark(key)) {
         let (partition, place) = (TracePartition::of_key(key).unwrap(), TraceKey::of_key(key).unwrap());
         whole.named.insert((partition.experiment, place.trace.clone()));
         whole.marks.entry(partition).or_default().insert(place);
@@ -122,6 +126,9 @@ impl Whole<'_> {
 
     fn look_at_documents(&self, is_kept: &impl Fn(&TracePartition) -> bool) -> Result<(), String> {
         for trace in self.traces.values() {
+            if in_mark_key(trace).is_some_and(|key| !self.keys.contains(&key)) {
+                return Err(format!("the mark with the spans of {} is missing", trace.id()));
+            }
             let (partition, place) = (TracePartition::of(trace), TraceKey::of(trace));
             let is_found = self.is_marked(&partition, &place) || self.packed.contains(trace.id());
             if is_kept(&partition) && !is_found {

@@ -71,7 +71,7 @@ fn records_a_release_that_is_asked_for() {
 
 /// Row types that were added after 0.1.0: those of webhooks, reviews, issues, MCP servers, skills
 /// and single sign-on, of the archive, and of positions in the stream.
-const LATER_ROWS: [&str; 37] = [
+const LATER_ROWS: [&str; 38] = [
     "ArchiveRequest",
     "ArchivedObject",
     "ArchivedSegments",
@@ -103,6 +103,7 @@ const LATER_ROWS: [&str; 37] = [
     "SkillUpload",
     "SkillVersion",
     "StreamPosition",
+    "TraceMarkWithSpans",
     "Webhook",
     "WebhookDelivery",
     "WebhookEvent",

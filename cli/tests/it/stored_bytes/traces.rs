@@ -13,6 +13,7 @@ use retention::Retention;
 use runtime::clock::now_ms;
 use table::Item;
 use test_site::{ROOT, TestEnvironment, sample_traces};
+use trace_blocks::is_mark;
 
 use crate::faults::archiving::memory_archive::MemoryArchive;
 use crate::faults::expiry::sent;
@@ -60,7 +61,7 @@ fn kind_of(item: &Item, key: &Key) -> Option<&'static str> {
         () if rows::Trace::parse(key).is_some() && entities::TracePointer::of(item).is_some() => "pointers",
         () if rows::Trace::parse(key).is_some() => "documents",
         () if rows::TraceSpans::parse(key).is_some() => "own spans",
-        () if rows::TraceMark::parse(key).is_some() => "marks",
+        () if is_mark(key) => "marks",
         () if rows::TraceBlock::parse(key).is_some() => "blocks",
         () if rows::BlockSpans::parse(key).is_some() => "block spans",
         () => return None,

@@ -8,9 +8,10 @@ use table::{Failure, Result};
 use trace_blocks::{Block, PackedTrace, SpanGroup, SpansToPack, TraceKey, TraceToPack, read_spans_to_pack, room};
 
 use crate::trace_packing::block_writer::BlockContent;
+use crate::trace_packing::marks::Mark;
 use crate::trace_packing::span_reader::ReadSpans;
 use crate::trace_packing::trace_documents::LiveTrace;
-use crate::trace_packing::{Mark, Packer, block_sizes};
+use crate::trace_packing::{Packer, block_sizes};
 
 /// A trace that the rewritten block will contain.
 struct BlockEntry {
@@ -75,7 +76,7 @@ impl Packer<'_> {
         let mut entries: Vec<(TraceKey, BlockEntry)> = Vec::new();
         let is_same = |live: &LiveTrace| live.trace.has_packed_spans() && !own.contains(live.trace.id());
         let (same, with_spans): (Vec<_>, Vec<_>) = live.into_iter().partition(is_same);
-        let read = self.spans(with_spans.iter().map(|live| live.trace.clone()).collect()).await?;
+        let read = self.spans(with_spans.iter().map(LiveTrace::with_marked_spans).collect()).await?;
         let read = with_spans.into_iter().zip(read);
         for (live, spans) in
             same.into_iter().map(|live| (live, None)).chain(read.map(|(live, read)| (live, Some(read))))
@@ -107,7 +108,7 @@ impl Packer<'_> {
         let is_sound = self.find_known_spans(block, &mut entries, counts.len() == 1).await?;
         // Traces of an earlier layout also store their spans themselves.
         let unknown = entries.iter().filter(|(_, entry)| entry.spans.is_none());
-        let unknown: Vec<StoredTrace> = unknown.map(|(_, entry)| entry.trace.clone()).collect();
+        let unknown: Vec<_> = unknown.map(|(_, entry)| (entry.trace.clone(), None)).collect();
         let mut read = self.spans(unknown).await?.into_iter();
         let mut packed = Vec::new();
         let mut pieces: Vec<BlockContent> = Vec::new();
@@ -151,7 +152,8 @@ impl Packer<'_> {
             let blocks = self.write(pieces, &are_there).await?;
             blocks.iter().flat_map(Block::groups).filter_map(SpanGroup::digest_of_item).collect()
         };
-        self.release(packed).await?;
+        let kept = self.release(packed).await?;
+        done.retain(|mark| !kept.contains(&mark.place.trace));
         self.unmark(done).await?;
         self.delete_spans(before.difference(&after).copied()).await?;
         runtime::clock::sleep(self.thresholds.pause).await;

@@ -8,6 +8,7 @@ use entities::attributes::{BEHIND, EDITS, MARKED_AT, RELEASED};
 use entities::{experiment_state, failed};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Key, WideDigest, rows};
+use mlflow_api::TraceId;
 use mlflow_api::tracking::LifecycleStage;
 use rand::RngExt;
 use table::{Condition, Failure, Item, Query, Result, Write, number, text};
@@ -15,7 +16,8 @@ use trace_blocks::{
     ArchivedGroups, Block, PackedTrace, TraceKey, TraceToPack, keep_archived, objects, pack, release_traces,
 };
 
-use crate::trace_packing::{CONCURRENCY, Mark, Packer};
+use crate::trace_packing::marks::Mark;
+use crate::trace_packing::{CONCURRENCY, Packer};
 
 /// How long a pass may write blocks after it acquired its lock. The lock expires after
 /// [`trace_blocks::LOCK_DURATION_MS`].
@@ -133,9 +135,15 @@ impl Packer<'_> {
     /// Deletes marks, except those that have been put again since they were read. Takes one request
     /// per mark.
     pub(super) async fn unmark(&self, marks: Vec<Mark>) -> Result<()> {
-        let deletions = marks.into_iter().map(|mark| async move {
-            let is_as_read = Condition::Equals(MARKED_AT.into(), number(mark.put));
-            match self.table.delete(&self.partition.mark_key(&mark.place), &is_as_read).await {
+        let items: Vec<_> = marks.iter().flat_map(|mark| mark.items.iter().cloned()).collect();
+        self.delete_marks(&items).await
+    }
+
+    /// Deletes items of marks, except those that have been put again since they were read.
+    pub(super) async fn delete_marks(&self, items: &[Item]) -> Result<()> {
+        let keys = items.iter().filter_map(|item| Some((item.key()?, item)));
+        let deletions = keys.map(|(key, item)| async move {
+            match self.table.delete(&key, &Condition::unchanged(item, MARKED_AT)).await {
                 Ok(()) | Err(Failure::Refused { .. }) => Ok(()),
                 Err(failure) => Err(failure),
             }
@@ -145,9 +153,17 @@ impl Packer<'_> {
     }
 
     /// Releases the table's own copies of traces that a block contains now, if the table's layout
-    /// permits it. Costs as much as [`release_traces`].
-    pub(super) async fn release(&self, packed: Vec<PackedTrace>) -> Result<()> {
-        if self.releases { release_traces(self.table, packed).await } else { Ok(()) }
+    /// permits it. Returns the traces whose documents may still refer to a mark with spans, so that their
+    /// marks must not be deleted. Costs as much as [`release_traces`].
+    pub(super) async fn release(&self, packed: Vec<PackedTrace>) -> Result<HashSet<TraceId>> {
+        let documents = packed.iter().map(|packed| &packed.document);
+        let mut kept: HashSet<_> =
+            documents.filter(|document| document.in_mark().is_some()).map(|document| document.id().clone()).collect();
+        if self.releases {
+            let released = release_traces(self.table, packed).await?;
+            kept.retain(|trace| !released.contains(trace));
+        }
+        Ok(kept)
     }
 
     /// Deletes items of spans that no block refers to any more. Takes one request per 25 items.

@@ -1,13 +1,14 @@
 //! Counts the traces that a partition receives.
 //!
 //! A partition handles 1,000 write units per second. A trace takes about three write units: one for
-//! its mark, one for the deletion of the mark, and its share of a block. Records of the stream
+//! its mark, one for the deletion of the mark, and its share of a block. A mark with spans usually takes
+//! two for each, so it counts twice. Records of the stream
 //! contain the time when a mark was put. The consumer of a partition's records can therefore count
 //! the partition's traces without a request.
 
 use std::collections::{BTreeSet, HashMap};
 
-use entities::attributes::MARKED_AT;
+use entities::attributes::{CONTENT, MARKED_AT};
 use mlflow_api::ExperimentId;
 use serde_json::Value;
 use trace_blocks::TracePartition;
@@ -23,8 +24,9 @@ impl MarkTimes {
     /// Adds the time of a mark, given the mark's record.
     pub(crate) fn add(&mut self, partition: TracePartition, record: &Value) {
         let at = record.pointer(&format!("/dynamodb/NewImage/{MARKED_AT}/N"));
-        let at = at.and_then(Value::as_str).and_then(|at| at.parse().ok());
-        self.0.entry(partition).or_default().extend::<Option<i64>>(at);
+        let Some(at) = at.and_then(Value::as_str).and_then(|at| at.parse::<i64>().ok()) else { return };
+        let has_spans = record.pointer(&format!("/dynamodb/NewImage/{CONTENT}/B")).is_some();
+        self.0.entry(partition).or_default().extend(std::iter::repeat_n(at, if has_spans { 2 } else { 1 }));
     }
 
     /// Returns the days that have a partition with more marks per second than a partition can

@@ -18,7 +18,8 @@
 //! block. After that, pointers replace the documents of the packed traces, and the spans under the
 //! traces' keys are deleted (from layout 8 on). The marks are deleted after that, each on condition
 //! that it has not been put again. A mark is packed only if it is quiet, that is, if it was put some
-//! minutes ago. A lock excludes a second packer, and also the removal of the experiment or of
+//! minutes ago. A mark that has spans is not deleted while the document of its trace may refer to it.
+//! A lock excludes a second packer, and also the removal of the experiment or of
 //! expired traces.
 
 mod archived_day;
@@ -27,6 +28,7 @@ mod block_rewrite;
 mod block_sizes;
 mod block_writer;
 mod mark_rate;
+mod marks;
 mod new_blocks;
 mod packing_pass;
 mod packing_requests;
@@ -39,7 +41,7 @@ use std::time::Duration;
 
 use entities::Moment;
 use table::Table;
-use trace_blocks::{MAX_TRACES, TraceKey, TracePartition};
+use trace_blocks::{MAX_TRACES, TracePartition};
 
 pub(crate) use mark_rate::MarkTimes;
 pub(crate) use packing_pass::pack_partition;
@@ -93,14 +95,6 @@ impl PackingThresholds {
     pub(crate) fn for_few_traces(self) -> Self {
         Self { min_new_marks: 1, min_changed_marks: 1, ..self }
     }
-}
-
-/// A quiet mark, that is, a mark that was put long enough ago for its trace to be packed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Mark {
-    place: TraceKey,
-    /// Time in ms when the mark was put.
-    put: i64,
 }
 
 /// A partition that is being packed.

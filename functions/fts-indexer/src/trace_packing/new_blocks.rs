@@ -6,9 +6,10 @@ use table::Result;
 use trace_blocks::{ArchivedGroups, PackedTrace, TraceKey, TraceToPack};
 
 use crate::trace_packing::block_writer::{BlockContent, ExperimentStatus};
+use crate::trace_packing::marks::Mark;
 use crate::trace_packing::span_reader::ReadSpans;
 use crate::trace_packing::trace_documents::LiveTrace;
-use crate::trace_packing::{Mark, Packer, block_sizes};
+use crate::trace_packing::{Packer, block_sizes};
 
 /// Number of marks whose documents are read at a time.
 const BATCH_SIZE: usize = 100;
@@ -73,7 +74,7 @@ impl Packer<'_> {
     /// for blocks.
     async fn create(&self, live: Vec<LiveTrace>) -> Result<bool> {
         let Some(end) = live.first().map(|oldest| oldest.mark.place.clone()) else { return Ok(true) };
-        let spans = self.spans(live.iter().map(|trace| trace.trace.clone()).collect()).await?;
+        let spans = self.spans(live.iter().map(LiveTrace::with_marked_spans).collect()).await?;
         let (mut marks, mut traces, mut packed) = (Vec::new(), Vec::new(), Vec::new());
         for (LiveTrace { mark, trace, .. }, read) in live.into_iter().zip(spans) {
             let Some(ReadSpans { spans, keys }) = read else { continue };
@@ -98,7 +99,8 @@ impl Packer<'_> {
             }
             return Ok(false);
         }
-        self.release(packed).await?;
+        let kept = self.release(packed).await?;
+        marks.retain(|mark| !kept.contains(&mark.place.trace));
         self.unmark(marks).await?;
         runtime::clock::sleep(self.thresholds.pause).await;
         Ok(true)

@@ -1,7 +1,6 @@
 //! A pass over the marks of a partition.
 
 use artifact_store::Archive;
-use entities::attributes::{MARKED_AT, WAITS};
 use entities::{Moment, StoredTrace};
 use rand::RngExt;
 use table::{Failure, Item, Query, Result, Table};
@@ -9,7 +8,8 @@ use trace_blocks::{Block, PartitionLock, QUIET_MARK_AGE, TraceKey, TracePartitio
 
 use crate::trace_packing::block_ends::{BlockEnds, OwnerBlock};
 use crate::trace_packing::block_writer::ExperimentStatus;
-use crate::trace_packing::{MAX_MARKS_PER_BLOCK, Mark, Packer, PackingThresholds};
+use crate::trace_packing::marks::{Mark, take_by_place};
+use crate::trace_packing::{MAX_MARKS_PER_BLOCK, Packer, PackingThresholds};
 
 /// Number of marks per read.
 const BATCH_SIZE: usize = 1_000;
@@ -116,13 +116,13 @@ impl Packer<'_> {
 
     async fn pass(&self, from: Option<&TraceKey>) -> Result<NextCheck> {
         let (mut again, mut gathered, mut is_further) = (NextCheck::default(), MarkGroup::default(), false);
-        let marks = self.partition.marks();
-        let marks = from.map_or_else(|| marks.clone(), |from| marks.clone().until(&from.text()));
-        let mut query = Query::of(marks).backwards().limit(BATCH_SIZE);
+        let marks = from.map_or_else(|| self.partition.marks(), |from| self.partition.marks_until(from));
+        let (mut query, mut items) = (Query::of(marks).backwards().limit(BATCH_SIZE), Vec::new());
         loop {
             let page = self.table.query_page(&query).await?;
-            for item in &page.items {
-                let Some(mark) = self.quiet(item, &mut again) else { continue };
+            items.extend(page.items);
+            for marks in take_by_place(&mut items, page.next.is_none()) {
+                let Some(mark) = self.quiet(marks, &mut again) else { continue };
                 let owner = gathered.ends.owner(self, &mark.place).await?;
                 let is_same = owner == gathered.owner;
                 if is_same && gathered.marks.len() < MAX_COLLECTED_MARKS {
@@ -149,23 +149,24 @@ impl Packer<'_> {
         Ok(again)
     }
 
-    /// Returns a mark if its trace may be packed now.
-    fn quiet(&self, item: &Item, again: &mut NextCheck) -> Option<Mark> {
-        let (place, put) = (TraceKey::of_key(&item.key()?)?, item.get(MARKED_AT)?);
-        if item.has(WAITS) {
+    /// Returns the marks of a position if its trace may be packed now.
+    fn quiet(&self, marks: Vec<Item>, again: &mut NextCheck) -> Option<Mark> {
+        let mark = Mark::of(marks)?;
+        if mark.waits() {
             return None;
         }
-        if put > self.now.saturating_sub(QUIET_MARK_AGE) {
+        if mark.put > self.now.saturating_sub(QUIET_MARK_AGE) {
             // The next check takes place when all marks that exist now are quiet.
             again.within(QUIET_MARK_AGE);
             return None;
         }
-        Some(Mark { place, put })
+        Some(mark)
     }
 
     /// Packs the collected marks.
     async fn pack(&self, gathered: &mut MarkGroup, again: &mut NextCheck) -> Result<PassProgress> {
         let marks = std::mem::take(&mut gathered.marks);
+        self.delete_unused_spans(&marks).await?;
         let Some(owner) = gathered.owner.clone() else { return self.pack_new(gathered, marks, again).await };
         let oldest = marks.iter().map(|mark| mark.put).min().unwrap_or(self.now);
         let is_few = marks.len() < self.thresholds.min_changed_marks.min(self.thresholds.min_new_marks);

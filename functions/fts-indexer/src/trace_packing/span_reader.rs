@@ -6,8 +6,8 @@ use entities::StoredTrace;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::Key;
 use mlflow_api::TraceId;
-use table::{Failure, Result};
-use trace_blocks::{MAX_BLOCK_BYTES, SpansToPack, has_own_spans, read_few_spans, restore_spans};
+use table::{Failure, Item, Result};
+use trace_blocks::{MAX_BLOCK_BYTES, SpansToPack, has_own_spans, read_few_spans, restore_spans, store_spans_of_mark};
 
 use crate::trace_packing::{CONCURRENCY, Packer};
 
@@ -27,25 +27,30 @@ impl ReadSpans {
 
 impl Packer<'_> {
     /// Returns the spans of traces, in the order of the traces, and `None` for a trace that must not
-    /// be packed, because the block that contains its earlier spans cannot be read. Takes one request
+    /// be packed, because the block that contains its earlier spans cannot be read. Each trace comes with
+    /// the mark with spans that it refers to. Takes one request
     /// for each trace, and two more if some of its spans are in a block. Costs one read unit per 4
     /// KB.
-    pub(super) async fn spans(&self, traces: Vec<StoredTrace>) -> Result<Vec<Option<ReadSpans>>> {
+    pub(super) async fn spans(&self, traces: Vec<(StoredTrace, Option<Item>)>) -> Result<Vec<Option<ReadSpans>>> {
         let (table, archive) = (self.table, self.archive);
-        let reads = traces.into_iter().map(|trace| async move {
-            match read_few_spans(table, archive, &trace, MAX_BLOCK_BYTES).await {
+        let reads = traces.into_iter().map(|(trace, mark)| async move {
+            let mark = mark.as_ref();
+            match read_few_spans(table, archive, &trace, mark, MAX_BLOCK_BYTES).await {
                 // Spans are packed as soon as they are read, because the unpacked spans of all
                 // traces of a block could take hundreds of MB.
                 Ok(Some((spans, keys))) => match SpansToPack::of(trace.id(), &spans) {
-                    SpansToPack::Elsewhere => self.keep_elsewhere(&trace).await,
+                    SpansToPack::Elsewhere => self.keep_elsewhere(&trace, mark).await,
                     spans => Ok(ReadSpans { spans, keys }),
                 },
-                Ok(None) => self.keep_elsewhere(&trace).await,
+                Ok(None) => self.keep_elsewhere(&trace, mark).await,
                 // A trace that has no spans in a block is packed without its spans, and requests
                 // for the spans return the error. Any other trace keeps its mark.
                 Err(failure @ (Failure::Unreadable(_) | Failure::Unexpected(_))) => {
                     tracing::error!(?failure, "spans cannot be packed");
-                    return Ok((!trace.has_packed_spans()).then(ReadSpans::elsewhere));
+                    if trace.has_packed_spans() {
+                        return Ok(None);
+                    }
+                    self.keep_elsewhere(&trace, mark).await
                 }
                 Err(failure) => Err(failure),
             }
@@ -55,10 +60,13 @@ impl Packer<'_> {
     }
 
     /// Keeps the spans of a trace that are too large for a block with the trace. If the block
-    /// contains some of them, they are stored with the trace again.
-    async fn keep_elsewhere(&self, trace: &StoredTrace) -> Result<ReadSpans> {
+    /// contains some of them, they are stored with the trace again. So are those in its mark.
+    async fn keep_elsewhere(&self, trace: &StoredTrace, mark: Option<&Item>) -> Result<ReadSpans> {
         if trace.has_packed_spans() {
             restore_spans(self.table, self.archive, trace).await.map_err(entities::failed)?;
+        }
+        if let Some(mark) = mark {
+            store_spans_of_mark(self.table, mark).await?;
         }
         Ok(ReadSpans::elsewhere())
     }

@@ -11,7 +11,8 @@ use mlflow_api::{ExperimentId, TraceId};
 use table::{Condition, Failure, Item, Query, Result, Update, number};
 use trace_blocks::{MAX_TRACE_BYTES, TraceKey, TracePartition, room};
 
-use crate::trace_packing::{CONCURRENCY, Mark, Packer};
+use crate::trace_packing::marks::Mark;
+use crate::trace_packing::{CONCURRENCY, Packer};
 
 /// Number of documents that are read in one request.
 const BATCH_SIZE: usize = 100;
@@ -36,8 +37,8 @@ pub(super) struct TraceDocuments {
     /// Marks of traces whose current version is in their block.
     pub(super) packed: Vec<Mark>,
     /// Time in ms within which the traces that may not be packed yet have to be checked again.
-    /// These are traces in progress, and traces that the index of clients' request IDs does not
-    /// contain yet.
+    /// These are traces in progress, traces that the index of clients' request IDs does not contain
+    /// yet, and traces that were created since their marks were read.
     pub(super) recheck_within: Option<i64>,
 }
 
@@ -54,6 +55,13 @@ pub(super) struct LiveTrace {
     pub(super) trace: StoredTrace,
     /// Number of bytes that the trace takes in a block.
     pub(super) packed_bytes: usize,
+}
+
+impl LiveTrace {
+    /// Returns the trace, and the mark with spans that it refers to.
+    pub(super) fn with_marked_spans(&self) -> (StoredTrace, Option<Item>) {
+        (self.trace.clone(), self.mark.spans_of(&self.trace).cloned())
+    }
 }
 
 /// The item under the key of a trace that exists.
@@ -108,7 +116,7 @@ impl Packer<'_> {
                     Some(DocumentState::Document(trace)) if trace.experiment() == self.partition.experiment => {
                         if !self.partition.holds(trace, &mark.place) {
                             found.dead.push(mark);
-                        } else if self.is_young(trace) {
+                        } else if self.is_young(trace) || !self.can_release(trace, &mark) {
                             found.recheck_within_ms(MAX_PROGRESS_MS);
                         } else if let Some(room) = room_of(trace) {
                             found.live.push(LiveTrace { mark, trace: trace.clone(), packed_bytes: room });
@@ -189,11 +197,47 @@ impl Packer<'_> {
         is_in_progress && self.now.saturating_sub(trace.request_time()) < MAX_PROGRESS_MS
     }
 
+    /// Checks whether a trace can be packed if its spans are in a mark. Such a mark cannot be deleted
+    /// unless a pointer replaces the document. If the mark is not among those that were read, the trace
+    /// was created after that.
+    fn can_release(&self, trace: &StoredTrace, mark: &Mark) -> bool {
+        trace.in_mark().is_none() || (self.releases && mark.spans_of(trace).is_some())
+    }
+
+    /// Deletes marks with spans to which no document refers, for example because the trace was deleted,
+    /// at positions that also have a mark without spans. Otherwise these spans would stay until there are
+    /// enough marks for a block. The mark without spans stays, because the block that covers its position may
+    /// contain the trace. Takes one request per hundred such positions, and one per deletion.
+    pub(super) async fn delete_unused_spans(&self, marks: &[Mark]) -> Result<()> {
+        let candidates: Vec<_> = marks.iter().filter(|mark| mark.is_mixed()).cloned().collect();
+        for candidates in candidates.chunks(BATCH_SIZE) {
+            let documents = self.read_documents(candidates).await?;
+            let mut unused = Vec::new();
+            for mark in candidates {
+                let used = match documents.get(&mark.place.trace) {
+                    Some(DocumentState::Unreadable) => continue,
+                    Some(DocumentState::Document(trace)) if self.partition.holds(trace, &mark.place) => {
+                        mark.spans_of(trace)
+                    }
+                    _ => None,
+                };
+                unused.extend(mark.with_spans().filter(|item| Some(*item) != used).cloned());
+            }
+            self.delete_marks(&unused).await?;
+        }
+        Ok(())
+    }
+
     /// Deletes this experiment's spans of a trace that is not in the experiment. Such spans remain
     /// if an export was interrupted or rejected, and only the mark shows where they are. Returns
     /// `false` if some spans are kept because they are so recent that they may belong to a request
     /// in flight. Takes one request, and one for each item of spans.
     async fn delete_orphans(&self, mark: &Mark) -> Result<bool> {
+        // A request that creates the trace from now on puts a mark with spans again before it relies on
+        // the mark, so the mark is not deleted.
+        if mark.has_spans() && mark.put > self.now.saturating_sub(ORPHAN_AGE_MS) {
+            return Ok(false);
+        }
         let spans = rows::TraceSpans::all(&self.partition.experiment, &mark.place.trace);
         let mut query = Query::of(spans).for_removal();
         loop {
@@ -229,13 +273,16 @@ impl Packer<'_> {
         }
     }
 
-    /// Makes later passes skip a mark until the mark is put again.
+    /// Makes later passes skip the marks of a position until one of them is put again.
     async fn skip_mark(&self, mark: &Mark) -> Result<()> {
-        let is_as_read = Condition::Equals(MARKED_AT.into(), number(mark.put));
-        let update = Update::new(self.partition.mark_key(&mark.place)).set(WAITS, number(1)).remove(TO_PACK);
-        match self.table.apply(&update.only_if(is_as_read)).await {
-            Ok(()) | Err(Failure::Refused { .. }) => Ok(()),
-            Err(failure) => Err(failure),
+        for item in mark.items.iter() {
+            let Some(key) = item.key() else { continue };
+            let update = Update::new(key).set(WAITS, number(1)).remove(TO_PACK);
+            match self.table.apply(&update.only_if(Condition::unchanged(item, MARKED_AT))).await {
+                Ok(()) | Err(Failure::Refused { .. }) => {}
+                Err(failure) => return Err(failure),
+            }
         }
+        Ok(())
     }
 }

@@ -45,7 +45,7 @@ async fn a_pass_may_end_at_every_second_request() {
 /// Injects the first kind of fault at every `step`-th request, and each other kind at every
 /// `step_of_others`-th request.
 async fn passes_end_at(step: usize, step_of_others: usize) {
-    let begin = lab().await;
+    let begin = Box::pin(lab()).await;
     let undisturbed = begin.copy().await;
     undisturbed.faults().reset_calls();
     assert!(undisturbed.pack_through_faults().await);
@@ -91,7 +91,7 @@ async fn passes_end_at(step: usize, step_of_others: usize) {
 /// logs the error once.
 #[tokio::test]
 async fn passes_wait_while_the_table_cannot_be_used() {
-    let begin = lab().await;
+    let begin = Box::pin(lab()).await;
     for trouble in [InjectedFault::Denied, InjectedFault::KeyDisabled] {
         let lab = begin.copy().await;
         let logged = Logged::default();

@@ -2,6 +2,7 @@
 //! interrupted.
 
 mod faults;
+mod marked_spans;
 mod partition_growth;
 mod test_packer;
 

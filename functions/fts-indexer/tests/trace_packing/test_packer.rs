@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use embedded_engine::StreamReader;
 use embedded_engine::faults::FaultInjector;
-use entities::attributes::IN_BLOCK;
+use entities::attributes::{IN_BLOCK, IN_MARK};
 use entities::{StoredTrace, TraceItem, TracePointer};
 use fts_indexer::{Indexer, PackingThresholds, StreamBatch};
 use key_schema::{Ordinal, WideDigest, rows};
@@ -18,8 +18,8 @@ use serde_json::Value;
 use spans::Span;
 use table::{Condition, Item, Map, RetryPolicy, Table, bytes, map, number, text};
 use trace_blocks::{
-    Block, LargeTraceTurn, TraceKey, TracePartition, day_of, read_block_spans, read_blocks, read_trace_item,
-    read_trace_spans, read_traces, restore_spans,
+    Block, LargeTraceTurn, TraceKey, TracePartition, day_of, in_mark_key, mark_with_spans, read_block_spans,
+    read_blocks, read_trace_item, read_trace_spans, read_traces, restore_marked_spans, restore_spans,
 };
 
 use crate::{Site, TABLE};
@@ -42,6 +42,14 @@ fn span_of(number_of: u32, name: &str) -> Item {
     let digest = WideDigest::of_bytes(&packed);
     let key = rows::TraceSpans::key(&ExperimentId::DEFAULT, &id(number_of), &digest, &Ordinal(0));
     Item::new(key).with("arrived", number(1)).with("parts", number(1)).with("content", bytes(packed))
+}
+
+/// Returns the mark and the document of a trace whose span is in the mark.
+fn in_mark(mark: Item, document: Item, span: &Item) -> [Item; 2] {
+    let trace = StoredTrace::of(document.clone()).unwrap();
+    let (partition, place) = (TracePartition::of(&trace), TraceKey::of(&trace));
+    let (export, mark) = mark_with_spans(mark, &partition, &place, span).unwrap();
+    [mark, document.with("in_mark", bytes(export.0.to_be_bytes().to_vec()))]
 }
 
 pub(super) struct TestPacker {
@@ -161,8 +169,9 @@ impl TestPacker {
         self.write(numbers.into_iter().flat_map(|number_of| self.new_trace(number_of, time(number_of)))).await;
     }
 
-    /// Returns the span, the mark and the document of a new trace.
-    fn new_trace(&self, number_of: u32, time: i64) -> [Item; 3] {
+    /// Returns the items of a new trace: mark, span and document. Every second trace has its span in the
+    /// mark.
+    fn new_trace(&self, number_of: u32, time: i64) -> Vec<Item> {
         let item = Item::new(rows::Trace::key(&id(number_of)))
             .with("experiment", text("0"))
             .with("start_time", number(time))
@@ -173,7 +182,29 @@ impl TestPacker {
             .with("assessments", map(Map::new()));
         let [mark, item] = self.marked(item);
         self.knows_span(number_of, "first");
-        [span_of(number_of, "first"), mark, item]
+        let span = span_of(number_of, "first");
+        if number_of.is_multiple_of(2) { vec![span, mark, item] } else { in_mark(mark, item, &span).into() }
+    }
+
+    /// Writes a new trace with one span of this name, which is in the trace's mark.
+    pub(super) async fn put_with_span_in_mark(&self, number_of: u32, name: &str, time: i64) {
+        let document = self.new_trace(number_of, time).pop().unwrap();
+        let mark = self.mark(&TraceKey::of(&StoredTrace::of(document.clone()).unwrap()));
+        self.write(in_mark(mark, document, &span_of(number_of, name))).await;
+    }
+
+    /// Writes a mark with a span to which no document refers.
+    pub(super) async fn put_spans_in_mark(&self, number_of: u32, name: &str, time: i64) {
+        let place = TraceKey { time, trace: id(number_of) };
+        let mark = mark_with_spans(self.mark(&place), &partition(), &place, &span_of(number_of, name));
+        self.write(mark.map(|(_, mark)| mark)).await;
+    }
+
+    /// Returns the spans of a trace.
+    pub(super) async fn spans_of(&self, number_of: u32) -> Vec<Span> {
+        let trace = self.trace(number_of).await.unwrap();
+        let turn = LargeTraceTurn::default();
+        read_trace_spans(self.table(), &Archive::default(), &trace, &turn).await.unwrap().to_vec()
     }
 
     pub(super) async fn add_span(&self, number_of: u32, name: &str) {
@@ -208,6 +239,8 @@ impl TestPacker {
             restore_spans(self.table(), &Archive::default(), &trace).await.unwrap();
             item.take(IN_BLOCK);
         }
+        restore_marked_spans(self.table(), &trace).await.unwrap();
+        item.take(IN_MARK);
         self.write(self.marked(item.with("start_time", number(time)))).await;
     }
 
@@ -220,7 +253,9 @@ impl TestPacker {
     }
 
     pub(super) async fn delete(&self, number_of: u32) {
+        let mark = self.trace(number_of).await.as_ref().and_then(in_mark_key);
         self.delete_but_spans(number_of).await;
+        self.table().write_many(Vec::new(), &mark.into_iter().collect::<Vec<_>>()).await.unwrap();
         let spans = self
             .table()
             .query(table::Query::of(rows::TraceSpans::all(&ExperimentId::DEFAULT, &id(number_of))))
@@ -233,6 +268,11 @@ impl TestPacker {
     /// Delivers the records of the stream, and the records that result from them.
     pub(super) async fn carry_over(&self) {
         self.carry_over_by(&self.indexer).await;
+    }
+
+    /// Delivers the records of the stream to an indexer that has read an earlier layout.
+    pub(super) async fn carry_over_in_layout(&self, layout: i64) {
+        assert!(self.carry_over_by(&self.indexer.clone().with_layout(layout)).await);
     }
 
     async fn carry_over_by(&self, indexer: &Indexer) -> bool {

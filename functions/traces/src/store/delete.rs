@@ -4,8 +4,9 @@
 //! has not changed since it was read. If there are too many spans for one transaction, the first
 //! ones are deleted in the transaction, and the rest after it.
 //!
-//! The trace's mark, which is its entry in the time order, remains. Readers who find the trace in a
-//! block see from the mark that it has been deleted. The packer later removes the mark and the
+//! The trace's mark, which is its entry in the time order, remains. If the mark has spans, a mark without
+//! spans is written before the transaction, and the mark with spans is deleted after it, by the packer if
+//! it is not quiet yet. Readers who find the trace in a block see from the mark that it has been deleted. The packer later removes the mark and the
 //! block's copy of the trace. Spans that arrive in the meantime are ignored.
 
 use access::Granted;
@@ -19,7 +20,7 @@ use key_schema::{Key, rows};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use runtime::clock::Moment;
 use table::{Condition, Failure, Query, Write, WriteRefusal, number};
-use trace_blocks::{TraceFile, day_of, resolve_item};
+use trace_blocks::{TraceFile, day_of, drop_marked_spans, resolve_item};
 
 use super::deletion_scan::{OccupiedBy, OccupiedPlace, OldestPlaces};
 use super::store::Store;
@@ -180,7 +181,7 @@ impl Store {
             let counts = issue_count_writes(trace.experiment(), Some(trace.item()), None);
             let most = MAX_SPANS_IN_TRANSACTION.saturating_sub(reviews.len() + counts.len());
             let (spans, rest) = self.keys_of_spans(&trace, most).await?;
-            self.trace_keep_mark(&trace).await?;
+            self.trace_mark_for_deletion(&trace).await?;
             if !self.delete_trace_file(&trace).await {
                 return Ok(false);
             }
@@ -195,6 +196,7 @@ impl Store {
                 Ok(()) => {
                     self.trace_cache.keep_deleted(&trace, begun);
                     self.table.write_many(Vec::new(), &rest).await?;
+                    drop_marked_spans(&self.table, &trace, now_ms()).await?;
                     if trace.judges_a_session() {
                         let row = rows::TraceOfSession::key(&trace.experiment(), trace.id());
                         self.table.write_many(Vec::new(), &[row]).await?;

@@ -89,6 +89,7 @@ impl PartitionScan {
         let (partition, latest) = (self.partition, self.latest);
         let marks = partition.marks().starting(&list_positions::time(latest));
         let marks = match &self.before {
+            // Of the last position, which is read again, the range has only the mark without spans.
             Some(place) => marks.until(&place.text()),
             None => marks,
         };

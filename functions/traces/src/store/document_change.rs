@@ -4,10 +4,11 @@ use entities::{StoredTrace, TraceItem, TraceStub, issue_count_writes};
 use key_schema::rows;
 use mlflow_api::{Error, ErrorCode, Result, TraceId};
 use table::{Condition, Failure, Item, Write, WriteRefusal};
-use trace_blocks::{read_trace_item, resolve_item, restore_spans};
+use trace_blocks::{read_trace_item, resolve_item, restore_marked_spans, restore_spans};
 
 use super::document_draft::TraceDraft;
 use super::mark::{PutMark, reliable_since};
+use super::marked_spans::MarkedSpans;
 use super::store::Store;
 
 /// Maximum size in bytes of a document that consists of clients' data. The rest of DynamoDB's 400
@@ -63,6 +64,11 @@ pub(super) trait DocumentChange: Sync {
     fn brings_spans(&self) -> bool {
         false
     }
+
+    /// Returns the spans that this request has written in a mark, but not under the trace's key.
+    fn marked_spans(&self) -> Option<&MarkedSpans> {
+        None
+    }
 }
 
 /// Converts an item to a trace or a stub, whichever it is. A stub stores links to a trace before it
@@ -81,7 +87,8 @@ impl Store {
     /// and no other request changes the document. Takes one more in each of these cases: the cached
     /// state already includes a change without spans; the trace was linked to a run before it arrived;
     /// marks have to be written, because the trace's mark is more than a minute old or the trace's time
-    /// changes.
+    /// changes; the request has written spans in a mark, and the trace exists. Takes two more if the
+    /// trace's time changes and its spans are in a mark.
     pub(super) async fn trace_change(
         &self,
         trace: &TraceId,
@@ -97,6 +104,11 @@ impl Store {
         let mut attempts = self.table.attempts("a trace");
         loop {
             attempts.next().await?;
+            if let (Some(spans), Some(before)) = (change.marked_spans(), &stored) {
+                // The plan reads the spans. They are written again for each version of the document,
+                // because they may have been deleted with the previous version.
+                self.trace_store_spans(spans, before, &mut marked).await?;
+            }
             let planned = change.plan(self, stored.as_ref()).await;
             let is_to_write = |draft: &TraceDraft| change.brings_spans() || draft.is_changed();
             let changes = planned.as_ref().is_ok_and(|draft| stored.is_none() || is_to_write(draft));
@@ -124,13 +136,21 @@ impl Store {
                 self.table.write_many(vec![row], &[]).await?;
             }
             if let Some(before) = draft.before().filter(|before| before.request_time() != draft.time()) {
-                // The block with the trace's spans does not cover the trace's new place.
+                // Neither the block nor the mark with the trace's spans is at the trace's new place.
                 if before.has_packed_spans() {
                     restore_spans(&self.table, &self.archive, before).await?;
-                    draft.forget_packed_spans();
                 }
+                restore_marked_spans(&self.table, before).await?;
+                draft.forget_place_of_spans();
             }
-            let mark = self.trace_keep_marks(&draft, &mut marked).await?;
+            let of_spans = match change.marked_spans().filter(|_| stored.is_none()) {
+                Some(spans) => self.trace_refer_to_mark(spans, &mut draft).await?,
+                None => None,
+            };
+            let mark = match of_spans {
+                Some(mark) => Some(mark),
+                None => self.trace_keep_marks(&draft, &mut marked).await?,
+            };
             let (item, condition) = draft.finish(mark.as_ref());
             let counts = issue_count_writes(draft.experiment(), draft.before().map(StoredTrace::item), Some(&item));
             let Some(current) = self.trace_put(item.clone(), condition, counts).await? else {
@@ -194,6 +214,7 @@ impl Store {
                 put
             } else {
                 let put = self.trace_mark(experiment, draft.trace(), time).await?;
+                let put = if before.is_some() { put.of_existing() } else { put };
                 new.push(put.clone());
                 put
             });

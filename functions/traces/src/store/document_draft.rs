@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 
 use entities::attributes::{
-    ASSESSMENTS, Attribute, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, IN_BLOCK, MARKED_AT, METADATA, PROMPTS,
-    REQUEST, RESPONSE, RUNS, SHARD, START_TIME, STATE, TAGS, Texts,
+    ASSESSMENTS, Attribute, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, IN_BLOCK, IN_MARK, MARKED_AT, METADATA,
+    PROMPTS, REQUEST, RESPONSE, RUNS, SHARD, START_TIME, STATE, TAGS, Texts,
 };
 use entities::{StoredTrace, TraceStub, client_request_entry, entry_name, judges_a_session};
-use key_schema::rows;
+use key_schema::{WideDigest, rows};
 use mlflow_api::assessments::Assessment;
 use mlflow_api::traces::TraceState;
 use mlflow_api::{AssessmentId, ExperimentId, TraceId};
 use rand::RngExt;
-use table::{Condition, Item, Map, Value, bytes_set, map, number, text};
+use table::{Condition, Item, Map, Value, bytes, bytes_set, map, number, text};
 
 use super::mark::PutMark;
 
@@ -85,9 +85,15 @@ impl TraceDraft {
         self.set(START_TIME.name(), Some(number(time)));
     }
 
-    /// Records that no block contains spans of the trace.
-    pub(super) fn forget_packed_spans(&mut self) {
+    /// Records that neither a block nor a mark contains spans of the trace.
+    pub(super) fn forget_place_of_spans(&mut self) {
         self.set(IN_BLOCK.name(), None);
+        self.set(IN_MARK.name(), None);
+    }
+
+    /// Records that the mark with this digest contains spans of the trace.
+    pub(super) fn set_in_mark(&mut self, export: WideDigest) {
+        self.set(IN_MARK.name(), Some(bytes(export.0.to_be_bytes().to_vec())));
     }
 
     pub(super) fn duration(&self) -> Option<i64> {

@@ -1,7 +1,9 @@
 //! Storage of spans from `POST /v1/traces`.
 //!
 //! The spans are written first, in one batch with the marks of those traces that are new or whose
-//! marks are more than a minute old. Then each trace's document is written. If a document turns out
+//! marks are more than a minute old. Small spans of a trace that this process does not know are written
+//! in the trace's mark ([`marked_spans`](super::marked_spans)). Then each trace's document is written. If
+//! a document turns out
 //! to differ from the version that this process has cached, the trace's mark is written at that
 //! point. If the request is interrupted anywhere, repeating it completes it.
 
@@ -28,6 +30,7 @@ use super::document_change::{DocumentChange, KnownDocument, MAX_DOCUMENT_BYTES};
 use super::document_draft::TraceDraft;
 use super::export_batches::{PackedTrace, SummarizedTrace, pack_traces, split_into_batches, summarize_traces};
 use super::mark::{PutMark, reliable_since};
+use super::marked_spans::MarkedSpans;
 use super::store::Store;
 
 /// Number of traces of one request whose documents are written concurrently.
@@ -58,6 +61,8 @@ struct ExportedTrace {
     artifact_location: String,
     resource: SharedTags,
     summary: TraceSummary,
+    /// The spans, if they were written in a mark.
+    marked_spans: Option<MarkedSpans>,
     /// Whether the caller may only add to an existing trace, and not change it.
     adds_only: bool,
     /// Shared by all traces of the request. It limits the amount of spans that are in memory at a
@@ -143,6 +148,10 @@ impl DocumentChange for ExportedTrace {
         true
     }
 
+    fn marked_spans(&self) -> Option<&MarkedSpans> {
+        self.marked_spans.as_ref()
+    }
+
     async fn plan(&self, store: &Store, stored: Option<&StoredTrace>) -> Result<TraceDraft> {
         let mut draft = match stored {
             Some(stored) if stored.experiment() != self.experiment => {
@@ -198,9 +207,9 @@ impl Store {
     /// Rejected spans may have been written, but are never shown. If the caller may not change
     /// traces, existing spans and fields are kept.
     ///
-    /// For one trace, this takes two requests if the trace is new or this process wrote it last,
-    /// three otherwise, and four if additionally the trace's mark is more than a minute old. Takes
-    /// one more request per 25 items beyond the first, per further trace, per link, for the first
+    /// For one trace, this takes two requests if the trace is new or this process wrote it last, and
+    /// three or four otherwise: one more if the trace's mark is more than a minute old, and if the spans
+    /// are so small that they were written in a mark. Takes one more request per 25 items beyond the first, per further trace, per link, for the first
     /// trace of a day, and for the experiment if no lease on it is valid.
     ///
     /// A large number of traces is processed in portions, one after another, to limit the amount of
@@ -236,14 +245,33 @@ impl Store {
         for packed in pack_traces(experiment, portion, to.adds_only).await? {
             let PackedTrace { trace, resource, summary, items } = packed;
             let known = self.trace_cache.trace(&trace).filter(|known| known.experiment() == experiment);
-            let marked = self.marks_of_export(experiment, &trace, known.as_ref(), summary.start_ms).await?;
+            let mut marked = self.marks_of_export(experiment, &trace, known.as_ref(), summary.start_ms).await?;
             let bytes = self.counts_bytes.then(|| items.iter().map(table::Item::size).sum());
             let keys = items.iter().filter_map(table::Item::key).collect();
-            writes.extend(marked.iter().map(|mark| mark.item_with(bytes)));
-            writes.extend(items);
+            // A caller that may only add gets a separate item, because readers treat its spans differently.
+            let is_new = known.is_none() && !to.adds_only && self.writes_marked_spans;
+            let in_mark = is_new.then(|| MarkedSpans::of(&marked, &items, bytes)).flatten();
+            let marked_spans = if let Some((spans, mark)) = in_mark {
+                writes.push(mark);
+                marked.clear();
+                Some(spans)
+            } else {
+                writes.extend(marked.iter().map(|mark| mark.item_with(bytes)));
+                writes.extend(items);
+                None
+            };
             let artifact_location = artifact_location(to.artifact_location, &trace);
             let (adds_only, turn) = (to.adds_only, Arc::clone(&to.turn));
-            let change = ExportedTrace { trace, experiment, artifact_location, resource, summary, adds_only, turn };
+            let change = ExportedTrace {
+                trace,
+                experiment,
+                artifact_location,
+                resource,
+                summary,
+                marked_spans,
+                adds_only,
+                turn,
+            };
             exported.push((change, known, marked, keys));
         }
         self.put_with_marks(writes).await?;
@@ -254,7 +282,7 @@ impl Store {
             .into_iter()
             .map(|(change, known, marked, keys)| async move {
                 pace.lock().await.keep().await;
-                self.export_log(change, known, marked, keys, to.run).await
+                Box::pin(self.export_log(change, known, marked, keys, to.run)).await
             })
             .collect();
         // All changes run to completion, even if one fails.

@@ -9,7 +9,7 @@
 //! and longer than a request lasts. If a whole experiment is removed, its marks are deleted
 //! immediately, because a deleted experiment accepts no traces.
 
-use entities::attributes::{BYTES, MARKED_AT, SHARDS, TO_PACK};
+use entities::attributes::{BYTES, MARKED_AT, SHARDS, TO_PACK, TRACE_EXISTS};
 use entities::{StoredTrace, now_ms};
 use key_schema::{Ascending, KeyRange, Segment, fnv1a_128, halves, rows};
 use mlflow_api::{ExperimentId, Result, TraceId};
@@ -39,17 +39,24 @@ pub(super) struct PutMark {
     pub(super) place: TraceKey,
     /// When it was written, in ms.
     pub(super) at: i64,
+    /// Whether the trace existed before.
+    pub(super) trace_exists: bool,
 }
 
 impl PutMark {
     /// Returns a mark to be written now.
     pub(super) fn now(partition: TracePartition, place: TraceKey) -> Self {
-        Self { partition, place, at: now_ms() }
+        Self { partition, place, at: now_ms(), trace_exists: false }
     }
 
     /// Returns a mark of an existing trace, to be written now.
     pub(super) fn of(trace: &StoredTrace) -> Self {
-        Self::now(TracePartition::of(trace), TraceKey::of(trace))
+        Self::now(TracePartition::of(trace), TraceKey::of(trace)).of_existing()
+    }
+
+    /// Returns the mark as one of a trace that existed before.
+    pub(super) fn of_existing(self) -> Self {
+        Self { trace_exists: true, ..self }
     }
 
     /// Checks whether the mark is at the trace's current position in the time order.
@@ -65,7 +72,8 @@ impl PutMark {
     /// Returns the mark's item.
     pub(super) fn item(&self) -> Item {
         let item = Item::new(self.partition.mark_key(&self.place)).with(MARKED_AT, number(self.at));
-        item.with(TO_PACK, number(1))
+        let item = item.with(TO_PACK, number(1));
+        if self.trace_exists { item.with(TRACE_EXISTS, number(1)) } else { item }
     }
 }
 
@@ -80,10 +88,10 @@ impl PutMark {
     }
 }
 
-/// A mark as read from the table.
+/// A place with marks, as read from the table.
 pub(super) struct ReadMark {
     pub(super) place: TraceKey,
-    /// When it was written, in ms.
+    /// When the last of its marks was written, in ms, or later.
     pub(super) at: i64,
 }
 
@@ -151,6 +159,15 @@ impl Store {
         Ok(PutMark::now(TracePartition { experiment, day, shard }, TraceKey { time, trace: trace.clone() }))
     }
 
+    /// Makes sure that a mark at a trace's place remains when the trace is deleted. Takes at most one
+    /// request. A mark with spans is deleted with the trace.
+    pub(super) async fn trace_mark_for_deletion(&self, trace: &StoredTrace) -> Result<()> {
+        if trace.in_mark().is_none() {
+            return self.trace_keep_mark(trace).await.map(drop);
+        }
+        Ok(self.table.put(PutMark::of(trace).item(), &Condition::Always).await?)
+    }
+
     /// Makes sure that a trace's mark is not deleted while the trace is changed. Returns the mark
     /// if it had to be written. Takes at most one request.
     pub(super) async fn trace_keep_mark(&self, trace: &StoredTrace) -> Result<Option<PutMark>> {
@@ -169,9 +186,10 @@ impl Store {
         Ok(items.iter().filter_map(day_of_row).collect())
     }
 
-    /// Reads up to `most` marks in a range of a partition, starting at the range's end if
-    /// `is_backwards` is set. Also returns whether there are more. Takes one request per MB, and a
-    /// read unit per 4 KB (about 30 marks).
+    /// Reads the places of about `most` marks in a range of a partition, starting at the range's end if
+    /// `is_backwards` is set. A place with several marks is returned once. Also returns whether there
+    /// are more marks, which may be at the last place. Takes one request per MB, and a read unit per
+    /// 4 KB (about 30 marks without spans).
     pub(super) async fn trace_marks(
         &self,
         range: KeyRange,
@@ -180,13 +198,24 @@ impl Store {
     ) -> Result<(Vec<ReadMark>, bool)> {
         let query = Query::of(range).limit(most);
         let mut query = if is_backwards { query.backwards() } else { query };
-        let mut marks = Vec::new();
+        let mut marks: Vec<ReadMark> = Vec::new();
         loop {
             let page = self.table.query_page(&query).await?;
-            marks.extend(page.items.iter().filter_map(ReadMark::of));
+            for mark in page.items.iter().filter_map(ReadMark::of) {
+                match marks.last_mut().filter(|last| last.place == mark.place) {
+                    Some(last) => last.at = last.at.max(mark.at),
+                    None => marks.push(mark),
+                }
+            }
             match page.next {
                 Some(next) if marks.len() < most => query = query.starting_at(next),
-                next => return Ok((marks, next.is_some())),
+                next => {
+                    // The last place may have further marks, which may be newer.
+                    if let Some(last) = marks.last_mut().filter(|_| next.is_some()) {
+                        last.at = i64::MAX;
+                    }
+                    return Ok((marks, next.is_some()));
+                }
             }
         }
     }

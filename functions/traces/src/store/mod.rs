@@ -1,7 +1,8 @@
 //! The store of the traces domain. The names of its methods begin with a noun.
 //!
 //! A trace is a document under its id, which contains everything except the spans. The spans are
-//! stored next to it, in separate items for each export, which are never rewritten. Marks store the
+//! stored next to it, in separate items for each export, which are never rewritten. Small spans of the
+//! export that creates a trace are stored in the trace's mark instead. Marks store the
 //! time order of an experiment's traces. They are partitioned by day, so that no partition grows
 //! without bound (`docs/adr/0033-traces.md`). Traces that have not changed for some minutes are
 //! copied into blocks, which searches read (`docs/adr/0034-blocks-of-traces.md`).
@@ -16,6 +17,7 @@ mod export_batches;
 mod items;
 mod link;
 mod mark;
+mod marked_spans;
 mod read;
 mod search;
 mod span_items;

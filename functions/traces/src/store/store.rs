@@ -5,6 +5,7 @@ use std::time::Duration;
 use access::Scope;
 use artifact_store::{Archive, ArtifactStore};
 use entities::experiments::ExperimentLeases;
+use entities::layout::POINTER_LAYOUT;
 use entities::trace_retention::TraceRetentionCache;
 use mlflow_api::Result;
 use table::Table;
@@ -24,6 +25,8 @@ pub struct Store {
     /// Whether marks record the size of the spans that are written with them. The sizes are used
     /// for counting usage.
     pub(super) counts_bytes: bool,
+    /// Whether the spans of a new trace may be stored in its mark, which earlier layouts do not have.
+    pub(super) writes_marked_spans: bool,
 }
 
 impl Store {
@@ -45,6 +48,7 @@ impl Store {
             archive: Archive::new(artifacts.clone()),
             artifacts,
             counts_bytes: false,
+            writes_marked_spans: true,
         }
     }
 
@@ -52,6 +56,12 @@ impl Store {
     #[must_use]
     pub fn with_archive(self, archive: Archive) -> Self {
         Self { archive, ..self }
+    }
+
+    /// Returns the store for a table with this layout, which is the current one by default.
+    #[must_use]
+    pub fn with_layout(self, layout: i64) -> Self {
+        Self { writes_marked_spans: layout >= POINTER_LAYOUT, ..self }
     }
 
     /// Makes the store record the sizes of spans, because usage is counted per workspace.

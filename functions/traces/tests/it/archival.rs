@@ -185,6 +185,28 @@ fn a_request_is_kept_until_all_traces_are_archived() {
 }
 
 #[test]
+fn a_packed_trace_that_cannot_be_archived_keeps_its_spans() {
+    timed(async {
+        let (site, directory) = (Site::new().await, tempfile::tempdir().unwrap());
+        let server = Server::storing_in(&site.table, directory.path()).await;
+        let mut large = span(1, 1, None, 1, 2);
+        large["attributes"] = json!([{ "key": "k", "value": { "stringValue": "[9223372036854775808]" } }]);
+        server.export(&[large]).await.ok();
+        let before = get(&server, 1).await["spans"].take();
+        assert_eq!(before.as_array().unwrap().len(), 1);
+        quiet().await;
+        pack(&site).await;
+        request(&server, "{}").await;
+        archive(&site.table, directory.path()).await.unwrap();
+        assert_eq!(tag(&server, 1, "mlflow.trace.archivalFailure").await.as_deref(), Some("MALFORMED_TRACE"));
+        assert_eq!(get(&server, 1).await["spans"], before);
+        quiet().await;
+        pack(&site).await;
+        assert_eq!(get(&server, 1).await["spans"], before);
+    });
+}
+
+#[test]
 fn a_location_archives_old_traces() {
     timed(async {
         let (site, directory) = (Site::new().await, tempfile::tempdir().unwrap());

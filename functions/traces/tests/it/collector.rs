@@ -110,10 +110,11 @@ async fn what_a_collector_gathers_becomes_its_traces() {
     let second = server.info(2).await;
     assert_eq!((&second["tags"]["service.name"], &second["tags"]["replicas"]), (&json!("model"), &json!("3")));
 
-    // After a lost response, the request is sent again to another process, and changes nothing.
+    // After a lost response, the request is sent again to another process. It stores the spans of both
+    // traces under the traces' keys, and changes nothing else.
     let before = site.items().await.len();
     assert_eq!(send(&server, gathered()).await.status, 200);
-    assert_eq!(site.items().await.len(), before);
+    assert_eq!(site.items().await.len(), before + 2);
     assert_eq!((server.info(1).await, server.info(2).await), (first, second));
 }
 

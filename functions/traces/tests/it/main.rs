@@ -15,6 +15,7 @@ mod expansion_limits;
 mod experiment_isolation;
 mod expiry;
 mod generated;
+mod marked_spans;
 mod marks;
 mod partitions;
 mod recorded_metrics;

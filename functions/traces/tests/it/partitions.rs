@@ -8,6 +8,7 @@ use mlflow_api::ExperimentId;
 use serde_json::json;
 use table::{Update, number};
 use test_site::key_of;
+use trace_blocks::{TracePartition, is_mark};
 
 use crate::server::{Site, id, span};
 
@@ -18,8 +19,8 @@ const DAY: i64 = 19_675;
 /// Returns the partitions that have marks.
 async fn partitions(site: &Site) -> BTreeSet<(i64, u32)> {
     let items = site.items().await;
-    let marks = items.iter().filter_map(|item| rows::TraceMark::parse(&key_of(item)));
-    marks.map(|mark| (mark.day.0, mark.shard.0)).collect()
+    let marks = items.iter().map(key_of).filter(is_mark);
+    marks.filter_map(|key| TracePartition::of_key(&key)).map(|partition| (partition.day, partition.shard)).collect()
 }
 
 async fn make(site: &Site, day: i64, shards: u32) {

@@ -10,12 +10,13 @@ use artifact_store::{Archive, ArtifactStore};
 use embedded_engine::StreamReader;
 use entities::StoredTrace;
 use fts_indexer::{Indexer, PackingThresholds, StreamBatch};
+use key_schema::Key;
 use mlflow_api::Workspace;
 use retention::Retention;
 use serde_json::{Value, json};
 use table::{Item, UsageMeter, number};
 use test_site::{TABLE, TestAuthorizer, key_of};
-use trace_blocks::{TraceKey, TracePartition, read_blocks};
+use trace_blocks::{TraceKey, TracePartition, is_mark, read_blocks};
 
 use crate::blocks::{TRACES, all_searches, answers, change, make, same};
 use crate::counting_archive::CountingArchive;
@@ -76,7 +77,10 @@ async fn lost(site: &Site) -> Vec<String> {
         let trace = mlflow_api::TraceId::parse(key_of(item).pk.trim_start_matches("TRACE#")).unwrap();
         let trace = trace_blocks::read_traces(&site.table, &[&trace]).await.unwrap().remove(&trace).unwrap();
         let (partition, place) = (TracePartition::of(&trace), TraceKey::of(&trace));
-        if keys.contains(&partition.mark_key(&place)) {
+        let is_here = |key: &Key| {
+            TracePartition::of_key(key) == Some(partition) && TraceKey::of_key(key).as_ref() == Some(&place)
+        };
+        if keys.iter().any(|key| is_mark(key) && is_here(key)) {
             continue;
         }
         let blocks = read_blocks(&site.table, &partition, None, usize::MAX).await.unwrap().0;

@@ -3,17 +3,22 @@
 use std::collections::BTreeMap;
 
 use artifact_store::Archive;
+use entities::attributes::{EDITS, IN_MARK, MARKED_AT, TO_PACK};
 use entities::{StoredTrace, now_ms};
+use key_schema::rows;
 use mlflow_api::TraceId;
+use table::{Item, Update, number};
 use test_site::{TestEnvironment, key_of};
 use trace_blocks::{
     LargeTraceTurn, SpansToPack, TraceKey, TracePartition, TraceToPack, pack, read_trace_spans, read_traces,
+    store_spans_of_mark,
 };
 
 /// Packs the traces for which `is_wanted` returns `true` into blocks of `of_block` traces. The
 /// argument of `is_wanted` is the index of a trace in its partition, newest first. All other traces
 /// keep their marks. Previous blocks are deleted.
 pub(crate) async fn pack_some(site: &TestEnvironment, of_block: usize, is_wanted: impl Fn(usize) -> bool) {
+    store_marked_spans(site).await;
     let keys: Vec<_> = site.items().await.iter().map(key_of).collect();
     let old: Vec<_> = keys.iter().filter(|key| key.sk.starts_with("B#")).cloned().collect();
     site.table.write_many(Vec::new(), &old).await.unwrap();
@@ -41,6 +46,26 @@ pub(crate) async fn pack_some(site: &TestEnvironment, of_block: usize, is_wanted
             site.table.write_many(made.spans, &[]).await.unwrap();
             site.table.write_many(vec![made.block], &marks).await.unwrap();
         }
+    }
+}
+
+/// Stores spans that are in marks under the keys of their traces, as they are in an earlier layout, because
+/// the documents of the packed traces remain.
+async fn store_marked_spans(site: &TestEnvironment) {
+    for key in site.items().await.iter().map(key_of) {
+        let Some(row) = rows::TraceMarkWithSpans::parse(&key) else { continue };
+        let mark = site.table.get(&key).await.unwrap().unwrap();
+        let item = site.table.get(&rows::Trace::key(&row.trace)).await.unwrap();
+        let trace = item.and_then(|item| StoredTrace::of(item).ok());
+        if let Some(trace) = trace.filter(|trace| trace.in_mark() == Some(row.export)) {
+            store_spans_of_mark(&site.table, &mark).await.unwrap();
+            let update = Update::new(rows::Trace::key(&row.trace)).remove(IN_MARK).add(EDITS, number(1));
+            site.table.apply(&update).await.unwrap();
+            let plain = Item::new(TracePartition::of(&trace).mark_key(&TraceKey::of(&trace)));
+            let plain = plain.with(MARKED_AT, number(trace.marked_at())).with(TO_PACK, number(1));
+            site.table.write_many(vec![plain], &[]).await.unwrap();
+        }
+        site.table.write_many(Vec::new(), &[key]).await.unwrap();
     }
 }
 

@@ -17,8 +17,8 @@ use table::{Condition, Failure, Item, Table, Update, Write, number};
 /// cannot be read.
 pub const FIRST_LAYOUT: i64 = 7;
 
-/// First layout in which pointers may replace the documents of packed traces, data may be in the
-/// archive, and the points of segments may be compressed. Versions that know only earlier layouts can
+/// First layout in which pointers may replace the documents of packed traces, marks may have spans, data
+/// may be in the archive, and the points of segments may be compressed. Versions that know only earlier layouts can
 /// read none of these.
 pub const POINTER_LAYOUT: i64 = 8;
 

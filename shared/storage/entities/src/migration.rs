@@ -20,8 +20,8 @@ pub const MIGRATIONS: &[Migration] = &[allow_pointers];
 
 const _: () = assert!(FIRST_LAYOUT + MIGRATIONS.len().cast_signed() as i64 == CURRENT_LAYOUT);
 
-/// Migrates to layout 8, which permits pointers in place of the documents of packed traces, and data
-/// in the archive. Nothing has to be changed: the packer and the archiver release existing data over
+/// Migrates to layout 8, which permits pointers in place of the documents of packed traces, spans in
+/// marks, data in the archive, and compressed points. Nothing has to be changed: the packer and the archiver release existing data over
 /// time.
 fn allow_pointers<'a>(_: &'a Table, _: &'a Table) -> BoxFuture<'a, Result<(), Failure>> {
     Box::pin(std::future::ready(Ok(())))

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use key_schema::attributes::{Attribute, Text, TextSet};
-use key_schema::rows;
+use key_schema::{WideDigest, rows};
 use mlflow_api::assessments::Assessment;
 use mlflow_api::traces::{SESSION, TraceInfo};
 use mlflow_api::{AssessmentId, ExperimentId, Result, TraceId};
 use table::{Item, Value};
 
 use crate::attributes::{
-    ASSESSMENTS, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, EXPIRES, IMPORTED, IN_BLOCK, MARKED_AT, METADATA,
-    PROMPTS, REQUEST, RESPONSE, RUNS, SHARD, START_TIME, STATE, TAGS,
+    ASSESSMENTS, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, EXPIRES, IMPORTED, IN_BLOCK, IN_MARK, MARKED_AT,
+    METADATA, PROMPTS, REQUEST, RESPONSE, RUNS, SHARD, START_TIME, STATE, TAGS,
 };
 use crate::param_and_tag_maps::entries;
 use crate::unreadable_item::unreadable;
@@ -98,6 +98,14 @@ impl StoredTrace {
     #[must_use]
     pub fn edits(&self) -> i64 {
         self.item.get(EDITS).unwrap_or_default()
+    }
+
+    /// Returns the digest in the key of the mark that has the spans of the export that created the
+    /// trace. `None` if all spans are elsewhere.
+    #[must_use]
+    pub fn in_mark(&self) -> Option<WideDigest> {
+        let digest = self.item.bytes(IN_MARK)?.try_into().ok()?;
+        Some(WideDigest(u128::from_be_bytes(digest)))
     }
 
     /// Returns the ID that the client gave the request.

@@ -210,7 +210,7 @@ rows! {
     /// Packed points of one metric. Keyed by the first of them in the order of MLflow's history
     /// (timestamp, step) and a digest of all.
     MetricSegment = "RUN#" <run: RunId> / "MHIST#" <metric: Name> "#" <timestamp: Ascending> "#" <step: Ascending> "#" <points: Digest> {
-        POINTS: Bytes required "the points, packed"
+        POINTS: Bytes required "the points, packed or compressed"
     };
     /// 256 evenly spaced points out of about 1,000 in segments. The chart of a metric with a long
     /// history is drawn from these rows. Four rows of a level make one of the next. Numbers start
@@ -257,6 +257,7 @@ rows! {
         EDITS: Number required "counts the writes to the document, starting at a random number, so that a document that is created again has other numbers",
         EXPIRES: Number "only in a stub: when it expires, in seconds",
         IN_BLOCK: Number "1 in the pointer of a packed trace; 2 in a document whose earlier spans are in the block that covers its place",
+        IN_MARK: Bytes "if a mark at its place has the spans of the export that created it: the digest in the key of that mark",
         ..CREATION
     };
     /// Packed spans of a trace: those of one export to this experiment, or a part of them. Keyed by
@@ -276,6 +277,17 @@ rows! {
         MARKED_AT: Number required "when it was written, in ms: it is kept for at least three minutes after that, unless the experiment is removed permanently",
         BYTES: Number "only if it was written with spans: their size in bytes",
         IMPORTED: Text "set if an import wrote it, or if its trace is being archived to a file, in which case it identifies the attempt; its trace does not count as usage",
+        TO_PACK: Number "set so that the stream reports the mark to the packer; removed together with `waits`",
+        TRACE_EXISTS: Number "set if the trace existed before, so that it is not counted as usage again",
+        WAITS: Number "the packer skips the mark until it is written again, because its trace is too large for a block, or cannot be read"
+    };
+    /// A mark that also has spans: those of the export that created the trace. It is kept while the
+    /// trace's document refers to it. Otherwise its spans are ignored, and it is a mark like any other.
+    TraceMarkWithSpans = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "M#" <time: Descending> "#" <trace: TraceId> "#" <export: WideDigest> {
+        MARKED_AT: Number required "when it was written, in ms",
+        ARRIVED: Number required "when its spans arrived, in ms",
+        CONTENT: Bytes required "the spans, packed",
+        BYTES: Number "the size of the spans in bytes, if usage is counted",
         TO_PACK: Number "set so that the stream reports the mark to the packer; removed together with `waits`",
         WAITS: Number "the packer skips the mark until it is written again, because its trace is too large for a block, or cannot be read"
     };

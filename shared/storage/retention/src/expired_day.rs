@@ -8,6 +8,8 @@
 //! The partition's lock prevents concurrent packing. A trace that was changed recently is kept, and
 //! so is its mark. A trace is also kept if its document shows that it has moved to another day.
 
+use std::collections::HashSet;
+
 use entities::archived_objects::drop_later;
 use entities::attributes::{ARRIVED, EDITS, MARKED_AT};
 use entities::{
@@ -43,6 +45,17 @@ struct PartitionRemoval<'a> {
     files: Option<TraceFiles>,
     report: &'a dyn RemovalReport,
     begun: Moment,
+}
+
+/// What happened to the trace at a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TraceRemoval {
+    /// The trace was deleted.
+    Removed,
+    /// There was no trace at the position.
+    Missing,
+    /// The trace was changed recently, and was not deleted.
+    Kept,
 }
 
 impl Retention {
@@ -123,7 +136,7 @@ impl PartitionRemoval<'_> {
                     }
                 };
                 let places: Vec<_> = core.into_iter().map(|trace| trace.place).collect();
-                *removed += self.remove_traces(&places).await?;
+                self.remove_traces(&places, removed).await?;
                 self.remove_block(&block).await?;
             }
             match page.next {
@@ -137,12 +150,14 @@ impl PartitionRemoval<'_> {
                 return Ok(None);
             }
             let page = self.retention.table.query_page(&query).await?;
-            let quiet: Vec<_> = page.items.iter().filter_map(quiet).collect();
-            let places: Vec<_> = quiet.iter().map(|(place, _)| place.clone()).collect();
-            *removed += self.remove_traces(&places).await?;
-            let unmarked = quiet.into_iter().map(|(place, put)| async move {
-                let is_as_read = Condition::Equals(MARKED_AT.into(), number(put));
-                self.delete(&self.partition.mark_key(&place), &is_as_read).await
+            let mut quiet: Vec<_> = page.items.iter().filter_map(quiet).collect();
+            let mut places: Vec<_> = quiet.iter().map(|mark| mark.place.clone()).collect();
+            places.dedup();
+            let kept = self.remove_traces(&places, removed).await?;
+            // The document of a trace that was kept may refer to a mark with spans.
+            quiet.retain(|mark| !kept.contains(&mark.place));
+            let unmarked = quiet.into_iter().map(|mark| async move {
+                self.delete(&mark.key, &Condition::Equals(MARKED_AT.into(), number(mark.put))).await
             });
             stream::iter(unmarked.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY).try_collect::<Vec<bool>>().await?;
             match page.next {
@@ -168,8 +183,9 @@ impl PartitionRemoval<'_> {
         }
     }
 
-    /// Deletes those of the traces at these positions that still exist, and returns their number.
-    async fn remove_traces(&self, places: &[TraceKey]) -> Result<u64> {
+    /// Deletes those of the traces at these positions that still exist, and adds their number to
+    /// `removed`. Returns the positions of traces that are kept, because they were changed recently.
+    async fn remove_traces(&self, places: &[TraceKey], removed: &mut u64) -> Result<HashSet<TraceKey>> {
         let ids: Vec<_> = places.iter().map(|place| &place.trace).collect();
         let heads = read_traces(&self.retention.table, &ids).await?;
         let mut reviews = reviews_of_traces(&self.retention.table, self.partition.experiment, &ids).await?;
@@ -178,37 +194,47 @@ impl PartitionRemoval<'_> {
             .map(|place| {
                 let reviews = reviews.remove(&place.trace).unwrap_or_default();
                 let removal = self.remove_trace(place, heads.get(&place.trace), reviews);
-                async move { removal.await.map(|was_there| Some(&place.trace).filter(|_| was_there)) }
+                async move { removal.await.map(|removal| (place, removal)) }
             })
             .collect();
-        let removed: Vec<_> = stream::iter(removals).buffer_unordered(CONCURRENCY).try_collect().await?;
-        let removed: Vec<_> = removed.into_iter().flatten().collect();
-        remove_late_reviews(&self.retention.table, self.partition.experiment, &removed).await?;
-        Ok(removed.len() as u64)
+        let outcomes: Vec<_> = stream::iter(removals).buffer_unordered(CONCURRENCY).try_collect().await?;
+        let places_of =
+            |wanted| outcomes.iter().filter(move |(_, outcome)| *outcome == wanted).map(|(place, _)| *place);
+        let gone: Vec<_> = places_of(TraceRemoval::Removed).map(|place| &place.trace).collect();
+        remove_late_reviews(&self.retention.table, self.partition.experiment, &gone).await?;
+        *removed += gone.len() as u64;
+        Ok(places_of(TraceRemoval::Kept).cloned().collect())
     }
 
     /// Deletes the trace at this position, given its document and its items in review queues.
-    /// Returns whether the trace existed.
-    async fn remove_trace(&self, place: &TraceKey, head: Option<&StoredTrace>, reviews: Vec<Key>) -> Result<bool> {
-        let (experiment, mut was_there) = (self.partition.experiment, false);
+    async fn remove_trace(
+        &self,
+        place: &TraceKey,
+        head: Option<&StoredTrace>,
+        reviews: Vec<Key>,
+    ) -> Result<TraceRemoval> {
+        let (experiment, mut removal) = (self.partition.experiment, TraceRemoval::Missing);
         if let Some(head) = head.filter(|head| head.experiment() == experiment) {
+            if !self.partition.holds(head, place) {
+                return Ok(TraceRemoval::Missing);
+            }
             let is_quiet = head.marked_at() <= now_ms().saturating_sub(QUIET_MARK_AGE);
-            if !is_quiet || !self.partition.holds(head, place) {
-                return Ok(false);
+            if !is_quiet {
+                return Ok(TraceRemoval::Kept);
             }
             self.retention.delete_trace_file(head).await?;
             if !self.remove_document(head, reviews).await? {
                 // The trace was changed in the meantime. The writer has put a new mark before the
                 // change, so the trace can still be found through this mark.
-                return Ok(false);
+                return Ok(TraceRemoval::Kept);
             }
-            was_there = true;
+            removal = TraceRemoval::Removed;
         }
         self.remove_spans(experiment, &place.trace).await?;
-        if let Some(files) = self.files.as_ref().filter(|_| head.is_none() || was_there) {
+        if let Some(files) = self.files.as_ref().filter(|_| head.is_none() || removal == TraceRemoval::Removed) {
             files.remove(&place.trace, self.report).await;
         }
-        Ok(was_there)
+        Ok(removal)
     }
 
     /// Deletes a document on condition that it has not changed since it was read. In the same
@@ -268,9 +294,18 @@ impl PartitionRemoval<'_> {
     }
 }
 
-/// Returns the position of a mark's trace, and the time in ms at which the mark was written.
-/// Returns `None` if the mark was written recently.
-fn quiet(mark: &Item) -> Option<(TraceKey, i64)> {
-    let (place, put) = (TraceKey::of_key(&mark.key()?)?, mark.get(MARKED_AT).unwrap_or_default());
-    (put <= now_ms().saturating_sub(QUIET_MARK_AGE)).then_some((place, put))
+/// A mark that was not written recently.
+struct QuietMark {
+    key: Key,
+    /// The position of its trace.
+    place: TraceKey,
+    /// When it was written, in ms.
+    put: i64,
+}
+
+/// Returns a mark, unless it was written recently.
+fn quiet(mark: &Item) -> Option<QuietMark> {
+    let key = mark.key()?;
+    let (place, put) = (TraceKey::of_key(&key)?, mark.get(MARKED_AT).unwrap_or_default());
+    (put <= now_ms().saturating_sub(QUIET_MARK_AGE)).then_some(QuietMark { key, place, put })
 }

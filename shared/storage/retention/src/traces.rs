@@ -8,7 +8,7 @@ use entities::{StoredTrace, now_ms};
 use key_schema::{Key, rows};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use table::{Condition, Failure, Item, Query, number};
-use trace_blocks::{Block, TraceFile, TracePartition, objects, read_traces};
+use trace_blocks::{Block, TraceFile, TraceKey, TracePartition, objects, read_traces};
 
 use crate::store::Retention;
 
@@ -89,7 +89,8 @@ impl Retention {
             if marks.is_empty() {
                 return Ok(());
             }
-            let traces: Vec<_> = marks.iter().filter_map(rows::TraceMark::parse).map(|mark| mark.trace).collect();
+            let mut traces: Vec<_> = marks.iter().filter_map(TraceKey::of_key).map(|place| place.trace).collect();
+            traces.dedup();
             self.remove_traces(partition.experiment, &traces).await?;
             self.table.write_many(Vec::new(), &marks).await?;
         }

@@ -2,7 +2,7 @@
 //! stored in the columns.
 
 use entities::StoredTrace;
-use entities::attributes::IN_BLOCK;
+use entities::attributes::{IN_BLOCK, IN_MARK};
 use key_schema::definition::{PK, SK};
 use key_schema::rows;
 use mlflow_api::TraceId;
@@ -13,8 +13,9 @@ use crate::item_encoding::{put_map, read_map};
 
 /// Appends a document. Returns `None` if one of its attributes has an unknown type.
 pub(crate) fn put(written: &mut Vec<u8>, trace: &StoredTrace) -> Option<()> {
-    // Whether earlier spans are in a block is only recorded in the trace's own document.
-    put_map(written, &trace.item().0, |name| name != PK && name != SK && name != IN_BLOCK.name())
+    // Where the spans are is only recorded in the trace's own document.
+    let others = [PK, SK, IN_BLOCK.name(), IN_MARK.name()];
+    put_map(written, &trace.item().0, |name| !others.contains(&name))
 }
 
 /// Reads the documents of the traces with these IDs. They are stored in the order of the IDs.

@@ -38,19 +38,21 @@ pub struct PackedTrace {
 
 /// Replaces the documents of traces by pointers, and deletes the spans that are stored with them.
 /// Traces that have changed since they were packed are left as they are. The caller holds the lock
-/// of the partition. Takes one request per trace, and one per 25 items of spans. Costs one write
-/// unit per KB of each document and of each item of spans.
+/// of the partition. Returns the traces that were released. Takes one request per trace, and one per
+/// 25 items of spans. Costs one write unit per KB of each document and of each item of spans.
 ///
 /// # Errors
 /// Returns failures of the table. The call can then be repeated.
-pub async fn release_traces(table: &Table, traces: Vec<PackedTrace>) -> table::Result<()> {
-    let releases = traces.into_iter().map(|PackedTrace { document, spans }| async move {
+pub async fn release_traces(table: &Table, traces: Vec<PackedTrace>) -> table::Result<HashSet<TraceId>> {
+    let pointers = traces.into_iter().map(|PackedTrace { document, spans }| async move {
         let is_released = put_pointer(table, &document).await?;
-        Ok::<_, Failure>(if is_released { spans } else { Vec::new() })
+        Ok::<_, Failure>(is_released.then(|| (document.id().clone(), spans)))
     });
-    let spans: Vec<Vec<Key>> =
-        stream::iter(releases.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY).try_collect().await?;
-    table.write_many(Vec::new(), &spans.concat()).await
+    let released: Vec<_> =
+        stream::iter(pointers.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY).try_collect().await?;
+    let (released, spans): (HashSet<TraceId>, Vec<Vec<Key>>) = released.into_iter().flatten().unzip();
+    table.write_many(Vec::new(), &spans.concat()).await?;
+    Ok(released)
 }
 
 /// Replaces a document by a pointer, unless it has changed. Returns whether the table contains the
@@ -114,7 +116,7 @@ pub async fn release_block(table: &Table, block: &Block) -> Result<()> {
 /// Returns the places of a block's traces that have marks.
 async fn marks_within(table: &Table, block: &Block) -> Result<HashSet<TraceKey>> {
     let newest = block.core()?.first().map(|trace| trace.place.text());
-    let range = block.partition().marks().until(&block.end().text());
+    let range = block.partition().marks_until(block.end());
     let range = newest.into_iter().fold(range, |range, newest| range.starting(&newest));
     let marks = table.query(Query::of(range)).await?;
     Ok(marks.iter().filter_map(|mark| TraceKey::of_key(&mark.key()?)).collect())

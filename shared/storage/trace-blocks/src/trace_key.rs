@@ -54,6 +54,9 @@ impl TraceKey {
         if let Some(row) = rows::TraceMark::parse(key) {
             return Some(Self { time: row.time.0, trace: row.trace });
         }
+        if let Some(row) = rows::TraceMarkWithSpans::parse(key) {
+            return Some(Self { time: row.time.0, trace: row.trace });
+        }
         let row = rows::TraceBlock::parse(key)?;
         Some(Self { time: row.time.0, trace: row.trace })
     }
@@ -102,6 +105,8 @@ impl TracePartition {
     pub fn of_key(key: &Key) -> Option<Self> {
         let (experiment, day, shard) = if let Some(row) = rows::TraceMark::parse(key) {
             (row.experiment, row.day, row.shard)
+        } else if let Some(row) = rows::TraceMarkWithSpans::parse(key) {
+            (row.experiment, row.day, row.shard)
         } else if let Some(row) = rows::TraceBlock::parse(key) {
             (row.experiment, row.day, row.shard)
         } else {
@@ -131,6 +136,13 @@ impl TracePartition {
         rows::TraceMark::key(&self.experiment, &self.day(), &self.shard(), &Descending(place.time), &place.trace)
     }
 
+    /// Returns the key of the mark at a position that has the spans of the export with this digest.
+    #[must_use]
+    pub fn mark_with_spans_key(&self, place: &TraceKey, export: &WideDigest) -> Key {
+        let (day, shard, time) = (self.day(), self.shard(), Descending(place.time));
+        rows::TraceMarkWithSpans::key(&self.experiment, &day, &shard, &time, &place.trace, export)
+    }
+
     /// Returns the key of the block that ends at a position.
     #[must_use]
     pub fn block_key(&self, end: &TraceKey) -> Key {
@@ -156,10 +168,23 @@ impl TracePartition {
         rows::PackingLock::key(&self.experiment, &self.day(), &self.shard())
     }
 
-    /// Returns the range of all marks.
+    /// Returns the range of all marks. The marks of one position follow each other: first the mark
+    /// without spans, and then those with spans.
     #[must_use]
     pub fn marks(&self) -> KeyRange {
         rows::TraceMark::all(&self.experiment, &self.day(), &self.shard()).range()
+    }
+
+    /// Returns the range of the marks after a position.
+    #[must_use]
+    pub fn marks_after(&self, place: &TraceKey) -> KeyRange {
+        self.marks().after_beginning(&marks_of(place))
+    }
+
+    /// Returns the range of the marks up to a position, including all marks of the position.
+    #[must_use]
+    pub fn marks_until(&self, place: &TraceKey) -> KeyRange {
+        self.marks().until_beginning(&marks_of(place))
     }
 
     /// Returns the range of all blocks.
@@ -180,6 +205,17 @@ impl TracePartition {
         (0..SPAN_PARTITIONS)
             .map(|part| rows::BlockSpans::partition(&self.experiment, &self.day(), &self.shard(), &Ordinal(part)))
     }
+}
+
+/// Returns the beginning that the keys of a position's marks with spans share.
+fn marks_of(place: &TraceKey) -> String {
+    format!("{}#", place.text())
+}
+
+/// Checks whether a row is a mark, with or without spans.
+#[must_use]
+pub fn is_mark(key: &Key) -> bool {
+    rows::TraceMark::parse(key).is_some() || rows::TraceMarkWithSpans::parse(key).is_some()
 }
 
 #[cfg(test)]
@@ -207,6 +243,23 @@ mod tests {
             assert!(keys.iter().zip(&places).all(|(key, place)| TraceKey::of_key(key).as_ref() == Some(place)));
             assert!(keys.iter().all(|key| TracePartition::of_key(key) == Some(partition)));
         }
+        let digests = [WideDigest(0), WideDigest(u128::MAX)];
+        let marks_of = |place: &TraceKey| {
+            let with_spans = digests.iter().map(|digest| partition.mark_with_spans_key(place, digest));
+            std::iter::once(partition.mark_key(place)).chain(with_spans).collect::<Vec<_>>()
+        };
+        let marks: Vec<_> = places.iter().flat_map(marks_of).collect();
+        assert!(marks.is_sorted() && marks.iter().all(is_mark));
+        assert!(marks.iter().all(|key| TracePartition::of_key(key) == Some(partition)));
+        for (at, place) in places.iter().enumerate() {
+            let (after, until) = (partition.marks_after(place), partition.marks_until(place));
+            for (key, of) in marks.iter().zip(places.iter().flat_map(|place| [place; 3])) {
+                assert_eq!(TraceKey::of_key(key).as_ref(), Some(of));
+                assert_eq!(after.contains(key), of > place, "{at} {key:?}");
+                assert_eq!(until.contains(key), of <= place, "{at} {key:?}");
+            }
+        }
+        assert!(!is_mark(&partition.block_key(&places[0])) && !is_mark(&partition.packing_key()));
         assert!(places.iter().all(|place| TraceKey::parse(&place.text()).as_ref() == Some(place)));
         assert_eq!(TracePartition::of_key(&partition.packing_key()), Some(partition));
         let spans = partition.spans_key(&WideDigest(u128::MAX));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use artifact_store::Archive;
 use entities::attributes::{ADDS_ONLY, ARRIVED, CONTENT, PARTS};
 use entities::{StoredTrace, TraceItem, TraceRow, now_ms, read_trace_rows, unreadable};
-use futures::future::{Either, select};
+use futures::future::{Either, select, try_join};
 use key_schema::{Key, Segment, rows};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, TraceId};
 use spans::Span;
@@ -18,6 +18,7 @@ use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
 use crate::block::failed;
 use crate::block_reader::read_packed_spans;
+use crate::marked_spans::{in_mark_key, spans_of_mark};
 use crate::protocol_times::{MAX_RELIABLE_MARK_AGE, QUIET_MARK_AGE};
 use crate::trace_key::{TraceKey, TracePartition};
 use crate::trace_reader::{MAX_ATTEMPTS, ReadTrace, read_trace_item};
@@ -77,8 +78,8 @@ impl LargeTraceTurn {
 /// A trace is large if its spans have more than 1 MB, or 2 MB unpacked. Reading a large trace waits
 /// until the process has no other large trace in memory, so a caller that holds a large trace must
 /// not read another one. Sends one request, and one more per MB. Sends two more if the trace has
-/// spans in a block, and one more if the trace may have been packed since it was read. Costs one
-/// read unit per 4 KB.
+/// spans in a block, one if its mark has spans, and one if the trace may have been packed since it was
+/// read. Costs one read unit per 4 KB.
 ///
 /// # Errors
 /// Returns `BAD_REQUEST` if the spans are too large for any response, and `RESOURCE_EXHAUSTED` if
@@ -121,7 +122,7 @@ pub async fn read_remaining_spans(
     if let Some(block) = block
         && block.has_spans_of(&TraceKey::of(document))? == Some(false)
     {
-        let items = SpanItems::of(document.experiment(), document.id());
+        let items = SpanItems::under_key_of(document);
         let spans = read_own_spans(table, document, items, Vec::new(), turn).await?;
         if !spans.is_empty() {
             return Ok(spans);
@@ -140,13 +141,14 @@ async fn read_version(
 ) -> Result<Option<TraceSpans>> {
     // These items are read before the block, because the packer moves their spans into the block. If the
     // block were read first, spans that are moved between the two reads would be missed.
-    let mut items = SpanItems::of(trace.experiment(), trace.id());
-    items.read_on(table, LARGE_PACKED_BYTES).await?;
+    let Some(mut items) = Box::pin(SpanItems::with_mark(table, trace, LARGE_PACKED_BYTES)).await? else {
+        return Ok(None);
+    };
     let Some(packed) = read_spans_in_block(table, archive, trace).await? else { return Ok(None) };
     if trace.has_packed_spans() && packed.is_empty() {
         // The spans have become too large for the block, and may have been moved out of it between the
         // two reads.
-        items = SpanItems::of(trace.experiment(), trace.id());
+        items = SpanItems::under_key_of(trace);
     }
     let spans = read_own_spans(table, trace, items, packed, turn).await?;
     if may_be_packed(trace) {
@@ -218,7 +220,8 @@ pub async fn has_own_spans(table: &Table, experiment: ExperimentId, trace: &Trac
 
 /// Reads the spans of a trace if those that are stored with the trace have at most `most` bytes
 /// packed, and at most one and a half times as many unpacked. Otherwise returns `None`. Also returns
-/// the keys of the items that are stored with the trace.
+/// the keys of the items that are stored with the trace. `mark` is the mark with spans that the
+/// document refers to, if it refers to one.
 ///
 /// # Errors
 /// Returns failures of the table, and an internal error if the spans cannot be read.
@@ -226,9 +229,11 @@ pub async fn read_few_spans(
     table: &Table,
     archive: &Archive,
     trace: &StoredTrace,
+    mark: Option<&Item>,
     most: usize,
 ) -> table::Result<Option<(Vec<Span>, Vec<Key>)>> {
-    let mut items = SpanItems::of(trace.experiment(), trace.id());
+    let mut items = SpanItems::under_key_of(trace);
+    items.add_mark(mark);
     if !items.read_on(table, most).await? {
         return Ok(None);
     }
@@ -243,15 +248,48 @@ pub async fn read_few_spans(
 /// The items with a trace's spans that have been read so far.
 struct SpanItems {
     read: Vec<Item>,
+    /// The spans of the trace's mark, as an item under the trace's key.
+    of_mark: Option<Item>,
     size: usize,
     /// The next query, if there are more items.
     next: Option<Query>,
 }
 
 impl SpanItems {
-    fn of(experiment: ExperimentId, trace: &TraceId) -> Self {
-        let query = Query::of(rows::TraceSpans::all(&experiment, trace));
-        Self { read: Vec::new(), size: 0, next: Some(query) }
+    /// Returns the items under the trace's key, of which none has been read.
+    fn under_key_of(trace: &StoredTrace) -> Self {
+        let query = Query::of(rows::TraceSpans::all(&trace.experiment(), trace.id()));
+        Self { read: Vec::new(), of_mark: None, size: 0, next: Some(query) }
+    }
+
+    /// Reads items up to about `most` bytes, and the mark with spans that the document refers to.
+    /// Returns `None` if that mark does not exist any more, because the trace was packed or changed
+    /// since it was read.
+    async fn with_mark(table: &Table, trace: &StoredTrace, most: usize) -> table::Result<Option<Self>> {
+        let mut items = Self::under_key_of(trace);
+        let Some(key) = in_mark_key(trace) else {
+            items.read_on(table, most).await?;
+            return Ok(Some(items));
+        };
+        let (mark, _) = try_join(table.get(&key), items.read_on(table, most)).await?;
+        items.add_mark(mark.as_ref());
+        Ok(mark.is_some().then_some(items))
+    }
+
+    fn add_mark(&mut self, mark: Option<&Item>) {
+        self.of_mark = mark.and_then(spans_of_mark);
+        self.size += self.of_mark.as_ref().map_or(0, Item::size);
+    }
+
+    /// Adds the spans of the mark to the items that were read, unless they are among them because
+    /// the export was repeated. The repeated export may have arrived after other exports, so its
+    /// item takes precedence.
+    fn join_mark(&mut self) {
+        if let Some(of_mark) = self.of_mark.take()
+            && !self.read.iter().any(|item| item.key() == of_mark.key())
+        {
+            self.read.push(of_mark);
+        }
     }
 
     /// Reads items until none are left or they exceed `most` bytes in total. Returns whether all
@@ -273,10 +311,11 @@ impl SpanItems {
 /// the items. Returns the spans from the block in place of all spans if the items have more than
 /// `most` bytes unpacked.
 async fn unpacked(
-    items: SpanItems,
+    mut items: SpanItems,
     packed: Vec<Span>,
     most: usize,
 ) -> table::Result<(std::result::Result<Vec<Span>, Vec<Span>>, SpanItems)> {
+    items.join_mark();
     let read = runtime::clock::aside_from(items.size, move || (read(&items.read, packed, most), items)).await;
     let (spans, items) = read.map_err(|error| Failure::Unexpected(error.to_string()))?;
     Ok((spans.map_err(failed)?, items))

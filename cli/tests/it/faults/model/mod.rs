@@ -472,7 +472,7 @@ fn clients_find_what_the_model_says() {
         let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
         let outcome = runner.run(&operation::steps(), |steps| {
             // Simulated time only passes while a task waits, so the test never waits in real time.
-            let went = timed(async { Lab::new().await.goes(steps).await });
+            let went = timed(async { Box::pin(Lab::new().await.goes(steps)).await });
             let mut all = tally.get();
             all.add(went.map_err(TestCaseError::fail)?);
             tally.set(all);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::Request;
 use embedded_engine::faults::InjectedFault;
+use entities::layout::CURRENT_LAYOUT;
 use serde_json::Value;
 use table::Table;
 use test_site::{ROOT, TestClient, TestEnvironment, TestResponse, sample, writes};
@@ -187,17 +188,23 @@ pub(crate) fn api(table: &Table) -> TestClient {
 
 /// Returns the functions of a single process, with an archive of traces.
 pub(crate) fn api_with_archive(table: &Table, archive: Archive) -> TestClient {
-    functions(table, tracking::store::Store::with_lease(table.clone(), ROOT, LEASE), archive)
+    functions(table, tracking::store::Store::with_lease(table.clone(), ROOT, LEASE), archive, CURRENT_LAYOUT)
+}
+
+/// Returns the functions of a single process, for a table with this layout.
+pub(crate) fn api_in_layout(table: &Table, layout: i64) -> TestClient {
+    let tracking = tracking::store::Store::with_lease(table.clone(), ROOT, LEASE).with_layout(layout);
+    functions(table, tracking, Archive::default(), layout)
 }
 
 /// Returns the functions of a single process that write all points into the runs' journals.
 pub(crate) fn api_with_journal(table: &Table) -> TestClient {
     let tracking = tracking::store::Store::with_lease(table.clone(), ROOT, LEASE).with_points_in_document(0);
-    functions(table, tracking, Archive::default())
+    functions(table, tracking, Archive::default(), CURRENT_LAYOUT)
 }
 
 /// Creates each router on first use, because most tests call only one or two functions.
-fn functions(table: &Table, tracking: tracking::store::Store, archive: Archive) -> TestClient {
+fn functions(table: &Table, tracking: tracking::store::Store, archive: Archive, layout: i64) -> TestClient {
     let (table, routers) = (table.clone(), Arc::<[OnceLock<Router>; 7]>::default());
     let answer = move |request: Request| {
         let function = function_of(request.uri().path());
@@ -216,7 +223,7 @@ fn functions(table: &Table, tracking: tracking::store::Store, archive: Archive) 
             }
             _ => {
                 let artifacts = artifact_store::ArtifactStore::below(ROOT);
-                let store = traces::store::Store::with_lease(table.clone(), artifacts, LEASE);
+                let store = traces::store::Store::with_lease(table.clone(), artifacts, LEASE).with_layout(layout);
                 traces::router(&store.with_archive(archive.clone()), test_site::everybody())
             }
         });

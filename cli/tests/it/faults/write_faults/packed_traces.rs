@@ -188,7 +188,9 @@ fn every_write_to_packed_traces_survives_a_fault_at_each_of_its_requests() {
                 };
                 courses += 1;
                 let Call { method, path, .. } = &packed.written.call;
-                wrong.extend(packed.goes(course).await.err().map(|why| format!("{method} {path} {course:?}: {why}")));
+                wrong.extend(
+                    Box::pin(packed.goes(course)).await.err().map(|why| format!("{method} {path} {course:?}: {why}")),
+                );
             }
         }
         assert!(courses >= least, "{courses} courses");

@@ -15,9 +15,9 @@ use trace_blocks::{Block, TraceColumns, TraceKey, TracePartition, read_blocks};
 
 use super::super::store::Store;
 
-/// Minimum number of marks per read. If most traces are packed, few marks are left, and 30 marks
-/// cost only one read unit.
-const MIN_MARKS_PER_READ: usize = 128;
+/// Minimum number of marks per read. If most traces are packed, few marks are left. 30 marks without
+/// spans cost one read unit, and so do three with spans.
+const MIN_MARKS_PER_READ: usize = 32;
 /// Number of positions in the time order that a single block very likely covers.
 const PLACES_IN_ONE_BLOCK: usize = 32;
 
@@ -173,7 +173,7 @@ impl PartitionReader {
 
     async fn read_marks(&mut self, store: &Store, most: usize) -> Result<()> {
         let range = match &self.last_returned {
-            Some(place) => self.partition.marks().after(&place.text()),
+            Some(place) => self.partition.marks_after(place),
             None => self.partition.marks(),
         };
         let (marks, has_more) = store.trace_marks(range, false, most.max(MIN_MARKS_PER_READ)).await?;

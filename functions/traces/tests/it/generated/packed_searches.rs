@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use artifact_store::ArtifactStore;
-use entities::attributes::{ARRIVED, CLIENT_REQUEST, CONTENT, MARKED_AT, PARTS, REQUEST, RESPONSE, START_TIME, TAGS};
+use entities::attributes::{
+    ARRIVED, CLIENT_REQUEST, CONTENT, IN_MARK, MARKED_AT, PARTS, REQUEST, RESPONSE, START_TIME, TAGS,
+};
 use entities::{StoredTrace, client_request_entry};
 use fts_indexer::{Indexer, PackingThresholds, StreamBatch};
 use key_schema::{Ordinal, WideDigest, rows};
@@ -16,7 +18,9 @@ use serde_json::json;
 use table::{ConsumedUnits, Item, Table, UsageMeter, Value, bytes, number, text};
 use test_site::ledger::{CostLedger, MeteredProcesses, budget};
 use test_site::sample_traces::words;
-use trace_blocks::{Block, SpansToPack, TraceKey, TracePartition, TraceToPack, pack, read_blocks};
+use trace_blocks::{
+    Block, SpansToPack, TraceKey, TracePartition, TraceToPack, in_mark_key, mark_with_spans, pack, read_blocks,
+};
 use traces::store::Store;
 
 use super::{body, counted, document, export, found, granted, scope, start};
@@ -38,7 +42,8 @@ fn time(trace: u32) -> i64 {
 fn like(document: &Item, number_of: u32) -> StoredTrace {
     let trace = TraceId::new(number_of.into());
     let mut item = Item::new(rows::Trace::key(&trace));
-    let own = document.0.iter().filter(|(name, _)| !item.0.contains_key(*name));
+    // The spans of the copies are not in their marks.
+    let own = document.0.iter().filter(|(name, _)| !item.0.contains_key(*name) && *name != IN_MARK.name());
     let own: Vec<_> = own.map(|(name, value)| (name.clone(), value.clone())).collect();
     item.0.extend(own);
     let seed = u64::from(number_of) * 100;
@@ -73,7 +78,8 @@ async fn fill(bench: &MeteredProcesses<Store>, experiment: ExperimentId) {
     for trace in [1_u32, 1_000] {
         let trace = document(&bench.store, trace).await;
         let (partition, place) = (TracePartition::of(&trace), TraceKey::of(&trace));
-        table.write_many(Vec::new(), &[partition.mark_key(&place), rows::Trace::key(trace.id())]).await.unwrap();
+        let keys = [partition.mark_key(&place), rows::Trace::key(trace.id())].into_iter().chain(in_mark_key(&trace));
+        table.write_many(Vec::new(), &keys.collect::<Vec<_>>()).await.unwrap();
     }
     for number_of in [1, 2, REQUESTED.0] {
         table.write_many(vec![like(&template, number_of).item().clone()], &[]).await.unwrap();
@@ -114,8 +120,8 @@ async fn by_hour(store: &Store, experiment: ExperimentId, metric: &str, aggregat
     store.trace_metrics(&[experiment], MetricsQuery::of(asked).unwrap()).await.unwrap().data_points.len()
 }
 
-/// Writes a thousand traces, numbered from `first`, with their spans and with marks that are old
-/// enough to be packed.
+/// Writes a thousand traces, numbered from `first`, with their spans in marks that are old enough to be
+/// packed.
 pub(crate) async fn put_unpacked(bench: &MeteredProcesses<Indexer>, document: &Item, first: u32) -> TracePartition {
     let mut items = Vec::new();
     for number_of in first..first + 1_000 {
@@ -127,7 +133,8 @@ pub(crate) async fn put_unpacked(bench: &MeteredProcesses<Indexer>, document: &I
         let spans = rows::TraceSpans::key(&trace.experiment(), trace.id(), &digest, &Ordinal(0));
         let spans = Item::new(spans).with(ARRIVED, number(1)).with(PARTS, number(1)).with(CONTENT, bytes(content));
         let mark = Item::new(partition.mark_key(&place)).with(MARKED_AT, number(1));
-        items.extend([trace.item().clone(), spans, mark]);
+        let (export, mark) = mark_with_spans(mark, &partition, &place, &spans).unwrap();
+        items.extend([trace.item().clone().with(IN_MARK, bytes(export.0.to_be_bytes().to_vec())), mark]);
     }
     bench.table().write_many(items, &[]).await.unwrap();
     TracePartition::of(&like(document, first))

@@ -87,7 +87,7 @@ pub(crate) async fn with_usage(ledger: &mut CostLedger, bench: &MeteredProcesses
     ledger
         .row(
             "ten spans one by one, each with tokens, by OTLP",
-            budget([31.0, 25.0, 20.0], [29.0, 25.0, 20.0]),
+            budget([42.0, 25.0, 21.0], [40.0, 25.0, 20.0]),
             bench,
             [2_003_u32, 2_004],
             async |store, number| {

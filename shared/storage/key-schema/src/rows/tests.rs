@@ -48,6 +48,7 @@ proptest! {
             ("TraceSpans", TraceSpans::key(&experiment, &trace, &WideDigest::of(&[&chosen.0]), &Ordinal(1))),
             ("TraceDay", TraceDay::key(&experiment, &Ascending(time))),
             ("TraceMark", TraceMark::key(&experiment, &Ascending(time), &Ordinal(7), &Descending(time), &trace)),
+            ("TraceMarkWithSpans", TraceMarkWithSpans::key(&experiment, &Ascending(time), &Ordinal(7), &Descending(time), &trace, &WideDigest::of(&[&chosen.0]))),
             ("TraceBlock", TraceBlock::key(&experiment, &Ascending(time), &Ordinal(7), &Descending(time), &trace)),
             ("BlockSpans", BlockSpans::key(&experiment, &Ascending(time), &Ordinal(7), &Ordinal(1), &WideDigest::of(&[&chosen.0]))),
             ("PackingLock", PackingLock::key(&experiment, &Ascending(time), &Ordinal(7))),
@@ -145,6 +146,7 @@ fn only_rows_of_one_entity_begin_alike() {
         "ModelVersion ModelVersionTag",
         "Run RunParam RunTag RunOutput RunInput RunModelInput",
         "RunMetrics RunMetricsBucket",
+        "TraceMark TraceMarkWithSpans",
         "WebhookEvent WebhookEventPart",
     ];
     assert!(alike.iter().eq(expected.iter()), "{alike:#?}");

@@ -128,7 +128,8 @@ impl TraceWalk<'_> {
         let mut query = Query::of(partition.marks()).limit(MARK_BATCH_SIZE);
         loop {
             let page = self.table.query_page(&query).await?;
-            let places = page.items.iter().filter_map(|item| TraceKey::of_key(&item.key()?)).collect();
+            let mut places: Vec<_> = page.items.iter().filter_map(|item| TraceKey::of_key(&item.key()?)).collect();
+            places.dedup();
             outcome.add(self.traces(partition, places, left).await?);
             match page.next {
                 Some(next) if !outcome.is_cut_off => query = query.starting_at(next),

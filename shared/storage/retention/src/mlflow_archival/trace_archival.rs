@@ -1,7 +1,7 @@
 //! The archival of a single trace.
 
 use artifact_store::{Archive, ArtifactStore};
-use entities::attributes::{EDITS, IN_BLOCK, MARKED_AT, STATE, TAGS};
+use entities::attributes::{EDITS, IN_BLOCK, IN_MARK, MARKED_AT, STATE, TAGS};
 use entities::{StoredTrace, entry_name, now_ms};
 use key_schema::{Key, rows};
 use mlflow_api::traces::{
@@ -10,7 +10,9 @@ use mlflow_api::traces::{
 };
 use mlflow_api::{Error, ErrorCode, Result};
 use table::{Condition, Failure, Item, Query, Table, Value, Write, number, text};
-use trace_blocks::{LargeTraceTurn, QUIET_MARK_AGE, TraceFile, TraceSpans, read_trace_spans, span_items, trace_tag};
+use trace_blocks::{
+    LargeTraceTurn, QUIET_MARK_AGE, TraceFile, TraceSpans, drop_marked_spans, read_trace_spans, span_items, trace_tag,
+};
 
 use super::claim::Claim;
 
@@ -100,15 +102,18 @@ impl TraceArchiver<'_> {
         if !claim.is_fresh() {
             return Err(Error::unavailable("a trace could not be archived in time"));
         }
-        let document = changed(trace, &claim, |tags| {
+        let mut document = changed(trace, &claim, |tags| {
             tags.insert(entry_name(SPANS_LOCATION_TAG).into_owned(), text(ARCHIVE_REPO));
             tags.insert(entry_name(ARCHIVE_LOCATION_TAG).into_owned(), text(file.uri()));
         });
+        // Spans in a block or a mark do not belong to the trace any more.
+        drop((document.take(IN_BLOCK), document.take(IN_MARK)));
         let deletions = together.into_iter().map(|key| Write::Delete(key, Condition::Always));
         if !self.finish(trace, document, &claim, deletions.collect()).await? {
             return Ok(TraceOutcome::Transient);
         }
         self.table.write_many(Vec::new(), &rest).await?;
+        drop_marked_spans(self.table, trace, now_ms()).await?;
         Ok(TraceOutcome::Archived)
     }
 
@@ -170,11 +175,9 @@ fn outcome_without_archival(trace: &StoredTrace) -> Option<TraceOutcome> {
     (!is_quiet).then_some(TraceOutcome::Transient)
 }
 
-/// Returns the next version of a trace's document, with changed tags. Spans in a block do not belong
-/// to it any more.
+/// Returns the next version of a trace's document, with changed tags.
 fn changed(trace: &StoredTrace, claim: &Claim, change: impl FnOnce(&mut table::Map)) -> Item {
     let mut item = trace.item().clone();
-    drop(item.take(IN_BLOCK));
     if let Value::M(tags) = item.0.entry(TAGS.name().to_owned()).or_insert_with(|| table::map(table::Map::new())) {
         change(tags);
     }
