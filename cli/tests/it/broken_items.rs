@@ -98,9 +98,10 @@ const ITEMS_OF_A_ROW: usize = 2;
 /// Minimum number of reads that are tried for each broken item in a sample. Further reads are
 /// tried only while no read of the item has failed.
 const ENOUGH_READS: usize = 2;
-/// Attributes that are only read by writes or the indexer, and attributes of an index copy for
-/// which the run itself is read instead.
-const NOT_ANSWERED: [&str; 10] = [
+/// Attributes that are only read by writes or the indexer, attributes of an index copy for which the
+/// run itself is read instead, and marks without spans, of which the samples have none where they
+/// search.
+const NOT_ANSWERED: [&str; 11] = [
     " nc ",
     "Config count ",
     "Config layout ",
@@ -109,6 +110,7 @@ const NOT_ANSWERED: [&str; 10] = [
     "IndexedCopy link_rows ",
     "ModelHome ",
     "Run room ",
+    "TraceMark ",
     "WebhookSubscriptions ",
     "WorkspaceScorer ",
 ];

@@ -56,8 +56,8 @@ struct MarkGroup {
 }
 
 /// Packs the quiet traces of a partition, beginning at a mark or at the oldest one. If marks are
-/// left, returns when the partition has to be checked again. Costs one read unit per 30 marks, and
-/// one per 4 KB of each document and its spans. Reading the spans takes one request per trace.
+/// left, returns when the partition has to be checked again. Costs one read unit per 4 KB of marks
+/// (30 without spans), and of each document and its spans. Reading the spans takes one request per trace.
 /// `block_writer.rs` describes the costs of the writes.
 ///
 /// # Errors

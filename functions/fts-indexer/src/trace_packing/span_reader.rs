@@ -27,10 +27,10 @@ impl ReadSpans {
 
 impl Packer<'_> {
     /// Returns the spans of traces, in the order of the traces, and `None` for a trace that must not
-    /// be packed, because the block that contains its earlier spans cannot be read. Each trace comes with
-    /// the mark with spans that it refers to. Takes one request
-    /// for each trace, and two more if some of its spans are in a block. Costs one read unit per 4
-    /// KB.
+    /// be packed, because the block that contains its earlier spans cannot be read. Each trace comes
+    /// with the mark with spans that it refers to. Takes one request for each trace, two more if some of
+    /// its spans are in a block, and one if they are in a mark and have become too large for a block.
+    /// Costs one read unit per 4 KB.
     pub(super) async fn spans(&self, traces: Vec<(StoredTrace, Option<Item>)>) -> Result<Vec<Option<ReadSpans>>> {
         let (table, archive) = (self.table, self.archive);
         let reads = traces.into_iter().map(|(trace, mark)| async move {

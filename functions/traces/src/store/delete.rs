@@ -161,8 +161,8 @@ impl Store {
 
     /// Deletes a trace with its spans and its items in review queues, unless another trace has
     /// replaced it and `is_wanted` rejects this trace. Returns whether a trace was deleted. Takes
-    /// two requests. Takes one more per MB of spans, one per 25 items beyond the first hundred, and
-    /// one to write the mark if it is more than a minute old.
+    /// two requests. Takes one more per MB of spans, one per 25 items beyond the first hundred, one to
+    /// write the mark if it is more than a minute old, and two if the trace's mark has spans.
     async fn trace_remove(
         &self,
         trace: StoredTrace,

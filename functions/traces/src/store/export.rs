@@ -1,11 +1,11 @@
 //! Storage of spans from `POST /v1/traces`.
 //!
 //! The spans are written first, in one batch with the marks of those traces that are new or whose
-//! marks are more than a minute old. Small spans of a trace that this process does not know are written
-//! in the trace's mark ([`marked_spans`](super::marked_spans)). Then each trace's document is written. If
-//! a document turns out
-//! to differ from the version that this process has cached, the trace's mark is written at that
-//! point. If the request is interrupted anywhere, repeating it completes it.
+//! marks are more than a minute old. Small spans of a trace that this process does not know are
+//! written in the trace's mark ([`marked_spans`](super::marked_spans)). Then each trace's document is
+//! written. If a document turns out to differ from the version that this process has cached, the
+//! trace's mark is written at that point. If the request is interrupted anywhere, repeating it
+//! completes it.
 
 use std::sync::Arc;
 
@@ -207,10 +207,11 @@ impl Store {
     /// Rejected spans may have been written, but are never shown. If the caller may not change
     /// traces, existing spans and fields are kept.
     ///
-    /// For one trace, this takes two requests if the trace is new or this process wrote it last, and
-    /// three or four otherwise: one more if the trace's mark is more than a minute old, and if the spans
-    /// are so small that they were written in a mark. Takes one more request per 25 items beyond the first, per further trace, per link, for the first
-    /// trace of a day, and for the experiment if no lease on it is valid.
+    /// For one trace, this takes two requests if the trace is new or this process wrote it last.
+    /// Otherwise it takes three, and one more if the trace's mark is more than a minute old or if the
+    /// spans were written in a mark. Takes one more request per 25 items beyond the first, per further
+    /// trace, per link, for the first trace of a day, and for the experiment if no lease on it is
+    /// valid.
     ///
     /// A large number of traces is processed in portions, one after another, to limit the amount of
     /// data that is packed and planned at a time.

@@ -5,7 +5,8 @@
 //! trace is found in its current state, no matter where a request was interrupted.
 //!
 //! Only the packer and the permanent removal of traces delete marks, at least three minutes after
-//! they were written. That is longer than a writer relies on a mark ([`MAX_RELIABLE_MARK_AGE`]),
+//! they were written. A deletion and an archival of a trace delete its mark with spans, also after three
+//! minutes, and leave a mark without spans. That is longer than a writer relies on a mark ([`MAX_RELIABLE_MARK_AGE`]),
 //! and longer than a request lasts. If a whole experiment is removed, its marks are deleted
 //! immediately, because a deleted experiment accepts no traces.
 

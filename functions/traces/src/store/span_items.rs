@@ -10,8 +10,8 @@ use super::store::Store;
 impl Store {
     /// Returns all spans of a trace that have arrived: roots first, then by start time. A large
     /// trace waits until the process has no other spans in memory. Takes one request, and one more
-    /// per MB, two for a packed trace, and one for a trace that may have been packed since it was
-    /// read. Costs a read unit per 4 KB.
+    /// per MB, two for a packed trace, one if the trace's mark has spans, and one for a trace that may
+    /// have been packed since it was read. Costs a read unit per 4 KB.
     ///
     /// # Errors
     /// Returns `BAD_REQUEST` if the spans exceed the maximum size of a response, and

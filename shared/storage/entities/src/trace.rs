@@ -29,6 +29,11 @@ pub struct StoredTrace {
     is_behind_pointer: bool,
 }
 
+fn digest_of_mark(item: &Item) -> Option<WideDigest> {
+    let digest = item.bytes(IN_MARK)?.try_into().ok()?;
+    Some(WideDigest(u128::from_be_bytes(digest)))
+}
+
 impl StoredTrace {
     /// Reads a trace from its document.
     ///
@@ -42,6 +47,9 @@ impl StoredTrace {
         let (Some(id), Some(experiment), false) = (id, experiment, is_other) else {
             return Err(unreadable(&item, "a trace"));
         };
+        if item.has(IN_MARK) && digest_of_mark(&item).is_none() {
+            return Err(unreadable(&item, "a trace"));
+        }
         Ok(Self { id, experiment, item: Arc::new(item), is_behind_pointer: false })
     }
 
@@ -104,8 +112,7 @@ impl StoredTrace {
     /// trace. `None` if all spans are elsewhere.
     #[must_use]
     pub fn in_mark(&self) -> Option<WideDigest> {
-        let digest = self.item.bytes(IN_MARK)?.try_into().ok()?;
-        Some(WideDigest(u128::from_be_bytes(digest)))
+        digest_of_mark(&self.item)
     }
 
     /// Returns the ID that the client gave the request.

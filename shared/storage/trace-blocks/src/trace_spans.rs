@@ -233,7 +233,7 @@ pub async fn read_few_spans(
     most: usize,
 ) -> table::Result<Option<(Vec<Span>, Vec<Key>)>> {
     let mut items = SpanItems::under_key_of(trace);
-    items.add_mark(mark);
+    items.add_mark(mark)?;
     if !items.read_on(table, most).await? {
         return Ok(None);
     }
@@ -272,13 +272,17 @@ impl SpanItems {
             return Ok(Some(items));
         };
         let (mark, _) = try_join(table.get(&key), items.read_on(table, most)).await?;
-        items.add_mark(mark.as_ref());
+        items.add_mark(mark.as_ref())?;
         Ok(mark.is_some().then_some(items))
     }
 
-    fn add_mark(&mut self, mark: Option<&Item>) {
-        self.of_mark = mark.and_then(spans_of_mark);
-        self.size += self.of_mark.as_ref().map_or(0, Item::size);
+    /// Adds the spans of a mark. Fails if it has none.
+    fn add_mark(&mut self, mark: Option<&Item>) -> table::Result<()> {
+        let Some(mark) = mark else { return Ok(()) };
+        let spans = spans_of_mark(mark).ok_or_else(|| failed(unreadable(mark, "spans")))?;
+        self.size += spans.size();
+        self.of_mark = Some(spans);
+        Ok(())
     }
 
     /// Adds the spans of the mark to the items that were read, unless they are among them because
