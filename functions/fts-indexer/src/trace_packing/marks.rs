@@ -8,7 +8,7 @@ use key_schema::rows;
 use table::Item;
 use trace_blocks::{TraceKey, in_mark_key};
 
-/// The marks at one position: at most one without spans, and any number with spans.
+/// All marks at one position. At most one of them has no spans.
 #[derive(Clone, Debug)]
 pub(super) struct Mark {
     pub(super) place: TraceKey,

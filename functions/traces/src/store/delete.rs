@@ -160,9 +160,11 @@ impl Store {
     }
 
     /// Deletes a trace with its spans and its items in review queues, unless another trace has
-    /// replaced it and `is_wanted` rejects this trace. Returns whether a trace was deleted. Takes
-    /// two requests. Takes one more per MB of spans, one per 25 items beyond the first hundred, one to
-    /// write the mark if it is more than a minute old, and two if the trace's mark has spans.
+    /// replaced it and `is_wanted` rejects this trace. Returns whether a trace was deleted.
+    ///
+    /// Takes two requests. A trace with more than 1 MB of spans takes one more per MB, and one with more
+    /// than a hundred items takes one more per 25 items. If the trace's mark is more than a minute old,
+    /// it is written again, which takes one. A mark with spans takes two.
     async fn trace_remove(
         &self,
         trace: StoredTrace,

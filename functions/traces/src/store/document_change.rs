@@ -105,8 +105,8 @@ impl Store {
         loop {
             attempts.next().await?;
             if let (Some(spans), Some(before)) = (change.marked_spans(), &stored) {
-                // The plan reads the spans. They are written again for each version of the document,
-                // because they may have been deleted with the previous version.
+                // Planning reads the spans under the trace's key. They are stored again on each attempt,
+                // because the trace, and these spans with it, may have been deleted since the last one.
                 self.trace_store_spans(spans, before, &mut marked).await?;
             }
             let planned = change.plan(self, stored.as_ref()).await;

@@ -207,11 +207,10 @@ impl Store {
     /// Rejected spans may have been written, but are never shown. If the caller may not change
     /// traces, existing spans and fields are kept.
     ///
-    /// For one trace, this takes two requests if the trace is new or this process wrote it last.
-    /// Otherwise it takes three, and one more if the trace's mark is more than a minute old or if the
-    /// spans were written in a mark. Takes one more request per 25 items beyond the first, per further
-    /// trace, per link, for the first trace of a day, and for the experiment if no lease on it is
-    /// valid.
+    /// Takes two requests for a trace that is new, or that this process was the last to write. Takes
+    /// three for any other trace, and a fourth if its mark is more than a minute old or if the spans
+    /// were written in a mark. Takes one more request per 25 items beyond the first, per further trace,
+    /// per link, for the first trace of a day, and for the experiment if no lease on it is valid.
     ///
     /// A large number of traces is processed in portions, one after another, to limit the amount of
     /// data that is packed and planned at a time.

@@ -52,9 +52,9 @@ impl MarkedSpans {
 }
 
 impl Store {
-    /// Stores spans under the key of a trace that exists, and a mark without spans if the trace's own mark
-    /// is more than a minute old. The mark with spans does not replace it, because an archiver relies on
-    /// every change being preceded by a mark without spans. Takes one request.
+    /// Stores spans under the key of an existing trace. Also puts a mark without spans if the trace's own
+    /// mark is more than a minute old, because archivers detect changes by marks without spans. Takes
+    /// one request.
     pub(super) async fn trace_store_spans(
         &self,
         spans: &MarkedSpans,

@@ -286,7 +286,7 @@ fn spans_of_a_deleted_trace_do_not_stay_at_another_place() {
     timed(async {
         let site = Site::new().await;
         site.server.export(&[span(1, 1, None, 0, 50)]).await.ok();
-        // This process does not know the trace, and writes a mark at a later start time.
+        // Another process, which has not cached the trace, writes a mark at a later start time.
         site.other().await.export(&[span(1, 2, Some(1), 7, 9)]).await.ok();
         check(&site, &["step 1", "step 2"]).await;
         delete(&site.other().await).await;

@@ -1,9 +1,8 @@
 //! Compression of points for segments.
 //!
-//! The timestamps, steps and values of the points are three columns, which the crate `pco`
-//! compresses. It stores the differences of regular times, recognizes decimal numbers and numbers
-//! that were computed with single precision, and otherwise packs bits by the distribution of the
-//! numbers (`docs/adr/0092-compressed-segments.md`). Each segment has the version of the library's format.
+//! Timestamps, steps and values are separate columns, which the crate `pco` compresses. It stores
+//! regular times as differences, and detects decimal numbers and numbers with single precision
+//! (`docs/adr/0092-compressed-segments.md`). Each segment contains the version of the library's format.
 
 use pco::ChunkConfig;
 use pco::data_types::Number;
@@ -21,7 +20,7 @@ pub(crate) fn compress(points: &[Point]) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     write_signed(&mut bytes, i64::try_from(points.len()).ok().filter(|_| points.len() <= MAX_POINTS)?);
     write_columns(points, &mut bytes).ok()?;
-    // The points are deleted elsewhere after this, so a defect of the library must not lose them.
+    // The caller then deletes the points from the journal, so a defect of the library would lose them.
     let is_same = decompress(&bytes).is_some_and(|read| pack(&read) == pack(points));
     is_same.then_some(bytes)
 }
@@ -80,7 +79,7 @@ mod tests {
     use super::*;
     use crate::points::sort_by_time;
 
-    /// Points that resemble those of training scripts, and arbitrary ones.
+    /// Generates points. Some are like those of training scripts, others have arbitrary numbers.
     fn point() -> impl Strategy<Value = Point> {
         let number = prop_oneof![any::<i64>(), 0_i64..1_000];
         let value = prop_oneof![any::<f64>(), any::<f32>().prop_map(f64::from), (0..100).prop_map(f64::from)];

@@ -17,9 +17,9 @@ use table::{Condition, Failure, Item, Table, Update, Write, number};
 /// cannot be read.
 pub const FIRST_LAYOUT: i64 = 7;
 
-/// First layout in which pointers may replace the documents of packed traces, marks may have spans, data
-/// may be in the archive, and the points of segments may be compressed. Versions that know only earlier layouts can
-/// read none of these.
+/// First layout in which pointers may replace the documents of packed traces, marks may have spans,
+/// data may be in the archive, and the points of segments may be compressed. Versions that know only
+/// earlier layouts can read none of these.
 pub const POINTER_LAYOUT: i64 = 8;
 
 /// Layout of this version. Each migration increments it by one.
@@ -80,8 +80,8 @@ pub async fn check(table: &Table) -> Result<bool, LayoutError> {
     Ok(find(table).await?.is_some())
 }
 
-/// Returns the layout of a table, or the current one if the table is empty. Otherwise the same as
-/// [`find`].
+/// Returns the layout of a table, or the current layout if the table is empty. Logs a warning and takes
+/// requests as [`find`] does.
 ///
 /// # Errors
 /// Returns an error if the table's layout is unknown to this version.

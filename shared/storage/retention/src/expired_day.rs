@@ -183,8 +183,9 @@ impl PartitionRemoval<'_> {
         }
     }
 
-    /// Deletes those of the traces at these positions that still exist, and adds their number to
-    /// `removed`. Returns the positions of traces that are kept, because they were changed recently.
+    /// Deletes the traces at these positions, and adds the number of deleted traces to `removed`.
+    /// Skips positions without a trace. Keeps traces that were changed recently, and returns their
+    /// positions.
     async fn remove_traces(&self, places: &[TraceKey], removed: &mut u64) -> Result<HashSet<TraceKey>> {
         let ids: Vec<_> = places.iter().map(|place| &place.trace).collect();
         let heads = read_traces(&self.retention.table, &ids).await?;

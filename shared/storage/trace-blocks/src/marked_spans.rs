@@ -65,8 +65,9 @@ pub async fn store_spans_of_mark(table: &Table, mark: &Item) -> Result<()> {
     }
 }
 
-/// Stores the spans that are in a mark under the trace's key, before the trace's place changes. Takes
-/// two requests.
+/// Copies the spans in a trace's mark to an item under the trace's key. Call this before the trace's
+/// start time changes, because the new document cannot refer to a mark at the old time. Takes two
+/// requests.
 ///
 /// # Errors
 /// Returns failures of the table.
@@ -79,10 +80,11 @@ pub async fn restore_marked_spans(table: &Table, trace: &StoredTrace) -> Result<
     }
 }
 
-/// Deletes the mark with spans that a document referred to, after the document was deleted or does not
-/// refer to the mark any more. There has to be a mark without spans at the same place. A mark that is not
-/// quiet is left to the packer, because an export may be about to create the trace again and rely on the
-/// mark. `now` is the current time in ms. Takes one request, or none if the document did not refer to a mark.
+/// Deletes the mark with spans that a document referred to. Call this after the document was deleted,
+/// or was replaced by one without the reference. A mark without spans has to exist at the same place.
+/// A mark that is not quiet is left to the packer, because an export may be about to create the trace
+/// again and rely on the mark. `now` is the current time in ms. Takes one request, or none if the
+/// document did not refer to a mark.
 ///
 /// # Errors
 /// Returns failures of the table.
