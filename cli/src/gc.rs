@@ -49,8 +49,9 @@ pub(crate) struct Options {
     /// longer exist. Deleted entities are kept.
     #[arg(long, conflicts_with_all = ["older_than", "run_ids", "experiment_ids", "logged_model_ids", "leave_artifacts", "set_policy", "set_trace_policy"])]
     expired: bool,
-    /// Only compare the archive of old traces with the references to it, and list missing objects and
-    /// objects that nothing refers to. Reads all blocks of traces. Removes nothing.
+    /// Only compare the archive of old traces and metric histories with the references to it, and list
+    /// missing objects and objects that nothing refers to. Reads all blocks of traces, and sends a request
+    /// for each run. Removes nothing.
     #[arg(long, conflicts_with_all = ["older_than", "run_ids", "experiment_ids", "logged_model_ids", "expired", "dry_run", "set_policy", "set_trace_policy"])]
     check_archive: bool,
     /// List what would be removed, without removing anything. Files of traces are not listed.
@@ -166,7 +167,7 @@ async fn check_archive(retention: &Retention, names: &[Workspace]) -> Result<(),
         print_line(&format!("Nothing refers to object {object}."));
     }
     if found.missing.is_empty() {
-        print_line(&format!("All objects that traces refer to exist. {} others exist.", found.orphaned.len()));
+        print_line(&format!("All objects that the table refers to exist. {} others exist.", found.orphaned.len()));
         Ok(())
     } else {
         Err(format!("{} objects of the archive are missing", found.missing.len()).into())
@@ -251,7 +252,7 @@ async fn set_trace_policy(table: &Table, policy: &str) -> Result<(), Failure> {
 }
 
 /// Formats an error together with its internal cause, because the reader is the operator.
-fn failed(error: Error) -> Failure {
+pub(crate) fn failed(error: Error) -> Failure {
     let cause = error.cause.map(|cause| format!(" ({cause})"));
     format!("{}{}", error.message, cause.unwrap_or_default()).into()
 }

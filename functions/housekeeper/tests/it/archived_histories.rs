@@ -12,7 +12,9 @@ use entities::{ArchivedSegments, MAX_UNARCHIVED_POINTS};
 use futures::future::BoxFuture;
 use mlflow_api::{ArchiveObject, Workspace};
 use proptest::prelude::*;
-use retention::{DeletionAge, HistoryArchiveAge, HistoryScans, LogReport, Retention, RetentionPolicy};
+use retention::{
+    ArchiveDifferences, DeletionAge, HistoryArchiveAge, HistoryScans, LogReport, Retention, RetentionPolicy,
+};
 use runtime::clock::{SimulatedClock, now_ms};
 use serde_json::{Value, json};
 use table::{RetryPolicy, Table};
@@ -188,6 +190,12 @@ async fn check_objects(lab: &TestServer, runs: &[&str]) {
     }
     assert_eq!(objects(lab), expected);
     assert!(lab.items("ARCHIVED O#").await.is_empty());
+    assert_eq!(differences(lab).await, ArchiveDifferences::default());
+}
+
+/// Compares the archive with the lists.
+async fn differences(lab: &TestServer) -> ArchiveDifferences {
+    lab.retention().check_archive(&[Workspace::default()]).await.unwrap()
 }
 
 /// Returns the number of random histories.
@@ -530,8 +538,8 @@ fn a_missing_object_is_an_error_of_its_history_only() {
         archive_after_an_hour(&lab).await;
         archive(lab.retention()).await.unwrap();
         let before = chart(&lab.api, &run, None).await;
-        let object = lists(&lab, &run).await[0].object.to_string();
-        let [file] = &lab.artifacts(&object)[..] else { panic!("no object") };
+        let object = lists(&lab, &run).await[0].object;
+        let [file] = &lab.artifacts(&object.to_string())[..] else { panic!("no object") };
         let content = std::fs::read(file).unwrap();
         let mut changed = content.clone();
         changed[1_000] ^= 1;
@@ -540,6 +548,11 @@ fn a_missing_object_is_an_error_of_its_history_only() {
                 Some(broken) => std::fs::write(file, broken).unwrap(),
                 None => std::fs::remove_file(file).unwrap(),
             }
+            let missing = differences(&lab).await.missing;
+            assert_eq!(
+                missing.keys().copied().collect::<Vec<_>>(),
+                if broken.is_none() { vec![object] } else { vec![] }
+            );
             let query = [("run_id", run.as_str()), ("metric_key", "loss"), ("max_results", "25000")];
             let message = lab.api.get("metrics/get-history", &query).await.refused(500, "INTERNAL_ERROR");
             let expected = format!(
