@@ -48,6 +48,8 @@ def test_the_doctor_names_each_fault(account: Account, subtests: pytest.Subtests
                 status, found = _findings(aws, url)
                 assert status == 1
                 assert len(found) == 1 and expected in found[0], "\n".join(found)
+        with subtests.test("objects of the archive to which nothing refers are found on request"):
+            _finds_orphaned_objects(stack, aws, url)
         with subtests.test("the settings of the stack's table can be shown and changed"):
             _sets_settings(stack)
         with subtests.test("there are no findings after all faults are fixed"):
@@ -101,6 +103,16 @@ def _is_well(aws: Aws, url: str) -> None:
     assert (status, found) == (0, ["No problems found."]), "\n".join(found)
 
 
+def _finds_orphaned_objects(stack: Stack, aws: Aws, url: str) -> None:
+    assert _findings(aws, url, "--archive") == (0, ["No problems found."])
+    bucket, name = stack.outputs["BucketName"], "5" * 32
+    aws.emulator.s3.put_object(Bucket=bucket, Key=f".archive/{name}", Body=b"x")
+    assert _findings(aws, url) == (0, ["No problems found."])
+    status, found = _findings(aws, url, "--archive")
+    assert (status, found) == (1, [f"Nothing refers to 1 object of the archive, for example {name}."])
+    aws.emulator.s3.delete_object(Bucket=bucket, Key=f".archive/{name}")
+
+
 def _sets_settings(stack: Stack) -> None:
     place = ["--dynamodb-endpoint", stack.emulator.url, "--table", stack.outputs["TableName"]]
 
@@ -119,11 +131,11 @@ def _sets_settings(stack: Stack) -> None:
     assert re.search(r"^deleted-retention +server +off", config("show")[1], re.MULTILINE)
 
 
-def _findings(aws: Aws, url: str) -> tuple[int, list[str]]:
+def _findings(aws: Aws, url: str, *options: str) -> tuple[int, list[str]]:
     """Returns the exit status and the findings. The lines with advice are indented, and omitted
     here.
     """
-    command = [str(binary()), "doctor", "--stack", _NAME]
+    command = [str(binary()), "doctor", "--stack", _NAME, *options]
     environment = aws.emulator.operator | {"AWS_ENDPOINT_URL": url, "AWS_REGION": aws.region}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     found = [line for line in done.stdout.splitlines() if not line.startswith(" ")]

@@ -20,7 +20,7 @@ pub(super) struct Finding {
     pub(super) remedy: String,
 }
 
-fn finding(what: impl Into<String>, remedy: impl Into<String>) -> Finding {
+pub(super) fn finding(what: impl Into<String>, remedy: impl Into<String>) -> Finding {
     Finding { what: what.into(), remedy: remedy.into() }
 }
 

@@ -2,8 +2,10 @@
 //! them.
 //!
 //! `fact_reader.rs` reads the facts (`stack_facts.rs`) by a few signed requests (`aws_requests.rs`), without
-//! changing anything. `checks.rs` derives problems from the facts.
+//! changing anything. `checks.rs` derives problems from the facts. On request, `archive_check.rs` compares
+//! the archive with the table.
 
+mod archive_check;
 mod aws_requests;
 mod checks;
 mod fact_reader;
@@ -27,6 +29,11 @@ pub(crate) struct Options {
     /// Region of the stack [default: the region of the AWS configuration].
     #[arg(long, value_name = "REGION")]
     region: Option<String>,
+    /// Also compare the archive of old traces and metric histories with the table. Reads all blocks of
+    /// traces, and sends a request for each run. The stack must be in the region of the AWS
+    /// configuration.
+    #[arg(long, conflicts_with = "region")]
+    archive: bool,
 }
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
@@ -36,7 +43,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         return Err(format!("{stack} is not a valid stack name: use letters, digits and hyphens").into());
     }
     let requests = AwsRequests::new(options.region).await?;
-    let found = diagnose(&requests, stack).await?;
+    let found = diagnose(&requests, stack, options.archive).await?;
     if found.is_empty() {
         print_line("No problems found.");
         return Ok(());
@@ -47,7 +54,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     Err(format!("{} problems found", found.len()).into())
 }
 
-async fn diagnose(requests: &AwsRequests, stack: &str) -> Result<Vec<Finding>, Failure> {
+async fn diagnose(requests: &AwsRequests, stack: &str, checks_archive: bool) -> Result<Vec<Finding>, Failure> {
     let ahead = requests.ahead().await?;
     let description = fact_reader::description(requests, stack).await.map_err(|unread| unread.to_string())?;
     let Some(description) = description else {
@@ -55,5 +62,9 @@ async fn diagnose(requests: &AwsRequests, stack: &str) -> Result<Vec<Finding>, F
         return Ok(vec![checks::missing_stack(stack, &requests.region, uri.as_deref())]);
     };
     let facts = fact_reader::facts(requests, stack, ahead, description).await;
-    Ok(checks::findings(&facts))
+    let mut found = checks::findings(&facts);
+    if checks_archive {
+        found.extend(archive_check::findings(&facts.description).await);
+    }
+    Ok(found)
 }

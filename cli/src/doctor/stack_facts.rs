@@ -55,6 +55,12 @@ impl StackDescription {
         self.parameters.get(name).map_or("", String::as_str)
     }
 
+    /// Returns the URI below which the stack stores artifacts.
+    pub(super) fn artifact_root(&self) -> String {
+        let (bucket, prefix) = self.bucket();
+        format!("s3://{bucket}/{prefix}").trim_end_matches('/').to_owned()
+    }
+
     /// Returns the artifact bucket, and the prefix of artifacts in it. It is the stack's own
     /// bucket, or one given by a parameter.
     pub(super) fn bucket(&self) -> (&str, &str) {
