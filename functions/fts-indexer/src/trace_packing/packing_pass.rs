@@ -122,6 +122,7 @@ impl Packer<'_> {
             let page = self.table.query_page(&query).await?;
             items.extend(page.items);
             for marks in take_by_place(&mut items, page.next.is_none()) {
+                let marks = self.limit_marks(marks).await?;
                 let Some(mark) = self.quiet(marks, &mut again) else { continue };
                 let owner = gathered.ends.owner(self, &mark.place).await?;
                 let is_same = owner == gathered.owner;
@@ -140,6 +141,7 @@ impl Packer<'_> {
                 gathered.owner = gathered.ends.owner(self, &mark.place).await?;
                 gathered.marks.push(mark);
             }
+            items = self.limit_marks(items).await?;
             match page.next {
                 Some(next) => query = query.starting_at(next),
                 None => break,
@@ -155,12 +157,17 @@ impl Packer<'_> {
         if mark.waits() {
             return None;
         }
-        if mark.put > self.now.saturating_sub(QUIET_MARK_AGE) {
+        if !self.is_quiet(&mark) {
             // The next check takes place when all marks that exist now are quiet.
             again.within(QUIET_MARK_AGE);
             return None;
         }
         Some(mark)
+    }
+
+    /// Checks whether marks were put so long ago that no request relies on them.
+    pub(super) fn is_quiet(&self, mark: &Mark) -> bool {
+        mark.put <= self.now.saturating_sub(QUIET_MARK_AGE)
     }
 
     /// Packs the collected marks.

@@ -27,6 +27,12 @@ const INDEX_DELAY_MS: i64 = 900_000;
 /// them, because a request relies only on spans that it has written itself.
 const ORPHAN_AGE_MS: i64 = 600_000;
 
+/// Maximum number of marks of a position that a pass keeps in memory. A mark with spans has up to 4 KB.
+const MAX_MARKS_PER_PLACE: usize = 4;
+
+/// A document exists, but cannot be read.
+struct UnreadableDocument;
+
 /// The documents of marked traces.
 #[derive(Debug, Default)]
 pub(super) struct TraceDocuments {
@@ -214,18 +220,49 @@ impl Packer<'_> {
             let documents = self.read_documents(candidates).await?;
             let mut unused = Vec::new();
             for mark in candidates {
-                let used = match documents.get(&mark.place.trace) {
-                    Some(DocumentState::Unreadable) => continue,
-                    Some(DocumentState::Document(trace)) if self.partition.holds(trace, &mark.place) => {
-                        mark.spans_of(trace)
-                    }
-                    _ => None,
-                };
+                let Ok(used) = self.used_spans(mark, &documents) else { continue };
                 unused.extend(mark.with_spans().filter(|item| Some(*item) != used).cloned());
             }
             self.delete_marks(&unused).await?;
         }
         Ok(())
+    }
+
+    /// Limits the number of marks of a position that a pass keeps in memory, because each process that
+    /// does not know a trace may write one of several KB. If there are too many, deletes marks with spans
+    /// to which no document refers, except for the latest mark. Returns the marks that are left, or only
+    /// the latest one if it is not quiet, so that the position is not packed in this pass. Takes one
+    /// request, and one per deletion.
+    pub(super) async fn limit_marks(&self, items: Vec<Item>) -> Result<Vec<Item>> {
+        if items.len() <= MAX_MARKS_PER_PLACE {
+            return Ok(items);
+        }
+        let latest = items.iter().max_by_key(|item| item.get(MARKED_AT)).cloned();
+        let Some(mark) = Mark::of(items).filter(|mark| self.is_quiet(mark)) else {
+            return Ok(latest.into_iter().collect());
+        };
+        let documents = self.read_documents(std::slice::from_ref(&mark)).await?;
+        let Ok(used) = self.used_spans(&mark, &documents) else { return Ok(latest.into_iter().collect()) };
+        let is_unused = |item: &&Item| Some(*item) != used && Some(*item) != latest.as_ref();
+        let unused: Vec<_> = mark.with_spans().filter(is_unused).cloned().collect();
+        self.delete_marks(&unused).await?;
+        Ok(mark.items.iter().filter(|item| !unused.contains(item)).cloned().collect())
+    }
+
+    /// Returns the mark with spans to which the document of its trace refers, if there is one. Returns an
+    /// error if the document cannot be read.
+    fn used_spans<'a>(
+        &self,
+        mark: &'a Mark,
+        documents: &HashMap<TraceId, DocumentState>,
+    ) -> std::result::Result<Option<&'a Item>, UnreadableDocument> {
+        match documents.get(&mark.place.trace) {
+            Some(DocumentState::Unreadable) => Err(UnreadableDocument),
+            Some(DocumentState::Document(trace)) if self.partition.holds(trace, &mark.place) => {
+                Ok(mark.spans_of(trace))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Deletes this experiment's spans of a trace that is not in the experiment. Such spans remain
