@@ -217,7 +217,8 @@ impl Store {
                         }
                     }
                     // Another request has deleted the trace first.
-                    _ => return Ok(false),
+                    Some(WriteRefusal::Refused(None)) => return Ok(false),
+                    _ => return Err(Error::unavailable("the transaction that deletes a trace was cancelled")),
                 },
                 Err(failure) => return Err(failure.into()),
             }

@@ -143,13 +143,10 @@ impl Store {
                 restore_marked_spans(&self.table, before).await?;
                 draft.forget_place_of_spans();
             }
-            let of_spans = match change.marked_spans().filter(|_| stored.is_none()) {
-                Some(spans) => self.trace_refer_to_mark(spans, &mut draft).await?,
-                None => None,
-            };
-            let mark = match of_spans {
+            let spans = change.marked_spans().filter(|_| stored.is_none());
+            let mark = match spans.and_then(|spans| spans.refer(&mut draft)) {
                 Some(mark) => Some(mark),
-                None => self.trace_keep_marks(&draft, &mut marked).await?,
+                None => self.trace_keep_marks(&draft, &mut marked, spans.map(MarkedSpans::item)).await?,
             };
             let (item, condition) = draft.finish(mark.as_ref());
             let counts = issue_count_writes(draft.experiment(), draft.before().map(StoredTrace::item), Some(&item));
@@ -189,9 +186,15 @@ impl Store {
     }
 
     /// Makes sure that the marks at the current and the new position of a trace are not deleted
-    /// while the trace is changed. Returns the mark at the trace's position after the change, if
-    /// this request has written that mark. Takes at most one request.
-    async fn trace_keep_marks(&self, draft: &TraceDraft, marked: &mut Vec<PutMark>) -> Result<Option<PutMark>> {
+    /// while the trace is changed. Also writes the item of a new trace's spans, if it is given. Returns
+    /// the mark at the trace's position after the change, if this request has written that mark. Takes at
+    /// most one request.
+    async fn trace_keep_marks(
+        &self,
+        draft: &TraceDraft,
+        marked: &mut Vec<PutMark>,
+        spans: Option<Item>,
+    ) -> Result<Option<PutMark>> {
         let experiment = draft.experiment();
         // Even marks that this request has written can be too old to rely on, because the process
         // may have been suspended for hours.
@@ -219,7 +222,7 @@ impl Store {
                 put
             });
         }
-        self.put_with_marks(new.iter().map(PutMark::item).collect()).await?;
+        self.put_with_marks(new.iter().map(PutMark::item).chain(spans).collect()).await?;
         marked.extend(new);
         Ok(own)
     }

@@ -41,6 +41,21 @@ impl MarkedSpans {
         Some((Self { mark: mark.clone(), export, spans: spans.clone() }, item))
     }
 
+    /// Returns the item that stores the spans under the trace's key.
+    pub(super) fn item(&self) -> Item {
+        self.spans.clone()
+    }
+
+    /// Makes the new document of a trace refer to the mark, and returns the mark. Returns `None` if that
+    /// is not possible. Has to be called immediately before the document is written.
+    pub(super) fn refer(&self, draft: &mut TraceDraft) -> Option<PutMark> {
+        if !self.may_belong_to(draft) {
+            return None;
+        }
+        draft.set_in_mark(self.export);
+        Some(self.mark.clone())
+    }
+
     /// Checks whether the document of a new trace may refer to the mark.
     fn may_belong_to(&self, draft: &TraceDraft) -> bool {
         let PutMark { partition, place, at, .. } = &self.mark;
@@ -74,21 +89,5 @@ impl Store {
         self.put_with_marks(items.collect()).await?;
         marked.extend(new);
         Ok(())
-    }
-
-    /// Makes the new document of a trace refer to a mark with spans, if that is possible, and stores the
-    /// spans under the trace's key otherwise. Returns the mark if the document refers to it. Has to be
-    /// called immediately before the document is written.
-    pub(super) async fn trace_refer_to_mark(
-        &self,
-        spans: &MarkedSpans,
-        draft: &mut TraceDraft,
-    ) -> Result<Option<PutMark>> {
-        if spans.may_belong_to(draft) {
-            draft.set_in_mark(spans.export);
-            return Ok(Some(spans.mark.clone()));
-        }
-        self.table.write_many(vec![spans.spans.clone()], &[]).await?;
-        Ok(None)
     }
 }

@@ -9,7 +9,7 @@ use fts_indexer::{Indexer, PackingThresholds, StreamBatch};
 use key_schema::rows;
 use runtime::clock::now_ms;
 use serde_json::{Value, json};
-use table::{Item, number};
+use table::{Item, Table, number};
 use test_site::key_of;
 use trace_blocks::{TracePartition, is_mark};
 
@@ -18,20 +18,23 @@ use crate::server::{ALL, Server, Site, id, info, span};
 
 /// Lets time pass, and packs all traces.
 async fn pack(site: &Site) {
-    let sizes = PackingThresholds {
-        min_new_marks: 1,
-        min_changed_marks: 1,
-        pause: Duration::ZERO,
-        ..PackingThresholds::default()
-    };
-    pack_by(site, sizes).await;
+    pack_by(site, for_few_traces()).await;
+}
+
+fn for_few_traces() -> PackingThresholds {
+    PackingThresholds { min_new_marks: 1, min_changed_marks: 1, pause: Duration::ZERO, ..PackingThresholds::default() }
 }
 
 async fn pack_by(site: &Site, sizes: PackingThresholds) {
+    assert!(try_pack(site, &site.table, sizes).await);
+}
+
+/// Packs all traces with requests to `table`, and returns whether that succeeded.
+async fn try_pack(site: &Site, table: &Table, sizes: PackingThresholds) -> bool {
     runtime::clock::sleep(Duration::from_mins(20)).await;
     let keys: Vec<_> = site.items().await.iter().map(key_of).collect();
     let partitions: BTreeSet<_> = keys.iter().filter(|key| is_mark(key)).filter_map(TracePartition::of_key).collect();
-    let indexer = Indexer::new(site.table.clone()).with_clock(now_ms).with_packing_thresholds(sizes);
+    let indexer = Indexer::new(table.clone()).with_clock(now_ms).with_packing_thresholds(sizes);
     let record = |partition: &TracePartition| {
         let key = partition.packing_key();
         json!({ "eventName": "MODIFY", "dynamodb": {
@@ -42,7 +45,7 @@ async fn pack_by(site: &Site, sizes: PackingThresholds) {
     let ask = |partition: &TracePartition| Item::new(partition.packing_key()).with(TO_PACK, number(now_ms()));
     site.table.write_many(partitions.iter().map(ask).collect(), &[]).await.unwrap();
     let answer = indexer.handle(StreamBatch { records: partitions.iter().map(record).collect() }).await;
-    assert!(answer.batch_item_failures.is_empty(), "{answer:?}");
+    answer.batch_item_failures.is_empty()
 }
 
 /// Numbers of items of traces.
@@ -89,6 +92,14 @@ async fn delete(server: &Server) {
     );
 }
 
+/// Returns text that cannot be compressed to less than half.
+fn noise(seed: u64, words: usize) -> String {
+    let next = |last: &u64| Some(last.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
+    let words: Vec<_> =
+        std::iter::successors(Some(seed), next).take(words).map(|word| format!("{word:016x}")).collect();
+    words.concat()
+}
+
 #[test]
 fn small_spans_of_a_new_trace_are_in_its_mark() {
     timed(async {
@@ -98,10 +109,7 @@ fn small_spans_of_a_new_trace_are_in_its_mark() {
         check(&site, &["step 1"]).await;
         // Large spans have items of their own.
         let mut large = span(2, 1, None, 0, 5);
-        let next =
-            |last: &u64| Some(last.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
-        let words: Vec<_> = std::iter::successors(Some(1), next).take(500).map(|word| format!("{word:016x}")).collect();
-        large["attributes"] = json!([{ "key": "noise", "value": { "stringValue": words.concat() } }]);
+        large["attributes"] = json!([{ "key": "noise", "value": { "stringValue": noise(1, 500) } }]);
         site.server.export(&[large]).await.ok();
         assert_eq!(counts(&site).await.spans, 1);
         pack(&site).await;
@@ -181,6 +189,106 @@ fn spans_leave_the_mark_when_the_start_time_changes() {
             pack(&site).await;
             check(&site, &["step 1"]).await;
             assert_eq!(counts(&site).await, Counts { marks: 0, marks_with_spans: 0, spans: 0, referring: 0 });
+        }
+    });
+}
+
+#[test]
+fn a_later_version_of_a_span_wins_after_an_interrupted_packing() {
+    timed(async {
+        let (first, mut other) = (span(1, 1, None, 0, 50), span(1, 1, None, 0, 50));
+        other["name"] = "step other".into();
+        let mut started = info(1, "0");
+        started["request_time"] = "2023-11-15T22:13:20.000Z".into();
+        let site = Site::new().await;
+        site.server.export(&[first]).await.ok();
+        runtime::clock::sleep(Duration::from_secs(1)).await;
+        site.other().await.export(&[other]).await.ok();
+        for cut in 1.. {
+            let copy = site.copy().await;
+            copy.faults.cut_off_at(cut);
+            let is_packed = try_pack(&copy, &copy.faulty(), for_few_traces()).await;
+            copy.faults.work_again();
+            check(&copy, &["step other"]).await;
+            copy.other().await.start(&started).await.ok();
+            check(&copy, &["step other"]).await;
+            pack(&copy).await;
+            check(&copy, &["step other"]).await;
+            if is_packed {
+                assert!(cut > 5, "{cut}");
+                break;
+            }
+        }
+    });
+}
+
+#[test]
+fn marks_of_many_processes_at_one_place_are_deleted_early() {
+    timed(async {
+        for (exists, is_large) in [(true, false), (true, true), (false, false)] {
+            let site = Site::new().await;
+            let mut names = Vec::new();
+            for number in 1..=(if is_large { 400 } else { 30 }) {
+                let server = Server::on(&site.faulty()).await;
+                let mut span = span(1, number, (number > 1).then_some(1), 0, 5);
+                if is_large {
+                    span["attributes"] = json!([{ "key": "noise", "value": { "stringValue": noise(number, 180) } }]);
+                }
+                if !exists {
+                    // The process stops after it has written the mark. The first one also creates the day.
+                    site.faults.cut_off_at(if number == 1 { 5 } else { 4 });
+                }
+                let answer = server.export(&[span]).await;
+                site.faults.work_again();
+                assert_eq!(answer.status == 200, exists);
+                names.push(format!("step {number}"));
+            }
+            let (before, expected) = (counts(&site).await, names.len());
+            assert_eq!((before.marks, before.marks_with_spans), (0, expected));
+            pack_by(&site, PackingThresholds::default()).await;
+            let after = counts(&site).await;
+            assert!(after.marks_with_spans <= 2, "{after:?}");
+            if exists {
+                assert_eq!((after.referring, after.spans), (1, before.spans));
+                assert_eq!(spans(&site.server).await, names.into_iter().collect());
+            } else {
+                assert!(after.marks_with_spans > 0, "a place without a mark is never packed");
+            }
+            pack(&site).await;
+            // A block does not contain spans of more than 1 MB.
+            let spans = if is_large { expected } else { 0 };
+            assert_eq!(counts(&site).await, Counts { marks: 0, marks_with_spans: 0, spans, referring: 0 });
+        }
+    });
+}
+
+#[test]
+fn a_process_that_was_suspended_leaves_no_spans_behind() {
+    timed(async {
+        for cut in 1.. {
+            let site = Site::new().await;
+            // The process is suspended before it receives the response about its mark.
+            let mut gate = site.faults.pause_after("BatchWriteItem", 1);
+            let suspension = async {
+                gate.reached().await;
+                assert_eq!(counts(&site).await.marks_with_spans, 1);
+                pack(&site).await;
+                assert_eq!(counts(&site).await.marks_with_spans, 0);
+                site.faults.cut_off_at(cut);
+                gate.open();
+            };
+            let spans = [span(1, 1, None, 0, 50)];
+            let (exported, ()) = tokio::join!(site.server.export(&spans), suspension);
+            site.faults.work_again();
+            if exported.status == 200 {
+                assert!(cut > 2, "{cut}");
+                check(&site, &["step 1"]).await;
+            }
+            pack(&site).await;
+            assert_eq!(counts(&site).await, Counts { marks: 0, marks_with_spans: 0, spans: 0, referring: 0 }, "{cut}");
+            if exported.status == 200 {
+                break;
+            }
         }
     });
 }

@@ -276,6 +276,27 @@ fn spans_that_become_too_large_for_their_block_are_not_missed() {
             site.server.export(&[large(number, 2, 100_000)]).await.ok();
         }
         runtime::clock::sleep(Duration::from_mins(4)).await;
+        // A reader is paused before each of its requests, and the packer moves the spans meanwhile.
+        let mut pauses = 0;
+        for operation in ["Query", "GetItem", "BatchGetItem"] {
+            for nth in 1.. {
+                let copy = site.copy().await;
+                let mut gate = copy.faults.pause_before(operation, nth);
+                let packing = async {
+                    gate.reached().await;
+                    packer.pack(&copy).await;
+                    gate.open();
+                    std::future::pending::<()>().await;
+                };
+                let spans = tokio::select! { spans = copy.server.spans(1) => spans, () = packing => unreachable!() };
+                assert_eq!(spans, ["step 1", "step 2"], "{operation} {nth}");
+                if copy.faults.calls(operation) < nth {
+                    break;
+                }
+                pauses += 1;
+            }
+        }
+        assert!(pauses > 2, "{pauses}");
         let reads = async {
             for number in traces.cycle().take(60) {
                 assert_eq!(site.server.spans(number).await, ["step 1", "step 2"]);
