@@ -256,6 +256,11 @@ fn a_packed_trace_takes_three_requests_and_a_refused_one_takes_one() {
     });
 }
 
+/// Returns the number of items with spans under the keys of traces.
+async fn own_items(site: &Site) -> usize {
+    site.items().await.iter().filter(|item| key_of(item).pk.starts_with("SPANS#")).count()
+}
+
 #[test]
 fn spans_that_become_too_large_for_their_block_are_not_missed() {
     timed(async {
@@ -281,10 +286,12 @@ fn spans_that_become_too_large_for_their_block_are_not_missed() {
         for operation in ["Query", "GetItem", "BatchGetItem"] {
             for nth in 1.. {
                 let copy = site.copy().await;
+                let packer = Packer::of(&copy, 20).await;
                 let mut gate = copy.faults.pause_before(operation, nth);
                 let packing = async {
                     gate.reached().await;
                     packer.pack(&copy).await;
+                    assert_eq!(own_items(&copy).await, 4);
                     gate.open();
                     std::future::pending::<()>().await;
                 };
@@ -303,7 +310,6 @@ fn spans_that_become_too_large_for_their_block_are_not_missed() {
             }
         };
         let ((), ()) = tokio::join!(packer.pack(&site), reads);
-        let own = site.items().await.iter().filter(|item| key_of(item).pk.starts_with("SPANS#")).count();
-        assert_eq!(own, 4, "all spans are stored with their traces");
+        assert_eq!(own_items(&site).await, 4, "all spans are stored with their traces");
     });
 }

@@ -9,6 +9,7 @@ use key_schema::{Key, Ordinal, WideDigest, rows};
 use table::{Condition, Failure, Item, Result, Table, bytes, number};
 
 use crate::protocol_times::QUIET_MARK_AGE;
+use crate::span_items::{OF_MARK, store_copies};
 use crate::trace_key::{TraceKey, TracePartition};
 
 /// Returns the digest of the export whose spans an item has, and the item of a mark with these spans.
@@ -47,22 +48,13 @@ pub fn spans_of_mark(mark: &Item) -> Option<Item> {
     Some(item)
 }
 
-/// Arrival time of spans that are taken out of a mark. They arrived before all others, including those
-/// that were taken out of a block.
-const ARRIVED_FIRST: i64 = -1;
-
-/// Stores the spans of a mark under their trace's key. If they are there already, because the export
-/// was repeated, the stored item stays, because it may have arrived later. Takes one request.
+/// Stores the spans of a mark under their trace's key ([`store_copies`]). Takes one request.
 ///
 /// # Errors
 /// Returns failures of the table.
 pub async fn store_spans_of_mark(table: &Table, mark: &Item) -> Result<()> {
     let Some(spans) = spans_of_mark(mark) else { return Ok(()) };
-    let spans = spans.with(ARRIVED, number(ARRIVED_FIRST));
-    match table.put(spans, &Condition::item_missing()).await {
-        Ok(()) | Err(Failure::Refused { .. }) => Ok(()),
-        Err(failure) => Err(failure),
-    }
+    store_copies(table, vec![spans.with(ARRIVED, number(OF_MARK))]).await
 }
 
 /// Copies the spans in a trace's mark to an item under the trace's key. Call this before the trace's

@@ -17,15 +17,12 @@ use table::{Condition, Failure, Item, Query, Table, Update, number};
 
 use crate::block::Block;
 use crate::block_reader::read_packed_spans;
-use crate::span_items::span_items;
+use crate::span_items::{OF_BLOCK, span_items, store_copies};
 use crate::trace_key::{TraceKey, TracePartition};
 use crate::trace_reader::MAX_ATTEMPTS;
 
 /// Number of pointers that are written concurrently.
 const CONCURRENCY: usize = 16;
-/// Arrival time of the spans that are taken out of a block. They arrived before all spans that are
-/// stored with their trace.
-const ARRIVED_BEFORE_ALL: i64 = 0;
 
 /// A trace that a block contains.
 #[derive(Clone, Debug)]
@@ -139,8 +136,8 @@ pub async fn restore_spans(table: &Table, archive: &Archive, trace: &StoredTrace
         if spans.is_empty() {
             return Ok(());
         }
-        let items = span_items(trace.experiment(), trace.id(), &spans, false, ARRIVED_BEFORE_ALL)?;
-        return Ok(table.write_many(items, &[]).await?);
+        let items = span_items(trace.experiment(), trace.id(), &spans, false, OF_BLOCK)?;
+        return Ok(store_copies(table, items).await?);
     }
     // The trace was changed or deleted in the meantime, so the write of its document will fail.
     Err(Error::unavailable("the trace is being packed"))

@@ -20,6 +20,7 @@ use crate::block::failed;
 use crate::block_reader::read_packed_spans;
 use crate::marked_spans::{in_mark_key, spans_of_mark};
 use crate::protocol_times::{MAX_RELIABLE_MARK_AGE, QUIET_MARK_AGE};
+use crate::span_items::IN_BLOCK;
 use crate::trace_key::{TraceKey, TracePartition};
 use crate::trace_reader::{MAX_ATTEMPTS, ReadTrace, read_trace_item};
 
@@ -355,8 +356,8 @@ fn read(items: &[Item], packed: Vec<Span>, most: usize) -> Result<std::result::R
         let place = if adds_only { (false, arrived.saturating_neg()) } else { (true, arrived) };
         whole.push((place, digest, unpacked));
     }
-    // The spans in the block arrived before those that are stored with the trace.
-    whole.push(((true, i64::MIN), String::new(), packed));
+    // The spans in the block arrived before those that are stored with the trace, except for copies.
+    whole.push(((true, IN_BLOCK), String::new(), packed));
     whole.sort_by(|(one, a, _), (other, b, _)| (one, a).cmp(&(other, b)));
     Ok(Ok(spans::join(whole.into_iter().map(|(_, _, spans)| spans))))
 }
