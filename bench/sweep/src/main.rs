@@ -19,6 +19,10 @@ const SECOND: Duration = Duration::from_secs(1);
 /// split into two.
 const MAX_PARTITION_RATE: u32 = 250;
 
+/// Number of traces per second of the scenario `steady-traces`: five times the average of 50 million
+/// traces a month.
+const STEADY_TRACES: u32 = 100;
+
 /// Runs the scenarios and writes a page of results, with charts in `images` next to its directory.
 #[derive(Parser)]
 struct Options {
@@ -41,13 +45,13 @@ struct Options {
     /// Number of short runs per second.
     #[arg(long, default_value_t = 80)]
     per_second: u32,
-    /// Number of traces per second.
+    /// Number of traces per second of the scenario `traces`.
     #[arg(long, default_value_t = 2_000)]
     traces: u32,
     /// Seconds of traces before the measurement starts. Traces are packed after some minutes.
     #[arg(long, default_value_t = 300)]
     traces_warm_up: u64,
-    /// How long to measure the scenario with traces, in seconds.
+    /// How long to measure the scenarios with traces, in seconds.
     #[arg(long, default_value_t = 300)]
     traces_sample: u64,
     /// Memory of the indexer in MB, if not that of its declaration.
@@ -67,6 +71,24 @@ fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
     let indexer_memory = options.indexer_memory;
     let default = RequestLimit::of_template()?;
     let requests = RequestLimit { rate: options.request_rate.unwrap_or(default.rate), ..default };
+    let traces = |name, per_second: u32, spans| -> Result<Scenario> {
+        Ok(Scenario {
+            name,
+            throughput: Throughput::PARTITION_MAX,
+            requests,
+            indexer_memory,
+            load: Load::Traces {
+                per_second,
+                exporters: per_second.div_ceil(10),
+                spans,
+                partitions: per_second.div_ceil(MAX_PARTITION_RATE),
+            },
+            // The warm-up has to last some minutes, because traces are only packed after they have
+            // not changed for some minutes.
+            warm_up: SECOND * u32::try_from(options.traces_warm_up)?,
+            sample: SECOND * u32::try_from(options.traces_sample)?,
+        })
+    };
     Ok(vec![
         Scenario {
             name: "long",
@@ -95,22 +117,8 @@ fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
             warm_up: SECOND * 70,
             sample,
         },
-        Scenario {
-            name: "traces",
-            throughput: Throughput::PARTITION_MAX,
-            requests,
-            indexer_memory,
-            load: Load::Traces {
-                per_second: options.traces,
-                exporters: options.traces.div_ceil(10),
-                spans: 5,
-                partitions: options.traces.div_ceil(MAX_PARTITION_RATE),
-            },
-            // The warm-up has to last some minutes, because traces are only packed after they have
-            // not changed for some minutes.
-            warm_up: SECOND * u32::try_from(options.traces_warm_up)?,
-            sample: SECOND * u32::try_from(options.traces_sample)?,
-        },
+        traces("steady-traces", STEADY_TRACES, 10)?,
+        traces("traces", options.traces, 5)?,
     ])
 }
 
