@@ -41,22 +41,16 @@ pub(crate) async fn all(ledger: &mut CostLedger) {
     retention.archive_traces(&Workspace::default(), now).await.unwrap();
     let one = budget([2.0, 0.0, 6.0], [2.0, 0.0, 6.0]);
     ledger
-        .row(
-            "get an archived trace with its spans, with one request to the bucket",
-            one,
-            &bench,
-            [1_u32, 2],
-            async |store, number| {
-                let before = archive.reads();
-                get(store, *number).await;
-                assert_eq!(archive.reads() - before, 1);
-            },
-        )
+        .row("get an archived trace with its spans; bucket: GET", one, &bench, [1_u32, 2], async |store, number| {
+            let before = archive.reads();
+            get(store, *number).await;
+            assert_eq!(archive.reads() - before, 1);
+        })
         .await;
     let ten = budget([2.0, 0.0, 15.0], [2.0, 0.0, 15.0]);
     ledger
         .row(
-            "get ten archived traces of one block with their spans, with one request to the bucket",
+            "get ten archived traces of one block with their spans; bucket: GET",
             ten,
             &bench,
             [(), ()],
