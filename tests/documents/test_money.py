@@ -27,7 +27,7 @@ _AMOUNT = re.compile(r"\$\d[\d,]*(?:\.\d+)?|\b[\w.]+ cents?\b|\b\d[\d,.]* (?:US 
 _SCALE = "on demand in us-east-1: {price: writes} for a million write units, {price: reads} for read units, {gateway and Lambda, 12 ms} for calls by API Gateway"
 _SENTENCES = {
     "README.md": [
-        "Ten people pay about {10: ours} a month, a hundred {100: ours}, a thousand {1000: ours};",
+        "A stack for ten people costs about {10: ours} a month, for a hundred {100: ours}, and for a thousand {1000: ours};",
         "an always-on server is estimated at {10: server}, {100: server} and {1000: server} for the same numbers of people.",
         "Without any request, the stack costs {idle} a month, plus storage and backups.",
     ],
