@@ -167,7 +167,7 @@ async fn check_archive(retention: &Retention, names: &[Workspace]) -> Result<(),
         print_line(&format!("Nothing refers to object {object}."));
     }
     if found.missing.is_empty() {
-        print_line(&format!("All objects that the table refers to exist. {} others exist.", found.orphaned.len()));
+        print_line(&format!("No objects are missing. {} objects are not referenced.", found.orphaned.len()));
         Ok(())
     } else {
         Err(format!("{} objects of the archive are missing", found.missing.len()).into())

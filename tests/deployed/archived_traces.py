@@ -43,7 +43,7 @@ _RELIABLE_SECONDS = 60
 #: is packed.
 _ELAPSED_MS = 240_000
 _LOST = "The spans of trace {} cannot be read, because an object of the archive is missing or damaged."
-_NOTHING_MISSING = "All objects that the table refers to exist. 0 others exist.\n"
+_NOTHING_MISSING = "No objects are missing. 0 objects are not referenced.\n"
 #: Maximum median latency of reading archived traces on a machine with nothing else to do.
 _MAX_SECONDS = 0.15
 #: The measured request that reads the spans of all traces.

@@ -109,7 +109,7 @@ def _finds_orphaned_objects(stack: Stack, aws: Aws, url: str) -> None:
     aws.emulator.s3.put_object(Bucket=bucket, Key=f".archive/{name}", Body=b"x")
     assert _findings(aws, url) == (0, ["No problems found."])
     status, found = _findings(aws, url, "--archive")
-    assert (status, found) == (1, [f"Nothing refers to 1 object of the archive, for example {name}."])
+    assert (status, found) == (1, [f"1 object of the archive is not referenced, for example {name}."])
     aws.emulator.s3.delete_object(Bucket=bucket, Key=f".archive/{name}")
 
 

@@ -64,7 +64,7 @@ async fn diagnose(requests: &AwsRequests, stack: &str, checks_archive: bool) -> 
     let facts = fact_reader::facts(requests, stack, ahead, description).await;
     let mut found = checks::findings(&facts);
     if checks_archive {
-        found.extend(archive_check::findings(&facts.description).await);
+        found.extend(archive_check::findings(&requests.region, &facts.description).await);
     }
     Ok(found)
 }

@@ -27,7 +27,7 @@ pub struct ArchiveDifferences {
     pub missing: BTreeMap<ArchiveObject, Key>,
 }
 
-/// The differences that are left while references are being read.
+/// Candidate differences, narrowed down as references are read.
 struct OpenDifferences {
     /// All objects of the archive.
     listed: BTreeSet<ArchiveObject>,
@@ -69,6 +69,10 @@ impl Retention {
                 self.note_references_of_traces(experiment, &mut open).await?;
                 self.note_references_of_runs(experiment, &mut open).await?;
             }
+        }
+        // A reference that was dropped before it could be read has left a row.
+        for row in all_objects(&self.table).await? {
+            open.unreferenced.remove(&row.object);
         }
         let mut found = ArchiveDifferences::default();
         for object in open.unreferenced {
