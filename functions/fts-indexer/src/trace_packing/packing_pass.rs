@@ -122,7 +122,8 @@ impl Packer<'_> {
             let page = self.table.query_page(&query).await?;
             items.extend(page.items);
             for marks in take_by_place(&mut items, page.next.is_none()) {
-                let marks = self.limit_marks(marks).await?;
+                let (marks, deleted) = self.limit_marks(marks).await?;
+                is_further |= deleted > 0;
                 let Some(mark) = self.quiet(marks, &mut again) else { continue };
                 let owner = gathered.ends.owner(self, &mark.place).await?;
                 let is_same = owner == gathered.owner;
@@ -141,7 +142,16 @@ impl Packer<'_> {
                 gathered.owner = gathered.ends.owner(self, &mark.place).await?;
                 gathered.marks.push(mark);
             }
-            items = self.limit_marks(items).await?;
+            let deleted;
+            (items, deleted) = self.limit_marks(items).await?;
+            is_further |= deleted > 0;
+            if is_further && self.begin.age() > self.thresholds.max_duration {
+                let open = items.first().and_then(|item| TraceKey::of_key(&item.key()?));
+                if let Some(place) = gathered.marks.first().map(|oldest| oldest.place.clone()).or(open) {
+                    again.resume_at(place);
+                    return Ok(again);
+                }
+            }
             match page.next {
                 Some(next) => query = query.starting_at(next),
                 None => break,

@@ -12,7 +12,7 @@ use table::{Condition, Failure, Item, Query, Result, Update, number};
 use trace_blocks::{MAX_TRACE_BYTES, TraceKey, TracePartition, room};
 
 use crate::trace_packing::marks::Mark;
-use crate::trace_packing::{CONCURRENCY, Packer};
+use crate::trace_packing::{CONCURRENCY, MAX_MARKS_PER_BLOCK, Packer};
 
 /// Number of documents that are read in one request.
 const BATCH_SIZE: usize = 100;
@@ -27,7 +27,7 @@ const INDEX_DELAY_MS: i64 = 900_000;
 /// them, because a request relies only on spans that it has written itself.
 const ORPHAN_AGE_MS: i64 = 600_000;
 
-/// Maximum number of marks of a position that a pass keeps in memory. A mark with spans has up to 4 KB.
+/// Maximum number of marks of a place that a pass keeps in memory. A mark with spans has up to 4 KB.
 const MAX_MARKS_PER_PLACE: usize = 4;
 
 /// A document exists, but cannot be read.
@@ -228,25 +228,27 @@ impl Packer<'_> {
         Ok(())
     }
 
-    /// Limits the number of marks of a position that a pass keeps in memory, because each process that
-    /// does not know a trace may write one of several KB. If there are too many, deletes marks with spans
-    /// to which no document refers, except for the latest mark. Returns the marks that are left, or only
-    /// the latest one if it is not quiet, so that the position is not packed in this pass. Takes one
-    /// request, and one per deletion.
-    pub(super) async fn limit_marks(&self, items: Vec<Item>) -> Result<Vec<Item>> {
+    /// Caps the marks of a place that a pass holds in memory. Every process that has not cached a trace
+    /// may write a mark of up to 4 KB. If there are too many, and all of them are quiet, deletes those with
+    /// spans, except for the latest one and the one that the document refers to. Returns the marks that
+    /// are left, or only the latest one if it is not quiet, so that the place is not packed in this
+    /// pass. Also returns the number of deleted marks. Takes one request, and one per deletion.
+    pub(super) async fn limit_marks(&self, items: Vec<Item>) -> Result<(Vec<Item>, usize)> {
         if items.len() <= MAX_MARKS_PER_PLACE {
-            return Ok(items);
+            return Ok((items, 0));
         }
         let latest = items.iter().max_by_key(|item| item.get(MARKED_AT)).cloned();
-        let Some(mark) = Mark::of(items).filter(|mark| self.is_quiet(mark)) else {
-            return Ok(latest.into_iter().collect());
-        };
+        let latest_only = || (latest.iter().cloned().collect(), 0);
+        let Some(mark) = Mark::of(items).filter(|mark| self.is_quiet(mark)) else { return Ok(latest_only()) };
         let documents = self.read_documents(std::slice::from_ref(&mark)).await?;
-        let Ok(used) = self.used_spans(&mark, &documents) else { return Ok(latest.into_iter().collect()) };
+        let Ok(used) = self.used_spans(&mark, &documents) else { return Ok(latest_only()) };
         let is_unused = |item: &&Item| Some(*item) != used && Some(*item) != latest.as_ref();
         let unused: Vec<_> = mark.with_spans().filter(is_unused).cloned().collect();
-        self.delete_marks(&unused).await?;
-        Ok(mark.items.iter().filter(|item| !unused.contains(item)).cloned().collect())
+        for unused in unused.chunks(MAX_MARKS_PER_BLOCK) {
+            self.delete_marks(unused).await?;
+            runtime::clock::sleep(self.thresholds.pause).await;
+        }
+        Ok((mark.items.iter().filter(|item| !unused.contains(item)).cloned().collect(), unused.len()))
     }
 
     /// Returns the mark with spans to which the document of its trace refers, if there is one. Returns an
