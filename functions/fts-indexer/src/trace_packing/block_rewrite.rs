@@ -3,9 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use entities::{StoredTrace, failed};
-use key_schema::{Key, WideDigest};
+use key_schema::WideDigest;
 use table::{Failure, Result};
-use trace_blocks::{Block, PackedTrace, SpanGroup, SpansToPack, TraceKey, TraceToPack, read_spans_to_pack, room};
+use trace_blocks::{
+    Block, PackedTrace, SpanGroup, SpansToPack, StoredSpans, TraceKey, TraceToPack, read_spans_to_pack, room,
+};
 
 use crate::trace_packing::block_writer::BlockContent;
 use crate::trace_packing::marks::Mark;
@@ -19,8 +21,8 @@ struct BlockEntry {
     packed_bytes: usize,
     /// The trace's spans, if it is known where they are.
     spans: Option<SpansToPack>,
-    /// Keys of the items with spans that are stored with the trace and that are packed now.
-    keys: Vec<Key>,
+    /// The items with spans that are stored with the trace and that are packed now.
+    stored: Vec<StoredSpans>,
     /// Whether the trace was changed since it was packed.
     is_changed: bool,
     /// Whether the old block may lack some of the trace's spans.
@@ -30,7 +32,7 @@ struct BlockEntry {
 impl BlockEntry {
     fn unchanged(trace: StoredTrace) -> Result<Self> {
         let packed_bytes = room(&trace).map_err(failed)?;
-        Ok(Self { trace, packed_bytes, spans: None, keys: Vec::new(), is_changed: false, has_new_spans: false })
+        Ok(Self { trace, packed_bytes, spans: None, stored: Vec::new(), is_changed: false, has_new_spans: false })
     }
 
     /// `packed` is the document in the block, if it is the current one.
@@ -38,8 +40,8 @@ impl BlockEntry {
         let LiveTrace { trace, packed_bytes, .. } = live;
         let trace = packed.unwrap_or(trace);
         let has_new_spans = new_spans.is_some();
-        let (spans, keys) = new_spans.map_or((None, Vec::new()), |read| (Some(read.spans), read.keys));
-        Self { trace, packed_bytes, spans, keys, is_changed: true, has_new_spans }
+        let (spans, stored) = new_spans.map_or((None, Vec::new()), |read| (Some(read.spans), read.stored));
+        Self { trace, packed_bytes, spans, stored, is_changed: true, has_new_spans }
     }
 }
 
@@ -121,9 +123,9 @@ impl Packer<'_> {
             let (end, replaces) =
                 if pieces.is_empty() { (block.end().clone(), Some(block.edits())) } else { (oldest.clone(), None) };
             let mut traces = Vec::new();
-            for (_, BlockEntry { trace, spans, keys, is_changed, .. }) in entries {
+            for (_, BlockEntry { trace, spans, stored, is_changed, .. }) in entries {
                 if is_changed {
-                    packed.push(PackedTrace { document: trace.clone(), spans: keys });
+                    packed.push(PackedTrace { document: trace.clone(), spans: stored });
                 }
                 let spans = spans.or_else(|| read.next().flatten().map(|read| read.spans));
                 let spans = spans.unwrap_or(SpansToPack::Elsewhere);

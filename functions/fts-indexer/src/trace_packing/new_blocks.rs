@@ -77,9 +77,9 @@ impl Packer<'_> {
         let spans = self.spans(live.iter().map(LiveTrace::with_marked_spans).collect()).await?;
         let (mut marks, mut traces, mut packed) = (Vec::new(), Vec::new(), Vec::new());
         for (LiveTrace { mark, trace, .. }, read) in live.into_iter().zip(spans) {
-            let Some(ReadSpans { spans, keys }) = read else { continue };
+            let Some(ReadSpans { spans, stored }) = read else { continue };
             marks.push(mark);
-            packed.push(PackedTrace { document: trace.clone(), spans: keys });
+            packed.push(PackedTrace { document: trace.clone(), spans: stored });
             traces.push(TraceToPack { trace, spans });
         }
         if traces.is_empty() {

@@ -4,24 +4,25 @@ use std::collections::HashSet;
 
 use entities::StoredTrace;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::Key;
 use mlflow_api::TraceId;
 use table::{Failure, Item, Result};
-use trace_blocks::{MAX_BLOCK_BYTES, SpansToPack, has_own_spans, read_few_spans, restore_spans, store_spans_of_mark};
+use trace_blocks::{
+    MAX_BLOCK_BYTES, SpansToPack, StoredSpans, copy_spans_of_mark, has_own_spans, read_few_spans, restore_spans,
+};
 
 use crate::trace_packing::{CONCURRENCY, Packer};
 
 /// The spans of a trace to be packed.
 pub(super) struct ReadSpans {
     pub(super) spans: SpansToPack,
-    /// Keys of the items that are stored with the trace and whose spans are packed.
-    pub(super) keys: Vec<Key>,
+    /// The items that are stored with the trace and whose spans are packed.
+    pub(super) stored: Vec<StoredSpans>,
 }
 
 impl ReadSpans {
     /// The spans stay where they are stored with the trace.
     fn elsewhere() -> Self {
-        Self { spans: SpansToPack::Elsewhere, keys: Vec::new() }
+        Self { spans: SpansToPack::Elsewhere, stored: Vec::new() }
     }
 }
 
@@ -38,9 +39,9 @@ impl Packer<'_> {
             match read_few_spans(table, archive, &trace, mark, MAX_BLOCK_BYTES).await {
                 // Spans are packed as soon as they are read, because the unpacked spans of all
                 // traces of a block could take hundreds of MB.
-                Ok(Some((spans, keys))) => match SpansToPack::of(trace.id(), &spans) {
+                Ok(Some((spans, stored))) => match SpansToPack::of(trace.id(), &spans) {
                     SpansToPack::Elsewhere => self.keep_elsewhere(&trace, mark).await,
-                    spans => Ok(ReadSpans { spans, keys }),
+                    spans => Ok(ReadSpans { spans, stored }),
                 },
                 Ok(None) => self.keep_elsewhere(&trace, mark).await,
                 // A trace that has no spans in a block is packed without its spans, and requests
@@ -66,7 +67,7 @@ impl Packer<'_> {
             restore_spans(self.table, self.archive, trace).await.map_err(entities::failed)?;
         }
         if let Some(mark) = mark {
-            store_spans_of_mark(self.table, mark).await?;
+            copy_spans_of_mark(self.table, trace, mark).await?;
         }
         Ok(ReadSpans::elsewhere())
     }

@@ -6,7 +6,7 @@
 //!
 //! The trace's mark, which is its entry in the time order, remains. If the mark has spans, a mark without
 //! spans is written before the transaction, and the mark with spans is deleted after it, by the packer if
-//! it is not quiet yet. Readers who find the trace in a block see from the mark that it has been deleted. The packer later removes the mark and the
+//! it is not quiet yet. Readers that find the trace in a block see from the mark that it has been deleted. The packer later removes the mark and the
 //! block's copy of the trace. Spans that arrive in the meantime are ignored.
 
 use access::Granted;

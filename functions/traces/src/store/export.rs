@@ -1,7 +1,7 @@
 //! Storage of spans from `POST /v1/traces`.
 //!
 //! The spans are written first, in one batch with the marks of those traces that are new or whose
-//! marks are more than a minute old. Small spans of a trace that this process does not know are
+//! marks are more than a minute old. Small spans of a trace that this process has not cached are
 //! written in the trace's mark ([`marked_spans`](super::marked_spans)). Then each trace's document is
 //! written. If a document turns out to differ from the version that this process has cached, the
 //! trace's mark is written at that point. If the request is interrupted anywhere, repeating it

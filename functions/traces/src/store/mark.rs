@@ -1,13 +1,13 @@
 //! Marks, which store the time order of an experiment's traces.
 //!
 //! A trace's mark is written before the trace is created, moved to another time, or changed, and
-//! before it gets spans. Readers skip a mark if no trace exists at the mark's time. Therefore every
+//! before or together with its spans. Readers skip a mark if no trace exists at the mark's time. Therefore every
 //! trace is found in its current state, no matter where a request was interrupted.
 //!
-//! Only the packer and the permanent removal of traces delete marks, at least three minutes after
-//! they were written. A deletion and an archival of a trace delete its mark with spans, also after three
-//! minutes, and leave a mark without spans. That is longer than a writer relies on a mark ([`MAX_RELIABLE_MARK_AGE`]),
-//! and longer than a request lasts. If a whole experiment is removed, its marks are deleted
+//! A mark is deleted three minutes after it was written at the earliest. That is longer than a writer
+//! relies on a mark ([`MAX_RELIABLE_MARK_AGE`]), and longer than a request lasts. Only the packer and the
+//! permanent removal of traces delete marks. A deletion and an archival of a trace also delete its mark
+//! with spans, and leave a mark without spans. If a whole experiment is removed, its marks are deleted
 //! immediately, because a deleted experiment accepts no traces.
 
 use entities::attributes::{BYTES, MARKED_AT, SHARDS, TO_PACK, TRACE_EXISTS};

@@ -9,7 +9,7 @@ use fts_indexer::{Indexer, PackingThresholds, StreamBatch};
 use key_schema::rows;
 use runtime::clock::now_ms;
 use serde_json::{Value, json};
-use table::{Item, number};
+use table::{Item, Table, number};
 use test_site::key_of;
 use trace_blocks::{TracePartition, is_mark};
 
@@ -18,20 +18,23 @@ use crate::server::{ALL, Server, Site, id, info, span};
 
 /// Lets time pass, and packs all traces.
 async fn pack(site: &Site) {
-    let sizes = PackingThresholds {
-        min_new_marks: 1,
-        min_changed_marks: 1,
-        pause: Duration::ZERO,
-        ..PackingThresholds::default()
-    };
-    pack_by(site, sizes).await;
+    pack_by(site, for_few_traces()).await;
+}
+
+fn for_few_traces() -> PackingThresholds {
+    PackingThresholds { min_new_marks: 1, min_changed_marks: 1, pause: Duration::ZERO, ..PackingThresholds::default() }
 }
 
 async fn pack_by(site: &Site, sizes: PackingThresholds) {
+    pack_with(site, &site.table, sizes).await;
+}
+
+/// Packs all traces with requests to `table`.
+async fn pack_with(site: &Site, table: &Table, sizes: PackingThresholds) {
     runtime::clock::sleep(Duration::from_mins(20)).await;
     let keys: Vec<_> = site.items().await.iter().map(key_of).collect();
     let partitions: BTreeSet<_> = keys.iter().filter(|key| is_mark(key)).filter_map(TracePartition::of_key).collect();
-    let indexer = Indexer::new(site.table.clone()).with_clock(now_ms).with_packing_thresholds(sizes);
+    let indexer = Indexer::new(table.clone()).with_clock(now_ms).with_packing_thresholds(sizes);
     let record = |partition: &TracePartition| {
         let key = partition.packing_key();
         json!({ "eventName": "MODIFY", "dynamodb": {
@@ -229,6 +232,52 @@ fn a_late_copy_of_spans_does_not_replace_a_later_version() {
                 }
             }
             assert!(pauses > 2, "{pauses}");
+        }
+    });
+}
+
+/// While a trace is packed, its start time changes, or it is deleted and exported again.
+#[test]
+fn a_trace_that_changes_while_it_is_packed_keeps_its_spans() {
+    timed(async {
+        let mut started = info(1, "0");
+        started["request_time"] = "2023-11-15T22:13:20.000Z".into();
+        let mut span = span(1, 1, None, 0, 50);
+        for (is_large, is_deleted) in [(false, false), (false, true), (true, false), (true, true)] {
+            if is_large {
+                span["attributes"] = json!([{ "key": "noise", "value": { "stringValue": noise(1, 500) } }]);
+            }
+            let site = Site::new().await;
+            site.server.export(std::slice::from_ref(&span)).await.ok();
+            let mut pauses = 0;
+            for operation in ["PutItem", "DeleteItem", "BatchWriteItem"] {
+                for nth in 1.. {
+                    let copy = site.copy().await;
+                    let mut gate = copy.faults.pause_before(operation, nth);
+                    let change = async {
+                        gate.reached().await;
+                        let other = copy.other().await;
+                        if is_deleted {
+                            delete(&other).await;
+                            copy.other().await.export(std::slice::from_ref(&span)).await.ok();
+                        } else {
+                            other.start(&started).await.ok();
+                        }
+                        gate.open();
+                        std::future::pending::<()>().await;
+                    };
+                    let faulty = copy.faulty();
+                    tokio::select! { () = pack_with(&copy, &faulty, for_few_traces()) => {}, () = change => {} }
+                    if copy.faults.calls(operation) < nth {
+                        break;
+                    }
+                    check(&copy, &["step 1"]).await;
+                    pack(&copy).await;
+                    check(&copy, &["step 1"]).await;
+                    pauses += 1;
+                }
+            }
+            assert!(pauses > 5, "{pauses}");
         }
     });
 }

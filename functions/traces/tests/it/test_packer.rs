@@ -10,8 +10,8 @@ use mlflow_api::TraceId;
 use table::{Item, Update, number};
 use test_site::{TestEnvironment, key_of};
 use trace_blocks::{
-    LargeTraceTurn, SpansToPack, TraceKey, TracePartition, TraceToPack, pack, read_trace_spans, read_traces,
-    store_spans_of_mark,
+    LargeTraceTurn, SpansToPack, TraceKey, TracePartition, TraceToPack, copy_spans_of_mark, pack, read_trace_spans,
+    read_traces,
 };
 
 /// Packs the traces for which `is_wanted` returns `true` into blocks of `of_block` traces. The
@@ -58,7 +58,7 @@ async fn store_marked_spans(site: &TestEnvironment) {
         let item = site.table.get(&rows::Trace::key(&row.trace)).await.unwrap();
         let trace = item.and_then(|item| StoredTrace::of(item).ok());
         if let Some(trace) = trace.filter(|trace| trace.in_mark() == Some(row.export)) {
-            store_spans_of_mark(&site.table, &mark).await.unwrap();
+            copy_spans_of_mark(&site.table, &trace, &mark).await.unwrap();
             let update = Update::new(rows::Trace::key(&row.trace)).remove(IN_MARK).add(EDITS, number(1));
             site.table.apply(&update).await.unwrap();
             let plain = Item::new(TracePartition::of(&trace).mark_key(&TraceKey::of(&trace)));

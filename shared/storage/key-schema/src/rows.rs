@@ -265,7 +265,7 @@ rows! {
     /// were sent to another experiment than the trace's do not belong to the trace. They are in a
     /// partition of that experiment.
     TraceSpans = "SPANS#" <experiment: ExperimentId> "#" <trace: TraceId> / "T#SPANS#" <export: WideDigest> "#" <part: Ordinal> {
-        ARRIVED: Number required "when it arrived, in ms: if a span is in two exports, the later one wins",
+        ARRIVED: Number required "when it arrived, in ms: if a span is in two exports, the later one wins; negative for copies of spans in a mark or a block, which sort before everything else",
         PARTS: Count required "number of parts of the export",
         ADDS_ONLY: Number "set if the sender may not change traces: a span of any other export takes precedence, and of two such exports the earlier one",
         CONTENT: Bytes required "the spans, packed"

@@ -44,12 +44,12 @@ pub use block_reader::{read_block_spans, read_blocks, read_spans_to_pack};
 pub use columns::TraceColumns;
 pub use groups::SpanGroup;
 pub use marked_spans::{
-    drop_marked_spans, in_mark_key, mark_with_spans, restore_marked_spans, spans_of_mark, store_spans_of_mark,
+    copy_spans_of_mark, drop_marked_spans, in_mark_key, mark_with_spans, restore_marked_spans, spans_of_mark,
 };
 pub use partition_lock::{LOCK_DURATION_MS, PartitionLock};
 pub use protocol_times::{LOCK_USE_DURATION, MAX_RELIABLE_MARK_AGE, PACKING_DELAY, QUIET_MARK_AGE, SETTLED_SPAN_AGE};
 pub use release::{PackedTrace, release_block, release_traces, restore_spans};
-pub use span_items::span_items;
+pub use span_items::{StoredSpans, span_items};
 pub use trace_file::{TraceFile, is_in_file, read_archived_spans, trace_tag};
 pub use trace_key::{TraceKey, TracePartition, day_of, is_mark};
 pub use trace_reader::{ReadTrace, read_documents, read_trace_item, read_traces, read_with_blocks, resolve_item};

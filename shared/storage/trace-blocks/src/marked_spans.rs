@@ -2,14 +2,14 @@
 //! costs less than a separate item. The attribute `in_mark` of the trace's document refers to this
 //! mark (`docs/adr/0093-spans-in-marks.md`).
 
-use entities::StoredTrace;
 use entities::attributes::{ARRIVED, CONTENT, MARKED_AT, PARTS};
+use entities::{StoredTrace, failed};
 use key_schema::definition::{PK, SK};
 use key_schema::{Key, Ordinal, WideDigest, rows};
 use table::{Condition, Failure, Item, Result, Table, bytes, number};
 
 use crate::protocol_times::QUIET_MARK_AGE;
-use crate::span_items::{OF_MARK, store_copies};
+use crate::span_items::{CopySource, copy_items};
 use crate::trace_key::{TraceKey, TracePartition};
 
 /// Returns the digest of the export whose spans an item has, and the item of a mark with these spans.
@@ -48,13 +48,14 @@ pub fn spans_of_mark(mark: &Item) -> Option<Item> {
     Some(item)
 }
 
-/// Stores the spans of a mark under their trace's key ([`store_copies`]). Takes one request.
+/// Copies the spans of a mark to an item under the key of a trace, given its document. Takes one request.
 ///
 /// # Errors
 /// Returns failures of the table.
-pub async fn store_spans_of_mark(table: &Table, mark: &Item) -> Result<()> {
-    let Some(spans) = spans_of_mark(mark) else { return Ok(()) };
-    store_copies(table, vec![spans.with(ARRIVED, number(OF_MARK))]).await
+pub async fn copy_spans_of_mark(table: &Table, document: &StoredTrace, mark: &Item) -> Result<()> {
+    let Some(content) = mark.bytes(CONTENT) else { return Ok(()) };
+    let items = copy_items(document, CopySource::Mark, vec![content.to_vec()]).map_err(failed)?;
+    table.write_many(items, &[]).await
 }
 
 /// Copies the spans in a trace's mark to an item under the trace's key. Call this before the trace's
@@ -66,7 +67,7 @@ pub async fn store_spans_of_mark(table: &Table, mark: &Item) -> Result<()> {
 pub async fn restore_marked_spans(table: &Table, trace: &StoredTrace) -> Result<()> {
     let Some(key) = in_mark_key(trace) else { return Ok(()) };
     match table.get(&key).await? {
-        Some(mark) => store_spans_of_mark(table, &mark).await,
+        Some(mark) => copy_spans_of_mark(table, trace, &mark).await,
         // The trace was packed or deleted since it was read, so the write of its document will fail.
         None => Ok(()),
     }

@@ -11,13 +11,13 @@ use artifact_store::Archive;
 use entities::attributes::{EDITS, RELEASED};
 use entities::{StoredTrace, TracePointer, TraceRow};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::{Key, rows};
+use key_schema::rows;
 use mlflow_api::{Error, Result, TraceId};
-use table::{Condition, Failure, Item, Query, Table, Update, number};
+use table::{Condition, Failure, Query, Table, Update, number};
 
 use crate::block::Block;
 use crate::block_reader::read_packed_spans;
-use crate::span_items::{OF_BLOCK, span_items, store_copies};
+use crate::span_items::{CopySource, StoredSpans, copy_items, packed_parts};
 use crate::trace_key::{TraceKey, TracePartition};
 use crate::trace_reader::MAX_ATTEMPTS;
 
@@ -29,14 +29,14 @@ const CONCURRENCY: usize = 16;
 pub struct PackedTrace {
     /// The document in the block.
     pub document: StoredTrace,
-    /// Keys of the items with the spans that are stored with the trace and that the block contains.
-    pub spans: Vec<Key>,
+    /// The items with spans that are stored with the trace and that the block contains.
+    pub spans: Vec<StoredSpans>,
 }
 
 /// Replaces the documents of traces by pointers, and deletes the spans that are stored with them.
 /// Traces that have changed since they were packed are left as they are. The caller holds the lock
 /// of the partition. Returns the traces that were released. Takes one request per trace, and one per
-/// 25 items of spans. Costs one write unit per KB of each document and of each item of spans.
+/// item of spans. Costs one write unit per KB of each document and of each item of spans.
 ///
 /// # Errors
 /// Returns failures of the table. The call can then be repeated.
@@ -47,8 +47,10 @@ pub async fn release_traces(table: &Table, traces: Vec<PackedTrace>) -> table::R
     });
     let released: Vec<_> =
         stream::iter(pointers.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY).try_collect().await?;
-    let (released, spans): (HashSet<TraceId>, Vec<Vec<Key>>) = released.into_iter().flatten().unzip();
-    table.write_many(Vec::new(), &spans.concat()).await?;
+    let (released, spans): (HashSet<TraceId>, Vec<Vec<StoredSpans>>) = released.into_iter().flatten().unzip();
+    let spans = spans.concat();
+    let deletions = spans.iter().map(|spans| spans.delete(table));
+    stream::iter(deletions.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY).try_collect::<Vec<()>>().await?;
     Ok(released)
 }
 
@@ -92,7 +94,7 @@ pub async fn release_block(table: &Table, block: &Block) -> Result<()> {
         groups.zip(&mut places).map(|(has_spans, trace)| (&trace.place.trace, has_spans)).collect();
     let reads = block.traces()?.into_iter().map(|document| async {
         let is_here = has_spans.get(document.id()).copied().unwrap_or_default();
-        let spans = if is_here { keys_of_spans(table, &document).await? } else { Vec::new() };
+        let spans = if is_here { stored_spans(table, &document).await? } else { Vec::new() };
         Ok::<_, Failure>(PackedTrace { document, spans })
     });
     let mut traces: Vec<_> =
@@ -119,12 +121,12 @@ async fn marks_within(table: &Table, block: &Block) -> Result<HashSet<TraceKey>>
     Ok(marks.iter().filter_map(|mark| TraceKey::of_key(&mark.key()?)).collect())
 }
 
-async fn keys_of_spans(table: &Table, trace: &StoredTrace) -> table::Result<Vec<Key>> {
+async fn stored_spans(table: &Table, trace: &StoredTrace) -> table::Result<Vec<StoredSpans>> {
     let spans = rows::TraceSpans::all(&trace.experiment(), trace.id());
-    Ok(table.query(Query::of(spans).for_removal()).await?.iter().filter_map(Item::key).collect())
+    Ok(table.query(Query::of(spans).for_removal()).await?.iter().filter_map(StoredSpans::of).collect())
 }
 
-/// Stores the spans that a block contains with the trace itself again, before the trace leaves the
+/// Copies the spans that a block contains to items under the trace's key, before the trace leaves the
 /// block's range because its start time changes. Takes three requests.
 ///
 /// # Errors
@@ -136,8 +138,8 @@ pub async fn restore_spans(table: &Table, archive: &Archive, trace: &StoredTrace
         if spans.is_empty() {
             return Ok(());
         }
-        let items = span_items(trace.experiment(), trace.id(), &spans, false, OF_BLOCK)?;
-        return Ok(store_copies(table, items).await?);
+        let items = copy_items(trace, CopySource::Block, packed_parts(&spans))?;
+        return Ok(table.write_many(items, &[]).await?);
     }
     // The trace was changed or deleted in the meantime, so the write of its document will fail.
     Err(Error::unavailable("the trace is being packed"))

@@ -3,8 +3,9 @@
 //! experiment to which the spans were sent, so an export that names a trace of another experiment
 //! cannot affect that trace's spans.
 
+use entities::StoredTrace;
 use entities::attributes::{ADDS_ONLY, ARRIVED, CONTENT, PARTS};
-use key_schema::{Ordinal, WideDigest, rows};
+use key_schema::{Key, Ordinal, WideDigest, rows};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use spans::Span;
 use table::{Condition, Failure, Item, Table, bytes, number};
@@ -12,32 +13,61 @@ use table::{Condition, Failure, Item, Table, bytes, number};
 /// Maximum size in bytes of one part. An item may have 400 KB, including its key and names.
 const MAX_PART_BYTES: usize = 380 << 10;
 
-/// Arrival time of spans that are copied from a mark to an item under their trace's key. Such a copy may be
-/// written late, when a block contains a later version of a span. Therefore it arrived before all other
-/// spans.
-pub(crate) const OF_MARK: i64 = -1;
-/// Arrival time of spans that are copied from a block to an item under their trace's key. If the copy is
-/// written late, the block may contain a later version of a span.
-pub(crate) const OF_BLOCK: i64 = 0;
-/// Arrival time of the spans in a block.
-pub(crate) const IN_BLOCK: i64 = 1;
-
-/// Stores copies of spans under their trace's key. If an item exists, because the same spans were
-/// exported again, it stays, because it may have arrived later. Takes one request per item.
-///
-/// # Errors
-/// Returns failures of the table.
-pub(crate) async fn store_copies(table: &Table, items: Vec<Item>) -> table::Result<()> {
-    for item in items {
-        match table.put(item, &Condition::item_missing()).await {
-            Ok(()) | Err(Failure::Refused { .. }) => {}
-            Err(failure) => return Err(failure),
-        }
-    }
-    Ok(())
+/// An item with spans that is stored with a trace.
+#[derive(Clone, Debug)]
+pub struct StoredSpans {
+    key: Key,
+    /// Its `ARRIVED`, which differs if the same spans are exported again.
+    arrived: i64,
 }
 
-/// Returns the items of one export of a trace's spans that arrived at a time in ms. If `adds_only`
+impl StoredSpans {
+    pub(crate) fn of(item: &Item) -> Option<Self> {
+        Some(Self { key: item.key()?, arrived: item.get(ARRIVED)? })
+    }
+
+    /// Deletes the item, unless it has been written again. The trace may have been deleted, and the same
+    /// spans exported once more.
+    pub(crate) async fn delete(&self, table: &Table) -> table::Result<()> {
+        match table.delete(&self.key, &Condition::Equals(ARRIVED.into(), number(self.arrived))).await {
+            Ok(()) | Err(Failure::Refused { .. }) => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+/// `ARRIVED` of the spans in a block. Copies sort before it, and exports after it.
+pub(crate) const BLOCK_ARRIVAL: i64 = 0;
+
+/// What spans are copied from to items under their trace's key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum CopySource {
+    /// The mark with spans that the document refers to.
+    Mark,
+    /// The block that contains the trace.
+    Block,
+}
+
+/// Returns the items with copies of spans, given the trace's document and the compressed spans.
+///
+/// A suspended request may write its copies late, after later versions of the spans were exported and
+/// packed. Therefore copies never replace spans of a block or of an export, nor copies that were made from
+/// a later document. Their keys depend on the document's number of edits, so that a packer that has
+/// read earlier items does not delete them.
+///
+/// # Errors
+/// Returns an internal error if there are more parts than can be counted.
+pub(crate) fn copy_items(document: &StoredTrace, source: CopySource, parts: Vec<Vec<u8>>) -> Result<Vec<Item>> {
+    // `EDITS` is less than 2^57, so the ranges do not overlap.
+    let (name, first): (&[u8], _) = match source {
+        CopySource::Mark => (b"copy of a mark", i64::MIN / 2),
+        CopySource::Block => (b"copy of a block", i64::MIN / 4),
+    };
+    let digest = WideDigest::of_bytes(&[name, &document.edits().to_be_bytes(), &parts.concat()].concat());
+    items_of(document.experiment(), document.id(), digest, first.saturating_add(document.edits()), parts)
+}
+
+/// Returns the items of one export/// Returns the items of one export of a trace's spans that arrived at a time in ms. If `adds_only`
 /// is set, because the sender may only add to traces, spans of other exports take precedence over
 /// the spans with equal IDs in this export.
 ///
@@ -50,19 +80,34 @@ pub fn span_items(
     adds_only: bool,
     arrived: i64,
 ) -> Result<Vec<Item>> {
-    let packed = spans::pack(spans, MAX_PART_BYTES);
+    let parts = packed_parts(spans);
     // The digest covers the packed bytes. If another version packs the spans differently, the
     // result is therefore a separate export. The prefix ensures that the keys of exports that only
     // add never collide with those of other exports.
     let prefix: &[u8] = if adds_only { b"adds only" } else { b"" };
-    let digest = WideDigest::of_bytes(&[prefix, &packed.parts.concat()].concat());
-    let parts = u32::try_from(packed.parts.len()).map_err(Error::internal)?;
+    let digest = WideDigest::of_bytes(&[prefix, &parts.concat()].concat());
+    let items = items_of(experiment, trace, digest, arrived, parts)?.into_iter();
+    Ok(items.map(|item| if adds_only { item.with(ADDS_ONLY, number(1)) } else { item }).collect())
+}
+
+fn items_of(
+    experiment: ExperimentId,
+    trace: &TraceId,
+    digest: WideDigest,
+    arrived: i64,
+    parts: Vec<Vec<u8>>,
+) -> Result<Vec<Item>> {
+    let count = u32::try_from(parts.len()).map_err(Error::internal)?;
     let item = |(part, content): (u32, Vec<u8>)| {
-        let item = Item::new(rows::TraceSpans::key(&experiment, trace, &digest, &Ordinal(part)))
+        Item::new(rows::TraceSpans::key(&experiment, trace, &digest, &Ordinal(part)))
             .with(ARRIVED, number(arrived))
-            .with(PARTS, number(parts))
-            .with(CONTENT, bytes(content));
-        if adds_only { item.with(ADDS_ONLY, number(1)) } else { item }
+            .with(PARTS, number(count))
+            .with(CONTENT, bytes(content))
     };
-    Ok((0..).zip(packed.parts).map(item).collect())
+    Ok((0..).zip(parts).map(item).collect())
+}
+
+/// Returns the compressed spans of an export, in parts that fit into an item.
+pub(crate) fn packed_parts(spans: &[Span]) -> Vec<Vec<u8>> {
+    spans::pack(spans, MAX_PART_BYTES).parts
 }

@@ -10,7 +10,7 @@ use artifact_store::Archive;
 use entities::attributes::{ADDS_ONLY, ARRIVED, CONTENT, PARTS};
 use entities::{StoredTrace, TraceItem, TraceRow, now_ms, read_trace_rows, unreadable};
 use futures::future::{Either, select, try_join};
-use key_schema::{Key, Segment, rows};
+use key_schema::{Segment, rows};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, TraceId};
 use spans::Span;
 use table::{Failure, Item, Query, Table};
@@ -20,7 +20,7 @@ use crate::block::failed;
 use crate::block_reader::read_packed_spans;
 use crate::marked_spans::{in_mark_key, spans_of_mark};
 use crate::protocol_times::{MAX_RELIABLE_MARK_AGE, QUIET_MARK_AGE};
-use crate::span_items::IN_BLOCK;
+use crate::span_items::{BLOCK_ARRIVAL, StoredSpans};
 use crate::trace_key::{TraceKey, TracePartition};
 use crate::trace_reader::{MAX_ATTEMPTS, ReadTrace, read_trace_item};
 
@@ -221,7 +221,7 @@ pub async fn has_own_spans(table: &Table, experiment: ExperimentId, trace: &Trac
 
 /// Reads the spans of a trace if those that are stored with the trace have at most `most` bytes
 /// packed, and at most one and a half times as many unpacked. Otherwise returns `None`. Also returns
-/// the keys of the items that are stored with the trace. `mark` is the mark with spans that the
+/// the items that are stored with the trace. `mark` is the mark with spans that the
 /// document refers to, if it refers to one.
 ///
 /// # Errors
@@ -232,18 +232,18 @@ pub async fn read_few_spans(
     trace: &StoredTrace,
     mark: Option<&Item>,
     most: usize,
-) -> table::Result<Option<(Vec<Span>, Vec<Key>)>> {
+) -> table::Result<Option<(Vec<Span>, Vec<StoredSpans>)>> {
     let mut items = SpanItems::under_key_of(trace);
     items.add_mark(mark)?;
     if !items.read_on(table, most).await? {
         return Ok(None);
     }
-    let keys = items.read.iter().filter_map(Item::key).collect();
+    let stored = items.read.iter().filter_map(StoredSpans::of).collect();
     let packed = read_spans_in_block(table, archive, trace).await?;
     let packed = packed.ok_or_else(|| Failure::Unavailable("a packed trace is not in its block".to_owned()))?;
     // If spans were sent several times, each copy counts towards the size.
     let (spans, _) = unpacked(items, packed, most.saturating_add(most / 2)).await?;
-    Ok(spans.ok().map(|spans| (spans, keys)))
+    Ok(spans.ok().map(|spans| (spans, stored)))
 }
 
 /// The items with a trace's spans that have been read so far.
@@ -356,8 +356,7 @@ fn read(items: &[Item], packed: Vec<Span>, most: usize) -> Result<std::result::R
         let place = if adds_only { (false, arrived.saturating_neg()) } else { (true, arrived) };
         whole.push((place, digest, unpacked));
     }
-    // The spans in the block arrived before those that are stored with the trace, except for copies.
-    whole.push(((true, IN_BLOCK), String::new(), packed));
+    whole.push(((true, BLOCK_ARRIVAL), String::new(), packed));
     whole.sort_by(|(one, a, _), (other, b, _)| (one, a).cmp(&(other, b)));
     Ok(Ok(spans::join(whole.into_iter().map(|(_, _, spans)| spans))))
 }
@@ -389,6 +388,44 @@ mod tests {
     use runtime::clock::{SimulatedClock, sleep};
 
     use super::*;
+    use crate::span_items::{CopySource, copy_items, packed_parts, span_items};
+
+    #[test]
+    fn copies_of_later_documents_take_precedence() {
+        let document = |edits: i64| {
+            let item = Item::new(rows::Trace::key(&TraceId::new(1)))
+                .with("experiment", table::text(ExperimentId::DEFAULT.to_string()))
+                .with("start_time", table::number(5))
+                .with("edits", table::number(edits));
+            StoredTrace::of(item).unwrap()
+        };
+        for number in 0..20 {
+            let version = |name: &str| {
+                let (trace_id, span_id) = (vec![1; 16], vec![2; 8]);
+                vec![Span { name: format!("{name} {number}"), trace_id, span_id, ..Span::default() }]
+            };
+            let copy =
+                |source, edits, name| copy_items(&document(edits), source, packed_parts(&version(name))).unwrap();
+            let export = span_items(ExperimentId::DEFAULT, &TraceId::new(1), &version("export"), false, 1).unwrap();
+            let all = [
+                copy(CopySource::Mark, 9, "mark"),
+                copy(CopySource::Block, 1, "old copy"),
+                copy(CopySource::Block, 2, "copy"),
+                export,
+            ]
+            .concat();
+            let read = |items: &[Item], packed: Vec<Span>| {
+                let spans = read(items, packed, MAX_UNPACKED_BYTES).unwrap().unwrap();
+                assert_eq!(spans.len(), 1);
+                spans[0].name.clone()
+            };
+            for (items, expected) in [(4, "export"), (3, "copy"), (2, "old copy"), (1, "mark")] {
+                assert_eq!(read(&all[..items], Vec::new()), format!("{expected} {number}"));
+                let expected = if items == 4 { "export" } else { "block" };
+                assert_eq!(read(&all[..items], version("block")), format!("{expected} {number}"));
+            }
+        }
+    }
 
     /// Waits until it may read a large trace, and then holds the trace in memory for `seconds`.
     async fn hold(turn: &LargeTraceTurn, seconds: u64) -> Result<()> {
