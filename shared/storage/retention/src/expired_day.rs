@@ -13,7 +13,8 @@ use std::collections::HashSet;
 use entities::archived_objects::drop_later;
 use entities::attributes::{ARRIVED, EDITS, MARKED_AT};
 use entities::{
-    MAX_REVIEWS_IN_TRANSACTION, StoredTrace, issue_count_writes, now_ms, remove_late_reviews, reviews_of_traces,
+    MAX_REVIEWS_IN_TRANSACTION, StoredTrace, TraceRow, issue_count_writes, now_ms, remove_late_reviews,
+    reviews_of_traces,
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Key, WideDigest, rows};
@@ -265,11 +266,16 @@ impl PartitionRemoval<'_> {
 
     /// Deletes the spans of a trace that does not exist or is in another experiment. Recent spans
     /// are kept because they may belong to a request in flight. That request has written a mark, so
-    /// the next removal finds the spans.
+    /// the next removal finds the spans. So are all spans if the trace has been created again.
     async fn remove_spans(&self, experiment: ExperimentId, trace: &TraceId) -> Result<()> {
         let mut query = Query::of(rows::TraceSpans::all(&experiment, trace)).for_removal();
         loop {
             let page = self.retention.table.query_page(&query).await?;
+            // The age of copies is not known. If there are some, the trace is read again after them.
+            let has_copies = page.items.iter().any(|item| item.get(ARRIVED).is_some_and(|arrived| arrived < 0));
+            if has_copies && self.has_trace(experiment, trace).await? {
+                return Ok(());
+            }
             for item in &page.items {
                 let (Some(key), Some(arrived)) = (item.key(), item.get(ARRIVED)) else { continue };
                 if arrived <= now_ms().saturating_sub(SETTLED_SPAN_AGE) {
@@ -281,6 +287,16 @@ impl PartitionRemoval<'_> {
                 None => return Ok(()),
             }
         }
+    }
+
+    /// Checks whether a trace exists in an experiment. Takes one request.
+    async fn has_trace(&self, experiment: ExperimentId, trace: &TraceId) -> Result<bool> {
+        let row = self.retention.table.get(&rows::Trace::key(trace)).await?.map(TraceRow::of).transpose()?;
+        Ok(match row {
+            Some(TraceRow::Document(trace)) => trace.experiment() == experiment,
+            Some(TraceRow::Pointer(pointer)) => pointer.experiment() == experiment,
+            Some(TraceRow::Stub(_)) | None => false,
+        })
     }
 
     /// Deletes an item on condition that it has not changed since it was read. Returns whether the

@@ -70,6 +70,12 @@ impl Retention {
                 self.note_references_of_runs(experiment, &mut open).await?;
             }
         }
+        // Runs whose removal has not been completed may not be listed any more.
+        let removals = self.table.query(Query::of(rows::RunRemoval::all())).await?;
+        let removals = removals.iter().filter_map(|item| rows::RunRemoval::parse(&item.key()?));
+        for removal in removals {
+            open.note(self.references_of_lists(rows::ArchivedSegments::all(&removal.run).range()).await?);
+        }
         // A reference that was dropped before it could be read has left a row.
         for row in all_objects(&self.table).await? {
             open.unreferenced.remove(&row.object);
