@@ -125,6 +125,10 @@ impl Packer<'_> {
                 let (marks, deleted) = self.limit_marks(marks).await?;
                 is_further |= deleted > 0;
                 let Some(mark) = self.quiet(marks, &mut again) else { continue };
+                if deleted > 0 && self.begin.age() > self.thresholds.max_duration {
+                    again.resume_at(gathered.marks.first().map_or(mark.place, |oldest| oldest.place.clone()));
+                    return Ok(again);
+                }
                 let owner = gathered.ends.owner(self, &mark.place).await?;
                 let is_same = owner == gathered.owner;
                 if is_same && gathered.marks.len() < MAX_COLLECTED_MARKS {
