@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use entities::{StoredTrace, failed};
-use key_schema::WideDigest;
-use table::{Failure, Result};
+use entities::attributes::EDITS;
+use entities::{StoredTrace, TraceRow, failed};
+use key_schema::{WideDigest, rows};
+use table::{Condition, Failure, Result, number};
 use trace_blocks::{
     Block, PackedTrace, SpanGroup, SpansToPack, StoredSpans, TraceKey, TraceToPack, read_spans_to_pack, room,
 };
@@ -46,6 +47,25 @@ impl BlockEntry {
 }
 
 impl Packer<'_> {
+    /// Replaces the pointer to a packed trace by its document, because some of its spans are not in the
+    /// block. Any other request that changes the trace then fails, and reads these spans again. Returns
+    /// `None` if the trace has changed in the meantime. Takes two requests.
+    async fn restore_document(&self, settled: LiveTrace, packed: &StoredTrace) -> Result<Option<LiveTrace>> {
+        let key = rows::Trace::key(settled.trace.id());
+        let row = self.table.get(&key).await?.map(TraceRow::of).transpose().map_err(failed)?;
+        let Some(TraceRow::Pointer(pointer)) = row else { return Ok(None) };
+        let Some(trace) = pointer.resolve(packed) else { return Ok(None) };
+        let item = trace.item().clone().with(EDITS, number(pointer.edits().saturating_add(1)));
+        let is_same = Condition::Equals(EDITS.into(), number(pointer.edits()));
+        match self.table.put(item.clone(), &is_same).await {
+            Ok(()) => {}
+            Err(Failure::Refused { item: Some(found), .. }) if found == item => {}
+            Err(Failure::Refused { .. }) => return Ok(None),
+            Err(failure) => return Err(failure),
+        }
+        Ok(Some(LiveTrace { trace: StoredTrace::of(item).map_err(failed)?, ..settled }))
+    }
+
     /// Rewrites a block, so that it contains the given traces, updated with those that are marked
     /// at positions of the block. Pointers replace the documents of the traces that are packed, and
     /// their marks are deleted. Other traces keep their marks. A block that would be too large is split
@@ -65,7 +85,11 @@ impl Packer<'_> {
         let own = self.with_own_spans(packed_before.collect()).await?;
         let (with_spans, settled): (Vec<_>, Vec<_>) =
             settled.into_iter().partition(|settled| own.contains(settled.trace.id()));
-        live.extend(with_spans);
+        for settled in with_spans {
+            if let Some(packed) = of_places.get(&settled.mark.place) {
+                live.extend(self.restore_document(settled, packed).await?);
+            }
+        }
         if live.is_empty() && documents.dead.is_empty() {
             // Traces that are not packed yet keep their marks, so readers ignore the block's copies
             // of these traces, and nothing has to be written.

@@ -135,12 +135,8 @@ impl Store {
                 let row = Item::new(rows::TraceOfSession::key(&draft.experiment(), trace));
                 self.table.write_many(vec![row], &[]).await?;
             }
-            if let Some(before) = draft.before().filter(|before| before.request_time() != draft.time()) {
-                // Neither the block nor the mark with the trace's spans is at the trace's new place.
-                if before.has_packed_spans() {
-                    restore_spans(&self.table, &self.archive, before).await?;
-                }
-                restore_marked_spans(&self.table, before).await?;
+            let moved = draft.before().filter(|before| before.request_time() != draft.time()).cloned();
+            if moved.is_some() {
                 draft.forget_place_of_spans();
             }
             let spans = change.marked_spans().filter(|_| stored.is_none());
@@ -148,6 +144,14 @@ impl Store {
                 Some(mark) => Some(mark),
                 None => self.trace_keep_marks(&draft, &mut marked, spans.map(MarkedSpans::item)).await?,
             };
+            if let Some(before) = &moved {
+                // Neither the block nor the mark with the trace's spans is at the trace's new place. The
+                // marks are written before, because an archiver releases only traces without marks.
+                if before.has_packed_spans() {
+                    restore_spans(&self.table, &self.archive, before).await?;
+                }
+                restore_marked_spans(&self.table, before).await?;
+            }
             let (item, condition) = draft.finish(mark.as_ref());
             let counts = issue_count_writes(draft.experiment(), draft.before().map(StoredTrace::item), Some(&item));
             let Some(current) = self.trace_put(item.clone(), condition, counts).await? else {

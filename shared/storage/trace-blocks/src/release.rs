@@ -48,10 +48,19 @@ pub async fn release_traces(table: &Table, traces: Vec<PackedTrace>) -> table::R
     let released: Vec<_> =
         stream::iter(pointers.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY).try_collect().await?;
     let (released, spans): (HashSet<TraceId>, Vec<Vec<StoredSpans>>) = released.into_iter().flatten().unzip();
-    let spans = spans.concat();
-    let deletions = spans.iter().map(|spans| spans.delete(table));
+    let deletions = spans.into_iter().map(|spans| delete_in_order(table, spans));
     stream::iter(deletions.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY).try_collect::<Vec<()>>().await?;
     Ok(released)
+}
+
+/// Deletes items with spans of one trace, those with the lowest precedence first. If the deletion is
+/// interrupted, the items that are left do not replace later versions of spans in the block.
+async fn delete_in_order(table: &Table, mut spans: Vec<StoredSpans>) -> table::Result<()> {
+    spans.sort_by(StoredSpans::by_precedence);
+    for item in spans {
+        item.delete(table).await?;
+    }
+    Ok(())
 }
 
 /// Replaces a document by a pointer, unless it has changed. Returns whether the table contains the

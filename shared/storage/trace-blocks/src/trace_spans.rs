@@ -1,7 +1,7 @@
 //! The spans of one trace, read from the items of its exports and from the block that covers its
 //! place.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
 use std::pin::pin;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::block::failed;
 use crate::block_reader::read_packed_spans;
 use crate::marked_spans::{in_mark_key, spans_of_mark};
 use crate::protocol_times::{MAX_RELIABLE_MARK_AGE, QUIET_MARK_AGE};
-use crate::span_items::{BLOCK_ARRIVAL, StoredSpans};
+use crate::span_items::{BLOCK_ARRIVAL, StoredSpans, may_belong_to};
 use crate::trace_key::{TraceKey, TracePartition};
 use crate::trace_reader::{MAX_ATTEMPTS, ReadTrace, read_trace_item};
 
@@ -238,7 +238,7 @@ pub async fn read_few_spans(
     if !items.read_on(table, most).await? {
         return Ok(None);
     }
-    let stored = items.read.iter().filter_map(StoredSpans::of).collect();
+    let stored = items.complete().filter_map(StoredSpans::of).collect();
     let packed = read_spans_in_block(table, archive, trace).await?;
     let packed = packed.ok_or_else(|| Failure::Unavailable("a packed trace is not in its block".to_owned()))?;
     // If spans were sent several times, each copy counts towards the size.
@@ -254,13 +254,15 @@ struct SpanItems {
     size: usize,
     /// The next query, if there are more items.
     next: Option<Query>,
+    /// `EDITS` of the trace's document.
+    edits: i64,
 }
 
 impl SpanItems {
     /// Returns the items under the trace's key, of which none has been read.
     fn under_key_of(trace: &StoredTrace) -> Self {
         let query = Query::of(rows::TraceSpans::all(&trace.experiment(), trace.id()));
-        Self { read: Vec::new(), of_mark: None, size: 0, next: Some(query) }
+        Self { read: Vec::new(), of_mark: None, size: 0, next: Some(query), edits: trace.edits() }
     }
 
     /// Reads items up to about `most` bytes, and the mark with spans that the document refers to.
@@ -286,15 +288,28 @@ impl SpanItems {
         Ok(())
     }
 
-    /// Adds the spans of the mark to the items that were read, unless they are among them because
-    /// the export was repeated. The repeated export may have arrived after other exports, so its
-    /// item takes precedence.
+    /// Adds the spans of the mark to the items that were read. If they are among them, because the export
+    /// was repeated, the one that arrived later is kept.
     fn join_mark(&mut self) {
-        if let Some(of_mark) = self.of_mark.take()
-            && !self.read.iter().any(|item| item.key() == of_mark.key())
-        {
-            self.read.push(of_mark);
+        let Some(of_mark) = self.of_mark.take() else { return };
+        match self.read.iter_mut().find(|item| item.key() == of_mark.key()) {
+            Some(repeated) if repeated.get(ARRIVED) < of_mark.get(ARRIVED) => *repeated = of_mark,
+            Some(_) => {}
+            None => self.read.push(of_mark),
         }
+    }
+
+    /// Returns the items that were read, except for exports with missing parts.
+    fn complete(&self) -> impl Iterator<Item = &Item> {
+        let export = |item: &Item| Some(rows::TraceSpans::parse(&item.key()?)?.export.text());
+        let mut parts: HashMap<_, usize> = HashMap::new();
+        for item in &self.read {
+            *parts.entry(export(item)).or_default() += 1;
+        }
+        self.read.iter().filter(move |item| {
+            let count = item.get(PARTS).and_then(|count| usize::try_from(count).ok());
+            count.is_some() && count == parts.get(&export(item)).copied()
+        })
     }
 
     /// Reads items until none are left or they exceed `most` bytes in total. Returns whether all
@@ -321,15 +336,22 @@ async fn unpacked(
     most: usize,
 ) -> table::Result<(std::result::Result<Vec<Span>, Vec<Span>>, SpanItems)> {
     items.join_mark();
-    let read = runtime::clock::aside_from(items.size, move || (read(&items.read, packed, most), items)).await;
+    let read =
+        runtime::clock::aside_from(items.size, move || (read(&items.read, items.edits, packed, most), items)).await;
     let (spans, items) = read.map_err(|error| Failure::Unexpected(error.to_string()))?;
     Ok((spans.map_err(failed)?, items))
 }
 
 /// Unpacks the spans in the items of a trace, and joins them with those from a block. Returns the
 /// spans from the block if the items have more than `most` bytes. Ignores an export with missing
-/// parts, because it is still being written.
-fn read(items: &[Item], packed: Vec<Span>, most: usize) -> Result<std::result::Result<Vec<Span>, Vec<Span>>> {
+/// parts, because it is still being written, and copies of spans of an earlier trace with the same id.
+/// `edits` is that of the document.
+fn read(
+    items: &[Item],
+    edits: i64,
+    packed: Vec<Span>,
+    most: usize,
+) -> Result<std::result::Result<Vec<Span>, Vec<Span>>> {
     let mut left = most;
     let mut exports: BTreeMap<String, Vec<&Item>> = BTreeMap::new();
     for item in items {
@@ -341,7 +363,7 @@ fn read(items: &[Item], packed: Vec<Span>, most: usize) -> Result<std::result::R
     for (digest, parts) in exports {
         let first = parts.first().map(|part| (part.get(ARRIVED), part.get(PARTS)));
         let (Some(arrived), Some(count)) = first.unwrap_or_default() else { continue };
-        if usize::try_from(count).ok() != Some(parts.len()) {
+        if usize::try_from(count).ok() != Some(parts.len()) || !may_belong_to(arrived, edits) {
             continue;
         }
         let content = |part: &&Item| part.bytes(CONTENT).map(<[u8]>::to_vec);
@@ -415,7 +437,7 @@ mod tests {
             ]
             .concat();
             let read = |items: &[Item], packed: Vec<Span>| {
-                let spans = read(items, packed, MAX_UNPACKED_BYTES).unwrap().unwrap();
+                let spans = read(items, 5, packed, MAX_UNPACKED_BYTES).unwrap().unwrap();
                 assert_eq!(spans.len(), 1);
                 spans[0].name.clone()
             };
@@ -424,6 +446,9 @@ mod tests {
                 let expected = if items == 4 { "export" } else { "block" };
                 assert_eq!(read(&all[..items], version("block")), format!("{expected} {number}"));
             }
+            // The trace was deleted and created again.
+            let earlier = copy(CopySource::Block, 7 << 24, "earlier trace");
+            assert_eq!(read(&[earlier, all[..1].to_vec()].concat(), Vec::new()), format!("mark {number}"));
         }
     }
 
