@@ -4,14 +4,16 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use entities::attributes::TO_PACK;
+use embedded_engine::faults::FaultInjector;
+use entities::attributes::{MARKED_AT, TO_PACK};
 use fts_indexer::{Indexer, PackingThresholds, StreamBatch};
 use key_schema::rows;
+use mlflow_api::TraceId;
 use runtime::clock::now_ms;
 use serde_json::{Value, json};
 use table::{Item, Table, number};
-use test_site::key_of;
-use trace_blocks::{TracePartition, is_mark};
+use test_site::{TABLE, key_of};
+use trace_blocks::{TraceKey, TracePartition, is_mark, read_traces};
 
 use crate::marks::timed;
 use crate::server::{ALL, Server, Site, id, info, span};
@@ -238,6 +240,69 @@ fn a_late_copy_of_spans_does_not_replace_a_later_version() {
             }
             assert!(pauses > 2, "{pauses}");
         }
+    });
+}
+
+/// Adds a mark for a trace, as an interrupted request does.
+async fn mark(site: &Site) {
+    let trace = TraceId::parse(&id(1)).unwrap();
+    let trace = read_traces(&site.table, &[&trace]).await.unwrap().remove(&trace).unwrap();
+    let mark = Item::new(TracePartition::of(&trace).mark_key(&TraceKey::of(&trace)));
+    let mark = mark.with(MARKED_AT, number(now_ms())).with(TO_PACK, number(1));
+    site.table.write_many(vec![mark], &[]).await.unwrap();
+}
+
+/// Waits for a request that may not be sent.
+async fn soon(reached: impl Future<Output = ()>) {
+    let seconds = runtime::clock::sleep(Duration::from_secs(5));
+    tokio::select! { () = reached => {}, () = seconds => {} }
+}
+
+/// The start time of a packed trace changes while its place is packed again. The packer is paused before a
+/// request, until the other request is about to write the document. That one waits until the packer is about
+/// to delete something.
+#[test]
+fn a_packed_trace_that_moves_while_it_is_packed_again_keeps_its_spans() {
+    timed(async {
+        let mut started = info(1, "0");
+        started["request_time"] = "2023-11-15T22:13:20.000Z".into();
+        let site = Site::new().await;
+        site.server.export(&[span(1, 1, None, 0, 50)]).await.ok();
+        pack(&site).await;
+        mark(&site).await;
+        let mut pauses = 0;
+        for operation in ["Query", "BatchGetItem", "GetItem"] {
+            for nth in 1.. {
+                let copy = site.copy().await;
+                let packer = FaultInjector::new(copy.engine.http_client());
+                let (mut reading, mut deleting) =
+                    (packer.pause_before(operation, nth), packer.pause_before("DeleteItem", 1));
+                let mut writing = copy.faults.pause_before("PutItem", 2);
+                let table = Table::new(packer.client(), TABLE);
+                let move_trace = async {
+                    tokio::select! { () = reading.reached() => {}, () = deleting.reached() => {} }
+                    let pauses = async {
+                        soon(writing.reached()).await;
+                        reading.open();
+                        soon(deleting.reached()).await;
+                        writing.open();
+                    };
+                    let (answer, ()) = tokio::join!(copy.server.start(&started), pauses);
+                    deleting.open();
+                    answer.ok();
+                    std::future::pending::<()>().await;
+                };
+                tokio::select! { () = pack_with(&copy, &table, for_few_traces()) => {}, () = move_trace => {} }
+                if packer.calls(operation) < nth {
+                    break;
+                }
+                check(&copy, &["step 1"]).await;
+                pack(&copy).await;
+                check(&copy, &["step 1"]).await;
+                pauses += 1;
+            }
+        }
+        assert!(pauses > 5, "{pauses}");
     });
 }
 
