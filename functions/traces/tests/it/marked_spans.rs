@@ -13,6 +13,7 @@ use runtime::clock::now_ms;
 use serde_json::{Value, json};
 use table::{Item, Table, number};
 use test_site::{TABLE, key_of};
+use tokio::sync::Notify;
 use trace_blocks::{TraceKey, TracePartition, is_mark, read_traces};
 
 use crate::marks::timed;
@@ -252,12 +253,6 @@ async fn mark(site: &Site) {
     site.table.write_many(vec![mark], &[]).await.unwrap();
 }
 
-/// Waits for a request that may not be sent.
-async fn soon(reached: impl Future<Output = ()>) {
-    let seconds = runtime::clock::sleep(Duration::from_secs(5));
-    tokio::select! { () = reached => {}, () = seconds => {} }
-}
-
 /// The start time of a packed trace changes while its place is packed again. The packer is paused before a
 /// request, until the other request is about to write the document. That one waits until the packer is about
 /// to delete something.
@@ -279,21 +274,33 @@ fn a_packed_trace_that_moves_while_it_is_packed_again_keeps_its_spans() {
                     (packer.pause_before(operation, nth), packer.pause_before("DeleteItem", 1));
                 let mut writing = copy.faults.pause_before("PutItem", 2);
                 let table = Table::new(packer.client(), TABLE);
-                let move_trace = async {
-                    tokio::select! { () = reading.reached() => {}, () = deleting.reached() => {} }
-                    let pauses = async {
-                        soon(writing.reached()).await;
-                        reading.open();
-                        soon(deleting.reached()).await;
-                        writing.open();
-                    };
-                    let (answer, ()) = tokio::join!(copy.server.start(&started), pauses);
-                    deleting.open();
-                    answer.ok();
-                    std::future::pending::<()>().await;
+                let is_packed = Notify::new();
+                let packing = async {
+                    pack_with(&copy, &table, for_few_traces()).await;
+                    is_packed.notify_one();
                 };
-                tokio::select! { () = pack_with(&copy, &table, for_few_traces()) => {}, () = move_trace => {} }
-                if packer.calls(operation) < nth {
+                let move_trace = async {
+                    let is_reading = tokio::select! {
+                        () = reading.reached() => true,
+                        () = deleting.reached() => false,
+                        () = is_packed.notified() => false,
+                    };
+                    if !is_reading {
+                        reading.open();
+                        deleting.open();
+                        return false;
+                    }
+                    let mut moving = std::pin::pin!(copy.server.start(&started));
+                    tokio::select! { () = writing.reached() => {}, _ = &mut moving => panic!("not paused") }
+                    reading.open();
+                    tokio::select! { () = deleting.reached() => {}, () = is_packed.notified() => {} }
+                    writing.open();
+                    moving.await.ok();
+                    deleting.open();
+                    true
+                };
+                let ((), is_moved) = tokio::join!(packing, move_trace);
+                if !is_moved {
                     break;
                 }
                 check(&copy, &["step 1"]).await;
