@@ -27,7 +27,7 @@ const INDEX_DELAY_MS: i64 = 900_000;
 /// them, because a request relies only on spans that it has written itself.
 const ORPHAN_AGE_MS: i64 = 600_000;
 
-/// Maximum number of marks of a place that a pass keeps in memory. A mark with spans has up to 4 KB.
+/// Maximum number of marks at one place that a packing pass holds in memory. Each may have 4 KB of spans.
 const MAX_MARKS_PER_PLACE: usize = 4;
 
 /// A document exists, but cannot be read.

@@ -159,12 +159,12 @@ impl Store {
         deleted.is_ok()
     }
 
-    /// Deletes a trace with its spans and its items in review queues, unless another trace has
-    /// replaced it and `is_wanted` rejects this trace. Returns whether a trace was deleted.
+    /// Deletes a trace with its spans and its items in review queues. If the trace has changed since it was
+    /// read, deletes it only if `is_wanted` still accepts it. Returns whether a trace was deleted.
     ///
-    /// Takes two requests. A trace with more than 1 MB of spans takes one more per MB, and one with more
-    /// than a hundred items takes one more per 25 items. If the trace's mark is more than a minute old,
-    /// it is written again, which takes one. A mark with spans takes two.
+    /// Takes two requests: one that reads the keys of the spans, and the transaction. Takes one more per MB
+    /// of spans beyond the first, one per 25 items beyond the first hundred, one if the trace's mark is more
+    /// than a minute old, and two if the mark has spans.
     async fn trace_remove(
         &self,
         trace: StoredTrace,

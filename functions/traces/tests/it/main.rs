@@ -17,6 +17,7 @@ mod expiry;
 mod generated;
 mod marked_spans;
 mod marks;
+mod packing_races;
 mod partitions;
 mod recorded_metrics;
 mod recorded_searches;

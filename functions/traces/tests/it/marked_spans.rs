@@ -4,27 +4,24 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use embedded_engine::faults::FaultInjector;
-use entities::attributes::{MARKED_AT, TO_PACK};
+use entities::attributes::TO_PACK;
 use fts_indexer::{Indexer, PackingThresholds, StreamBatch};
 use key_schema::rows;
-use mlflow_api::TraceId;
 use runtime::clock::now_ms;
 use serde_json::{Value, json};
 use table::{Item, Table, number};
-use test_site::{TABLE, key_of};
-use tokio::sync::Notify;
-use trace_blocks::{TraceKey, TracePartition, is_mark, read_traces};
+use test_site::key_of;
+use trace_blocks::{TracePartition, is_mark};
 
 use crate::marks::timed;
 use crate::server::{ALL, Server, Site, id, info, span};
 
 /// Lets time pass, and packs all traces.
-async fn pack(site: &Site) {
+pub(crate) async fn pack(site: &Site) {
     pack_by(site, for_few_traces()).await;
 }
 
-fn for_few_traces() -> PackingThresholds {
+pub(crate) fn for_few_traces() -> PackingThresholds {
     PackingThresholds { min_new_marks: 1, min_changed_marks: 1, pause: Duration::ZERO, ..PackingThresholds::default() }
 }
 
@@ -33,12 +30,12 @@ async fn pack_by(site: &Site, sizes: PackingThresholds) {
 }
 
 /// Packs all traces with requests to `table`.
-async fn pack_with(site: &Site, table: &Table, sizes: PackingThresholds) {
+pub(crate) async fn pack_with(site: &Site, table: &Table, sizes: PackingThresholds) {
     assert!(try_pack(site, table, sizes).await);
 }
 
 /// Packs all traces with requests to `table`, and returns whether that succeeded.
-async fn try_pack(site: &Site, table: &Table, sizes: PackingThresholds) -> bool {
+pub(crate) async fn try_pack(site: &Site, table: &Table, sizes: PackingThresholds) -> bool {
     runtime::clock::sleep(Duration::from_mins(20)).await;
     let keys: Vec<_> = site.items().await.iter().map(key_of).collect();
     let partitions: BTreeSet<_> = keys.iter().filter(|key| is_mark(key)).filter_map(TracePartition::of_key).collect();
@@ -58,15 +55,15 @@ async fn try_pack(site: &Site, table: &Table, sizes: PackingThresholds) -> bool 
 
 /// Numbers of items of traces.
 #[derive(Debug, PartialEq, Eq)]
-struct Counts {
-    marks: usize,
-    marks_with_spans: usize,
-    spans: usize,
+pub(crate) struct Counts {
+    pub(crate) marks: usize,
+    pub(crate) marks_with_spans: usize,
+    pub(crate) spans: usize,
     /// Documents that refer to a mark with spans.
-    referring: usize,
+    pub(crate) referring: usize,
 }
 
-async fn counts(site: &Site) -> Counts {
+pub(crate) async fn counts(site: &Site) -> Counts {
     let items = site.items().await;
     let count = |is_meant: &dyn Fn(&Value) -> bool| items.iter().filter(|item| is_meant(item)).count();
     Counts {
@@ -84,7 +81,7 @@ async fn spans(server: &Server) -> BTreeSet<String> {
     names
 }
 
-async fn check(site: &Site, expected: &[&str]) {
+pub(crate) async fn check(site: &Site, expected: &[&str]) {
     for server in [&site.server, &site.other().await] {
         assert_eq!(spans(server).await, expected.iter().map(|name| (*name).to_owned()).collect());
         assert_eq!(server.found(&["0"], "", "", 1).await.iter().filter(|found| **found == id(1)).count(), 1);
@@ -92,7 +89,7 @@ async fn check(site: &Site, expected: &[&str]) {
     }
 }
 
-async fn delete(server: &Server) {
+pub(crate) async fn delete(server: &Server) {
     let asked = json!({ "experiment_id": "0", "request_ids": [id(1)] });
     assert_eq!(
         server.call_at("POST", &format!("{ALL}/delete-traces"), asked.to_string()).await.ok()["traces_deleted"],
@@ -101,7 +98,7 @@ async fn delete(server: &Server) {
 }
 
 /// Returns text that cannot be compressed to less than half.
-fn noise(seed: u64, words: usize) -> String {
+pub(crate) fn noise(seed: u64, words: usize) -> String {
     let next = |last: &u64| Some(last.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
     let words: Vec<_> =
         std::iter::successors(Some(seed), next).take(words).map(|word| format!("{word:016x}")).collect();
@@ -197,194 +194,6 @@ fn spans_leave_the_mark_when_the_start_time_changes() {
             pack(&site).await;
             check(&site, &["step 1"]).await;
             assert_eq!(counts(&site).await, Counts { marks: 0, marks_with_spans: 0, spans: 0, referring: 0 });
-        }
-    });
-}
-
-/// The start time of a trace changes, so its spans are copied from its mark or its block. Meanwhile, a later
-/// version of a span is packed.
-#[test]
-fn a_late_copy_of_spans_does_not_replace_a_later_version() {
-    timed(async {
-        let (first, mut other) = (span(1, 1, None, 0, 50), span(1, 1, None, 0, 50));
-        other["name"] = "step other".into();
-        let mut started = info(1, "0");
-        started["request_time"] = "2023-11-15T22:13:20.000Z".into();
-        for is_packed in [false, true] {
-            let site = Site::new().await;
-            site.server.export(std::slice::from_ref(&first)).await.ok();
-            if is_packed {
-                pack(&site).await;
-            }
-            let mut pauses = 0;
-            for operation in ["PutItem", "BatchWriteItem"] {
-                for nth in 1.. {
-                    let copy = site.copy().await;
-                    let mut gate = copy.faults.pause_before(operation, nth);
-                    let packing = async {
-                        gate.reached().await;
-                        copy.other().await.export(std::slice::from_ref(&other)).await.ok();
-                        check(&copy, &["step other"]).await;
-                        pack(&copy).await;
-                        gate.open();
-                        std::future::pending::<()>().await;
-                    };
-                    tokio::select! { _ = copy.server.start(&started) => {}, () = packing => {} }
-                    if copy.faults.calls(operation) < nth {
-                        break;
-                    }
-                    check(&copy, &["step other"]).await;
-                    pack(&copy).await;
-                    check(&copy, &["step other"]).await;
-                    pauses += 1;
-                }
-            }
-            assert!(pauses > 2, "{pauses}");
-        }
-    });
-}
-
-/// Adds a mark for a trace, as an interrupted request does.
-async fn mark(site: &Site) {
-    let trace = TraceId::parse(&id(1)).unwrap();
-    let trace = read_traces(&site.table, &[&trace]).await.unwrap().remove(&trace).unwrap();
-    let mark = Item::new(TracePartition::of(&trace).mark_key(&TraceKey::of(&trace)));
-    let mark = mark.with(MARKED_AT, number(now_ms())).with(TO_PACK, number(1));
-    site.table.write_many(vec![mark], &[]).await.unwrap();
-}
-
-/// The start time of a packed trace changes while its place is packed again. The packer is paused before a
-/// request, until the other request is about to write the document. That one waits until the packer is about
-/// to delete something.
-#[test]
-fn a_packed_trace_that_moves_while_it_is_packed_again_keeps_its_spans() {
-    timed(async {
-        let mut started = info(1, "0");
-        started["request_time"] = "2023-11-15T22:13:20.000Z".into();
-        let site = Site::new().await;
-        site.server.export(&[span(1, 1, None, 0, 50)]).await.ok();
-        pack(&site).await;
-        mark(&site).await;
-        let mut pauses = 0;
-        for operation in ["Query", "BatchGetItem", "GetItem"] {
-            for nth in 1.. {
-                let copy = site.copy().await;
-                let packer = FaultInjector::new(copy.engine.http_client());
-                let (mut reading, mut deleting) =
-                    (packer.pause_before(operation, nth), packer.pause_before("DeleteItem", 1));
-                let mut writing = copy.faults.pause_before("PutItem", 2);
-                let table = Table::new(packer.client(), TABLE);
-                let is_packed = Notify::new();
-                let packing = async {
-                    pack_with(&copy, &table, for_few_traces()).await;
-                    is_packed.notify_one();
-                };
-                let move_trace = async {
-                    let is_reading = tokio::select! {
-                        () = reading.reached() => true,
-                        () = deleting.reached() => false,
-                        () = is_packed.notified() => false,
-                    };
-                    if !is_reading {
-                        reading.open();
-                        deleting.open();
-                        return false;
-                    }
-                    let mut moving = std::pin::pin!(copy.server.start(&started));
-                    tokio::select! { () = writing.reached() => {}, _ = &mut moving => panic!("not paused") }
-                    reading.open();
-                    tokio::select! { () = deleting.reached() => {}, () = is_packed.notified() => {} }
-                    writing.open();
-                    moving.await.ok();
-                    deleting.open();
-                    true
-                };
-                let ((), is_moved) = tokio::join!(packing, move_trace);
-                if !is_moved {
-                    break;
-                }
-                check(&copy, &["step 1"]).await;
-                pack(&copy).await;
-                check(&copy, &["step 1"]).await;
-                pauses += 1;
-            }
-        }
-        assert!(pauses > 5, "{pauses}");
-    });
-}
-
-#[test]
-fn the_latest_version_of_a_span_is_kept_if_packing_is_interrupted() {
-    timed(async {
-        // In one of the cases, the order of the keys is not that of the exports.
-        for names in [["step a", "step b", "step c"], ["step a", "step c", "step b"]] {
-            let site = Site::new().await;
-            for name in names {
-                let mut version = span(1, 1, None, 0, 50);
-                version["name"] = name.into();
-                site.other().await.export(&[version]).await.ok();
-                runtime::clock::sleep(Duration::from_secs(1)).await;
-            }
-            assert_eq!(counts(&site).await.spans, 2);
-            for cut in 1.. {
-                let copy = site.copy().await;
-                copy.faults.cut_off_at(cut);
-                let is_packed = try_pack(&copy, &copy.faulty(), for_few_traces()).await;
-                copy.faults.work_again();
-                check(&copy, &names[2..]).await;
-                pack(&copy).await;
-                check(&copy, &names[2..]).await;
-                if is_packed {
-                    assert!(cut > 8, "{cut}");
-                    break;
-                }
-            }
-        }
-    });
-}
-
-/// While a trace is packed, its start time changes, or it is deleted and exported again.
-#[test]
-fn a_trace_that_changes_while_it_is_packed_keeps_its_spans() {
-    timed(async {
-        let mut started = info(1, "0");
-        started["request_time"] = "2023-11-15T22:13:20.000Z".into();
-        let mut span = span(1, 1, None, 0, 50);
-        for (is_large, is_deleted) in [(false, false), (false, true), (true, false), (true, true)] {
-            if is_large {
-                span["attributes"] = json!([{ "key": "noise", "value": { "stringValue": noise(1, 500) } }]);
-            }
-            let site = Site::new().await;
-            site.server.export(std::slice::from_ref(&span)).await.ok();
-            let mut pauses = 0;
-            for operation in ["PutItem", "DeleteItem", "BatchWriteItem"] {
-                for nth in 1.. {
-                    let copy = site.copy().await;
-                    let mut gate = copy.faults.pause_before(operation, nth);
-                    let change = async {
-                        gate.reached().await;
-                        let other = copy.other().await;
-                        if is_deleted {
-                            delete(&other).await;
-                            copy.other().await.export(std::slice::from_ref(&span)).await.ok();
-                        } else {
-                            other.start(&started).await.ok();
-                        }
-                        gate.open();
-                        std::future::pending::<()>().await;
-                    };
-                    let faulty = copy.faulty();
-                    tokio::select! { () = pack_with(&copy, &faulty, for_few_traces()) => {}, () = change => {} }
-                    if copy.faults.calls(operation) < nth {
-                        break;
-                    }
-                    check(&copy, &["step 1"]).await;
-                    pack(&copy).await;
-                    check(&copy, &["step 1"]).await;
-                    pauses += 1;
-                }
-            }
-            assert!(pauses > 5, "{pauses}");
         }
     });
 }

@@ -17,9 +17,8 @@ use table::{Condition, Failure, Item, Table, Update, Write, number};
 /// cannot be read.
 pub const FIRST_LAYOUT: i64 = 7;
 
-/// First layout in which pointers may replace the documents of packed traces, marks may have spans,
-/// data may be in the archive, and the points of segments may be compressed. Versions that know only
-/// earlier layouts can read none of these.
+/// First layout with pointers to packed traces, marks with spans, archived data, and compressed segments.
+/// Versions that support only earlier layouts cannot read them.
 pub const POINTER_LAYOUT: i64 = 8;
 
 /// Layout of this version. Each migration increments it by one.

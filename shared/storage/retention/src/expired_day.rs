@@ -266,7 +266,7 @@ impl PartitionRemoval<'_> {
 
     /// Deletes the spans of a trace that does not exist or is in another experiment. Recent spans
     /// are kept because they may belong to a request in flight. That request has written a mark, so
-    /// the next removal finds the spans. So are all spans if the trace has been created again.
+    /// the next removal finds the spans. All spans are kept if the trace has been created again.
     async fn remove_spans(&self, experiment: ExperimentId, trace: &TraceId) -> Result<()> {
         let mut query = Query::of(rows::TraceSpans::all(&experiment, trace)).for_removal();
         loop {

@@ -73,8 +73,9 @@ pub async fn restore_marked_spans(table: &Table, trace: &StoredTrace) -> Result<
     }
 }
 
-/// Deletes the mark with spans that a document referred to. Call this after the document was deleted,
-/// or was replaced by one without the reference. A mark without spans has to exist at the same place.
+/// Deletes the mark with spans that a trace's document referred to. Call this after deleting the
+/// document, or replacing it by one without the reference. Another mark, without spans, must exist for the
+/// trace.
 /// A mark that is not quiet is left to the packer, because an export may be about to create the trace
 /// again and rely on the mark. `now` is the current time in ms. Takes one request, or none if the
 /// document did not refer to a mark.

@@ -19,7 +19,7 @@ const MAX_PART_BYTES: usize = 380 << 10;
 #[derive(Clone, Debug)]
 pub struct StoredSpans {
     key: Key,
-    /// Its `ARRIVED`, which differs if the same spans are exported again.
+    /// The item's `ARRIVED`. If the same spans are exported again, the item gets another one.
     arrived: i64,
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn may_belong_to(arrived: i64, edits: i64) -> bool {
     copied.abs_diff(edits) < MAX_EDITS
 }
 
-/// What spans are copied from to items under their trace's key.
+/// Where the spans were before they were copied to an item under their trace's key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum CopySource {
     /// The mark with spans that the document refers to.

@@ -288,8 +288,8 @@ impl SpanItems {
         Ok(())
     }
 
-    /// Adds the spans of the mark to the items that were read. If they are among them, because the export
-    /// was repeated, the one that arrived later is kept.
+    /// Adds the spans of the mark to the items that were read. If the export was repeated, one of these
+    /// items has the same spans, and the later of the two is kept.
     fn join_mark(&mut self) {
         let Some(of_mark) = self.of_mark.take() else { return };
         match self.read.iter_mut().find(|item| item.key() == of_mark.key()) {
@@ -299,7 +299,7 @@ impl SpanItems {
         }
     }
 
-    /// Returns the items that were read, except for exports with missing parts.
+    /// Returns the items that were read, without exports of which parts are missing.
     fn complete(&self) -> impl Iterator<Item = &Item> {
         let export = |item: &Item| Some(rows::TraceSpans::parse(&item.key()?)?.export.text());
         let mut parts: HashMap<_, usize> = HashMap::new();

@@ -76,7 +76,7 @@ impl Retention {
         for removal in removals {
             open.note(self.references_of_lists(rows::ArchivedSegments::all(&removal.run).range()).await?);
         }
-        // A reference that was dropped before it could be read has left a row.
+        // If a reference was dropped before this check read it, a row schedules the deletion of its object.
         for row in all_objects(&self.table).await? {
             open.unreferenced.remove(&row.object);
         }
